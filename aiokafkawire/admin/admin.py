@@ -1,0 +1,152 @@
+"""The admin: topics made, deleted, listed and described, offsets looked up."""
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from ..cluster.cluster import Cluster, any_broker, controller
+from ..cluster.metadata import Topic
+from ..cluster.offsets import look_up_offsets
+from ..cluster.retry import Deadline
+from ..errors import ErrorCode, UsageError, broker_error
+from ..protocol.messages.metadata import MetadataRequest
+from ..protocol.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from ..protocol.schema import Versions
+from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_topic_name
+
+__all__ = ("Admin", "NewTopic")
+
+_LANE = "admin"
+
+
+@attrs.frozen
+class NewTopic:
+    """A topic to create. -1 leaves the number to the brokers (``num.partitions``, ``default.replication.factor``)."""
+
+    partitions: int = -1
+    replication_factor: int = -1
+    configs: Mapping[str, str | None] = attrs.field(factory=dict)
+
+
+class Admin:
+    """Changes and describes the cluster; it is at :attr:`Client.admin`.
+
+    Every ``timeout`` is in seconds, ``default_api_timeout_ms`` if not given; past it, RequestTimeout is raised.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    async def create_topics(
+        self, topics: Mapping[str, int | NewTopic], *, validate_only: bool = False, timeout: float | None = None
+    ) -> None:
+        """Create topics: by name, with a number of partitions or a :class:`NewTopic`.
+
+        Raises:
+            TopicAlreadyExists, InvalidPartitions, ...: the first that the broker refuses; the others may exist.
+            UsageError: a name that no broker takes.
+        """
+        wanted = [_creatable(name, topic) for name, topic in topics.items()]
+        deadline = self._deadline(timeout)
+        request = CreateTopicsRequest(
+            topics=wanted, timeout_ms=self._milliseconds(deadline), validate_only=validate_only
+        )
+        await self._cluster.ask(controller, request, deadline, lane=_LANE, wanted=_CREATE, check=_created)
+
+    async def delete_topics(self, topics: Iterable[str], *, timeout: float | None = None) -> None:
+        """Delete topics with all their records.
+
+        Raises:
+            UnknownTopicOrPartition, ...: the first that the broker refuses; the others may be gone.
+            UsageError: a name that no broker takes.
+        """
+        names = [topics] if isinstance(topics, str) else list(topics)
+        for name in names:
+            check_topic_name(name)
+        deadline = self._deadline(timeout)
+        request = DeleteTopicsRequest(
+            topics=[DeleteTopicState(name=name) for name in names],
+            topic_names=names,
+            timeout_ms=self._milliseconds(deadline),
+        )
+        await self._cluster.ask(controller, request, deadline, lane=_LANE, wanted=_BY_EITHER, check=_deleted)
+
+    async def list_topics(self, *, internal: bool = False, timeout: float | None = None) -> tuple[str, ...]:
+        """The names of all topics that this client may see, sorted; with ``internal``, Kafka's own as well."""
+        request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+        response = await self._cluster.ask(
+            any_broker, request, self._deadline(timeout), lane=_LANE, wanted=_NO_CREATION
+        )
+        return tuple(
+            sorted(topic.name for topic in response.topics if topic.name and (internal or not topic.is_internal))
+        )
+
+    async def describe_topic(self, name: str, *, timeout: float | None = None) -> Topic:
+        """A topic's id, partitions, leaders and replicas.
+
+        Raises:
+            TopicNotReady: it is not known in time.
+        """
+        check_topic_name(name)
+        return await self._cluster.topic(name, self._deadline(timeout))
+
+    async def list_offsets(
+        self, specs: Mapping[TopicPartition, OffsetSpec], *, timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """Look offsets up: the beginning, the end, or by time; None where no record is that late.
+
+        Raises:
+            TopicNotReady: a partition has no leader in time.
+            UsageError: a topic has no such partition.
+        """
+        return await look_up_offsets(self._cluster, specs, self._deadline(timeout))
+
+    def _deadline(self, timeout: float | None) -> Deadline:
+        allowed = self._cluster.config.default_api_timeout_ms / 1000 if timeout is None else timeout
+        return self._cluster.deadline(allowed)
+
+    def _milliseconds(self, deadline: Deadline) -> int:
+        """How long the broker may take, so that its answer comes before the request counts as lost."""
+        return min(int(deadline.allowed * 1000), self._cluster.config.request_timeout_ms)
+
+
+_CREATE = Versions.parse("1+")
+_BY_EITHER = Versions.parse("1+")
+_NO_CREATION = Versions.parse("4+")
+
+
+def _creatable(name: str, topic: int | NewTopic) -> CreatableTopic:
+    check_topic_name(name)
+    new = NewTopic(topic) if isinstance(topic, int) else topic
+    if isinstance(topic, bool) or not (new.partitions == -1 or new.partitions > 0):
+        raise UsageError(f"topic {name!r} needs at least 1 partition, or -1 for the brokers' default; got {topic!r}")
+    return CreatableTopic(
+        name=name,
+        num_partitions=new.partitions,
+        replication_factor=new.replication_factor,
+        assignments=[],
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in new.configs.items()],
+    )
+
+
+def _created(response: CreateTopicsResponse) -> None:
+    for topic in response.topics:
+        _raise_for(topic.error_code, f"creating topic {topic.name!r}", topic.error_message)
+
+
+def _deleted(response: DeleteTopicsResponse) -> None:
+    for topic in response.responses:
+        _raise_for(topic.error_code, f"deleting topic {topic.name!r}", topic.error_message)
+
+
+def _raise_for(code: int, what: str, said: str | None) -> None:
+    if code != ErrorCode.NONE:
+        raise broker_error(code, f"{what}: {said}" if said else what)

@@ -1,0 +1,1 @@
+"""Which broker to ask: metadata, lanes, retries."""

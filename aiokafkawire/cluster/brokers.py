@@ -1,0 +1,113 @@
+"""The connections to every broker, a lane each for what must not wait behind one another."""
+
+from collections.abc import Sequence
+
+import anyio
+
+from ..config import ClientConfig
+from ..errors import ConnectionLost, KafkaError
+from ..network.connection import Connection
+from ..network.pipeline import again
+from ..network.stream import Connector
+from ..runtime import Owner, Runtime
+from ..types import Address
+from .retry import Backoff
+
+__all__ = ("CONTROL", "Brokers")
+
+CONTROL = "control"
+"""The lane of metadata, offsets and coordinators, shared by all. A broker answers a connection strictly in order, so
+a long-polling fetch has a lane of its own, and so has each producer."""
+
+
+class _Lane:
+    """One connection, opened when it is first needed and again after it failed."""
+
+    def __init__(self, backoff: Backoff) -> None:
+        self.opening = anyio.Lock()
+        self.connection: Connection | None = None
+        self.backoff = backoff
+        self.error: KafkaError | None = None
+        self.retry_at = float("-inf")
+
+
+class Brokers:
+    """Opens, shares and closes connections. Lanes are by address, so a bootstrap connection serves its node too."""
+
+    def __init__(self, config: ClientConfig, connector: Connector, owner: Owner, runtime: Runtime) -> None:
+        self._config, self._connector, self._owner, self._runtime = config, connector, owner, runtime
+        self._lanes: dict[tuple[Address, str], _Lane] = {}
+        self._closed = False
+
+    async def connection(self, address: Address, lane: str = CONTROL) -> Connection:
+        """The lane's connection, opened if need be; callers that come meanwhile share it.
+
+        Raises:
+            ConnectionLost, WireError: it cannot be opened, or failed a moment ago (``reconnect_backoff_ms``).
+        """
+        held = self._lanes.get((address, lane))
+        if held is None:
+            held = self._lanes[address, lane] = _Lane(self._new_backoff())
+        if held.connection is not None and held.connection.failure is None:
+            return held.connection
+        async with held.opening:
+            if held.connection is not None and held.connection.failure is None:
+                return held.connection
+            return await self._open(address, held)
+
+    async def _open(self, address: Address, lane: _Lane) -> Connection:
+        if self._closed:
+            raise ConnectionLost("the client is closed")
+        if lane.error is not None and self._runtime.now() < lane.retry_at:
+            raise again(lane.error)
+        try:
+            lane.connection = await Connection.open(
+                self._connector, *address, config=self._config, owner=self._owner, runtime=self._runtime
+            )
+        except KafkaError as error:
+            lane.error, lane.retry_at = error, self._runtime.now() + lane.backoff.next()
+            raise
+        lane.error = None
+        lane.backoff.reset()
+        return lane.connection
+
+    def _new_backoff(self) -> Backoff:
+        config = self._config
+        return Backoff(config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000, self._runtime.chance)
+
+    def least_loaded_first(self, addresses: Sequence[Address]) -> list[Address]:
+        """The addresses in the order to try: open control lanes by what they have in flight, then the others."""
+
+        def load(address: Address) -> tuple[int, int]:
+            lane = self._lanes.get((address, CONTROL))
+            if lane is None:
+                return 1, 0
+            if lane.connection is None or lane.connection.failure is not None:
+                return (1 if lane.error is None else 2), 0
+            return 0, lane.connection.in_flight
+
+        return sorted(dict.fromkeys(addresses), key=load)
+
+    async def close_lanes(self, lane: str) -> None:
+        """Close a lane to every broker: its producer or consumer is done."""
+        for key in [key for key in self._lanes if key[1] == lane]:
+            held = self._lanes.pop(key)
+            if held.connection is not None:
+                await held.connection.close()
+
+    async def close_idle(self, now: float) -> None:
+        """Close connections that were not used for ``connections_max_idle_ms``, and forget their lanes."""
+        limit = self._config.connections_max_idle_ms / 1000
+        for key, held in list(self._lanes.items()):
+            connection = held.connection
+            if connection is not None and not connection.in_flight and now - connection.used_at >= limit:
+                del self._lanes[key]
+                await connection.close()
+
+    async def close(self) -> None:
+        """Close everything; nothing opens afterwards."""
+        self._closed = True
+        lanes, self._lanes = self._lanes, {}
+        for held in lanes.values():
+            if held.connection is not None:
+                await held.connection.close()

@@ -1,0 +1,320 @@
+"""Which broker to ask: bootstraps, keeps the metadata fresh, and routes requests with retries inside one deadline."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+import anyio
+
+from ..config import ClientConfig
+from ..errors import (
+    ConnectionLost,
+    ErrorCode,
+    KafkaError,
+    NoBrokerReachable,
+    Refresh,
+    RequestTimeout,
+    TopicNotReady,
+    UsageError,
+    WireError,
+    broker_error,
+)
+from ..network.connection import ANY_VERSION, Connection
+from ..network.stream import Connector
+from ..protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ..protocol.schema import Request, Response, Versions
+from ..runtime import Owner, Runtime
+from ..types import Address, TopicPartition
+from .brokers import CONTROL, Brokers
+from .metadata import EMPTY, Node, Snapshot, Topic, merge
+from .retry import Backoff, Deadline, remedy
+
+__all__ = ("Cluster", "Route", "any_broker", "controller")
+
+R = TypeVar("R", bound=Response)
+
+Route = Callable[[Snapshot], Node | None]
+"""Picks the broker to ask; None where the snapshot does not tell."""
+
+# Before v4 the question itself may create topics, and before v1 there is no way to ask for none.
+_NO_CREATION = Versions.parse("4+")
+_NO_TOPICS = Versions.parse("1+")
+
+
+def any_broker(snapshot: Snapshot) -> Node | None:
+    """Any broker will do: the first that is known."""
+    return next(iter(snapshot.nodes.values()), None)
+
+
+def controller(snapshot: Snapshot) -> Node | None:
+    """The broker that takes changes of topics and configs."""
+    return snapshot.nodes.get(snapshot.controller_id)
+
+
+class Cluster:
+    """The brokers behind a list of bootstrap addresses. Opened once, shared by producers, consumers and the admin."""
+
+    def __init__(
+        self, addresses: tuple[Address, ...], config: ClientConfig, connector: Connector, runtime: Runtime
+    ) -> None:
+        self.config, self.runtime = config, runtime
+        self.owner = Owner()
+        self.brokers = Brokers(config, connector, self.owner, runtime)
+        self._addresses = addresses
+        self._snapshot = EMPTY
+        # Topics in use, and when each was last asked for.
+        self._topics: dict[str, float] = {}
+        self._stale = anyio.Event()
+        self._changed = anyio.Event()
+        self._refresh_error: KafkaError | None = None
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What is known of the cluster now."""
+        return self._snapshot
+
+    # --- opening and closing ---------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Find a broker and learn the cluster from it, within ``bootstrap_timeout_ms``.
+
+        Raises:
+            NoBrokerReachable: no address led to a broker; the message has the cause of each.
+            WireError: what answers is not Kafka.
+        """
+        await self.owner.open()
+        try:
+            await self._bootstrap(self.deadline(self.config.bootstrap_timeout_ms / 1000))
+        except BaseException:
+            await self.close()
+            raise
+        self.owner.spawn(self._keep_fresh)
+        self.owner.spawn(self._close_idle_connections)
+
+    async def _bootstrap(self, deadline: Deadline) -> None:
+        backoff, errors = self.backoff(), {}
+        with anyio.move_on_after(deadline.left(self.runtime.now())):
+            while True:
+                errors = await self._learn()
+                if not errors:
+                    return
+                # Whoever speaks another protocol will not learn Kafka's in a few seconds.
+                if all(isinstance(error, WireError) for error in errors.values()):
+                    break
+                await anyio.sleep(backoff.next())
+        raise _unreachable(errors or {at: ConnectionLost("no answer yet") for at in self._addresses}, deadline.allowed)
+
+    async def close(self) -> None:
+        """Close all connections and end all background tasks. May be called again."""
+        with anyio.CancelScope(shield=True):
+            await self.brokers.close()
+        await self.owner.close()
+
+    # --- metadata --------------------------------------------------------------------------------------
+
+    def deadline(self, allowed: float) -> Deadline:
+        """``allowed`` seconds from now."""
+        return Deadline.after(allowed, self.runtime.now())
+
+    def backoff(self) -> Backoff:
+        """The waits between retries that the configuration asks for."""
+        config = self.config
+        return Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, self.runtime.chance)
+
+    def outdated(self, seen: Snapshot) -> None:
+        """Say that ``seen`` was wrong: a refresh begins in the background, unless a newer snapshot came already."""
+        if self._snapshot.generation <= seen.generation:
+            self._stale.set()
+
+    async def refresh(self, seen: Snapshot, deadline: Deadline) -> Snapshot:
+        """Wait for a snapshot newer than ``seen``. However many wait, one request is under way.
+
+        Raises:
+            RequestTimeout: none came in time; the message has the last cause.
+        """
+        with anyio.move_on_after(deadline.left(self.runtime.now())):
+            while self._snapshot.generation <= seen.generation:
+                self._stale.set()
+                await self._changed.wait()
+        if self._snapshot.generation <= seen.generation:
+            last = f": {self._refresh_error}" if self._refresh_error else ""
+            raise RequestTimeout(f"no metadata within {deadline.allowed:g} s{last}") from self._refresh_error
+        return self._snapshot
+
+    async def newer(self, seen: Snapshot) -> Snapshot:
+        """Wait for a snapshot newer than ``seen``, whenever it comes, without asking for one."""
+        while self._snapshot.generation <= seen.generation:
+            await self._changed.wait()
+        return self._snapshot
+
+    def use(self, topics: Iterable[str]) -> None:
+        """Keep these topics in the metadata; each is forgotten when unused for ``metadata_max_idle_ms``."""
+        now = self.runtime.now()
+        for topic in topics:
+            self._topics[topic] = now
+
+    async def topic(self, name: str, deadline: Deadline) -> Topic:
+        """The topic with its partitions, as soon as they are known.
+
+        Raises:
+            TopicNotReady: still unknown at the deadline; the message has the broker's answer.
+            BrokerError: the broker refuses: the name is invalid, or access is denied.
+        """
+        while True:
+            self.use((name,))
+            snapshot = self._snapshot
+            known = snapshot.topics.get(name)
+            error = None
+            if known is not None:
+                if known.error == ErrorCode.NONE and known.partitions:
+                    return known
+                error = broker_error(known.error, f"topic {name!r}")
+                if not error.retriable:
+                    raise error
+            try:
+                await self.refresh(snapshot, deadline)
+            except RequestTimeout as timeout:
+                cause = error or timeout
+                message = f"topic {name!r} is not known after {deadline.allowed:g} s: {cause}"
+                raise TopicNotReady(message) from cause
+
+    async def _keep_fresh(self) -> None:
+        """Ask for metadata when someone needs it, and when it has grown old."""
+        pace = self.backoff()
+        while True:
+            age = self.config.metadata_max_age_ms / 1000
+            with anyio.move_on_after(age):
+                await self._stale.wait()
+            self._stale = anyio.Event()
+            errors = await self._learn()
+            if errors:
+                self._refresh_error = _unreachable(errors)
+                self._stale.set()
+            elif all(topic.error == ErrorCode.NONE for topic in self._snapshot.topics.values()):
+                pace.reset()
+            # A cluster in trouble has many clients that ask: none may ask in a tight loop.
+            await anyio.sleep(pace.next())
+
+    async def _learn(self) -> dict[Address, KafkaError]:
+        """One refresh: the brokers that are known, one after the other, then the bootstrap addresses.
+
+        Returns what each answered that did not help; nothing once one did.
+        """
+        errors: dict[Address, KafkaError] = {}
+        nodes = [node.address for node in self._snapshot.nodes.values()]
+        for address in dict.fromkeys([*self.brokers.least_loaded_first(nodes), *self._addresses]):
+            try:
+                response = await self._ask_metadata(address)
+            except KafkaError as error:
+                errors[address] = error
+            else:
+                self._learned(response)
+                return {}
+        return errors
+
+    async def _ask_metadata(self, address: Address) -> MetadataResponse:
+        self._forget_unused_topics()
+        allow = self.config.allow_auto_create_topics
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name) for name in self._topics],
+            allow_auto_topic_creation=allow,
+        )
+        connection = await self.brokers.connection(address)
+        response = await connection.request(request, wanted=_NO_TOPICS if allow else _NO_CREATION)
+        if response.error_code != ErrorCode.NONE:
+            raise broker_error(response.error_code, f"{address} to Metadata")
+        return response
+
+    def _learned(self, response: MetadataResponse) -> None:
+        self._snapshot = merge(self._snapshot, response, self.runtime.now())
+        self._refresh_error = None
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
+
+    def _forget_unused_topics(self) -> None:
+        oldest = self.runtime.now() - self.config.metadata_max_idle_ms / 1000
+        self._topics = {name: used for name, used in self._topics.items() if used >= oldest}
+
+    async def _close_idle_connections(self) -> None:
+        while True:
+            await anyio.sleep(self.config.connections_max_idle_ms / 1000 / 10)
+            await self.brokers.close_idle(self.runtime.now())
+
+    # --- routing ---------------------------------------------------------------------------------------
+
+    async def connection(self, node: Node, lane: str = CONTROL) -> Connection:
+        """A connection to this broker. Raises as :meth:`Brokers.connection`."""
+        return await self.brokers.connection(node.address, lane)
+
+    async def leader(self, where: TopicPartition, deadline: Deadline) -> Node:
+        """The leader of a partition, as soon as one is known.
+
+        Raises:
+            TopicNotReady: there is none at the deadline.
+            UsageError: the topic has no such partition.
+        """
+        while True:
+            topic = await self.topic(where.topic, deadline)
+            snapshot = self._snapshot
+            if where.partition >= len(topic.partitions):
+                raise UsageError(f"topic {where.topic!r} has {len(topic.partitions)} partitions, no {where.partition}")
+            node = snapshot.leader(where)
+            if node is not None:
+                return node
+            try:
+                await self.refresh(snapshot, deadline)
+            except RequestTimeout as timeout:
+                raise TopicNotReady(f"{where} has no leader after {deadline.allowed:g} s") from timeout
+
+    async def ask(
+        self,
+        route: Route,
+        request: Request[R],
+        deadline: Deadline,
+        *,
+        lane: str = CONTROL,
+        wanted: Versions = ANY_VERSION,
+        check: Callable[[R], None] = lambda _: None,
+    ) -> R:
+        """Ask the broker that ``route`` picks, again and elsewhere as errors demand, until the deadline.
+
+        ``check`` raises the BrokerError that an answer carries; retriable ones are tried again.
+
+        Raises:
+            RequestTimeout: the deadline passed; the message has the last cause.
+            KafkaError: an error that no retry mends.
+        """
+        backoff, last = self.backoff(), "no broker is known"
+        cause: KafkaError | None = None
+        while not deadline.passed(self.runtime.now()):
+            snapshot = self._snapshot
+            node = route(snapshot)
+            refresh = Refresh.METADATA
+            if node is not None:
+                try:
+                    connection = await self.connection(node, lane)
+                    answer = await connection.request(request, timeout=deadline.left(self.runtime.now()), wanted=wanted)
+                    check(answer)
+                except KafkaError as error:
+                    retry, refresh = remedy(error)
+                    if not retry:
+                        raise
+                    cause, last = error, f"{type(error).__name__}: {error}"
+                else:
+                    return answer
+            if refresh is Refresh.METADATA:
+                self.outdated(snapshot)
+            await anyio.sleep(min(backoff.next(), deadline.left(self.runtime.now())))
+        name = type(request).__name__.removesuffix("Request")
+        raise RequestTimeout(f"{name} did not succeed within {deadline.allowed:g} s; at last {last}") from cause
+
+
+def _unreachable(errors: Mapping[Address, KafkaError], seconds: float | None = None) -> KafkaError:
+    """One error for what every address said; of a single address that is no broker, its own."""
+    first = next(iter(errors.values()))
+    if len(errors) == 1 and isinstance(first, WireError):
+        return first
+    told = "; ".join(f"{address}: {error}" for address, error in errors.items())
+    within = f" within {seconds:g} s" if seconds is not None else ""
+    error = NoBrokerReachable(f"no broker reachable{within}: {told}")
+    error.__cause__ = first
+    return error

@@ -1,0 +1,127 @@
+"""Looks offsets up: the beginning, the end, or the first record at or after a time, of many partitions at once."""
+
+from collections.abc import Mapping
+
+import anyio
+
+from ..errors import BrokerError, ErrorCode, KafkaError, RequestTimeout, TopicNotReady, WireError, broker_error
+from ..protocol.messages.offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from ..protocol.schema import Versions
+from ..types import IsolationLevel, OffsetAndTimestamp, OffsetSpec, TopicPartition
+from .cluster import Cluster
+from .metadata import Node, Snapshot
+from .retry import Deadline, remedy
+
+__all__ = ("look_up_offsets",)
+
+_CONSUMER = -1
+# v0 answers with the offsets of segments; v7 is the first to know the highest timestamp (KIP-734).
+_ONE_OFFSET = Versions.parse("1+")
+_MAX_TIMESTAMP = Versions.parse("7+")
+
+
+async def look_up_offsets(
+    cluster: Cluster,
+    specs: Mapping[TopicPartition, OffsetSpec],
+    deadline: Deadline,
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+    """The offset for each spec; None where no record is that late. Leaders that move are followed.
+
+    Raises:
+        RequestTimeout, TopicNotReady: some were not found by the deadline; the message names one and its last error.
+        UsageError: a topic has no such partition.
+        KafkaError: an error that no retry mends.
+    """
+    found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
+    left, backoff = dict(specs), cluster.backoff()
+    while left:
+        by_leader: dict[Node, dict[TopicPartition, OffsetSpec]] = {}
+        for where, spec in left.items():
+            node = await cluster.leader(where, deadline)
+            by_leader.setdefault(node, {})[where] = spec
+        snapshot, errors = cluster.snapshot, {}
+        for node, asked in by_leader.items():
+            errors.update(await _ask(cluster, node, asked, deadline, isolation, found))
+        left = {where: spec for where, spec in left.items() if where not in found}
+        if left:
+            cluster.outdated(snapshot)
+            if deadline.passed(cluster.runtime.now()):
+                raise _late(next(iter(left)), errors, deadline)
+            await anyio.sleep(min(backoff.next(), deadline.left(cluster.runtime.now())))
+    return found
+
+
+async def _ask(
+    cluster: Cluster,
+    node: Node,
+    asked: Mapping[TopicPartition, OffsetSpec],
+    deadline: Deadline,
+    isolation: IsolationLevel,
+    found: dict[TopicPartition, OffsetAndTimestamp | None],
+) -> dict[TopicPartition, KafkaError]:
+    """Ask one leader. What it answers goes into ``found``; the errors that a retry may mend come back."""
+    newest = OffsetSpec.MAX_TIMESTAMP in asked.values()
+    request = _request(cluster.snapshot, asked, isolation)
+    try:
+        connection = await cluster.connection(node)
+        response = await connection.request(
+            request, timeout=deadline.left(cluster.runtime.now()), wanted=_MAX_TIMESTAMP if newest else _ONE_OFFSET
+        )
+    except KafkaError as error:
+        if not remedy(error).retry:
+            raise
+        return dict.fromkeys(asked, error)
+    errors: dict[TopicPartition, KafkaError] = {}
+    answers = {
+        TopicPartition(topic.name, one.partition_index): one for topic in response.topics for one in topic.partitions
+    }
+    for where in asked:
+        if where not in answers:
+            raise WireError(f"{connection.where} answered ListOffsets without {where}, which was asked")
+        try:
+            found[where] = _offset(where, answers[where])
+        except BrokerError as error:
+            if not error.retriable:
+                raise
+            errors[where] = error
+    return errors
+
+
+def _request(
+    snapshot: Snapshot, asked: Mapping[TopicPartition, OffsetSpec], isolation: IsolationLevel
+) -> ListOffsetsRequest:
+    topics: dict[str, ListOffsetsTopic] = {}
+    for where, spec in asked.items():
+        known = snapshot.partition(where)
+        topic = topics.setdefault(where.topic, ListOffsetsTopic(name=where.topic, partitions=[]))
+        topic.partitions.append(
+            ListOffsetsPartition(
+                partition_index=where.partition,
+                current_leader_epoch=known.leader_epoch if known is not None else -1,
+                timestamp=spec.timestamp,
+            )
+        )
+    return ListOffsetsRequest(replica_id=_CONSUMER, isolation_level=isolation, topics=list(topics.values()))
+
+
+def _offset(where: TopicPartition, answer: ListOffsetsPartitionResponse) -> OffsetAndTimestamp | None:
+    if answer.error_code != ErrorCode.NONE:
+        raise broker_error(answer.error_code, f"ListOffsets of {where}")
+    if answer.offset < 0:
+        return None
+    epoch = answer.leader_epoch if answer.leader_epoch >= 0 else None
+    return OffsetAndTimestamp(answer.offset, answer.timestamp, epoch)
+
+
+def _late(where: TopicPartition, errors: Mapping[TopicPartition, KafkaError], deadline: Deadline) -> KafkaError:
+    error = errors.get(where)
+    kind = TopicNotReady if isinstance(error, BrokerError) else RequestTimeout
+    late = kind(f"no offset of {where} within {deadline.allowed:g} s: {error}")
+    late.__cause__ = error
+    return late

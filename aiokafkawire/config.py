@@ -1,0 +1,257 @@
+"""Settings: Kafka's property names with underscores, checked when a client is made.
+
+Each ``...Options`` names the keyword arguments for type checkers; the frozen class beside it holds their defaults
+and bounds. A test keeps the two alike.
+"""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, Final, Literal, TypedDict, TypeVar, cast
+
+import attrs
+
+from .errors import ConfigError
+from .types import Address
+
+__all__ = (
+    "ClientConfig",
+    "ClientOptions",
+    "CompressionType",
+    "ConsumerConfig",
+    "ConsumerOptions",
+    "ProducerConfig",
+    "ProducerOptions",
+    "make",
+    "parse_servers",
+)
+
+CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+AutoOffsetReset = Literal["earliest", "latest", "none"]
+
+_INT32: Final = 2**31 - 1
+_FRAME: Final = 128 * 1024 * 1024
+
+
+def _whole(default: int, *, least: int = 0, most: int = _INT32) -> Any:
+    """A field for a whole number between two bounds, both included."""
+
+    def check(_: object, attribute: "attrs.Attribute[int]", value: object) -> None:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise ConfigError(f"{attribute.name} must be a whole number from {least} to {most}, got {value!r}")
+
+    return attrs.field(default=default, validator=check)
+
+
+def _choice(default: object, *choices: object) -> Any:
+    """A field for one of a few values."""
+
+    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+        # 1 == True, and no setting takes a number where it takes a word.
+        if not any(value == choice and type(value) is type(choice) for choice in choices):
+            named = ", ".join(repr(choice) for choice in choices)
+            raise ConfigError(f"{attribute.name} must be one of {named}, got {value!r}")
+
+    return attrs.field(default=default, validator=check)
+
+
+def _text(default: str) -> Any:
+    def check(_: object, attribute: "attrs.Attribute[str]", value: object) -> None:
+        if not isinstance(value, str):
+            raise ConfigError(f"{attribute.name} must be a string, got {value!r}")
+
+    return attrs.field(default=default, validator=check)
+
+
+def _optional_callable() -> Any:
+    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+        if value is not None and not callable(value):
+            raise ConfigError(f"{attribute.name} must be callable, got {value!r}")
+
+    return attrs.field(default=None, validator=check)
+
+
+class ClientOptions(TypedDict, total=False):
+    """Keyword arguments of ``Client``; :class:`ClientConfig` describes them."""
+
+    client_id: str
+    request_timeout_ms: int
+    default_api_timeout_ms: int
+    bootstrap_timeout_ms: int
+    socket_connection_setup_timeout_ms: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+    reconnect_backoff_ms: int
+    reconnect_backoff_max_ms: int
+    metadata_max_age_ms: int
+    metadata_max_idle_ms: int
+    connections_max_idle_ms: int
+    receive_message_max_bytes: int
+    allow_auto_create_topics: bool
+
+
+@attrs.frozen(kw_only=True)
+class ClientConfig:
+    """What every part of a client shares. Times are in ms, as in Kafka's own properties."""
+
+    client_id: str = _text("aiokafkawire")
+    """The name that brokers log and apply quotas to."""
+    request_timeout_ms: int = _whole(30_000, least=1)
+    """How long one request waits for its answer; a broker silent for longer loses its connection."""
+    default_api_timeout_ms: int = _whole(60_000, least=1)
+    """How long a call may take in all, with its retries."""
+    bootstrap_timeout_ms: int = _whole(10_000, least=1)
+    """How long opening a client tries the bootstrap addresses before NoBrokerReachable."""
+    socket_connection_setup_timeout_ms: int = _whole(10_000, least=1)
+    """How long one connection may take to open and to agree on versions."""
+    retry_backoff_ms: int = _whole(100)
+    """The first wait before a retry; it doubles up to ``retry_backoff_max_ms`` (KIP-580)."""
+    retry_backoff_max_ms: int = _whole(1_000)
+    """The longest wait before a retry."""
+    reconnect_backoff_ms: int = _whole(50)
+    """The first wait before a broker that failed is dialled again; it doubles."""
+    reconnect_backoff_max_ms: int = _whole(1_000)
+    """The longest wait before a broker is dialled again."""
+    metadata_max_age_ms: int = _whole(300_000, least=1)
+    """How old metadata may grow before it is asked for again, though nothing failed."""
+    metadata_max_idle_ms: int = _whole(300_000, least=1)
+    """How long a topic that nobody uses stays in the metadata that is asked for (KIP-526)."""
+    connections_max_idle_ms: int = _whole(540_000, least=1)
+    """How long a connection may stay unused before it is closed."""
+    receive_message_max_bytes: int = _whole(_FRAME, least=1024)
+    """The largest frame that is accepted from a broker; a larger one closes the connection."""
+    allow_auto_create_topics: bool = _choice(False, True, False)
+    """Whether asking for an unknown topic may create it, where the brokers allow that too."""
+
+
+class ProducerOptions(TypedDict, total=False):
+    """Keyword arguments of ``Client.producer``; :class:`ProducerConfig` describes them."""
+
+    acks: Literal["all", 0, 1, -1]
+    compression_type: CompressionType
+    compression_level: int | None
+    batch_size: int
+    linger_ms: int
+    buffer_memory: int
+    max_block_ms: int
+    max_request_size: int
+    delivery_timeout_ms: int
+
+
+@attrs.frozen(kw_only=True)
+class ProducerConfig:
+    """How records are gathered and sent. Sizes are in bytes, times in ms."""
+
+    acks: Literal["all", 0, 1, -1] = _choice("all", "all", -1, 1, 0)
+    """Who must have a record before it counts as sent: all in-sync replicas, the leader (1), or nobody (0)."""
+    compression_type: CompressionType = _choice("none", "none", "gzip", "snappy", "lz4", "zstd")
+    """How whole batches are compressed."""
+    compression_level: int | None = None
+    """The codec's level; None is its default (KIP-390)."""
+    batch_size: int = _whole(16_384, least=1)
+    """The size at which a batch is full. A larger record travels alone."""
+    linger_ms: int = _whole(0)
+    """How long an idle lane waits for more records. A busy one gathers them in any case, so 0 seldom costs batching."""
+    buffer_memory: int = _whole(33_554_432, least=1)
+    """How much may wait to be sent or acknowledged; beyond it ``send`` waits and ``send_nowait`` raises BufferFull."""
+    max_block_ms: int = _whole(60_000)
+    """How long ``send`` and ``enqueue`` wait for room and for the topic's metadata."""
+    max_request_size: int = _whole(1_048_576, least=1)
+    """The largest request, and so the largest record."""
+    delivery_timeout_ms: int = _whole(120_000, least=1)
+    """How long a record may take from its acceptance to its acknowledgement, with all retries."""
+
+    @property
+    def required_acks(self) -> int:
+        """``acks`` as the wire says it."""
+        return -1 if self.acks == "all" else self.acks
+
+
+class ConsumerOptions(TypedDict, total=False):
+    """Keyword arguments of ``Client.consumer``; :class:`ConsumerConfig` describes them."""
+
+    group_id: str | None
+    auto_offset_reset: AutoOffsetReset
+    isolation_level: Literal["read_uncommitted", "read_committed"]
+    fetch_min_bytes: int
+    fetch_max_bytes: int
+    fetch_max_wait_ms: int
+    max_partition_fetch_bytes: int
+    check_crcs: bool
+    client_rack: str
+
+
+@attrs.frozen(kw_only=True)
+class ConsumerConfig:
+    """What is read, and how much at once. Sizes are in bytes, times in ms."""
+
+    group_id: str | None = None
+    """The group to join; None reads partitions that are assigned by hand."""
+    auto_offset_reset: AutoOffsetReset = _choice("latest", "earliest", "latest", "none")
+    """Where to begin without a position, or with one that is gone; "none" raises OffsetOutOfRange instead."""
+    isolation_level: Literal["read_uncommitted", "read_committed"] = _choice(
+        "read_uncommitted", "read_uncommitted", "read_committed"
+    )
+    """Whether records of open and aborted transactions are shown."""
+    fetch_min_bytes: int = _whole(1, least=0)
+    """How much a broker should gather before it answers a fetch."""
+    fetch_max_bytes: int = _whole(52_428_800, least=1)
+    """How much one fetch may return, and how much fetched data the consumer holds unread."""
+    fetch_max_wait_ms: int = _whole(500)
+    """How long a broker may gather."""
+    max_partition_fetch_bytes: int = _whole(1_048_576, least=1)
+    """How much one fetch may return of one partition; a larger first batch comes whole (KIP-74)."""
+    check_crcs: bool = _choice(True, True, False)
+    """Whether the checksum of every batch is verified."""
+    client_rack: str = _text("")
+    """Where this consumer runs, so that a near replica may serve it (KIP-392)."""
+
+
+DEFAULT_PORT: Final = 9092
+
+
+def parse_servers(servers: str | Sequence[str]) -> tuple[Address, ...]:
+    """Read bootstrap servers: ``"host:port,host:port"`` or a sequence of ``"host:port"``; IPv6 as ``"[::1]:9092"``.
+
+    Raises:
+        ConfigError: there is none, or one is not an address.
+    """
+    texts = servers.split(",") if isinstance(servers, str) else list(servers)
+    named = [text.strip() for text in texts if text.strip()]
+    if not named:
+        raise ConfigError("bootstrap servers are needed, such as 'localhost:9092'")
+    return tuple(_parse_server(text) for text in named)
+
+
+def _parse_server(text: str) -> Address:
+    host, colon, port = text.rpartition(":") if not text.endswith("]") else (text, "", "")
+    if not colon:
+        host, port = text, str(DEFAULT_PORT)
+    if not port.isdecimal() or not 1 <= int(port) <= 65535:
+        raise ConfigError(f"bootstrap server {text!r}: the port must be a number from 1 to 65535, got {port!r}")
+    if "//" in host or "/" in host or " " in host:
+        raise ConfigError(f"bootstrap server {text!r}: give host:port, without a scheme or a path")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise ConfigError(f"bootstrap server {text!r}: write an IPv6 address in brackets, such as '[::1]:9092'")
+    if not host:
+        raise ConfigError(f"bootstrap server {text!r}: the host is missing")
+    return Address(host, int(port))
+
+
+C = TypeVar("C")
+
+
+def make(cls: type[C], options: Mapping[str, Any]) -> C:
+    """Build a config from keyword arguments.
+
+    Raises:
+        ConfigError: a name is unknown (the nearest known one is suggested), or a value is out of bounds.
+    """
+    known = [attribute.name for attribute in attrs.fields(cast("Any", cls))]
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name.replace(".", "_"), known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+            raise ConfigError(f"unknown setting {name!r}: {hint}")
+    return cls(**options)

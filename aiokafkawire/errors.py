@@ -1,0 +1,864 @@
+"""Everything that aiokafkawire raises: its own errors, and one class for each error code of the brokers.
+
+Catch :class:`KafkaError` for all of it. :class:`BrokerError` is what a broker answered; the others are found on
+this side of the wire.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import ClassVar
+
+from .error_codes import ErrorCode
+
+__all__ = (
+    "BrokerError",
+    "BrokerIdNotRegistered",
+    "BrokerNotAvailable",
+    "BufferFull",
+    "ClusterAuthorizationFailed",
+    "ConcurrentTransactions",
+    "ConfigError",
+    "ConnectionLost",
+    "ControllerIdNotRegistered",
+    "CoordinatorLoadInProgress",
+    "CoordinatorNotAvailable",
+    "CorruptBatch",
+    "CorruptMessage",
+    "DelegationTokenAuthDisabled",
+    "DelegationTokenAuthorizationFailed",
+    "DelegationTokenExpired",
+    "DelegationTokenNotFound",
+    "DelegationTokenOwnerMismatch",
+    "DelegationTokenRequestNotAllowed",
+    "DeliveryFailed",
+    "DeserializationError",
+    "DuplicateBrokerRegistration",
+    "DuplicateResource",
+    "DuplicateSequenceNumber",
+    "DuplicateVoter",
+    "ElectionNotNeeded",
+    "EligibleLeadersNotAvailable",
+    "ErrorCode",
+    "FeatureUpdateFailed",
+    "FencedInstanceId",
+    "FencedLeaderEpoch",
+    "FencedMemberEpoch",
+    "FencedStateEpoch",
+    "FetchSessionIdNotFound",
+    "FetchSessionTopicIdError",
+    "GroupAuthorizationFailed",
+    "GroupDeletionFailed",
+    "GroupIdNotFound",
+    "GroupMaxSizeReached",
+    "GroupSubscribedToTopic",
+    "IllegalGeneration",
+    "IllegalSaslState",
+    "InconsistentClusterId",
+    "InconsistentGroupProtocol",
+    "InconsistentTopicId",
+    "InconsistentVoterSet",
+    "IneligibleReplica",
+    "InvalidCommitOffsetSize",
+    "InvalidConfig",
+    "InvalidFetchSessionEpoch",
+    "InvalidFetchSize",
+    "InvalidGroupId",
+    "InvalidMessage",
+    "InvalidPartitions",
+    "InvalidPrincipalType",
+    "InvalidProducerEpoch",
+    "InvalidProducerIdMapping",
+    "InvalidRecord",
+    "InvalidRecordState",
+    "InvalidRegistration",
+    "InvalidRegularExpression",
+    "InvalidReplicaAssignment",
+    "InvalidReplicationFactor",
+    "InvalidRequest",
+    "InvalidRequiredAcks",
+    "InvalidSessionTimeout",
+    "InvalidShareSessionEpoch",
+    "InvalidTimestamp",
+    "InvalidTopicException",
+    "InvalidTransactionTimeout",
+    "InvalidTxnState",
+    "InvalidUpdateVersion",
+    "InvalidVoterKey",
+    "KafkaError",
+    "KafkaStorageError",
+    "LeaderNotAvailable",
+    "ListenerNotFound",
+    "LogDirNotFound",
+    "MemberIdRequired",
+    "MessageTooLarge",
+    "MismatchedEndpointType",
+    "NetworkException",
+    "NewLeaderElected",
+    "NoBrokerReachable",
+    "NoReassignmentInProgress",
+    "NonEmptyGroup",
+    "NotController",
+    "NotCoordinator",
+    "NotEnoughReplicas",
+    "NotEnoughReplicasAfterAppend",
+    "NotLeaderOrFollower",
+    "OffsetMetadataTooLarge",
+    "OffsetMovedToTieredStorage",
+    "OffsetNotAvailable",
+    "OffsetOutOfRange",
+    "OperationNotAttempted",
+    "OutOfOrderSequenceNumber",
+    "PolicyViolation",
+    "PositionOutOfRange",
+    "PreferredLeaderNotAvailable",
+    "PrincipalDeserializationFailure",
+    "ProducerFenced",
+    "ReassignmentInProgress",
+    "RebalanceInProgress",
+    "RebootstrapRequired",
+    "RecordListTooLarge",
+    "RecordTooLarge",
+    "Refresh",
+    "ReplicaNotAvailable",
+    "RequestTimedOut",
+    "RequestTimeout",
+    "ResourceNotFound",
+    "SaslAuthenticationFailed",
+    "SecurityDisabled",
+    "ShareSessionLimitReached",
+    "ShareSessionNotFound",
+    "SnapshotNotFound",
+    "StaleBrokerEpoch",
+    "StaleControllerEpoch",
+    "StaleMemberEpoch",
+    "StreamsInvalidTopology",
+    "StreamsInvalidTopologyEpoch",
+    "StreamsTopologyDescriptionUpdateFailed",
+    "StreamsTopologyFenced",
+    "TelemetryTooLarge",
+    "ThrottlingQuotaExceeded",
+    "TopicAlreadyExists",
+    "TopicAuthorizationFailed",
+    "TopicDeletionDisabled",
+    "TopicNotReady",
+    "TransactionAbortable",
+    "TransactionCoordinatorFenced",
+    "TransactionalIdAuthorizationFailed",
+    "TransactionalIdNotFound",
+    "UnacceptableCredential",
+    "UnknownBrokerError",
+    "UnknownControllerId",
+    "UnknownLeaderEpoch",
+    "UnknownMemberId",
+    "UnknownProducerId",
+    "UnknownServerError",
+    "UnknownSubscriptionId",
+    "UnknownTopicId",
+    "UnknownTopicOrPartition",
+    "UnreleasedInstanceId",
+    "UnstableOffsetCommit",
+    "UnsupportedAssignor",
+    "UnsupportedCompressionType",
+    "UnsupportedEndpointType",
+    "UnsupportedForMessageFormat",
+    "UnsupportedSaslMechanism",
+    "UnsupportedVersion",
+    "UnsupportedVersionAnswered",
+    "UsageError",
+    "VoterNotFound",
+    "WireError",
+    "broker_error",
+)
+
+# --- found on this side of the wire ------------------------------------------------------------------------
+
+
+class KafkaError(Exception):
+    """The root of all errors of this package."""
+
+
+class ConfigError(KafkaError, ValueError):
+    """A setting has an unknown name, or a value that cannot be; the message says which, and what would do."""
+
+
+class UsageError(KafkaError):
+    """The call makes no sense here: a closed client, an invalid topic name, a partition that is not assigned."""
+
+
+class InvalidMessage(UsageError):
+    """A protocol message holds a value that its wire type cannot; the message gives the field's path."""
+
+
+class RecordTooLarge(UsageError):
+    """One record alone exceeds ``max_request_size`` or ``buffer_memory``; it was not sent."""
+
+
+class BufferFull(KafkaError):
+    """``buffer_memory`` is used up and the call does not wait, or has waited for ``max_block_ms``."""
+
+
+class TopicNotReady(KafkaError):
+    """The topic's partitions are not known: it does not exist, or metadata has not come yet."""
+
+
+class WireError(KafkaError):
+    """The other side sent bytes that are not what Kafka's protocol allows; the message says where."""
+
+
+class CorruptBatch(WireError):
+    """A record batch that does not hold what it says: checksum, length, count, or compressed data."""
+
+
+class UnsupportedVersion(KafkaError):
+    """The broker speaks no version of this request that can carry what was asked."""
+
+
+class ConnectionLost(KafkaError):
+    """A connection could not be opened, or broke; every request waiting on it fails with the cause."""
+
+
+class NoBrokerReachable(ConnectionLost):
+    """None of the known addresses led to a broker; the message lists each with its cause."""
+
+
+class RequestTimeout(KafkaError, TimeoutError):
+    """A deadline passed; the message says what was waited for, where, and the last cause."""
+
+
+class DeserializationError(KafkaError):
+    """A user's deserializer failed on one record; the consumer's position is past that record."""
+
+
+class DeliveryFailed(KafkaError):
+    """Records that nobody awaited were not delivered: ``count`` of them, for the causes in ``errors``, one a batch."""
+
+    def __init__(self, errors: Sequence[Exception], count: int) -> None:
+        super().__init__(errors, count)
+        self.errors: tuple[Exception, ...] = tuple(errors)
+        self.count = count
+
+    def __str__(self) -> str:
+        first = self.errors[0]
+        records = "1 record" if self.count == 1 else f"{self.count} records"
+        return f"{records} not delivered, the first because of {type(first).__name__}: {first}"
+
+
+# --- answered by a broker ----------------------------------------------------------------------------------
+
+
+class Refresh(Enum):
+    """What a client should look up again before it retries."""
+
+    NOTHING = "nothing"
+    METADATA = "metadata"
+    COORDINATOR = "coordinator"
+
+
+class BrokerError(KafkaError):
+    """A broker answered with an error code. Subclasses are the rows of the table below.
+
+    ``retriable``: the same request may succeed later. ``refresh``: what to look up before. ``fatal``: an
+    idempotent or transactional producer cannot go on. ``abortable``: the transaction must be aborted (KIP-1050).
+    """
+
+    code: int
+    retriable: ClassVar[bool] = False
+    refresh: ClassVar[Refresh] = Refresh.NOTHING
+    fatal: ClassVar[bool] = False
+    abortable: ClassVar[bool] = False
+
+    def __init_subclass__(
+        cls,
+        *,
+        code: ErrorCode | None = None,
+        retriable: bool = False,
+        refresh: Refresh = Refresh.NOTHING,
+        fatal: bool = False,
+        abortable: bool = False,
+    ) -> None:
+        super().__init_subclass__()
+        if code is None:
+            return
+        if code in _BY_CODE:
+            raise TypeError(f"{code!r} has a class already: {_BY_CODE[code].__name__}")
+        cls.code, cls.retriable, cls.refresh, cls.fatal, cls.abortable = code, retriable, refresh, fatal, abortable
+        _BY_CODE[code] = cls
+
+
+_BY_CODE: dict[int, type[BrokerError]] = {}
+
+
+class UnknownBrokerError(BrokerError):
+    """A code that this release has no name for; ``code`` is the number that came."""
+
+    def __init__(self, code: int, detail: str = "") -> None:
+        super().__init__(code, detail)
+        self.code = code
+
+    def __str__(self) -> str:
+        return f"error code {self.args[0]}, unknown to this release" + (f": {self.args[1]}" if self.args[1] else "")
+
+
+class UnknownServerError(BrokerError, code=ErrorCode.UNKNOWN_SERVER_ERROR):
+    """The broker failed in a way it has no code for; its log tells more."""
+
+
+class OffsetOutOfRange(BrokerError, code=ErrorCode.OFFSET_OUT_OF_RANGE):
+    """The log no longer holds this offset, or does not hold it yet; seek to one between its start and its end."""
+
+
+class CorruptMessage(BrokerError, code=ErrorCode.CORRUPT_MESSAGE, retriable=True):
+    """The broker found the records damaged, or without the key that a compacted topic needs."""
+
+
+class UnknownTopicOrPartition(
+    BrokerError, code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, retriable=True, refresh=Refresh.METADATA
+):
+    """The broker knows no such topic or partition: it was deleted, or is so new that not all brokers know it."""
+
+
+class InvalidFetchSize(BrokerError, code=ErrorCode.INVALID_FETCH_SIZE):
+    """The fetch asked for an impossible number of bytes."""
+
+
+class LeaderNotAvailable(BrokerError, code=ErrorCode.LEADER_NOT_AVAILABLE, retriable=True, refresh=Refresh.METADATA):
+    """The partition has no leader yet; one is being elected."""
+
+
+class NotLeaderOrFollower(BrokerError, code=ErrorCode.NOT_LEADER_OR_FOLLOWER, retriable=True, refresh=Refresh.METADATA):
+    """This broker does not lead the partition, or no longer follows it."""
+
+
+class RequestTimedOut(BrokerError, code=ErrorCode.REQUEST_TIMED_OUT, retriable=True):
+    """The broker ran out of time on this request; a write may still have happened."""
+
+
+class BrokerNotAvailable(BrokerError, code=ErrorCode.BROKER_NOT_AVAILABLE):
+    """The broker that is needed is down, or has left the cluster."""
+
+
+class ReplicaNotAvailable(BrokerError, code=ErrorCode.REPLICA_NOT_AVAILABLE, retriable=True, refresh=Refresh.METADATA):
+    """The broker has no usable replica of the partition at the moment."""
+
+
+class MessageTooLarge(BrokerError, code=ErrorCode.MESSAGE_TOO_LARGE, abortable=True):
+    """The batch is larger than the topic takes; raise its max.message.bytes or send less at once."""
+
+
+class StaleControllerEpoch(BrokerError, code=ErrorCode.STALE_CONTROLLER_EPOCH):
+    """The request came from a controller that another has replaced since."""
+
+
+class OffsetMetadataTooLarge(BrokerError, code=ErrorCode.OFFSET_METADATA_TOO_LARGE):
+    """The text committed with an offset is too long; the broker's offset.metadata.max.bytes is the limit."""
+
+
+class NetworkException(BrokerError, code=ErrorCode.NETWORK_EXCEPTION, retriable=True, refresh=Refresh.METADATA):
+    """A connection broke before the answer came; whether the request took effect is not known."""
+
+
+class CoordinatorLoadInProgress(BrokerError, code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, retriable=True):
+    """The coordinator is still reading its state after taking over; try it again shortly."""
+
+
+class CoordinatorNotAvailable(
+    BrokerError, code=ErrorCode.COORDINATOR_NOT_AVAILABLE, retriable=True, refresh=Refresh.COORDINATOR
+):
+    """The group or transactional id has no working coordinator now; look it up again."""
+
+
+class NotCoordinator(BrokerError, code=ErrorCode.NOT_COORDINATOR, retriable=True, refresh=Refresh.COORDINATOR):
+    """This broker does not coordinate the group or transactional id; look up the one that does."""
+
+
+class InvalidTopicException(BrokerError, code=ErrorCode.INVALID_TOPIC_EXCEPTION, abortable=True):
+    """The topic's name is not allowed, or only Kafka itself may write to this topic."""
+
+
+class RecordListTooLarge(BrokerError, code=ErrorCode.RECORD_LIST_TOO_LARGE, abortable=True):
+    """The batch does not fit into one segment of the log; send smaller batches."""
+
+
+class NotEnoughReplicas(BrokerError, code=ErrorCode.NOT_ENOUGH_REPLICAS, retriable=True):
+    """Nothing was written: fewer replicas are in sync than min.insync.replicas asks for."""
+
+
+class NotEnoughReplicasAfterAppend(BrokerError, code=ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, retriable=True):
+    """The records were written, but to fewer replicas than required; without idempotence a retry duplicates them."""
+
+
+class InvalidRequiredAcks(BrokerError, code=ErrorCode.INVALID_REQUIRED_ACKS, abortable=True):
+    """The broker takes only 0, 1 or all (-1) for acks."""
+
+
+class IllegalGeneration(BrokerError, code=ErrorCode.ILLEGAL_GENERATION, abortable=True):
+    """The group has rebalanced since; this member's generation is over and it must join again."""
+
+
+class InconsistentGroupProtocol(BrokerError, code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL):
+    """The member shares no assignor or protocol type with the rest of its group."""
+
+
+class InvalidGroupId(BrokerError, code=ErrorCode.INVALID_GROUP_ID):
+    """The group id is empty, or not one this request can serve."""
+
+
+class UnknownMemberId(BrokerError, code=ErrorCode.UNKNOWN_MEMBER_ID, abortable=True):
+    """The coordinator has no such member, most often after a missed session timeout; join again."""
+
+
+class InvalidSessionTimeout(BrokerError, code=ErrorCode.INVALID_SESSION_TIMEOUT):
+    """The session timeout is outside the broker's group.min and group.max.session.timeout.ms."""
+
+
+class RebalanceInProgress(BrokerError, code=ErrorCode.REBALANCE_IN_PROGRESS):
+    """The group is rebalancing; the member has to rejoin before it can go on."""
+
+
+class InvalidCommitOffsetSize(BrokerError, code=ErrorCode.INVALID_COMMIT_OFFSET_SIZE):
+    """The commit is too large to store; commit fewer offsets, or less text with them."""
+
+
+class TopicAuthorizationFailed(BrokerError, code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, abortable=True):
+    """No ACL allows this user to do that with the topic."""
+
+
+class GroupAuthorizationFailed(BrokerError, code=ErrorCode.GROUP_AUTHORIZATION_FAILED, abortable=True):
+    """No ACL allows this user to do that with the group."""
+
+
+class ClusterAuthorizationFailed(BrokerError, code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, fatal=True):
+    """No ACL allows this user to do that with the cluster; before Kafka 2.8 idempotent writes need one."""
+
+
+class InvalidTimestamp(BrokerError, code=ErrorCode.INVALID_TIMESTAMP, abortable=True):
+    """A record's timestamp is too far from the broker's clock; the topic's message.timestamp settings say how far."""
+
+
+class UnsupportedSaslMechanism(BrokerError, code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, fatal=True):
+    """The listener does not offer this SASL mechanism; choose one that the broker enables."""
+
+
+class IllegalSaslState(BrokerError, code=ErrorCode.ILLEGAL_SASL_STATE, fatal=True):
+    """The request came at the wrong point of the SASL login, or the listener does not use SASL."""
+
+
+class UnsupportedVersionAnswered(BrokerError, code=ErrorCode.UNSUPPORTED_VERSION, fatal=True):
+    """The broker does not speak this version of the request."""
+
+
+class TopicAlreadyExists(BrokerError, code=ErrorCode.TOPIC_ALREADY_EXISTS):
+    """There is a topic of this name already."""
+
+
+class InvalidPartitions(BrokerError, code=ErrorCode.INVALID_PARTITIONS):
+    """The number of partitions is not possible: below one, or not above what the topic has."""
+
+
+class InvalidReplicationFactor(BrokerError, code=ErrorCode.INVALID_REPLICATION_FACTOR):
+    """There are not enough brokers for this many replicas, or none were asked for."""
+
+
+class InvalidReplicaAssignment(BrokerError, code=ErrorCode.INVALID_REPLICA_ASSIGNMENT):
+    """The proposed replicas do not work: unknown brokers, repeats, or lists of different lengths."""
+
+
+class InvalidConfig(BrokerError, code=ErrorCode.INVALID_CONFIG):
+    """A setting of a topic or broker has a name or value that the broker refuses."""
+
+
+class NotController(BrokerError, code=ErrorCode.NOT_CONTROLLER, retriable=True):
+    """This broker is not the active controller; find that one and ask it."""
+
+
+class InvalidRequest(BrokerError, code=ErrorCode.INVALID_REQUEST):
+    """The broker cannot make sense of the request: it contradicts itself, or a bug made it; see the broker's log."""
+
+
+class UnsupportedForMessageFormat(BrokerError, code=ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, fatal=True):
+    """The topic's record format is too old for what was asked, such as a transaction."""
+
+
+class PolicyViolation(BrokerError, code=ErrorCode.POLICY_VIOLATION):
+    """A policy that the cluster's operators installed forbids this."""
+
+
+class OutOfOrderSequenceNumber(BrokerError, code=ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, abortable=True):
+    """A batch is missing before this one: earlier records of the producer may be lost."""
+
+
+class DuplicateSequenceNumber(BrokerError, code=ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+    """The broker has stored this batch already; nothing is lost."""
+
+
+class InvalidProducerEpoch(BrokerError, code=ErrorCode.INVALID_PRODUCER_EPOCH, fatal=True):
+    """The producer's epoch is over: a newer producer, or a transaction's timeout, ended it; start a new producer."""
+
+
+class InvalidTxnState(BrokerError, code=ErrorCode.INVALID_TXN_STATE, fatal=True):
+    """The transaction is not in a state that permits this step; start a new producer."""
+
+
+class InvalidProducerIdMapping(BrokerError, code=ErrorCode.INVALID_PRODUCER_ID_MAPPING, fatal=True):
+    """The transactional id has another producer id by now, or has expired; start a new producer."""
+
+
+class InvalidTransactionTimeout(BrokerError, code=ErrorCode.INVALID_TRANSACTION_TIMEOUT, fatal=True):
+    """The transaction timeout exceeds the broker's transaction.max.timeout.ms; ask for less."""
+
+
+class ConcurrentTransactions(BrokerError, code=ErrorCode.CONCURRENT_TRANSACTIONS, retriable=True):
+    """The coordinator is still completing the previous transaction of this id; retry shortly."""
+
+
+class TransactionCoordinatorFenced(BrokerError, code=ErrorCode.TRANSACTION_COORDINATOR_FENCED, fatal=True):
+    """A transaction's marker came from a coordinator that another has replaced."""
+
+
+class TransactionalIdAuthorizationFailed(BrokerError, code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, fatal=True):
+    """No ACL allows this user to use the transactional id."""
+
+
+class SecurityDisabled(BrokerError, code=ErrorCode.SECURITY_DISABLED):
+    """The brokers run without an authorizer, so there are no ACLs to list or change."""
+
+
+class OperationNotAttempted(BrokerError, code=ErrorCode.OPERATION_NOT_ATTEMPTED, abortable=True):
+    """Another part of the same request failed, so the broker left this part out."""
+
+
+class KafkaStorageError(BrokerError, code=ErrorCode.KAFKA_STORAGE_ERROR, retriable=True, refresh=Refresh.METADATA):
+    """The broker could not read or write its disk; another replica should take over."""
+
+
+class LogDirNotFound(BrokerError, code=ErrorCode.LOG_DIR_NOT_FOUND):
+    """The broker has no log directory of that path, or it is offline."""
+
+
+class SaslAuthenticationFailed(BrokerError, code=ErrorCode.SASL_AUTHENTICATION_FAILED, fatal=True):
+    """The broker did not accept the credentials."""
+
+
+class UnknownProducerId(BrokerError, code=ErrorCode.UNKNOWN_PRODUCER_ID, abortable=True):
+    """The broker has forgotten this producer, often because all its records were deleted."""
+
+
+class ReassignmentInProgress(BrokerError, code=ErrorCode.REASSIGNMENT_IN_PROGRESS):
+    """The partition's replicas are being moved; wait until that has ended, or cancel it."""
+
+
+class DelegationTokenAuthDisabled(BrokerError, code=ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED):
+    """The brokers have delegation tokens switched off; a secret key in their settings switches them on."""
+
+
+class DelegationTokenNotFound(BrokerError, code=ErrorCode.DELEGATION_TOKEN_NOT_FOUND):
+    """The brokers hold no such delegation token; it may have expired and been removed."""
+
+
+class DelegationTokenOwnerMismatch(BrokerError, code=ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH):
+    """Only the owner of a delegation token, or a renewer it names, may do this."""
+
+
+class DelegationTokenRequestNotAllowed(BrokerError, code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED):
+    """Manage delegation tokens over SASL or mutual TLS, and not while logged in by a token."""
+
+
+class DelegationTokenAuthorizationFailed(BrokerError, code=ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED):
+    """No ACL allows this user to see or manage the delegation token."""
+
+
+class DelegationTokenExpired(BrokerError, code=ErrorCode.DELEGATION_TOKEN_EXPIRED):
+    """The delegation token is past its lifetime; get a new one."""
+
+
+class InvalidPrincipalType(BrokerError, code=ErrorCode.INVALID_PRINCIPAL_TYPE):
+    """Delegation tokens take principals of type User only."""
+
+
+class NonEmptyGroup(BrokerError, code=ErrorCode.NON_EMPTY_GROUP):
+    """The group still has members; stop them first."""
+
+
+class GroupIdNotFound(BrokerError, code=ErrorCode.GROUP_ID_NOT_FOUND):
+    """There is no group of this id; it may have expired."""
+
+
+class FetchSessionIdNotFound(BrokerError, code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, retriable=True):
+    """The broker has dropped this fetch session; the next fetch begins a new one."""
+
+
+class InvalidFetchSessionEpoch(BrokerError, code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, retriable=True):
+    """Client and broker disagree on where the fetch session stands; the next fetch begins a new one."""
+
+
+class ListenerNotFound(BrokerError, code=ErrorCode.LISTENER_NOT_FOUND, retriable=True, refresh=Refresh.METADATA):
+    """The partition's leader has no listener of the name that this client connected to."""
+
+
+class TopicDeletionDisabled(BrokerError, code=ErrorCode.TOPIC_DELETION_DISABLED):
+    """The brokers do not delete topics: delete.topic.enable is false."""
+
+
+class FencedLeaderEpoch(BrokerError, code=ErrorCode.FENCED_LEADER_EPOCH, retriable=True, refresh=Refresh.METADATA):
+    """The partition has got a newer leader than this client knows of; refresh the metadata."""
+
+
+class UnknownLeaderEpoch(BrokerError, code=ErrorCode.UNKNOWN_LEADER_EPOCH, retriable=True):
+    """The client knows of a newer leader than this broker, which has yet to catch up."""
+
+
+class UnsupportedCompressionType(BrokerError, code=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, abortable=True):
+    """The broker, or this version of the request, cannot handle that compression; zstd needs Kafka 2.1."""
+
+
+class StaleBrokerEpoch(BrokerError, code=ErrorCode.STALE_BROKER_EPOCH):
+    """The broker has registered anew since; the request carries its old epoch."""
+
+
+class OffsetNotAvailable(BrokerError, code=ErrorCode.OFFSET_NOT_AVAILABLE, retriable=True):
+    """The new leader does not know the partition's end yet; ask again shortly."""
+
+
+class MemberIdRequired(BrokerError, code=ErrorCode.MEMBER_ID_REQUIRED):
+    """The coordinator has given the new member an id; join again with it."""
+
+
+class PreferredLeaderNotAvailable(
+    BrokerError, code=ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, retriable=True, refresh=Refresh.METADATA
+):
+    """The replica that should lead is offline or behind, so it cannot be elected."""
+
+
+class GroupMaxSizeReached(BrokerError, code=ErrorCode.GROUP_MAX_SIZE_REACHED):
+    """The group is full; the brokers' settings say how many members it may have."""
+
+
+class FencedInstanceId(BrokerError, code=ErrorCode.FENCED_INSTANCE_ID, abortable=True):
+    """Another consumer took over this group.instance.id; no two may share one."""
+
+
+class EligibleLeadersNotAvailable(
+    BrokerError, code=ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, retriable=True, refresh=Refresh.METADATA
+):
+    """No replica that may lead the partition is online."""
+
+
+class ElectionNotNeeded(BrokerError, code=ErrorCode.ELECTION_NOT_NEEDED, retriable=True, refresh=Refresh.METADATA):
+    """The partition has the right leader already."""
+
+
+class NoReassignmentInProgress(BrokerError, code=ErrorCode.NO_REASSIGNMENT_IN_PROGRESS):
+    """There is no move of replicas to cancel."""
+
+
+class GroupSubscribedToTopic(BrokerError, code=ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC):
+    """The group still reads this topic, so its offsets there cannot be deleted."""
+
+
+class InvalidRecord(BrokerError, code=ErrorCode.INVALID_RECORD, abortable=True):
+    """The broker refused a record, for instance one without a key in a compacted topic; its message tells more."""
+
+
+class UnstableOffsetCommit(BrokerError, code=ErrorCode.UNSTABLE_OFFSET_COMMIT, retriable=True):
+    """A transaction that commits these offsets is still open; ask again when it has ended."""
+
+
+class ThrottlingQuotaExceeded(BrokerError, code=ErrorCode.THROTTLING_QUOTA_EXCEEDED, retriable=True):
+    """A quota is used up; wait for the throttle time that the broker gave, then retry."""
+
+
+class ProducerFenced(BrokerError, code=ErrorCode.PRODUCER_FENCED, fatal=True):
+    """Another producer has started with this transactional id; close this one."""
+
+
+class ResourceNotFound(BrokerError, code=ErrorCode.RESOURCE_NOT_FOUND):
+    """What the request names, such as a SCRAM user, does not exist."""
+
+
+class DuplicateResource(BrokerError, code=ErrorCode.DUPLICATE_RESOURCE):
+    """The request names the same thing, such as a SCRAM user, more than once."""
+
+
+class UnacceptableCredential(BrokerError, code=ErrorCode.UNACCEPTABLE_CREDENTIAL):
+    """The brokers take no such SCRAM credential; look at its user name and its number of iterations."""
+
+
+class InconsistentVoterSet(BrokerError, code=ErrorCode.INCONSISTENT_VOTER_SET):
+    """The controllers disagree on who votes in their quorum."""
+
+
+class InvalidUpdateVersion(BrokerError, code=ErrorCode.INVALID_UPDATE_VERSION):
+    """The version to update to is not possible, or someone else has updated meanwhile."""
+
+
+class FeatureUpdateFailed(BrokerError, code=ErrorCode.FEATURE_UPDATE_FAILED):
+    """The brokers could not complete the change of a feature's level."""
+
+
+class PrincipalDeserializationFailure(BrokerError, code=ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE):
+    """The controller could not read who sent a forwarded request; the brokers' security settings differ."""
+
+
+class SnapshotNotFound(BrokerError, code=ErrorCode.SNAPSHOT_NOT_FOUND):
+    """The controller no longer has this snapshot of the metadata log."""
+
+
+class PositionOutOfRange(BrokerError, code=ErrorCode.POSITION_OUT_OF_RANGE):
+    """The position lies outside the snapshot."""
+
+
+class UnknownTopicId(BrokerError, code=ErrorCode.UNKNOWN_TOPIC_ID, retriable=True, refresh=Refresh.METADATA):
+    """The broker has no topic of this id: it was deleted or created anew, or is not known there yet."""
+
+
+class DuplicateBrokerRegistration(BrokerError, code=ErrorCode.DUPLICATE_BROKER_REGISTRATION):
+    """Another live broker uses this broker id."""
+
+
+class BrokerIdNotRegistered(BrokerError, code=ErrorCode.BROKER_ID_NOT_REGISTERED):
+    """No broker has registered with this id."""
+
+
+class InconsistentTopicId(BrokerError, code=ErrorCode.INCONSISTENT_TOPIC_ID, retriable=True, refresh=Refresh.METADATA):
+    """The topic's id in the request is not the one in the broker's log; the topic may have been created anew."""
+
+
+class InconsistentClusterId(BrokerError, code=ErrorCode.INCONSISTENT_CLUSTER_ID):
+    """The broker belongs to another cluster than the request expects; check the addresses."""
+
+
+class TransactionalIdNotFound(BrokerError, code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND):
+    """The coordinator knows no such transactional id; it was never used, or has expired."""
+
+
+class FetchSessionTopicIdError(BrokerError, code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, retriable=True):
+    """The fetch session mixes topic ids and topic names; the next fetch begins a new one."""
+
+
+class IneligibleReplica(BrokerError, code=ErrorCode.INELIGIBLE_REPLICA):
+    """A replica proposed as in sync may not be: its broker is fenced or shutting down."""
+
+
+class NewLeaderElected(BrokerError, code=ErrorCode.NEW_LEADER_ELECTED):
+    """The change to the partition was made, and another leader was elected by it."""
+
+
+class OffsetMovedToTieredStorage(BrokerError, code=ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE):
+    """This offset is in tiered storage only; a follower has to rebuild its state from there."""
+
+
+class FencedMemberEpoch(BrokerError, code=ErrorCode.FENCED_MEMBER_EPOCH):
+    """The coordinator has cut this member off by its epoch; its partitions are gone, and it must join anew."""
+
+
+class UnreleasedInstanceId(BrokerError, code=ErrorCode.UNRELEASED_INSTANCE_ID):
+    """A member with this group.instance.id is still in the group; no other can come before it leaves."""
+
+
+class UnsupportedAssignor(BrokerError, code=ErrorCode.UNSUPPORTED_ASSIGNOR):
+    """The group cannot use this assignor; choose one that the brokers offer."""
+
+
+class StaleMemberEpoch(BrokerError, code=ErrorCode.STALE_MEMBER_EPOCH):
+    """The member's epoch is behind; retry after the next heartbeat has brought the current one."""
+
+
+class MismatchedEndpointType(BrokerError, code=ErrorCode.MISMATCHED_ENDPOINT_TYPE):
+    """A request meant for controllers reached a broker, or the other way round; check the addresses."""
+
+
+class UnsupportedEndpointType(BrokerError, code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE):
+    """The other side cannot be asked about that kind of node."""
+
+
+class UnknownControllerId(BrokerError, code=ErrorCode.UNKNOWN_CONTROLLER_ID):
+    """The request names a controller that this cluster does not have."""
+
+
+class UnknownSubscriptionId(BrokerError, code=ErrorCode.UNKNOWN_SUBSCRIPTION_ID):
+    """The subscription to this client's metrics has changed; fetch it again before the next push."""
+
+
+class TelemetryTooLarge(BrokerError, code=ErrorCode.TELEMETRY_TOO_LARGE):
+    """The pushed metrics are more than the broker takes at once; send fewer."""
+
+
+class InvalidRegistration(BrokerError, code=ErrorCode.INVALID_REGISTRATION):
+    """The controller rejects what the broker registered with."""
+
+
+class TransactionAbortable(BrokerError, code=ErrorCode.TRANSACTION_ABORTABLE, abortable=True):
+    """The transaction failed but the producer did not: abort it and begin again."""
+
+
+class InvalidRecordState(BrokerError, code=ErrorCode.INVALID_RECORD_STATE):
+    """A share consumer acknowledged a record that it no longer holds; the record may be delivered again."""
+
+
+class ShareSessionNotFound(BrokerError, code=ErrorCode.SHARE_SESSION_NOT_FOUND, retriable=True):
+    """The broker has dropped this share session; the next request begins a new one."""
+
+
+class InvalidShareSessionEpoch(BrokerError, code=ErrorCode.INVALID_SHARE_SESSION_EPOCH, retriable=True):
+    """Client and broker disagree on where the share session stands; the next request begins a new one."""
+
+
+class FencedStateEpoch(BrokerError, code=ErrorCode.FENCED_STATE_EPOCH):
+    """A share group's state was to be written or read with an epoch that is over."""
+
+
+class InvalidVoterKey(BrokerError, code=ErrorCode.INVALID_VOTER_KEY):
+    """The request reached a controller other than the voter it was meant for."""
+
+
+class DuplicateVoter(BrokerError, code=ErrorCode.DUPLICATE_VOTER):
+    """The controller to add votes in the quorum already."""
+
+
+class VoterNotFound(BrokerError, code=ErrorCode.VOTER_NOT_FOUND):
+    """The controller to remove or update does not vote in the quorum."""
+
+
+class InvalidRegularExpression(BrokerError, code=ErrorCode.INVALID_REGULAR_EXPRESSION):
+    """The broker cannot read the subscription's pattern; it takes RE2 syntax, not Python's."""
+
+
+class RebootstrapRequired(BrokerError, code=ErrorCode.REBOOTSTRAP_REQUIRED):
+    """What the client knows of the cluster is out of date; begin again from the bootstrap addresses."""
+
+
+class StreamsInvalidTopology(BrokerError, code=ErrorCode.STREAMS_INVALID_TOPOLOGY):
+    """A Kafka Streams application sent a topology that its group cannot run."""
+
+
+class StreamsInvalidTopologyEpoch(BrokerError, code=ErrorCode.STREAMS_INVALID_TOPOLOGY_EPOCH):
+    """A Kafka Streams application sent an impossible epoch for its topology."""
+
+
+class StreamsTopologyFenced(BrokerError, code=ErrorCode.STREAMS_TOPOLOGY_FENCED):
+    """The Kafka Streams application runs an older topology than its group; update it."""
+
+
+class ShareSessionLimitReached(BrokerError, code=ErrorCode.SHARE_SESSION_LIMIT_REACHED, retriable=True):
+    """The broker holds as many share sessions as it may; retry later."""
+
+
+class GroupDeletionFailed(BrokerError, code=ErrorCode.GROUP_DELETION_FAILED):
+    """The group was not deleted; the broker's message says why."""
+
+
+class StreamsTopologyDescriptionUpdateFailed(BrokerError, code=ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED):
+    """The broker could not store the description of a Kafka Streams topology; its message says why."""
+
+
+class ControllerIdNotRegistered(BrokerError, code=ErrorCode.CONTROLLER_ID_NOT_REGISTERED):
+    """No controller has registered with this id."""
+
+
+def broker_error(code: int, detail: str = "") -> BrokerError:
+    """The exception for a broker's error code, with ``detail``: what was asked, of whom, what the broker said."""
+    row = _BY_CODE.get(code)
+    if row is None:
+        return UnknownBrokerError(code, detail)
+    summary = f"{ErrorCode(code).name}: {row.__doc__}"
+    return row(f"{detail}: {summary}" if detail else summary)

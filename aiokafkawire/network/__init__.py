@@ -1,0 +1,1 @@
+"""One pipelined connection per broker and lane."""

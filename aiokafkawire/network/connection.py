@@ -1,0 +1,246 @@
+"""A connection to one broker: many requests in flight, answers in order, one failure ends it for all."""
+
+from collections import deque
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final, TypeVar
+
+import anyio
+from anyio.abc import ByteStream
+
+from ..config import ClientConfig
+from ..errors import ConnectionLost, ErrorCode, KafkaError, RequestTimeout, WireError, broker_error
+from ..protocol.api import ApiKey, choose_version
+from ..protocol.compiler import decode
+from ..protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
+from ..protocol.schema import Request, Response, Versions
+from ..runtime import Owner, Runtime
+from .pipeline import Pipeline, again
+from .stream import Connector
+
+__all__ = ("ANY_VERSION", "Connection")
+
+R = TypeVar("R", bound=Response)
+
+ANY_VERSION: Final = Versions.parse("0+")
+
+_READ: Final = 256 * 1024
+_HEAVY: Final = 256 * 1024
+"""Answers above this are decoded on a thread, unless they carry records, which stay as they are."""
+_OWN_WRITE: Final = 64 * 1024
+"""Frames up to this are written by whoever asks, without a task switch; larger ones could hold up their caller."""
+_WRITE_STALL_SECONDS: Final = 5.0
+
+try:
+    _SOFTWARE_VERSION = version("aiokafkawire")
+except PackageNotFoundError:  # run from a source tree that was never installed
+    _SOFTWARE_VERSION = "unknown"
+
+
+class _Reply:
+    """A slot that a task waits on."""
+
+    __slots__ = ("_event", "error", "frame", "position")
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+        self.frame = b""
+        self.position = 0
+        self.error: KafkaError | None = None
+
+    def resolve(self, frame: bytes, position: int) -> None:
+        self.frame, self.position = frame, position
+        self._event.set()
+
+    def fail(self, error: KafkaError) -> None:
+        self.error = error
+        self._event.set()
+
+    async def wait(self) -> tuple[bytes, int]:
+        await self._event.wait()
+        if self.error is not None:
+            raise again(self.error)
+        return self.frame, self.position
+
+
+class Connection:
+    """One stream to one broker, made by :meth:`open`.
+
+    A caller that is cancelled or out of time leaves its place in line: its frame is whole on the wire, and its
+    answer is swallowed when it comes. A broker that leaves a request unanswered for ``request_timeout_ms`` loses
+    the connection, since everything behind that request waits for it.
+    """
+
+    def __init__(self, stream: ByteStream, where: str, config: ClientConfig, runtime: Runtime) -> None:
+        self.where = where
+        self.versions: Mapping[int, Versions] = {}
+        """What the broker speaks, by API key."""
+        self._stream, self._runtime = stream, runtime
+        self._request_timeout = config.request_timeout_ms / 1000
+        self._pipeline = Pipeline(client_id=config.client_id, where=where, max_frame=config.receive_message_max_bytes)
+        self._outgoing: deque[bytes] = deque()
+        self._writing = False
+        self._to_write = anyio.Event()
+        self.used_at = runtime.now()
+
+    @classmethod
+    async def open(
+        cls, connector: Connector, host: str, port: int, *, config: ClientConfig, owner: Owner, runtime: Runtime
+    ) -> "Connection":
+        """Connect and agree on versions, within ``socket_connection_setup_timeout_ms``.
+
+        Raises:
+            ConnectionLost: it cannot be reached, hangs up, or does not answer.
+            WireError: what answers is not Kafka.
+        """
+        where, limit = f"{host}:{port}", config.socket_connection_setup_timeout_ms / 1000
+        made: Connection | None = None
+        try:
+            with anyio.fail_after(limit):
+                made = cls(await connector(host, port), where, config, runtime)
+                owner.spawn(made._run)
+                await made._agree_on_versions()
+        except TimeoutError as cause:
+            stage = "accept a connection" if made is None else "answer ApiVersions (is it a Kafka listener?)"
+            lost = ConnectionLost(f"{where} did not {stage} within {limit:g} s")
+            if made is not None:
+                await made.close(lost)
+            raise lost from cause
+        except (OSError, anyio.BrokenResourceError) as cause:
+            # A connection that tried several addresses wraps what each of them said.
+            reason = cause.__cause__ if isinstance(cause.__cause__, OSError) else cause
+            raise ConnectionLost(f"cannot connect to {where}: {reason}") from cause
+        except BaseException as cause:
+            if made is not None:
+                await made.close(cause if isinstance(cause, KafkaError) else ConnectionLost(f"{where}: given up"))
+            raise
+        return made
+
+    @property
+    def failure(self) -> KafkaError | None:
+        """Why the connection is closed; None while it is open."""
+        return self._pipeline.failure
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests wait for their answers."""
+        return self._pipeline.in_flight
+
+    async def request(self, request: Request[R], *, timeout: float | None = None, wanted: Versions = ANY_VERSION) -> R:
+        """Ask, and wait for the answer.
+
+        Args:
+            request: encoded in the newest version that both sides speak.
+            timeout: seconds; None, or more than ``request_timeout_ms``, waits as long as that.
+            wanted: the versions that can carry what is asked.
+
+        Raises:
+            RequestTimeout: no answer in time.
+            ConnectionLost: the connection broke before the answer came; the broker may have acted.
+            WireError: the answer is not what the protocol allows.
+            UnsupportedVersion, InvalidMessage: nothing was sent.
+        """
+        spoken = choose_version(type(request), self.versions, wanted, self.where)
+        frame, position = await self._exchange(request, spoken, timeout)
+        answer: Any = type(request).response
+        if len(frame) > _HEAVY and request.api_key != ApiKey.FETCH:
+            return await self._runtime.offload(decode, answer, spoken, frame, position)
+        return decode(answer, spoken, frame, position)  # type: ignore[no-any-return]
+
+    async def post(self, request: Request[Any], *, wanted: Versions = ANY_VERSION) -> None:
+        """Send a request that the broker does not answer: Produce with ``acks=0``. Raises as :meth:`request`."""
+        spoken = choose_version(type(request), self.versions, wanted, self.where)
+        await self._send(self._pipeline.send(request, spoken, None))
+
+    async def _exchange(self, request: Request[Any], spoken: int, timeout: float | None) -> tuple[bytes, int]:
+        limit = self._request_timeout if timeout is None else min(timeout, self._request_timeout)
+        self.used_at = self._runtime.now()
+        with anyio.move_on_after(limit):
+            reply = _Reply()
+            await self._send(self._pipeline.send(request, spoken, reply))
+            return await reply.wait()
+        name = type(request).__name__.removesuffix("Request")
+        if limit >= self._request_timeout:
+            silent = ConnectionLost(f"{self.where} left {name} unanswered for {limit:g} s (request_timeout_ms)")
+            await self.close(silent)
+        raise RequestTimeout(f"no answer from {self.where} to {name} within {limit:g} s")
+
+    async def _agree_on_versions(self) -> None:
+        """Ask which versions the broker speaks. It answers a version of the question that it lacks in v0 (KIP-511)."""
+        ask = ApiVersionsRequest(client_software_name="aiokafkawire", client_software_version=_SOFTWARE_VERSION)
+        spoken = ApiVersionsRequest.stable.last
+        for _ in range(2):
+            frame, position = await self._exchange(ask, spoken, None)
+            refused = int.from_bytes(frame[position : position + 2], "big") == ErrorCode.UNSUPPORTED_VERSION
+            answer = decode(ApiVersionsResponse, 0 if refused else spoken, frame, position)
+            self.versions = {one.api_key: Versions(one.min_version, one.max_version) for one in answer.api_keys}
+            if not refused:
+                break
+            spoken = min(self.versions.get(ApiKey.API_VERSIONS, Versions(0, 0)).last, ApiVersionsRequest.stable.last)
+        if answer.error_code != ErrorCode.NONE:
+            raise broker_error(answer.error_code, f"{self.where} to ApiVersions")
+
+    async def _run(self) -> None:
+        """Read until the stream ends or fails; write what callers have left."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._write_what_is_left)
+            try:
+                await self._read()
+            finally:
+                if self.failure is None:
+                    self._pipeline.fail(ConnectionLost(f"the connection to {self.where} was closed"))
+                group.cancel_scope.cancel()
+                with anyio.CancelScope(shield=True):
+                    await self._stream.aclose()
+
+    async def _read(self) -> None:
+        try:
+            while self.failure is None:
+                self._pipeline.receive(await self._stream.receive(_READ))
+        except (WireError, anyio.ClosedResourceError):
+            return  # the pipeline has failed already, and knows why
+        except anyio.EndOfStream:
+            self._pipeline.fail(ConnectionLost(f"{self.where} closed the connection"))
+        except (anyio.BrokenResourceError, OSError) as cause:
+            lost = ConnectionLost(f"the connection to {self.where} broke: {cause.__cause__ or cause}")
+            lost.__cause__ = cause
+            self._pipeline.fail(lost)
+
+    async def _send(self, frame: bytes) -> None:
+        """Put a frame on the wire, or in line for it. The caller that finds the wire idle writes its frame itself."""
+        if self._writing or self._outgoing or len(frame) > _OWN_WRITE:
+            self._outgoing.append(frame)
+            self._to_write.set()
+        else:
+            await self._write(frame)
+
+    async def _write(self, data: bytes) -> None:
+        self._writing = True
+        try:
+            # Half a frame would spoil everything behind it: a cancelled caller lets its frame out first.
+            with anyio.CancelScope(shield=True), anyio.fail_after(_WRITE_STALL_SECONDS):
+                await self._stream.send(data)
+        except TimeoutError:
+            await self.close(ConnectionLost(f"{self.where} took no bytes for {_WRITE_STALL_SECONDS:g} s"))
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as cause:
+            await self.close(ConnectionLost(f"the connection to {self.where} broke: {cause.__cause__ or cause}"))
+        finally:
+            self._writing = False
+            if self._outgoing:
+                self._to_write.set()
+
+    async def _write_what_is_left(self) -> None:
+        while True:
+            await self._to_write.wait()
+            self._to_write = anyio.Event()
+            while self._outgoing and not self._writing:
+                data = self._outgoing.popleft()
+                while self._outgoing and len(data) + len(self._outgoing[0]) <= _OWN_WRITE:
+                    data += self._outgoing.popleft()
+                await self._write(data)
+
+    async def close(self, reason: KafkaError | None = None) -> None:
+        """Close the stream; whoever waits fails with ``reason``. May be called again."""
+        self._pipeline.fail(reason or ConnectionLost(f"the connection to {self.where} was closed by this client"))
+        with anyio.CancelScope(shield=True):
+            await self._stream.aclose()

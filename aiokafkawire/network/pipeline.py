@@ -1,0 +1,165 @@
+"""One connection's protocol without the connection: frames out, frames in, answers to those who asked.
+
+A broker answers one connection strictly in order, so the oldest request that waits is the one answered next. A
+correlation id that says otherwise means that the two sides disagree about the stream, and nothing on it can be
+trusted any more: the first failure poisons the pipeline, and every waiter hears of it in order.
+"""
+
+from collections import deque
+from struct import Struct
+from typing import Any, Final, Protocol
+
+from ..errors import ConnectionLost, KafkaError, WireError
+from ..protocol.api import RequestHeader, ResponseHeader, request_header_version, response_header_version
+from ..protocol.compiler import decode_prefix, encode_into
+from ..protocol.primitives import Buffer
+from ..protocol.schema import Request
+
+__all__ = ("Pipeline", "Slot")
+
+_SIZE: Final = Struct(">i")
+_CORRELATION_IDS: Final = 2**31
+
+
+class Slot(Protocol):
+    """A place in line for an answer."""
+
+    def resolve(self, frame: bytes, position: int) -> None:
+        """Take the answer: its body begins at ``position`` of ``frame``."""
+
+    def fail(self, error: KafkaError) -> None:
+        """Hear why no answer will come."""
+
+
+class Pipeline:
+    """Matches answers to requests.
+
+    Args:
+        client_id: goes into every request's header.
+        where: the broker's name in errors.
+        max_frame: the largest frame to accept, in bytes.
+    """
+
+    def __init__(self, *, client_id: str, where: str, max_frame: int) -> None:
+        self._client_id, self._where, self._max_frame = client_id, where, max_frame
+        self._correlation_id = 0
+        self._waiting: deque[tuple[int, int, str, Slot]] = deque()
+        # Received and not yet consumed; joined only when a whole frame is there.
+        self._chunks: list[bytes] = []
+        self._held = 0
+        self._frame_size: int | None = None
+        self.failure: KafkaError | None = None
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests wait for their answers."""
+        return len(self._waiting)
+
+    def send(self, request: Request[Any], version: int, slot: Slot | None) -> bytes:
+        """The frame of a request, whose answer will go to ``slot``; None where the broker will not answer.
+
+        Frames must reach the wire in the order in which they were made.
+
+        Raises:
+            InvalidMessage, UnsupportedVersion: nothing was sent, and the pipeline is as before.
+        """
+        if self.failure is not None:
+            raise again(self.failure)
+        header = RequestHeader(
+            request_api_key=request.api_key,
+            request_api_version=version,
+            correlation_id=self._correlation_id,
+            client_id=self._client_id,
+        )
+        parts: list[Buffer] = [b""]
+        encode_into(header, request_header_version(type(request), version), parts)
+        encode_into(request, version, parts)
+        parts[0] = _SIZE.pack(sum(map(len, parts)))
+        frame = b"".join(parts)
+        if slot is not None:
+            headed = response_header_version(type(request), version)
+            self._waiting.append((self._correlation_id, headed, type(request).__name__, slot))
+        self._correlation_id = (self._correlation_id + 1) % _CORRELATION_IDS
+        return frame
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes as they come, and resolve every slot whose answer is whole.
+
+        Raises:
+            WireError: the bytes are not a broker's answers; the pipeline is poisoned.
+        """
+        if self.failure is not None:
+            raise again(self.failure)
+        self._chunks.append(data)
+        self._held += len(data)
+        if self._held < (self._frame_size or _SIZE.size):
+            return
+        try:
+            self._consume(b"".join(self._chunks) if len(self._chunks) > 1 else data)
+        except WireError as error:
+            self.fail(error)
+            raise
+
+    def _consume(self, data: bytes) -> None:
+        position, size = 0, self._frame_size
+        while True:
+            if size is None:
+                if len(data) - position < _SIZE.size:
+                    break
+                size = self._checked_size(data, position)
+                position += _SIZE.size
+            if len(data) - position < size:
+                break
+            self._answer(data[position : position + size])
+            position, size = position + size, None
+        rest = data[position:]
+        self._frame_size, self._held, self._chunks = size, len(rest), [rest] if rest else []
+
+    def _checked_size(self, data: bytes, position: int) -> int:
+        size: int = _SIZE.unpack_from(data, position)[0]
+        if ResponseHeader.versions.first + 4 <= size <= self._max_frame:
+            return size
+        guess = _what_it_is(data[position:])
+        told = f"a frame of {size} bytes, allowed are 4 to {self._max_frame} (receive_message_max_bytes)"
+        raise WireError(f"{self._where} sent {guess or told}")
+
+    def _answer(self, frame: bytes) -> None:
+        if not self._waiting:
+            raise WireError(f"{self._where} sent a frame of {len(frame)} bytes that nothing asked for")
+        expected, header_version, name, slot = self._waiting[0]
+        header, position = decode_prefix(ResponseHeader, header_version, frame)
+        if header.correlation_id != expected:
+            raise WireError(
+                f"{self._where} answered correlation id {header.correlation_id} where {expected} ({name}) was next"
+            )
+        self._waiting.popleft()
+        slot.resolve(frame, position)
+
+    def fail(self, error: KafkaError) -> None:
+        """Poison the pipeline: all who wait hear ``error``, and so does every later call. Only the first counts."""
+        if self.failure is not None:
+            return
+        self.failure = error
+        self._chunks.clear()
+        while self._waiting:
+            *_, slot = self._waiting.popleft()
+            slot.fail(error)
+
+
+def again(error: KafkaError) -> KafkaError:
+    """The error to raise in one more place: a single one, raised in many tasks, would gather all their tracebacks."""
+    copy = type(error)(*error.args) if isinstance(error, ConnectionLost | WireError) else error
+    copy.__cause__ = error.__cause__
+    return copy
+
+
+def _what_it_is(data: bytes) -> str | None:
+    """A guess at who answers, if it is plainly not Kafka."""
+    if data.startswith(b"HTTP/"):
+        line = data.split(b"\r\n", 1)[0][:60].decode("ascii", "replace")
+        return f"an HTTP answer ({line!r}): this port is a web server's, not a Kafka listener"
+    if data[:2] in (b"\x15\x03", b"\x16\x03"):
+        return "a TLS record: this listener speaks TLS, and the client speaks plaintext to it"
+    if len(data) >= 4 and all(32 <= byte < 127 or byte in b"\r\n\t" for byte in data[:16]):
+        return f"text ({data[:40].decode('ascii', 'replace')!r}), not Kafka's protocol"
+    return None

@@ -1,0 +1,110 @@
+"""Messages to bytes and back: one flat function per message, version and direction, compiled on first use.
+
+The functions are Python source made from the declared schema: nested structs are inlined, neighbouring fixed-width
+fields share one :func:`struct.pack`. The source is registered with :mod:`linecache`, so tracebacks and debuggers
+show it. The functions check nothing twice: where one fails, the failing line tells which field it was.
+
+Bounds are checked where a length or a count is read. A count never exceeds the bytes that are left, since every
+element takes at least one, so no message makes the decoder allocate much more than its own size.
+"""
+
+import linecache
+from typing import Any, TypeVar
+
+from ..errors import InvalidMessage, KafkaError, UnsupportedVersion, WireError
+from .emit_decode import emit_decoder
+from .emit_encode import emit_encoder
+from .primitives import Buffer
+from .schema import Message, Versions
+from .source import Unit, locate
+
+__all__ = ("decode", "decode_prefix", "encode", "encode_into")
+
+M = TypeVar("M", bound=Message)
+
+
+def encode_into(message: Message, version: int, parts: list[Buffer]) -> None:
+    """Append the message's bytes in ``version`` to ``parts``; byte fields go in as they are, uncopied.
+
+    Raises:
+        InvalidMessage: a field holds what its wire type cannot; the message names its path.
+        UnsupportedVersion: a field is set that the version lacks, or the version is not declared.
+    """
+    unit, function = _encoder(type(message), version)
+    try:
+        function(message, parts)
+    except KafkaError:
+        raise
+    except Exception as cause:
+        raise InvalidMessage(locate(unit, cause).describe(type(message).__name__, version)) from cause
+
+
+def encode(message: Message, version: int) -> bytes:
+    """The message's bytes in ``version``. Raises as :func:`encode_into`."""
+    parts: list[Buffer] = []
+    encode_into(message, version, parts)
+    try:
+        return b"".join(parts)
+    except TypeError as cause:
+        raise InvalidMessage(f"{type(message).__name__} v{version}: a byte field holds no bytes ({cause})") from cause
+
+
+def decode(cls: type[M], version: int, data: bytes, position: int = 0) -> M:
+    """Read one message that fills ``data`` from ``position`` to its end.
+
+    Byte fields are memoryviews of ``data``.
+
+    Raises:
+        WireError: the bytes are not such a message; the message names the field and the position.
+        UnsupportedVersion: the version is not declared.
+    """
+    message, end = decode_prefix(cls, version, data, position)
+    if end != len(data):
+        raise WireError(f"{cls.__name__} v{version}: {len(data) - end} bytes left over after its end at byte {end}")
+    return message
+
+
+def decode_prefix(cls: type[M], version: int, data: bytes, position: int = 0) -> tuple[M, int]:
+    """Read one message at ``position``: it, and where it ends. Raises as :func:`decode`."""
+    unit, function = _decoder(cls, version)
+    try:
+        read: tuple[M, int] = function(data, position)
+    except Exception as cause:
+        raise WireError(locate(unit, cause).describe(cls.__name__, version)) from cause
+    return read
+
+
+_Compiled = tuple[Unit, Any]
+_encoders: dict[tuple[type[Any], int], _Compiled] = {}
+_decoders: dict[tuple[type[Any], int], _Compiled] = {}
+
+
+def _encoder(cls: type[Any], version: int) -> _Compiled:
+    found = _encoders.get((cls, version))
+    if found is None:
+        _require_declared(cls, version)
+        found = _encoders[cls, version] = _compile(emit_encoder(cls, version), "encode")
+    return found
+
+
+def _decoder(cls: type[Any], version: int) -> _Compiled:
+    found = _decoders.get((cls, version))
+    if found is None:
+        _require_declared(cls, version)
+        found = _decoders[cls, version] = _compile(emit_decoder(cls, version), "decode")
+    return found
+
+
+def _require_declared(cls: type[Message], version: int) -> None:
+    declared: Versions = cls.versions
+    if version not in declared:
+        raise UnsupportedVersion(f"{cls.__name__} has versions {declared}, not {version}")
+
+
+def _compile(unit: Unit, name: str) -> _Compiled:
+    source = unit.text()
+    # attrs and doctest keep their sources the same way; None as mtime tells linecache never to look for a file.
+    linecache.cache[unit.filename] = (len(source), None, source.splitlines(keepends=True), unit.filename)
+    namespace: dict[str, Any] = dict(unit.constants)
+    exec(compile(source, unit.filename, "exec"), namespace)  # noqa: S102  # source made here, from declarations only
+    return unit, namespace[name]

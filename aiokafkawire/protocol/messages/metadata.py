@@ -1,0 +1,139 @@
+"""What a client asks first: which versions a broker speaks, and who leads which partition."""
+
+from ..api import ApiKey
+from ..primitives import ZERO_UUID, Array, Bool, Int16, Int32, Int64, String, Uuid
+from ..schema import Request, Response, field, message, nested
+
+__all__ = (
+    "ApiVersion",
+    "ApiVersionsRequest",
+    "ApiVersionsResponse",
+    "FinalizedFeatureKey",
+    "MetadataRequest",
+    "MetadataRequestTopic",
+    "MetadataResponse",
+    "MetadataResponseBroker",
+    "MetadataResponsePartition",
+    "MetadataResponseTopic",
+    "SupportedFeatureKey",
+)
+
+
+@nested
+class ApiVersion:
+    """One API and the versions of it that the broker speaks."""
+
+    api_key: Int16 = field("0+")
+    min_version: Int16 = field("0+")
+    max_version: Int16 = field("0+")
+
+
+@nested
+class SupportedFeatureKey:
+    """A feature and the levels that the broker could run."""
+
+    name: String = field("3+")
+    min_version: Int16 = field("3+")
+    max_version: Int16 = field("3+")
+
+
+@nested
+class FinalizedFeatureKey:
+    """A feature and the level that the cluster runs."""
+
+    name: String = field("3+")
+    max_version_level: Int16 = field("3+")
+    min_version_level: Int16 = field("3+")
+
+
+@message(ApiKey.API_VERSIONS, versions="0-5", flexible="3+")
+class ApiVersionsResponse(Response):
+    """The broker's range of versions for each API, and the cluster's features (KIP-584)."""
+
+    error_code: Int16 = field("0+")
+    api_keys: Array[ApiVersion] = field("0+")
+    throttle_time_ms: Int32 = field("1+", default=0, ignorable=True)
+    supported_features: Array[SupportedFeatureKey] = field("3+", tag=0, default=list, ignorable=True)
+    finalized_features_epoch: Int64 = field("3+", tag=1, default=-1, ignorable=True)
+    finalized_features: Array[FinalizedFeatureKey] = field("3+", tag=2, default=list, ignorable=True)
+    zk_migration_ready: Bool = field("3+", tag=3, default=False, ignorable=True)
+
+
+@message(ApiKey.API_VERSIONS, versions="0-5", flexible="3+")
+class ApiVersionsRequest(Request[ApiVersionsResponse]):
+    """Which versions of which requests does this broker speak? A broker that lacks ours answers with v0 (KIP-511)."""
+
+    client_software_name: String = field("3+", default="", ignorable=True)
+    client_software_version: String = field("3+", default="", ignorable=True)
+    # KIP-1242: who the client believes it talks to
+    cluster_id: String | None = field("5+", nullable="5+", default=None, ignorable=True)
+    node_id: Int32 = field("5+", default=-1, ignorable=True)
+
+
+@nested
+class MetadataResponseBroker:
+    """A broker and where it listens."""
+
+    node_id: Int32 = field("0+")
+    host: String = field("0+")
+    port: Int32 = field("0+")
+    rack: String | None = field("1+", nullable="1+", default=None, ignorable=True)
+
+
+@nested
+class MetadataResponsePartition:
+    """A partition: its leader (-1: none at the moment), replicas, and those in sync."""
+
+    error_code: Int16 = field("0+")
+    partition_index: Int32 = field("0+")
+    leader_id: Int32 = field("0+")
+    leader_epoch: Int32 = field("7+", default=-1, ignorable=True)  # KIP-320
+    replica_nodes: Array[Int32] = field("0+")
+    isr_nodes: Array[Int32] = field("0+")
+    offline_replicas: Array[Int32] = field("5+", default=list, ignorable=True)
+
+
+@nested
+class MetadataResponseTopic:
+    """A topic, or the error that it met."""
+
+    error_code: Int16 = field("0+")
+    name: String | None = field("0+", nullable="12+")
+    topic_id: Uuid = field("10+", default=ZERO_UUID, ignorable=True)  # KIP-516
+    is_internal: Bool = field("1+", default=False, ignorable=True)
+    partitions: Array[MetadataResponsePartition] = field("0+")
+    topic_authorized_operations: Int32 = field("8+", default=-2147483648)
+
+
+@message(ApiKey.METADATA, versions="0-13", flexible="9+")
+class MetadataResponse(Response):
+    """The brokers, and for each topic who leads and who follows."""
+
+    throttle_time_ms: Int32 = field("3+", default=0, ignorable=True)
+    brokers: Array[MetadataResponseBroker] = field("0+")
+    cluster_id: String | None = field("2+", nullable="2+", default=None, ignorable=True)
+    controller_id: Int32 = field("1+", default=-1, ignorable=True)
+    topics: Array[MetadataResponseTopic] = field("0+")
+    cluster_authorized_operations: Int32 = field("8-10", default=-2147483648)
+    error_code: Int16 = field("13+", default=0, ignorable=True)  # KIP-1102: REBOOTSTRAP_REQUIRED
+
+
+@nested
+class MetadataRequestTopic:
+    """A topic by name, or by id with a null name (v12+)."""
+
+    topic_id: Uuid = field("10+", default=ZERO_UUID, ignorable=True)
+    name: String | None = field("0+", nullable="10+")
+
+
+@message(ApiKey.METADATA, versions="0-13", flexible="9+")
+class MetadataRequest(Request[MetadataResponse]):
+    """The brokers, and the partitions of the named topics.
+
+    Null topics (v1+) are all topics and an empty list is none; in v0 an empty list is all.
+    """
+
+    topics: Array[MetadataRequestTopic] | None = field("0+", nullable="1+")
+    allow_auto_topic_creation: Bool = field("4+", default=True)  # before v4 brokers create as they are configured to
+    include_cluster_authorized_operations: Bool = field("8-10", default=False)
+    include_topic_authorized_operations: Bool = field("8+", default=False)  # KIP-430

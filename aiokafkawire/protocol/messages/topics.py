@@ -1,0 +1,123 @@
+"""Creating and deleting topics."""
+
+from ..api import ApiKey
+from ..primitives import ZERO_UUID, Array, Bool, Int8, Int16, Int32, String, Uuid
+from ..schema import Request, Response, field, message, nested
+
+__all__ = (
+    "CreatableReplicaAssignment",
+    "CreatableTopic",
+    "CreatableTopicConfig",
+    "CreatableTopicConfigs",
+    "CreatableTopicResult",
+    "CreateTopicsRequest",
+    "CreateTopicsResponse",
+    "DeletableTopicResult",
+    "DeleteTopicState",
+    "DeleteTopicsRequest",
+    "DeleteTopicsResponse",
+)
+
+
+@nested
+class CreatableTopicConfigs:
+    """A setting of the new topic, and where its value comes from (KIP-525)."""
+
+    name: String = field("5+")
+    value: String | None = field("5+", nullable="5+")
+    read_only: Bool = field("5+")
+    config_source: Int8 = field("5+", default=-1, ignorable=True)
+    is_sensitive: Bool = field("5+")
+
+
+@nested
+class CreatableTopicResult:
+    """The topic as created, or why it was not."""
+
+    name: String = field("0+")
+    topic_id: Uuid = field("7+", default=ZERO_UUID, ignorable=True)
+    error_code: Int16 = field("0+")
+    error_message: String | None = field("1+", nullable="1+", default="", ignorable=True)
+    topic_config_error_code: Int16 = field("5+", tag=0, default=0, ignorable=True)
+    num_partitions: Int32 = field("5+", default=-1, ignorable=True)
+    replication_factor: Int16 = field("5+", default=-1, ignorable=True)
+    configs: Array[CreatableTopicConfigs] | None = field("5+", nullable="5+", default=list, ignorable=True)
+
+
+@message(ApiKey.CREATE_TOPICS, versions="0-7", flexible="5+")
+class CreateTopicsResponse(Response):
+    """How each creation went."""
+
+    throttle_time_ms: Int32 = field("2+", default=0, ignorable=True)
+    topics: Array[CreatableTopicResult] = field("0+")
+
+
+@nested
+class CreatableReplicaAssignment:
+    """The brokers that hold one partition; the first leads."""
+
+    partition_index: Int32 = field("0+")
+    broker_ids: Array[Int32] = field("0+")
+
+
+@nested
+class CreatableTopicConfig:
+    """A topic setting, by its property name."""
+
+    name: String = field("0+")
+    value: String | None = field("0+", nullable="0+")
+
+
+@nested
+class CreatableTopic:
+    """One topic to create; with assignments, the partition count and replication factor are -1."""
+
+    name: String = field("0+")
+    num_partitions: Int32 = field("0+")
+    replication_factor: Int16 = field("0+")
+    assignments: Array[CreatableReplicaAssignment] = field("0+")
+    configs: Array[CreatableTopicConfig] = field("0+")
+
+
+@message(ApiKey.CREATE_TOPICS, versions="0-7", flexible="5+")
+class CreateTopicsRequest(Request[CreateTopicsResponse]):
+    """Topics to create, by partition count or by explicit replica assignment."""
+
+    topics: Array[CreatableTopic] = field("0+")
+    timeout_ms: Int32 = field("0+", default=60000)
+    validate_only: Bool = field("1+", default=False)
+
+
+@nested
+class DeletableTopicResult:
+    """The topic that was deleted, or why it was not."""
+
+    name: String | None = field("0+", nullable="6+")
+    topic_id: Uuid = field("6+", default=ZERO_UUID, ignorable=True)
+    error_code: Int16 = field("0+")
+    error_message: String | None = field("5+", nullable="5+", default=None, ignorable=True)
+
+
+@message(ApiKey.DELETE_TOPICS, versions="0-6", flexible="4+")
+class DeleteTopicsResponse(Response):
+    """How each deletion went."""
+
+    throttle_time_ms: Int32 = field("1+", default=0, ignorable=True)
+    responses: Array[DeletableTopicResult] = field("0+")
+
+
+@nested
+class DeleteTopicState:
+    """A topic by name, or by id with a null name."""
+
+    name: String | None = field("6+", nullable="6+", default=None)
+    topic_id: Uuid = field("6+", default=ZERO_UUID)
+
+
+@message(ApiKey.DELETE_TOPICS, versions="0-6", flexible="4+")
+class DeleteTopicsRequest(Request[DeleteTopicsResponse]):
+    """Topics to delete, by name, or with v6+ by id (KIP-516)."""
+
+    topics: Array[DeleteTopicState] = field("6+", default=list)
+    topic_names: Array[String] = field("0-5", default=list, ignorable=True)
+    timeout_ms: Int32 = field("0+")

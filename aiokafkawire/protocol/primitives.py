@@ -1,0 +1,149 @@
+"""The wire's primitive types, and the variable-length integers that compact forms and tagged fields are made of.
+
+Fixed-width types are big-endian and map to :mod:`struct` codes; the compiler joins neighbours into one pack.
+Strings, byte arrays and arrays come in a plain form (int16 or int32 length, -1 is null) and, in flexible
+versions (KIP-482), a compact one (unsigned varint of length + 1, 0 is null).
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Annotated, Final, TypeAlias
+from uuid import UUID
+
+__all__ = (
+    "Array",
+    "Bool",
+    "Buffer",
+    "Bytes",
+    "Float64",
+    "Int8",
+    "Int16",
+    "Int32",
+    "Int64",
+    "Records",
+    "String",
+    "UInt16",
+    "Uuid",
+    "Wire",
+    "ZERO_UUID",
+    "decode_tags",
+    "decode_uvarint",
+    "encode_tags",
+    "encode_uvarint",
+    "finish_uvarint",
+)
+
+
+class Wire(Enum):
+    """A primitive type of the wire; the value is its name in Kafka's message definitions."""
+
+    BOOL = "bool"
+    INT8 = "int8"
+    INT16 = "int16"
+    UINT16 = "uint16"
+    INT32 = "int32"
+    INT64 = "int64"
+    FLOAT64 = "float64"
+    UUID = "uuid"
+    STRING = "string"
+    BYTES = "bytes"
+    RECORDS = "records"
+
+
+STRUCT_CODES: Final = {
+    Wire.BOOL: "?",
+    Wire.INT8: "b",
+    Wire.INT16: "h",
+    Wire.UINT16: "H",
+    Wire.INT32: "i",
+    Wire.INT64: "q",
+    Wire.FLOAT64: "d",
+}
+"""Fixed-width types that :mod:`struct` knows."""
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+"""What a byte field takes. Decoded ones are memoryviews into the frame, which they keep alive."""
+
+# The annotation of a field is its static type and its wire type at once.
+Bool = Annotated[bool, Wire.BOOL]
+Int8 = Annotated[int, Wire.INT8]
+Int16 = Annotated[int, Wire.INT16]
+UInt16 = Annotated[int, Wire.UINT16]
+Int32 = Annotated[int, Wire.INT32]
+Int64 = Annotated[int, Wire.INT64]
+Float64 = Annotated[float, Wire.FLOAT64]
+Uuid = Annotated[UUID, Wire.UUID]
+String = Annotated[str, Wire.STRING]
+Bytes = Annotated[Buffer, Wire.BYTES]
+Records = Annotated[Buffer, Wire.RECORDS]
+Array = list
+
+ZERO_UUID: Final = UUID(int=0)
+"""The topic id that means: no id known."""
+
+_ONE_BYTE: Final = tuple(bytes((n,)) for n in range(128))
+
+
+def encode_uvarint(number: int) -> bytes:
+    """An unsigned varint: seven bits a byte, the lowest first, the high bit set on all but the last."""
+    if number < 128:
+        return _ONE_BYTE[number]
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def finish_uvarint(data: bytes, position: int, first: int) -> tuple[int, int]:
+    """The rest of an unsigned varint whose first byte has its high bit set: the number, and where it ends.
+
+    Raises:
+        ValueError: it is longer than five bytes, which no 32-bit number needs.
+        IndexError: the data ends in the middle of it.
+    """
+    number, shift = first & 127, 7
+    while shift < 35:
+        byte = data[position]
+        position += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number, position
+        shift += 7
+    raise ValueError("an unsigned varint of more than five bytes")
+
+
+def encode_tags(tags: Mapping[int, bytes]) -> bytes:
+    """The tagged fields that close every struct of a flexible version, in ascending order of their tags."""
+    parts = [encode_uvarint(len(tags))]
+    for tag in sorted(tags):
+        data = tags[tag]
+        parts += (encode_uvarint(tag), encode_uvarint(len(data)), data)
+    return b"".join(parts)
+
+
+def decode_tags(data: bytes, position: int) -> tuple[dict[int, bytes], int]:
+    """Tagged fields of which none is known: their bytes by tag, and where they end.
+
+    Raises:
+        ValueError: one ends beyond the data.
+        IndexError: the data ends in the middle of a varint.
+    """
+    tags: dict[int, bytes] = {}
+    count, position = decode_uvarint(data, position)
+    for _ in range(count):
+        tag, position = decode_uvarint(data, position)
+        length, position = decode_uvarint(data, position)
+        end = position + length
+        if end > len(data):
+            raise ValueError(f"tagged field {tag} ends at byte {end} of {len(data)}")
+        tags[tag] = data[position:end]
+        position = end
+    return tags, position
+
+
+def decode_uvarint(data: bytes, position: int) -> tuple[int, int]:
+    """An unsigned varint at ``position``, and where it ends. Raises as :func:`finish_uvarint`."""
+    first = data[position]
+    return (first, position + 1) if first < 128 else finish_uvarint(data, position + 1, first)

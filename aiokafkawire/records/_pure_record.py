@@ -1,0 +1,197 @@
+"""A consumed record in plain Python: part of the readable twin."""
+
+from typing import Any, Generic, TypeVar, cast, final
+
+from ..types import Header, TimestampType
+from .pickling import RAW, restore_record
+
+__all__ = ("ConsumerRecord", "Source")
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_SHOWN = 40  # bytes or characters of a key or value in a repr
+
+
+class Source:
+    """What the records of one batch share; ``view`` is the inflated body that they pin."""
+
+    __slots__ = ("leader_epoch", "partition", "timestamp_type", "topic", "view")
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        leader_epoch: int | None,
+        timestamp_type: TimestampType,
+        view: memoryview | None = None,
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.timestamp_type = timestamp_type
+        self.view = view
+
+    def copy(self, place: slice) -> bytes:
+        """The bytes there."""
+        return b"" if self.view is None else bytes(self.view[place])
+
+
+@final
+class ConsumerRecord(Generic[K, V]):
+    """One record of a topic: immutable, hashable, picklable.
+
+    A record read from a batch pins the batch's bytes, and copies its key and value out when they are touched first.
+    Keep it for long, and :meth:`detach` is what you want. ``key`` and ``value`` are what the consumer's deserializers
+    made, or without them the raw bytes.
+    """
+
+    __slots__ = ("_headers", "_key", "_offset", "_raw_key", "_raw_value", "_source", "_timestamp", "_value")
+
+    _source: Source
+    _offset: int
+    _timestamp: int
+    _raw_key: bytes | slice | None  # a slice of the source's view, until it is touched
+    _raw_value: bytes | slice | None
+    _key: K | None
+    _value: V | None
+    _headers: tuple[Header, ...]
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        *,
+        key: K | None = RAW,
+        value: V | None = RAW,
+        raw_key: bytes | None = None,
+        raw_value: bytes | None = None,
+        headers: tuple[Header, ...] = (),
+        timestamp: int = -1,
+        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+        leader_epoch: int | None = None,
+    ) -> None:
+        """A record of your own, for tests and pipelines; ``key`` and ``value`` default to the raw ones."""
+        self._source = Source(topic, partition, leader_epoch, timestamp_type)
+        self._offset = offset
+        self._timestamp = timestamp
+        self._raw_key = raw_key
+        self._raw_value = raw_value
+        self._key = key
+        self._value = value
+        self._headers = tuple(headers)
+
+    @property
+    def topic(self) -> str:
+        """The topic it is in."""
+        return self._source.topic
+
+    @property
+    def partition(self) -> int:
+        """The partition it is in."""
+        return self._source.partition
+
+    @property
+    def offset(self) -> int:
+        """Its place in the partition."""
+        return self._offset
+
+    @property
+    def timestamp(self) -> int:
+        """In ms since the epoch, -1 for none; ``timestamp_type`` says whose it is."""
+        return self._timestamp
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Whether the producer set the timestamp, or the broker."""
+        return self._source.timestamp_type
+
+    @property
+    def leader_epoch(self) -> int | None:
+        """The epoch of the leader that appended it, if the broker told."""
+        return self._source.leader_epoch
+
+    @property
+    def headers(self) -> tuple[Header, ...]:
+        """Names and values, in the producer's order; names may come twice."""
+        return self._headers
+
+    @property
+    def raw_key(self) -> bytes | None:
+        """The key's bytes, or None for a null key."""
+        raw = self._raw_key
+        if isinstance(raw, slice):
+            raw = self._raw_key = self._source.copy(raw)
+        return raw
+
+    @property
+    def raw_value(self) -> bytes | None:
+        """The value's bytes, or None for a null value (a tombstone, in a compacted topic)."""
+        raw = self._raw_value
+        if isinstance(raw, slice):
+            raw = self._raw_value = self._source.copy(raw)
+        return raw
+
+    @property
+    def key(self) -> K | None:
+        """What the key's deserializer made, or the raw key; None for a null key."""
+        return cast("K", self.raw_key) if self._key is RAW else self._key
+
+    @property
+    def value(self) -> V | None:
+        """What the value's deserializer made, or the raw value; None for a null value."""
+        return cast("V", self.raw_value) if self._value is RAW else self._value
+
+    def detach(self) -> "ConsumerRecord[K, V]":
+        """The same record with bytes of its own, which keeps nothing else of its batch alive."""
+        if self._source.view is None:
+            return self
+        source = self._source
+        return ConsumerRecord(
+            source.topic,
+            source.partition,
+            self._offset,
+            key=self._key,
+            value=self._value,
+            raw_key=self.raw_key,
+            raw_value=self.raw_value,
+            headers=self._headers,
+            timestamp=self._timestamp,
+            timestamp_type=source.timestamp_type,
+            leader_epoch=source.leader_epoch,
+        )
+
+    def _place(self) -> tuple[str, int, int]:
+        return self._source.topic, self._source.partition, self._offset
+
+    def _rest(self) -> tuple[object, ...]:
+        source = self._source
+        return self.raw_key, self.raw_value, self._headers, self._timestamp, source.timestamp_type, source.leader_epoch
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ConsumerRecord):
+            return NotImplemented
+        if self._place() != other._place() or self._rest() != other._rest():
+            return False
+        return bool(self.key == other.key and self.value == other.value)
+
+    def __hash__(self) -> int:
+        return hash((*self._place(), *self._rest()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restore_record, (*self._place(), self._key, self._value, *self._rest())
+
+    def __repr__(self) -> str:
+        headers = f", headers={self._headers!r}" if self._headers else ""
+        return (
+            f"ConsumerRecord(topic={self.topic!r}, partition={self.partition}, offset={self._offset}, "
+            f"timestamp={self._timestamp}, key={_shown(self.key)}, value={_shown(self.value)}{headers})"
+        )
+
+
+def _shown(content: object) -> str:
+    if isinstance(content, bytes | str) and len(content) > _SHOWN:
+        unit = "bytes" if isinstance(content, bytes) else "characters"
+        return f"{content[:_SHOWN]!r}... ({len(content)} {unit})"
+    return repr(content)

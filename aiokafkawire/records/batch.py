@@ -1,0 +1,242 @@
+"""Record batches v2: their header, the batches of a fetched buffer, and the choice of the twin that reads them."""
+
+import importlib
+import os
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeVar
+
+import crc32c
+
+from ..errors import CorruptBatch
+from . import layout
+from .compression import decompress
+from .delivery import DeliveryResult
+from .header import BatchHeader
+
+if TYPE_CHECKING:
+    from ._pure import BatchBuilder, ConsumerRecord, Delivery, RecordReader, record_size_bound
+
+__all__ = (
+    "DEFAULT_INFLATE_LIMIT",
+    "IMPLEMENTATION",
+    "BatchBuilder",
+    "BatchHeader",
+    "ConsumerRecord",
+    "Delivery",
+    "DeliveryResult",
+    "RecordBatch",
+    "RecordReader",
+    "record_size_bound",
+    "set_base_offset",
+    "set_log_append_time",
+    "split",
+)
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+DEFAULT_INFLATE_LIMIT = 128 * 1024 * 1024
+"""How large a batch may become when inflated. Brokers bound batches by their compressed size, 1 MB by default."""
+
+
+# --- the batch ---------------------------------------------------------------------------------------------
+
+
+class RecordBatch:
+    """One whole batch in a buffer: the header is read, all else waits until it is asked for.
+
+    Checking and inflating are the heavy part. :meth:`prepare` does both at once, in another thread if need be;
+    :meth:`records` does what is left of it.
+    """
+
+    __slots__ = ("_body", "_checked", "_where", "header", "view")
+
+    def __init__(self, header: BatchHeader, view: memoryview, where: str = "") -> None:
+        self.header = header
+        self.view = view
+        self._where = where
+        self._checked = False
+        self._body: memoryview | None = None
+
+    @classmethod
+    def parse(cls, view: memoryview, position: int = 0, where: str = "") -> "RecordBatch":
+        """The batch v2 at ``position``; ``where`` begins the message of every error.
+
+        Raises:
+            CorruptBatch: the bytes there are not a whole batch v2, or its header contradicts itself.
+        """
+        place = f"{where + ', ' if where else ''}batch at byte {position}"
+        if not 0 <= position <= len(view) - layout.HEADER_SIZE:
+            raise CorruptBatch(f"{place}: {len(view) - position} bytes, less than the header has")
+        header = BatchHeader(*layout.HEADER.unpack_from(view, position))
+        place += f" (offset {header.base_offset})"
+        if header.magic != layout.MAGIC:
+            raise CorruptBatch(f"{place}: {_foreign_magic(header.magic)}")
+        if not layout.HEADER_SIZE <= header.size <= len(view) - position:
+            raise CorruptBatch(f"{place}: it says {header.size} bytes, with {len(view) - position} left")
+        if header.base_offset < 0 or header.last_offset_delta < 0 or header.count < 0:
+            raise CorruptBatch(f"{place}: {header.count} records, last offset delta {header.last_offset_delta}")
+        return cls(header, view[position : position + header.size], place)
+
+    def check(self) -> None:
+        """Compare the checksum, once.
+
+        Raises:
+            CorruptBatch: it is another one.
+        """
+        if self._checked:
+            return
+        computed = crc32c.crc32c(self.view[layout.ATTRIBUTES_AT :])
+        if computed != self.header.crc:
+            raise CorruptBatch(f"{self._where}: CRC32C is {computed:#010x}, the header says {self.header.crc:#010x}")
+        self._checked = True
+
+    def prepare(self, *, limit: int = DEFAULT_INFLATE_LIMIT, check_crcs: bool = True) -> memoryview:
+        """Check and inflate, once; give the records' bytes.
+
+        Raises:
+            CorruptBatch: see :meth:`check` and :func:`~aiokafkawire.records.compression.decompress`.
+        """
+        if check_crcs:
+            self.check()
+        if self._body is None:
+            packed = self.view[layout.HEADER_SIZE :]
+            if not packed and not self.header.count:
+                self._body = packed  # nothing compressed is nothing
+                return self._body
+            try:
+                self._body = memoryview(decompress(self.header.codec, packed, limit=limit))
+            except CorruptBatch as error:
+                raise CorruptBatch(f"{self._where}: {error}") from error
+        return self._body
+
+    def records(
+        self,
+        topic: str,
+        partition: int,
+        *,
+        from_offset: int = 0,
+        key_deserializer: Callable[[bytes], K] | None = None,
+        value_deserializer: Callable[[bytes], V] | None = None,
+        check_crcs: bool = True,
+        limit: int = DEFAULT_INFLATE_LIMIT,
+    ) -> "RecordReader[K, V]":
+        """Iterate the records from ``from_offset`` on; a control batch gives its markers.
+
+        Raises:
+            CorruptBatch: see :meth:`prepare`; also while iterating.
+        """
+        header = self.header
+        return RecordReader(
+            self.prepare(limit=limit, check_crcs=check_crcs),
+            count=header.count,
+            base_offset=header.base_offset,
+            last_offset_delta=header.last_offset_delta,
+            base_timestamp=header.base_timestamp,
+            max_timestamp=header.max_timestamp,
+            timestamp_type=header.timestamp_type,
+            topic=topic,
+            partition=partition,
+            leader_epoch=header.leader_epoch if header.leader_epoch >= 0 else None,
+            from_offset=from_offset,
+            key_deserializer=key_deserializer,
+            value_deserializer=value_deserializer,
+        )
+
+    def __repr__(self) -> str:
+        header = self.header
+        return f"<RecordBatch {header.base_offset}-{header.last_offset}, {header.count} records, {header.size} bytes>"
+
+
+# --- many batches ------------------------------------------------------------------------------------------
+
+
+def split(buffer: memoryview, where: str = "") -> Iterator[RecordBatch]:
+    """The whole batches of a fetched buffer, in order.
+
+    Brokers cut an answer where its size is used up, so a last batch that is not whole is left out without a word.
+
+    Raises:
+        CorruptBatch: what stands there cannot be the beginning of a batch.
+    """
+    position = 0
+    while len(buffer) - position > layout.MAGIC_AT:
+        (length,) = layout.INT32.unpack_from(buffer, position + layout.LENGTH_AT)
+        magic = buffer[position + layout.MAGIC_AT]
+        place = f"{where + ', ' if where else ''}batch at byte {position}"
+        if magic > layout.MAGIC:
+            raise CorruptBatch(f"{place}: {_foreign_magic(magic)}")
+        shortest = layout.SHORTEST_MESSAGE if magic < layout.MAGIC else layout.HEADER_SIZE - layout.LOG_OVERHEAD
+        if length < shortest:
+            raise CorruptBatch(f"{place}: a length of {length}, at least {shortest} is due")
+        if layout.LOG_OVERHEAD + length > len(buffer) - position:
+            return
+        # Message sets (magic 0 and 1) will branch off here; parse refuses them.
+        batch = RecordBatch.parse(buffer, position, where)
+        yield batch
+        position += batch.header.size
+
+
+def _foreign_magic(magic: int) -> str:
+    if magic in (0, 1):
+        return f"message format v{magic}, from before Kafka 0.11, cannot be read here"
+    return f"unknown message format (magic {magic})"
+
+
+def set_base_offset(batch: bytes | memoryview, base_offset: int, leader_epoch: int) -> bytes:
+    """A copy of a batch as a leader appends it; the checksum does not cover these two fields."""
+    view = memoryview(batch)
+    return b"".join(
+        (
+            layout.INT64.pack(base_offset),
+            view[layout.LENGTH_AT : layout.LEADER_EPOCH_AT],
+            layout.INT32.pack(leader_epoch),
+            view[layout.MAGIC_AT :],
+        )
+    )
+
+
+def set_log_append_time(batch: bytes | memoryview, timestamp: int) -> bytes:
+    """A copy of a batch as a broker keeps it for a topic with LogAppendTime: its time instead of the producer's."""
+    view = memoryview(batch)
+    (attributes,) = layout.INT16.unpack_from(view, layout.ATTRIBUTES_AT)
+    covered = b"".join(
+        (
+            layout.INT16.pack(attributes | layout.LOG_APPEND_TIME),
+            view[layout.ATTRIBUTES_AT + layout.INT16.size : layout.MAX_TIMESTAMP_AT],
+            layout.INT64.pack(timestamp),
+            view[layout.PRODUCER_ID_AT :],
+        )
+    )
+    return b"".join((view[: layout.CRC_AT], layout.UINT32.pack(crc32c.crc32c(covered)), covered))
+
+
+# --- the twins ---------------------------------------------------------------------------------------------
+
+_TWINS = {"cython": "_hot", "pure": "_pure"}  # in the order they are tried
+_CHOICE = "AIOKAFKAWIRE_RECORDS"
+
+
+def _load_twin(asked: str | None) -> tuple[str, ModuleType]:
+    """The twin asked for by name, or else the first that loads."""
+    if asked and asked not in _TWINS:
+        raise ImportError(f"{_CHOICE}={asked}: must be one of {', '.join(_TWINS)}")
+    missing: ImportError | None = None
+    for name in (asked,) if asked else _TWINS:
+        try:
+            return name, importlib.import_module(f"{__package__}.{_TWINS[name]}")
+        except ImportError as error:
+            missing = error
+    raise ImportError(f"{_CHOICE}={asked} asks for the {asked} records, which cannot be loaded: {missing}") from missing
+
+
+if TYPE_CHECKING:
+    IMPLEMENTATION: str = "pure"
+else:
+    IMPLEMENTATION, _twin = _load_twin(os.environ.get(_CHOICE))
+    BatchBuilder = _twin.BatchBuilder
+    ConsumerRecord = _twin.ConsumerRecord
+    Delivery = _twin.Delivery
+    RecordReader = _twin.RecordReader
+    record_size_bound = _twin.record_size_bound

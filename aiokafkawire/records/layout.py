@@ -1,0 +1,63 @@
+"""Where the fields of a record batch v2 stand, and what the bits of its attributes mean."""
+
+from struct import Struct
+
+__all__ = (
+    "ATTRIBUTES_AT",
+    "BASE_OFFSET_AT",
+    "CODEC_MASK",
+    "CONTROL",
+    "COUNT_AT",
+    "CRC_AT",
+    "DELETE_HORIZON",
+    "HEADER",
+    "HEADER_SIZE",
+    "INT16",
+    "INT32",
+    "INT64",
+    "LEADER_EPOCH_AT",
+    "LENGTH_AT",
+    "LOG_APPEND_TIME",
+    "LOG_OVERHEAD",
+    "MAGIC",
+    "MAGIC_AT",
+    "MAX_TIMESTAMP_AT",
+    "PRODUCER_ID_AT",
+    "SHORTEST_MESSAGE",
+    "SHORTEST_RECORD",
+    "TRANSACTIONAL",
+    "UINT32",
+)
+
+MAGIC = 2
+
+HEADER = Struct(">qiibIhiqqqhii")
+"""base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base timestamp, max timestamp,
+producer id, producer epoch, base sequence, count."""
+
+HEADER_SIZE = HEADER.size  # 61; the records follow, compressed as one piece
+
+BASE_OFFSET_AT = 0
+LENGTH_AT = 8
+LEADER_EPOCH_AT = 12
+MAGIC_AT = 16  # the same place in all formats
+CRC_AT = 17
+ATTRIBUTES_AT = 21  # the CRC covers all from here, so brokers may set what stands before
+MAX_TIMESTAMP_AT = 35
+PRODUCER_ID_AT = 43
+COUNT_AT = 57
+
+LOG_OVERHEAD = 12  # base offset and length: what the length does not count
+SHORTEST_MESSAGE = 14  # the least length in any format: a message v0 with null key and value
+SHORTEST_RECORD = 7  # length, attributes, two deltas, null key, null value, no headers
+
+CODEC_MASK = 0b111
+LOG_APPEND_TIME = 1 << 3
+TRANSACTIONAL = 1 << 4
+CONTROL = 1 << 5
+DELETE_HORIZON = 1 << 6
+
+INT16 = Struct(">h")
+INT32 = Struct(">i")
+UINT32 = Struct(">I")
+INT64 = Struct(">q")

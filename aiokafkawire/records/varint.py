@@ -1,0 +1,55 @@
+"""Zigzag varints, as the records of a batch hold them."""
+
+from collections.abc import Sequence
+
+__all__ = ("SMALL_VARINTS", "UNZIGZAG", "encode_varint", "read_varint", "varint_size")
+
+UNZIGZAG: Sequence[int] = tuple((raw >> 1) ^ -(raw & 1) for raw in range(128))
+"""The values of the varints of one byte, by that byte."""
+
+
+def encode_varint(value: int) -> bytes:
+    """The bytes of a varint or varlong; the writer's types say which of the two it is."""
+    raw = value << 1 if value >= 0 else ~(value << 1)
+    out = bytearray()
+    while raw > 0x7F:
+        out.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    out.append(raw)
+    return bytes(out)
+
+
+SMALL_VARINTS: Sequence[bytes] = tuple(encode_varint(value) for value in range(2048))
+"""The bytes of 0, 1, 2, ...: most deltas and lengths are here, and an index is cheaper than a call."""
+
+
+def varint_size(value: int) -> int:
+    """How many bytes :func:`encode_varint` gives."""
+    raw = value << 1 if value >= 0 else ~(value << 1)
+    return (raw.bit_length() + 6) // 7 or 1
+
+
+def read_varint(view: memoryview, position: int, bits: int = 32) -> tuple[int, int]:
+    """The value at ``position``, and the position after it.
+
+    Raises:
+        IndexError: the view ends inside the number.
+        ValueError: the number has more than ``bits`` bits.
+    """
+    raw = view[position]
+    if raw < 0x80:
+        return UNZIGZAG[raw], position + 1
+    byte = view[position + 1]
+    raw = raw & 0x7F | (byte & 0x7F) << 7
+    position += 2
+    shift = 14
+    while byte > 0x7F:
+        if shift > bits:
+            raise ValueError(f"a varint of more than {bits} bits")
+        byte = view[position]
+        position += 1
+        raw |= (byte & 0x7F) << shift
+        shift += 7
+    if raw >> bits:
+        raise ValueError(f"a varint of more than {bits} bits")
+    return (raw >> 1) ^ -(raw & 1), position

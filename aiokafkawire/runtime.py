@@ -1,0 +1,115 @@
+"""The injected edge: the clock, chance, work that would block the loop, and the owner of background tasks."""
+
+import asyncio
+import logging
+import random
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
+from typing import Any, Protocol, TypeVar, TypeVarTuple, Unpack
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+import attrs
+
+from .errors import UsageError
+
+__all__ = ("Offload", "Owner", "Runtime")
+
+log = logging.getLogger("aiokafkawire")
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class Offload(Protocol):
+    """Runs a function where it does not block the event loop."""
+
+    async def __call__(self, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T: ...
+
+
+async def _on_a_thread(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+    return await anyio.to_thread.run_sync(function, *args)
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@attrs.frozen
+class Runtime:
+    """Time, chance and threads as arguments, so that a simulation can give its own.
+
+    ``now`` is monotonic, in seconds; ``wall_ms`` is ms since the epoch, for timestamps of records.
+    """
+
+    now: Callable[[], float] = anyio.current_time
+    wall_ms: Callable[[], int] = _wall_ms
+    chance: random.Random = attrs.field(factory=random.Random)
+    offload: Offload = _on_a_thread
+
+
+class Owner:
+    """Holds background tasks apart from the task that made them.
+
+    A client may be opened in one task and closed in another (fixtures, start and stop hooks), which a task group of
+    its own could not: so a detached task holds the group, and ends when :meth:`close` is called from anywhere.
+    A task that fails takes nobody down: ``on_fault`` hears of it, once.
+    """
+
+    def __init__(self, on_fault: Callable[[Exception], None] | None = None) -> None:
+        self._on_fault = on_fault
+        self._group: anyio.abc.TaskGroup | None = None
+        self._closing = anyio.Event()
+        self._ended = anyio.Event()
+        self._detached: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Start the detached task, and wait until it can take others."""
+        started = anyio.Event()
+        trio = sys.modules.get("trio")
+        if trio is not None and trio.lowlevel.in_trio_task():
+            trio.lowlevel.spawn_system_task(self._hold, started, context=copy_context())
+        else:
+            # The loop keeps only weak references to tasks.
+            self._detached = asyncio.create_task(self._hold(started))
+        await started.wait()
+
+    async def _hold(self, started: anyio.Event) -> None:
+        try:
+            async with anyio.create_task_group() as group:
+                self._group = group
+                started.set()
+                await self._closing.wait()
+                group.cancel_scope.cancel()
+        finally:
+            self._group = None
+            self._ended.set()
+
+    def spawn(self, function: Callable[[Unpack[Ts]], Awaitable[Any]], *args: *Ts) -> None:
+        """Run ``function(*args)`` in the background.
+
+        Raises:
+            UsageError: the client is not open, or closed already.
+        """
+        if self._group is None:
+            raise UsageError("the client is not open: use it inside its 'async with'")
+        self._group.start_soon(self._guarded, function, args)
+
+    async def _guarded(self, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:
+        try:
+            await function(*args)
+        except Exception as fault:
+            if self._on_fault is None:
+                log.exception("a background task failed")
+            else:
+                self._on_fault(fault)
+
+    async def close(self) -> None:
+        """Cancel every background task and wait until all have ended. May be called again, and when cancelled."""
+        self._closing.set()
+        if self._group is not None:
+            with anyio.CancelScope(shield=True):
+                await self._ended.wait()

@@ -1,0 +1,140 @@
+"""ApiVersions and Metadata: what this broker speaks, and who leads what."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from ...errors import ErrorCode
+from ...protocol.api import ApiKey
+from ...protocol.messages.metadata import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from ...protocol.primitives import ZERO_UUID
+from ...protocol.schema import Versions
+from ..refused import Refused
+from ..state import ClusterState, Node
+from ..topics import Topic, invalid_name
+
+__all__ = ("api_versions", "metadata", "unsupported_api_versions")
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
+_NO_OPERATIONS: Final = -2147483648
+# What anyone may do where no authorizer is set (KIP-430): bits are the codes of AclOperation.
+_TOPIC_OPERATIONS: Final = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
+_CLUSTER_OPERATIONS: Final = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
+
+
+async def api_versions(node: Node, request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
+    """The versions of every API that this broker advertises."""
+    software = (request.client_software_name, request.client_software_version)
+    if version >= 3 and not all(_SOFTWARE.fullmatch(text) for text in software):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
+    keys = [_api_version(key, versions) for key, versions in sorted(node.advertised.items())]
+    return ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=keys)
+
+
+def unsupported_api_versions(node: Node) -> ApiVersionsResponse:
+    """The answer, as v0, to an ApiVersions request of a version unknown here: try again with one of these."""
+    key = ApiKey.API_VERSIONS
+    return ApiVersionsResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_api_version(key, node.advertised[key])]
+    )
+
+
+async def metadata(node: Node, request: MetadataRequest, version: int) -> MetadataResponse:
+    """The brokers and the topics asked for; a missing one may be created, and is unknown until asked for again."""
+    cluster = node.cluster
+    return MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=each.node_id, host=each.host, port=each.port) for each in cluster.nodes
+        ],
+        cluster_id=cluster.cluster_id,
+        controller_id=cluster.controller_id,
+        topics=list(_topics(cluster, request, version)),
+        cluster_authorized_operations=(
+            _CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else _NO_OPERATIONS
+        ),
+    )
+
+
+def _api_version(key: int, versions: Versions) -> ApiVersion:
+    return ApiVersion(api_key=key, min_version=versions.first, max_version=versions.last)
+
+
+def _topics(cluster: ClusterState, request: MetadataRequest, version: int) -> Iterable[MetadataResponseTopic]:
+    with_operations = request.include_topic_authorized_operations
+    wanted = request.topics
+    if wanted is None or (version == 0 and not wanted):
+        return [_found(topic, with_operations) for topic in cluster.topics]
+    # The null name and the id came with v10, but brokers have understood them only since v12.
+    if version < 12 and any(topic.name is None or topic.topic_id != ZERO_UUID for topic in wanted):
+        return [_missing(topic, ErrorCode.INVALID_REQUEST, version) for topic in wanted]
+    if any(topic.topic_id != ZERO_UUID for topic in wanted):
+        return [_by_id(cluster, asked, with_operations) for asked in wanted if asked.topic_id != ZERO_UUID]
+    may_create = request.allow_auto_topic_creation and cluster.settings.auto_create_topics_enable
+    asked_once = {topic.name: topic for topic in wanted if topic.name is not None}
+    return [_by_name(cluster, name, asked, with_operations, may_create) for name, asked in asked_once.items()]
+
+
+def _by_id(cluster: ClusterState, asked: MetadataRequestTopic, with_operations: bool) -> MetadataResponseTopic:
+    topic = cluster.topics.by_id(asked.topic_id)
+    if topic is None:
+        return MetadataResponseTopic(
+            error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id, partitions=[]
+        )
+    return _found(topic, with_operations)
+
+
+def _by_name(
+    cluster: ClusterState, name: str, asked: MetadataRequestTopic, with_operations: bool, may_create: bool
+) -> MetadataResponseTopic:
+    topic = cluster.topics.get(name)
+    if topic is not None:
+        return _found(topic, with_operations)
+    if invalid_name(name) is not None:
+        return _missing(asked, ErrorCode.INVALID_TOPIC_EXCEPTION, 12)
+    if may_create:
+        _create(cluster, name)
+    # Also when it has just been made: a real broker has asked its controller, and does not wait for the outcome.
+    return _missing(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 12)
+
+
+def _create(cluster: ClusterState, name: str) -> None:
+    try:
+        cluster.topics.create(name)
+    except Refused:
+        return  # its name collides with another topic's: it stays unknown, and no field could say why
+
+
+def _missing(asked: MetadataRequestTopic, error: ErrorCode, version: int) -> MetadataResponseTopic:
+    name = asked.name if version >= 12 else asked.name or ""
+    return MetadataResponseTopic(error_code=error, name=name, topic_id=asked.topic_id, partitions=[])
+
+
+def _found(topic: Topic, with_operations: bool) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=[
+            MetadataResponsePartition(
+                error_code=ErrorCode.NONE,
+                partition_index=partition.index,
+                leader_id=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=list(partition.replicas),
+                isr_nodes=list(partition.in_sync_replicas),
+            )
+            for partition in topic.partitions
+        ],
+        topic_authorized_operations=_TOPIC_OPERATIONS if with_operations else _NO_OPERATIONS,
+    )

@@ -1,0 +1,88 @@
+"""ListOffsets: offsets by time."""
+
+from enum import IntEnum
+from typing import Final
+
+from ...errors import ErrorCode
+from ...protocol.messages.offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from ...types import OffsetAndTimestamp
+from ..refused import Refused
+from ..state import Node
+from ..topics import Partition
+
+__all__ = ("OffsetName", "list_offsets")
+
+
+class OffsetName(IntEnum):
+    """The timestamps that are not times."""
+
+    LATEST = -1
+    EARLIEST = -2
+    MAX_TIMESTAMP = -3
+    EARLIEST_LOCAL = -4
+    LATEST_TIERED = -5
+    EARLIEST_PENDING_UPLOAD = -6
+
+
+_SINCE: Final[dict[int, int]] = {
+    OffsetName.MAX_TIMESTAMP: 7,
+    OffsetName.EARLIEST_LOCAL: 8,
+    OffsetName.LATEST_TIERED: 9,
+    OffsetName.EARLIEST_PENDING_UPLOAD: 11,
+}
+"""The version of the request that each name of an offset came with, where it was not there from the first."""
+
+
+async def list_offsets(node: Node, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+    """The offset of each partition for the time or name asked for; -1 where there is none."""
+    topics = []
+    for topic in request.topics:
+        indexes = [asked.partition_index for asked in topic.partitions]
+        answers = []
+        for asked in topic.partitions:
+            try:
+                if indexes.count(asked.partition_index) > 1:
+                    raise Refused(ErrorCode.INVALID_REQUEST)
+                answers.append(_found(node, topic.name, asked, version))
+            except Refused as refused:
+                answers.append(
+                    ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=refused.code)
+                )
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return ListOffsetsResponse(topics=topics)
+
+
+def _found(node: Node, topic: str, asked: ListOffsetsPartition, version: int) -> ListOffsetsPartitionResponse:
+    if asked.timestamp < 0 and version < _SINCE.get(asked.timestamp, 1):
+        raise Refused(ErrorCode.UNSUPPORTED_VERSION)
+    partition = node.cluster.topics.partition(topic, asked.partition_index)
+    partition.check_epoch(asked.current_leader_epoch)
+    found = _look_up(partition, asked.timestamp)
+    answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=ErrorCode.NONE)
+    if found is not None:
+        answer.offset = found.offset
+        answer.timestamp = found.timestamp
+        if version >= 4 and found.leader_epoch is not None:
+            answer.leader_epoch = found.leader_epoch
+    return answer
+
+
+def _look_up(partition: Partition, timestamp: int) -> OffsetAndTimestamp | None:
+    log = partition.log
+    match timestamp:
+        case OffsetName.LATEST:
+            return OffsetAndTimestamp(log.high_watermark, leader_epoch=partition.leader_epoch)
+        case OffsetName.EARLIEST | OffsetName.EARLIEST_LOCAL:
+            return OffsetAndTimestamp(log.log_start_offset, leader_epoch=partition.leader_epoch)
+        case OffsetName.MAX_TIMESTAMP:
+            return log.find_max_timestamp()
+        case OffsetName.LATEST_TIERED | OffsetName.EARLIEST_PENDING_UPLOAD:
+            return None  # no log has remote storage
+        case _:
+            return log.find_timestamp(timestamp)

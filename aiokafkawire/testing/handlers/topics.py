@@ -1,0 +1,113 @@
+"""CreateTopics and DeleteTopics."""
+
+from ...errors import ErrorCode
+from ...protocol.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from ...protocol.primitives import ZERO_UUID
+from ..refused import Refused
+from ..state import ClusterState, Node
+from ..topics import Topic
+
+__all__ = ("create_topics", "delete_topics")
+
+_DYNAMIC_TOPIC_CONFIG = 1
+
+
+async def create_topics(node: Node, request: CreateTopicsRequest, version: int) -> CreateTopicsResponse:
+    """Make each topic by itself: one that fails does not stop the others."""
+    names = [topic.name for topic in request.topics]
+    results = {}
+    for asked in request.topics:
+        try:
+            if names.count(asked.name) > 1:
+                raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            results[asked.name] = _created(_create(node.cluster, asked, request.validate_only))
+        except Refused as refused:
+            results[asked.name] = CreatableTopicResult(
+                name=asked.name, error_code=refused.code, error_message=refused.message
+            )
+    return CreateTopicsResponse(topics=list(results.values()))
+
+
+async def delete_topics(node: Node, request: DeleteTopicsRequest, version: int) -> DeleteTopicsResponse:
+    """Delete each topic, by name or by id."""
+    wanted = request.topics if version >= 6 else [DeleteTopicState(name=name) for name in request.topic_names]
+    responses = []
+    for asked in wanted:
+        try:
+            if sum(_same_topic(asked, other) for other in wanted) > 1:
+                raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            topic = _find(node.cluster, asked)
+        except Refused as refused:
+            response = DeletableTopicResult(name=asked.name, topic_id=asked.topic_id, error_code=refused.code)
+            response.error_message = refused.message
+        else:
+            node.cluster.delete_topic(topic)
+            response = DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=ErrorCode.NONE)
+        responses.append(response)
+    return DeleteTopicsResponse(responses=responses)
+
+
+def _create(cluster: ClusterState, asked: CreatableTopic, validate_only: bool) -> Topic:
+    assignments: dict[int, list[int]] = {}
+    for assignment in asked.assignments:
+        if assignment.partition_index in assignments:
+            raise Refused(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Found multiple manual partition assignments for partition {assignment.partition_index}",
+            )
+        assignments[assignment.partition_index] = assignment.broker_ids
+    return cluster.topics.create(
+        asked.name,
+        num_partitions=asked.num_partitions,
+        replication_factor=asked.replication_factor,
+        assignments=assignments,
+        configs={config.name: config.value for config in asked.configs if config.value is not None},
+        validate_only=validate_only,
+    )
+
+
+def _created(topic: Topic) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        num_partitions=len(topic.partitions),
+        replication_factor=topic.replication_factor,
+        configs=[
+            CreatableTopicConfigs(
+                name=name, value=value, read_only=False, config_source=_DYNAMIC_TOPIC_CONFIG, is_sensitive=False
+            )
+            for name, value in topic.configs.items()
+        ],
+    )
+
+
+def _same_topic(one: DeleteTopicState, other: DeleteTopicState) -> bool:
+    return (one.name, one.topic_id) == (other.name, other.topic_id)
+
+
+def _find(cluster: ClusterState, asked: DeleteTopicState) -> Topic:
+    if asked.topic_id != ZERO_UUID:
+        if asked.name is not None:
+            raise Refused(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+        topic = cluster.topics.by_id(asked.topic_id)
+        if topic is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+        return topic
+    if asked.name is None:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+    topic = cluster.topics.get(asked.name)
+    if topic is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+    return topic

@@ -1,0 +1,126 @@
+"""Byte streams in memory: two ends that behave as a TCP connection's do, without a socket."""
+
+from collections import deque
+from typing import Final
+
+import anyio
+from anyio.abc import ByteStream
+from anyio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
+
+__all__ = ("memory_connection",)
+
+_CAPACITY: Final = 1024 * 1024
+"""How many bytes may be under way in each direction before a sender waits, as in a socket's buffers."""
+
+
+def memory_connection() -> tuple[ByteStream, ByteStream]:
+    """Both ends of a new connection."""
+    there, back = _Pipe(), _Pipe()
+    return _End(there, back), _End(back, there)
+
+
+class _Pipe:
+    """One direction: chunks under way, and who waits for some or for room."""
+
+    __slots__ = ("changed", "chunks", "receiver_gone", "sender_gone", "size")
+
+    def __init__(self) -> None:
+        self.chunks: deque[memoryview] = deque()
+        self.size = 0
+        self.sender_gone = False
+        self.receiver_gone = False
+        self.changed: anyio.Event | None = None
+
+    async def wait(self) -> None:
+        """Sleep until the other side has done something. Only one side can have reason to."""
+        if self.changed is None:
+            self.changed = anyio.Event()
+        await self.changed.wait()
+
+    def notify(self) -> None:
+        if self.changed is not None:
+            self.changed.set()
+            self.changed = None
+
+    def take(self, max_bytes: int) -> bytes:
+        chunk = self.chunks.popleft()
+        if len(chunk) > max_bytes:
+            self.chunks.appendleft(chunk[max_bytes:])
+            chunk = chunk[:max_bytes]
+        self.size -= len(chunk)
+        self.notify()
+        # A chunk that was sent as bytes and is taken whole is handed on as it came.
+        whole = chunk.obj
+        return whole if isinstance(whole, bytes) and len(whole) == len(chunk) else bytes(chunk)
+
+
+class _End(ByteStream):
+    def __init__(self, outgoing: _Pipe, incoming: _Pipe) -> None:
+        self._outgoing = outgoing
+        self._incoming = incoming
+        self._closed = False
+        self._sending = False
+        self._receiving = False
+
+    async def send(self, item: bytes) -> None:
+        await checkpoint_if_cancelled()
+        if self._sending:
+            raise anyio.BusyResourceError("sending to")
+        pipe, rest = self._outgoing, memoryview(item)
+        self._sending = True
+        try:
+            while True:
+                self._raise_if_unable_to_send()
+                part = rest[: _CAPACITY - pipe.size]
+                if part:
+                    pipe.chunks.append(part)
+                    pipe.size += len(part)
+                    pipe.notify()
+                    rest = rest[len(part) :]
+                if not rest:
+                    break
+                await pipe.wait()
+        finally:
+            self._sending = False
+        await cancel_shielded_checkpoint()
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        if max_bytes < 1:
+            raise ValueError(f"max_bytes must be positive, got {max_bytes}")
+        await checkpoint_if_cancelled()
+        if self._receiving:
+            raise anyio.BusyResourceError("receiving from")
+        pipe = self._incoming
+        self._receiving = True
+        try:
+            while not self._closed and not pipe.chunks and not pipe.sender_gone:
+                await pipe.wait()
+        finally:
+            self._receiving = False
+        if self._closed:
+            raise anyio.ClosedResourceError
+        if not pipe.chunks:
+            raise anyio.EndOfStream
+        chunk = pipe.take(max_bytes)
+        await cancel_shielded_checkpoint()
+        return chunk
+
+    async def send_eof(self) -> None:
+        await checkpoint_if_cancelled()
+        self._outgoing.sender_gone = True
+        self._outgoing.notify()
+
+    async def aclose(self) -> None:
+        self._closed = True
+        self._outgoing.sender_gone = True
+        self._incoming.receiver_gone = True
+        self._incoming.chunks.clear()
+        self._outgoing.notify()
+        self._incoming.notify()
+        await cancel_shielded_checkpoint()
+
+    def _raise_if_unable_to_send(self) -> None:
+        if self._closed:
+            raise anyio.ClosedResourceError
+        if self._outgoing.sender_gone or self._outgoing.receiver_gone:
+            raise anyio.BrokenResourceError

@@ -1,0 +1,236 @@
+"""The topics of a cluster: their names, ids, partitions and settings, and the rules for making them."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+import attrs
+
+from ..errors import ErrorCode
+from ..protocol.primitives import ZERO_UUID
+from .log import PartitionLog
+from .refused import Refused
+
+__all__ = ("Partition", "Topic", "Topics", "invalid_name")
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+_LONGEST_NAME: Final = 249
+_INTERNAL: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+_CONFIGS: Final = frozenset(  # of topics, in Kafka 4.3
+    """cleanup.policy compression.gzip.level compression.lz4.level compression.type compression.zstd.level
+    delete.retention.ms file.delete.delay.ms flush.messages flush.ms follower.replication.throttled.replicas
+    index.interval.bytes leader.replication.throttled.replicas local.retention.bytes local.retention.ms
+    max.compaction.lag.ms max.message.bytes message.timestamp.after.max.ms message.timestamp.before.max.ms
+    message.timestamp.type min.cleanable.dirty.ratio min.compaction.lag.ms min.insync.replicas preallocate
+    remote.copy.lag.bytes remote.copy.lag.ms remote.log.copy.disable remote.log.delete.on.disable
+    remote.storage.enable retention.bytes retention.ms segment.bytes segment.index.bytes segment.jitter.ms segment.ms
+    unclean.leader.election.enable""".split()  # noqa: SIM905  # a list of strings would take one line each
+)
+
+
+@attrs.define
+class Partition:
+    """One partition: who leads and who follows, and its log."""
+
+    index: int
+    replicas: list[int]
+    in_sync_replicas: list[int]
+    leader: int
+    log: PartitionLog
+    leader_epoch: int = 0
+
+    def check_epoch(self, epoch: int) -> None:
+        """Compare the leader epoch that a client knows, -1 if it knows none (KIP-320).
+
+        Raises:
+            Refused: FENCED_LEADER_EPOCH, its is older; UNKNOWN_LEADER_EPOCH, its is newer.
+        """
+        if epoch == -1 or epoch == self.leader_epoch:
+            return
+        raise Refused(ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+
+@attrs.define
+class Topic:
+    """One topic; ``configs`` are the settings it was given, by property name."""
+
+    name: str
+    topic_id: UUID
+    partitions: list[Partition]
+    configs: dict[str, str]
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether it is one of the brokers' own."""
+        return self.name in _INTERNAL
+
+    @property
+    def replication_factor(self) -> int:
+        """How many brokers hold each partition."""
+        return len(self.partitions[0].replicas)
+
+
+class Topics:
+    """All topics of a cluster.
+
+    ``nodes`` are the brokers that partitions may be placed on, ``new_id`` makes topic ids, ``num_partitions`` is what
+    a topic gets that does not say.
+    """
+
+    def __init__(self, nodes: Sequence[int], new_id: Callable[[], UUID], num_partitions: int) -> None:
+        self._nodes = nodes
+        self._new_id = new_id
+        self._num_partitions = num_partitions
+        self._by_name: dict[str, Topic] = {}
+        self._by_id: dict[UUID, Topic] = {}
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(list(self._by_name.values()))
+
+    def get(self, name: str) -> Topic | None:
+        """The topic of that name."""
+        return self._by_name.get(name)
+
+    def by_id(self, topic_id: UUID) -> Topic | None:
+        """The topic of that id."""
+        return self._by_id.get(topic_id)
+
+    def partition(self, name: str, index: int) -> Partition:
+        """One partition of a topic by name.
+
+        Raises:
+            Refused: UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        topic = self._by_name.get(name)
+        if topic is None or not 0 <= index < len(topic.partitions):
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return topic.partitions[index]
+
+    def create(
+        self,
+        name: str,
+        *,
+        num_partitions: int = -1,
+        replication_factor: int = -1,
+        assignments: Mapping[int, Sequence[int]] | None = None,
+        configs: Mapping[str, str] | None = None,
+        validate_only: bool = False,
+    ) -> Topic:
+        """Make a topic, by partition count or by assignment; -1 means the default.
+
+        With ``validate_only`` it is only checked: the topic returned is not kept and its id is zero.
+
+        Raises:
+            Refused: the name, count, replication factor, assignment or settings will not do.
+        """
+        self._check_name(name)
+        if assignments:
+            if replication_factor != -1:
+                raise _manual_but_set("replication factor")
+            if num_partitions != -1:
+                raise _manual_but_set("numPartitions")
+            replicas = self._check_assignments(assignments)
+        else:
+            replicas = self._place(num_partitions, replication_factor)
+        _check_configs(configs or {})
+        partitions = [
+            Partition(index, list(nodes), list(nodes), nodes[0], PartitionLog(name, index))
+            for index, nodes in enumerate(replicas)
+        ]
+        topic = Topic(name, ZERO_UUID if validate_only else self._new_id(), partitions, dict(configs or {}))
+        if not validate_only:
+            self._by_name[name] = self._by_id[topic.topic_id] = topic
+        return topic
+
+    def delete(self, topic: Topic) -> None:
+        """Forget a topic and all its records."""
+        del self._by_name[topic.name], self._by_id[topic.topic_id]
+
+    def _check_name(self, name: str) -> None:
+        fault = invalid_name(name)
+        if fault is not None:
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+        if name in self._by_name:
+            raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        # Metrics of both would have one name, since '.' becomes '_' there.
+        metric = name.replace(".", "_")
+        for other in self._by_name:
+            if other.replace(".", "_") == metric:
+                raise Refused(
+                    ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
+                )
+
+    def _place(self, num_partitions: int, replication_factor: int) -> list[list[int]]:
+        if replication_factor < -1 or replication_factor == 0:
+            raise Refused(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                "Replication factor must be larger than 0, or -1 to use the default value.",
+            )
+        if num_partitions < -1 or num_partitions == 0:
+            raise Refused(
+                ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
+            )
+        count = self._num_partitions if num_partitions == -1 else num_partitions
+        copies = 1 if replication_factor == -1 else replication_factor
+        nodes = self._nodes
+        if copies > len(nodes):
+            raise Refused(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"Unable to replicate the partition {copies} time(s): The target replication factor of {copies} "
+                f"cannot be reached because only {len(nodes)} broker(s) are registered.",
+            )
+        return [[nodes[(index + copy) % len(nodes)] for copy in range(copies)] for index in range(count)]
+
+    def _check_assignments(self, assignments: Mapping[int, Sequence[int]]) -> list[list[int]]:
+        copies = None
+        for nodes in assignments.values():
+            if not nodes:
+                raise _bad_assignment("The manual partition assignment includes an empty replica list.")
+            for node in sorted(nodes):
+                if node not in self._nodes:
+                    raise _bad_assignment(
+                        f"The manual partition assignment includes broker {node}, but no such broker is registered."
+                    )
+                if nodes.count(node) > 1:
+                    raise _bad_assignment(f"The manual partition assignment includes the broker {node} more than once.")
+            if copies not in (None, len(nodes)):
+                raise _bad_assignment(
+                    f"The manual partition assignment includes a partition with {len(nodes)} replica(s), but this is "
+                    f"not consistent with previous partitions, which have {copies} replica(s)."
+                )
+            copies = len(nodes)
+        if sorted(assignments) != list(range(len(assignments))):
+            raise _bad_assignment("partitions should be a consecutive 0-based integer sequence")
+        return [list(assignments[index]) for index in range(len(assignments))]
+
+
+def invalid_name(name: str) -> str | None:
+    """What is wrong with a topic's name, in Kafka's words; None if nothing."""
+    if not name:
+        fault = "the empty string is not allowed"
+    elif name in (".", ".."):
+        fault = f"'{name}' is not allowed"
+    elif len(name) > _LONGEST_NAME:
+        fault = f"the length of '{name}' is longer than the max allowed length {_LONGEST_NAME}"
+    elif not _NAME.fullmatch(name):
+        fault = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    else:
+        return None
+    return f"Topic name is invalid: {fault}"
+
+
+def _check_configs(configs: Mapping[str, str]) -> None:
+    for name in configs:
+        if name not in _CONFIGS:
+            raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
+
+
+def _manual_but_set(what: str) -> Refused:
+    return Refused(
+        ErrorCode.INVALID_REQUEST, f"A manual partition assignment was specified, but {what} was not set to -1."
+    )
+
+
+def _bad_assignment(message: str) -> Refused:
+    return Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

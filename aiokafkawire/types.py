@@ -1,0 +1,142 @@
+"""Small values that users and every room share: partitions, offsets, what a delivery returns."""
+
+import re
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import ClassVar, NamedTuple, TypeAlias
+
+import attrs
+
+from .errors import UsageError
+
+__all__ = (
+    "Address",
+    "Header",
+    "Headers",
+    "IsolationLevel",
+    "OffsetAndMetadata",
+    "OffsetAndTimestamp",
+    "OffsetSpec",
+    "RecordMetadata",
+    "TimestampType",
+    "TopicPartition",
+    "check_topic_name",
+)
+
+Header: TypeAlias = tuple[str, bytes | None]
+"""A record header: a name, and bytes or null (KIP-82)."""
+
+Headers: TypeAlias = Sequence[Header] | Mapping[str, bytes | None]
+"""What ``send(headers=...)`` takes. Order and repeated names are kept when given as a sequence."""
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic; sorts and hashes as a tuple."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class TimestampType(IntEnum):
+    """Who set a record's timestamp (``message.timestamp.type`` of the topic, KIP-32)."""
+
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+
+class IsolationLevel(IntEnum):
+    """Which records of transactions a read shows (``isolation.level``, KIP-98)."""
+
+    READ_UNCOMMITTED = 0
+    READ_COMMITTED = 1
+
+
+@attrs.frozen
+class OffsetAndMetadata:
+    """A position to commit: the offset of the next record to read, a note, and the epoch it was read under."""
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int | None = None
+
+
+@attrs.frozen
+class OffsetAndTimestamp:
+    """What an offset lookup found. ``timestamp`` is in ms since the epoch, -1 where the lookup was not by time."""
+
+    offset: int
+    timestamp: int = -1
+    leader_epoch: int | None = None
+
+
+@attrs.frozen
+class RecordMetadata:
+    """Where an acknowledged record is.
+
+    ``offset`` is -1 with ``acks=0``, where no broker says. ``timestamp`` is in ms since the epoch: the
+    producer's own, or the broker's for a topic with LogAppendTime.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+
+@attrs.frozen
+class OffsetSpec:
+    """Which offset to look up: ``EARLIEST``, ``LATEST``, ``MAX_TIMESTAMP`` (KIP-734) or ``at(ms)``.
+
+    ``timestamp`` is the value that ListOffsets carries: negative ones are names, others ms since the epoch.
+    """
+
+    EARLIEST: ClassVar["OffsetSpec"]
+    LATEST: ClassVar["OffsetSpec"]
+    MAX_TIMESTAMP: ClassVar["OffsetSpec"]
+
+    timestamp: int
+
+    @classmethod
+    def at(cls, timestamp_ms: int) -> "OffsetSpec":
+        """The first record whose timestamp is at least ``timestamp_ms`` (ms since the epoch).
+
+        Raises:
+            ValueError: the timestamp is negative.
+        """
+        if timestamp_ms < 0:
+            raise ValueError(f"a timestamp to look up is ms since the epoch and not negative, got {timestamp_ms}")
+        return cls(timestamp_ms)
+
+
+OffsetSpec.EARLIEST = OffsetSpec(-2)
+OffsetSpec.LATEST = OffsetSpec(-1)
+OffsetSpec.MAX_TIMESTAMP = OffsetSpec(-3)
+
+
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+def check_topic_name(name: object) -> None:
+    """Refuse what no broker takes as a topic's name.
+
+    Raises:
+        UsageError: the message says which rule it breaks.
+    """
+    if not isinstance(name, str):
+        raise UsageError(f"a topic's name is a string, got {name!r}")
+    if name in (".", "..") or not _TOPIC_NAME.fullmatch(name):
+        rule = "1 to 249 of the letters a-z and A-Z, digits, '.', '_' and '-', and neither '.' nor '..'"
+        raise UsageError(f"{name[:300]!r} cannot be a topic's name: it takes {rule}")

@@ -1,0 +1,76 @@
+"""What every test may use: the real Apache Kafka, and the event loops the client runs on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+from support.apache_kafka import NEEDS, ApacheKafka, missing
+
+_IN_USE = pytest.StashKey[ApacheKafka]()
+
+
+@pytest.fixture(scope="session")
+def apache_kafka(request: pytest.FixtureRequest) -> Iterator[ApacheKafka]:
+    """The running Apache Kafka all tests of the session share, booted at first use.
+
+    Without Java or Maven its tests are skipped, or fail when ``AIOKAFKAWIRE_REQUIRE_KAFKA=1`` is in the environment.
+    """
+    reason = missing()
+    if reason and os.environ.get("AIOKAFKAWIRE_REQUIRE_KAFKA", "0") not in ("", "0"):
+        pytest.fail(f"AIOKAFKAWIRE_REQUIRE_KAFKA is set. {reason}", pytrace=False)
+    if reason:
+        pytest.skip(reason)
+    with ApacheKafka() as kafka:
+        request.config.stash[_IN_USE] = kafka
+        yield kafka
+
+
+def _backend(backend: object, name: str, *, needs: str) -> Any:
+    absent = pytest.mark.skipif(find_spec(needs) is None, reason=f"{needs} is not installed")
+    return pytest.param(backend, id=name, marks=absent)
+
+
+# Function scope, though anyio's own has module scope: there, an async fixture of a module that does not ask for
+# `anyio_backend` by name keeps its loop running when the backend changes, and the tests named "uvloop" and "trio" run
+# on asyncio and pass. Here such a fixture is refused (ScopeMismatch). `apache_kafka` is sync: it serves every backend.
+@pytest.fixture(
+    params=[
+        _backend(("asyncio", {"use_uvloop": False}), "asyncio", needs="asyncio"),
+        _backend(("asyncio", {"use_uvloop": True}), "uvloop", needs="uvloop"),
+        _backend(("trio", {}), "trio", needs="trio"),
+    ],
+)
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+    """The event loop of an anyio test: asyncio, asyncio on uvloop, and trio, one after the other."""
+    backend: tuple[str, dict[str, Any]] = request.param
+    return backend
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "kafka: runs against a real Apache Kafka (set by using `apache_kafka`)")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m selects by marker
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "apache_kafka" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.kafka)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    kafka = config.stash.get(_IN_USE, None)
+    if kafka is not None:
+        terminalreporter.write_line(f"apache kafka: {kafka.version}, booted in {kafka.boot_seconds:.1f} s")
+    skips = [_skip_reason(report) for report in terminalreporter.getreports("skipped")]
+    reasons = [skip.partition(NEEDS)[2] for skip in skips if NEEDS in skip]
+    if reasons:
+        tests = "1 test" if len(reasons) == 1 else f"{len(reasons)} tests"
+        terminalreporter.write_line(f"apache kafka: SKIPPED {tests}: {reasons[0]}", yellow=True, bold=True)
+
+
+def _skip_reason(report: Any) -> str:
+    return report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)

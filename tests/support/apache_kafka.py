@@ -1,0 +1,363 @@
+"""A real Apache Kafka for the tests: its jars by Maven, one KRaft node on free ports of 127.0.0.1.
+
+    with ApacheKafka(properties={"message.max.bytes": "2000000"}) as kafka:
+        ...  # kafka.bootstrap == "127.0.0.1:41807"
+
+Jars are resolved once per version into ``AIOKAFKAWIRE_CACHE`` (``~/.cache/aiokafkawire`` unless set). Everything else
+lives in a temporary directory that goes with the server.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+if sys.platform != "win32":
+    import fcntl
+
+NEWEST = "4.3.1"
+"""The Apache Kafka release the tests run against unless they name another."""
+
+NEEDS = "Apache Kafka tests need Java 17 or later and Maven: "
+"""How every sentence of `missing` begins."""
+
+_HOST = "127.0.0.1"
+_JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=info")
+_ONE_NODE = {
+    "num.partitions": "1",
+    "auto.create.topics.enable": "true",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "5",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "5",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "5",
+}
+_RESOLVE_TIMEOUT = 600.0
+_FORMAT_TIMEOUT = 60.0
+_READY_TIMEOUT = 90.0
+_STOP_GRACE = 5.0
+_ATTEMPTS = 3
+_METADATA = 3
+
+
+class BootFailed(Exception):
+    """Kafka could not be resolved, formatted or started; the message ends with the tail of the log that says why."""
+
+
+class _PortTaken(BootFailed):
+    """Someone else bound a port between our choosing it and the server's binding it."""
+
+
+def missing() -> str | None:
+    """What this machine lacks for running Apache Kafka, as a sentence; None when nothing."""
+    if sys.platform == "win32":
+        return f"{NEEDS}they do not run on Windows"
+    lacks = [reason for reason in (_java_missing(), _maven_missing()) if reason]
+    return NEEDS + ", ".join(lacks) if lacks else None
+
+
+def exchange(bootstrap: str, api_key: int, version: int, body: bytes, *, timeout: float = 5.0) -> bytes:
+    """Send one request with a v1 header over a socket of its own; the response after its correlation id.
+
+    :raises OSError: the server is not there, hangs up, or answers something else.
+    """
+    host, _, port = bootstrap.rpartition(":")
+    request = struct.pack(">hhih", api_key, version, 1, -1) + body
+    with socket.create_connection((host, int(port)), timeout) as connection, connection.makefile("rb") as answer:
+        connection.sendall(struct.pack(">i", len(request)) + request)
+        size = int.from_bytes(_exactly(answer.read(4), 4))
+        response = _exactly(answer.read(size), max(size, 4))
+    # Connecting to a free local port can reach the connecting socket itself, which then echoes the request.
+    if response[:4] != b"\0\0\0\1":
+        raise OSError(f"{bootstrap} answered with another correlation id")
+    return response[4:]
+
+
+class ApacheKafka:
+    """One Apache Kafka server, broker and controller in one, from `start` to `stop`.
+
+    1. `properties` are lines of ``server.properties`` that win over the defaults here.
+    2. After `start`, `bootstrap` is answered: Metadata lists the broker.
+    3. After `stop`, or a failed `start`, no process and no file of it is left; it can be started again, empty.
+    4. The server does not outlive this process, even a killed one.
+    """
+
+    def __init__(self, version: str = NEWEST, *, properties: Mapping[str, str] | None = None) -> None:
+        self.version = version
+        self.properties = dict(properties or {})
+        self.bootstrap = ""
+        self.boot_seconds = 0.0
+        self._home: tempfile.TemporaryDirectory[str] | None = None
+        self._server: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Self:
+        """Resolve, format, boot, and wait until ready.
+
+        :raises BootFailed: with the tail of the log of the step that failed.
+        """
+        if self._home is not None:
+            raise RuntimeError("this server is already started")
+        jars = resolve(self.version)
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self._boot(jars)
+                break
+            except _PortTaken:
+                self.stop()
+                if attempt == _ATTEMPTS:
+                    raise
+            except BaseException:
+                self.stop()
+                raise
+        return self
+
+    def stop(self) -> None:
+        """Ask the server to end, kill it if it has not after a few seconds, and remove its data. May be repeated."""
+        server, self._server = self._server, None
+        guard, self._guard = self._guard, None
+        home, self._home = self._home, None
+        self.bootstrap = ""
+        try:
+            if server is not None:
+                _end(server)
+        finally:
+            if guard is not None:
+                _end_guard(guard)
+            if home is not None:
+                home.cleanup()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _boot(self, jars: Path) -> None:
+        began = time.monotonic()
+        self._home = tempfile.TemporaryDirectory(prefix="aiokafkawire-kafka-", ignore_cleanup_errors=True)
+        home = Path(self._home.name)
+        port, controller_port = _free_ports(2)
+        settings = home / "server.properties"
+        settings.write_text(_properties(home / "data", port, controller_port, self.properties))
+        java = ["java", *_JVM, "-cp", f"{jars}/*"]
+        _format(java, settings, home / "format.log")
+        log = home / "server.log"
+        self._launch([*java, "kafka.Kafka", str(settings)], log)
+        self._wait_ready(f"{_HOST}:{port}", log)
+        self.bootstrap = f"{_HOST}:{port}"
+        self.boot_seconds = time.monotonic() - began
+
+    def _launch(self, command: list[str], log: Path) -> None:
+        with log.open("wb") as out:
+            self._server = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=log.parent, process_group=0
+            )
+        # The guard shares the server's process group and waits on a pipe of ours. However this process ends, the pipe
+        # closes, and the guard kills the group: a test run that is killed leaves no server behind.
+        self._guard = subprocess.Popen(
+            ["sh", "-c", "read _; kill -9 0"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            process_group=self._server.pid,
+        )
+
+    def _wait_ready(self, bootstrap: str, log: Path) -> None:
+        assert self._server is not None
+        deadline = time.monotonic() + _READY_TIMEOUT
+        while not _lists_a_broker(bootstrap):
+            status = self._server.poll()
+            if status is not None:
+                kind = _PortTaken if "Address already in use" in log.read_text(errors="replace") else BootFailed
+                raise kind(f"Apache Kafka {self.version} exited with status {status}:\n{_tail(log)}")
+            if time.monotonic() > deadline:
+                waited = f"was not ready after {_READY_TIMEOUT:.0f} s"
+                raise BootFailed(f"Apache Kafka {self.version} {waited}:\n{_tail(log)}")
+            time.sleep(0.05)
+
+
+def resolve(version: str) -> Path:
+    """The folder with the server's jars, filled by Maven at the first call for a version on this machine.
+
+    :raises BootFailed: Maven failed, or another process has held the lock for too long.
+    """
+    cache = Path(os.environ.get("AIOKAFKAWIRE_CACHE") or Path.home() / ".cache" / "aiokafkawire")
+    folder = cache.absolute() / "apache-kafka" / version
+    jars, complete = folder / "jars", folder / "ok"
+    if complete.exists():
+        return jars
+    folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder / "lock"):
+        if not complete.exists():
+            shutil.rmtree(jars, ignore_errors=True)  # what an interrupted run left
+            _copy_dependencies(version, folder / "pom.xml", jars)
+            complete.touch()
+    return jars
+
+
+def _java_missing() -> str | None:
+    if shutil.which("java") is None:
+        return "no `java` on PATH"
+    try:
+        shown = subprocess.run(["java", "-version"], check=False, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"`java -version` failed ({error})"
+    found = re.search(r'version "(?:1\.)?(\d+)', shown.stderr + shown.stdout)
+    if found is None:
+        return "`java -version` names no version"
+    return None if int(found[1]) >= 17 else f"`java` on PATH is version {found[1]}"
+
+
+def _maven_missing() -> str | None:
+    return None if shutil.which("mvn") else "no `mvn` on PATH"
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the file's lock against other processes; the system releases it if we die."""
+    deadline = time.monotonic() + _RESOLVE_TIMEOUT
+    with path.open("a") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise BootFailed(f"another process has held {path} for {_RESOLVE_TIMEOUT:.0f} s") from None
+                time.sleep(0.2)
+        yield
+
+
+def _copy_dependencies(version: str, pom: Path, jars: Path) -> None:
+    pom.write_text(_pom(version))
+    maven = ["mvn", "--batch-mode", "--quiet", "--no-transfer-progress", "-Dstyle.color=never", "--file", str(pom)]
+    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={jars}", "-DincludeScope=runtime"]
+    _run([*maven, *goal], pom.with_name("maven.log"), _RESOLVE_TIMEOUT, f"resolving Apache Kafka {version} by Maven")
+
+
+def _pom(version: str) -> str:
+    wanted = [f"org.apache.kafka:kafka_2.13:{version}", "org.slf4j:slf4j-simple:1.7.36"]
+    if version.startswith("3."):
+        wanted.append("ch.qos.reload4j:reload4j:1.2.25")  # the server's own log control is written against Log4j 1
+    shape = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+    dependencies = "\n    ".join(shape.format(*coordinates.split(":")) for coordinates in wanted)
+    return f"""\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>aiokafkawire.tests</groupId>
+  <artifactId>apache-kafka</artifactId>
+  <version>1</version>
+  <dependencies>
+    {dependencies}
+  </dependencies>
+</project>
+"""
+
+
+def _properties(data: Path, port: int, controller_port: int, overrides: Mapping[str, str]) -> str:
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@{_HOST}:{controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"PLAINTEXT://{_HOST}:{port},CONTROLLER://{_HOST}:{controller_port}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "log.dirs": str(data),
+        **_ONE_NODE,
+        **overrides,
+    }
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def _format(java: list[str], settings: Path, log: Path) -> None:
+    # A cluster id is a UUID in URL-safe base64; the first byte keeps it from beginning with a dash, like an option.
+    cluster_id = base64.urlsafe_b64encode(b"\1" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
+    tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(settings)]
+    _run([*java, *tool], log, _FORMAT_TIMEOUT, "formatting Apache Kafka's storage")
+
+
+def _run(command: list[str], log: Path, timeout: float, doing: str) -> None:
+    with log.open("wb") as out:
+        try:
+            done = subprocess.run(
+                command, check=False, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=log.parent, timeout=timeout
+            )
+        except subprocess.TimeoutExpired:
+            raise BootFailed(f"{doing} took more than {timeout:.0f} s:\n{_tail(log)}") from None
+    if done.returncode != 0:
+        raise BootFailed(f"{doing} failed with status {done.returncode}:\n{_tail(log)}")
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    try:
+        _signal_group(server, signal.SIGTERM)
+        server.wait(_STOP_GRACE)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        _signal_group(server, signal.SIGKILL)
+        server.wait()
+
+
+def _end_guard(guard: subprocess.Popen[bytes]) -> None:
+    assert guard.stdin is not None
+    guard.stdin.close()
+    guard.wait()
+
+
+def _signal_group(server: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    # The guard, not yet reaped, keeps the group's id from being given to anyone else.
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(server.pid, number)
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind((_HOST, 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def _lists_a_broker(bootstrap: str) -> bool:
+    """Whether Metadata v0, which every release answers, lists a broker."""
+    try:
+        response = exchange(bootstrap, _METADATA, 0, struct.pack(">i", 0))
+    except OSError:
+        return False
+    return int.from_bytes(response[:4], signed=True) >= 1
+
+
+def _exactly(data: bytes, size: int) -> bytes:
+    if len(data) != size:
+        raise OSError(f"the server hung up after {len(data)} of {size} bytes")
+    return data
+
+
+def _tail(log: Path, size: int = 40) -> str:
+    """The log's last lines, below the first errors before them: a failing server says why, then logs its shutdown."""
+    lines = log.read_text(errors="replace").splitlines()
+    errors = [line for line in lines[:-size] if " ERROR " in line or line.startswith(("Exception", "Caused by"))]
+    return "\n".join([*errors[:10], *lines[-size:]])

@@ -1,0 +1,35 @@
+"""The golden vectors: messages written by Kafka's own Java classes, as JSON and as bytes."""
+
+import gzip
+import json
+import os
+import pkgutil
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from aiokafkawire.protocol import api, messages
+from aiokafkawire.protocol.schema import Message
+
+DIRECTORY = Path(os.environ.get("AIOKAFKAWIRE_VECTORS") or Path(__file__).parent.parent / "data")
+"""Where the vectors are: ours are a subset; a larger set with the same file names takes its place by this variable."""
+
+
+def vectors(name: str) -> Iterator[dict[str, Any]]:
+    """The vectors of ``name.jsonl.gz``, a line each."""
+    with gzip.open(DIRECTORY / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def declared_messages() -> dict[str, type[Message]]:
+    """Every message class that the package declares, by its name."""
+    modules = [import_module(f"{messages.__name__}.{one.name}") for one in pkgutil.iter_modules(messages.__path__)]
+    found: dict[str, type[Message]] = {}
+    for module in (api, *modules):
+        for name in module.__all__:
+            value = getattr(module, name)
+            if isinstance(value, type) and issubclass(value, Message):
+                found[name] = value
+    return found
