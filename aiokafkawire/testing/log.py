@@ -48,10 +48,11 @@ class PartitionLog:
         """Bytes of all batches."""
         return sum(map(len, self._batches))
 
-    def append(self, batch: RecordBatch, leader_epoch: int = 0) -> int:
-        """Put a validated batch at the end; the offset that its first record got.
+    def append(self, batch: RecordBatch, leader_epoch: int = 0) -> tuple[int, int]:
+        """Put a validated batch at the end; its base offset there, and the timestamp to report, -1 for none.
 
-        A batch that an idempotent producer sends again is not appended again: its offset is the one it has.
+        A batch that an idempotent producer sends again is not appended again: its offset is the one it has. Apache
+        Kafka reports the batch's timestamp then, although the topic keeps the producer's; so do we.
 
         Raises:
             Refused: the producer's epoch or sequence is not the one that is due.
@@ -59,7 +60,7 @@ class PartitionLog:
         first = batch.header
         duplicate = self.producers.admit(first)
         if duplicate is not None:
-            return duplicate
+            return duplicate.base_offset, duplicate.max_timestamp
         base_offset = self.log_end_offset
         stored = set_base_offset(batch.view, base_offset, leader_epoch)
         header = RecordBatch.parse(memoryview(stored)).header
@@ -69,7 +70,7 @@ class PartitionLog:
         self._base_offsets.append(base_offset)
         self._newest.append(max(header.max_timestamp, self._newest[-1] if self._newest else -1))
         self.log_end_offset = header.next_offset
-        return base_offset
+        return base_offset, -1
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True) -> bytes:
         """Whole batches up to ``max_bytes``, from the one on that holds ``offset``.

@@ -7,16 +7,19 @@ from ..errors import ErrorCode
 from ..records.batch import BatchHeader
 from .refused import Refused
 
-__all__ = ("ProducerStates",)
+__all__ = ("Appended", "ProducerStates")
 
 _RETAINED: Final = 5  # batches per producer, as many as it may have in flight
 _SEQUENCES: Final = 2**31  # sequence numbers wrap to 0 after the highest int32
 
 
-class _Appended(NamedTuple):
+class Appended(NamedTuple):
+    """A batch in the log: its sequences, and what its producer is told if it sends it again."""
+
     first_sequence: int
     last_sequence: int
     base_offset: int
+    max_timestamp: int
 
 
 class _Producer:
@@ -24,7 +27,7 @@ class _Producer:
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
-        self.batches: deque[_Appended] = deque(maxlen=_RETAINED)
+        self.batches: deque[Appended] = deque(maxlen=_RETAINED)
 
 
 class ProducerStates:
@@ -33,8 +36,8 @@ class ProducerStates:
     def __init__(self) -> None:
         self._producers: dict[int, _Producer] = {}
 
-    def admit(self, header: BatchHeader) -> int | None:
-        """Whether the batch is the next of its producer (None), or one appended before: then its base offset.
+    def admit(self, header: BatchHeader) -> Appended | None:
+        """Whether the batch is the next of its producer (None), or one that was appended before: then that one.
 
         Raises:
             Refused: INVALID_PRODUCER_EPOCH or OUT_OF_ORDER_SEQUENCE_NUMBER.
@@ -50,7 +53,7 @@ class ProducerStates:
             sequences = header.base_sequence, _last_sequence(header)
             for batch in known.batches:
                 if (batch.first_sequence, batch.last_sequence) == sequences:
-                    return batch.base_offset
+                    return batch
             expected = (known.batches[-1].last_sequence + 1) % _SEQUENCES
         if header.base_sequence != expected:
             raise Refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
@@ -63,7 +66,9 @@ class ProducerStates:
         known = self._producers.get(header.producer_id)
         if known is None or known.epoch != header.producer_epoch:
             known = self._producers[header.producer_id] = _Producer(header.producer_epoch)
-        known.batches.append(_Appended(header.base_sequence, _last_sequence(header), header.base_offset))
+        known.batches.append(
+            Appended(header.base_sequence, _last_sequence(header), header.base_offset, header.max_timestamp)
+        )
 
 
 def _last_sequence(header: BatchHeader) -> int:

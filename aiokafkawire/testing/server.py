@@ -112,7 +112,7 @@ async def _answer(node: Node, frame: bytes) -> bytes | None:
     if api is None:
         raise Disconnect(f"a request with API key {key}, which is not served")
     if version not in api.served:
-        if key == ApiKey.API_VERSIONS and version > 0:
+        if key == ApiKey.API_VERSIONS:
             header, _ = _header(frame, request_header_version(ApiVersionsRequest, version))
             # The one answer in another version than asked: v0, which every client can read (KIP-511).
             return _frame(header.correlation_id, 0, unsupported_api_versions(node), 0)

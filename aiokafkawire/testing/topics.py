@@ -17,6 +17,7 @@ __all__ = ("Partition", "Topic", "Topics", "invalid_name")
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _LONGEST_NAME: Final = 249
 _INTERNAL: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+_METADATA_LOG: Final = "__cluster_metadata"
 _CONFIGS: Final = frozenset(  # of topics, in Kafka 4.3
     """cleanup.policy compression.gzip.level compression.lz4.level compression.type compression.zstd.level
     delete.retention.ms file.delete.delay.ms flush.messages flush.ms follower.replication.throttled.replicas
@@ -41,12 +42,12 @@ class Partition:
     leader_epoch: int = 0
 
     def check_epoch(self, epoch: int) -> None:
-        """Compare the leader epoch that a client knows, -1 if it knows none (KIP-320).
+        """Compare the leader epoch that a client knows, negative if it knows none (KIP-320).
 
         Raises:
             Refused: FENCED_LEADER_EPOCH, its is older; UNKNOWN_LEADER_EPOCH, its is newer.
         """
-        if epoch == -1 or epoch == self.leader_epoch:
+        if epoch < 0 or epoch == self.leader_epoch:
             return
         raise Refused(ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH)
 
@@ -151,6 +152,8 @@ class Topics:
         fault = invalid_name(name)
         if fault is not None:
             raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+        if name == _METADATA_LOG:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
         if name in self._by_name:
             raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         # Metrics of both would have one name, since '.' becomes '_' there.
@@ -178,7 +181,8 @@ class Topics:
             raise Refused(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 f"Unable to replicate the partition {copies} time(s): The target replication factor of {copies} "
-                f"cannot be reached because only {len(nodes)} broker(s) are registered.",
+                f"cannot be reached because only {len(nodes)} broker(s) are registered or some brokers have "
+                "all their log directories cordoned.",
             )
         return [[nodes[(index + copy) % len(nodes)] for copy in range(copies)] for index in range(count)]
 

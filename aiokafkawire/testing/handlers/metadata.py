@@ -52,6 +52,9 @@ def unsupported_api_versions(node: Node) -> ApiVersionsResponse:
 async def metadata(node: Node, request: MetadataRequest, version: int) -> MetadataResponse:
     """The brokers and the topics asked for; a missing one may be created, and is unknown until asked for again."""
     cluster = node.cluster
+    error = _bad_request(request, version)
+    if error is not None:
+        return MetadataResponse(brokers=[], topics=[_missing(asked, error) for asked in request.topics or ()])
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=each.node_id, host=each.host, port=each.port) for each in cluster.nodes
@@ -69,14 +72,22 @@ def _api_version(key: int, versions: Versions) -> ApiVersion:
     return ApiVersion(api_key=key, min_version=versions.first, max_version=versions.last)
 
 
+def _bad_request(request: MetadataRequest, version: int) -> ErrorCode | None:
+    """What is wrong with the request as a whole."""
+    wanted = request.topics or ()
+    # The null name and the id came with v10, but brokers have understood them only since v12.
+    if version < 12 and any(topic.name is None or topic.topic_id != ZERO_UUID for topic in wanted):
+        return ErrorCode.INVALID_REQUEST
+    if any(topic.name is None and topic.topic_id == ZERO_UUID for topic in wanted):
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return None
+
+
 def _topics(cluster: ClusterState, request: MetadataRequest, version: int) -> Iterable[MetadataResponseTopic]:
     with_operations = request.include_topic_authorized_operations
     wanted = request.topics
     if wanted is None or (version == 0 and not wanted):
         return [_found(topic, with_operations) for topic in cluster.topics]
-    # The null name and the id came with v10, but brokers have understood them only since v12.
-    if version < 12 and any(topic.name is None or topic.topic_id != ZERO_UUID for topic in wanted):
-        return [_missing(topic, ErrorCode.INVALID_REQUEST, version) for topic in wanted]
     if any(topic.topic_id != ZERO_UUID for topic in wanted):
         return [_by_id(cluster, asked, with_operations) for asked in wanted if asked.topic_id != ZERO_UUID]
     may_create = request.allow_auto_topic_creation and cluster.settings.auto_create_topics_enable
@@ -100,11 +111,14 @@ def _by_name(
     if topic is not None:
         return _found(topic, with_operations)
     if invalid_name(name) is not None:
-        return _missing(asked, ErrorCode.INVALID_TOPIC_EXCEPTION, 12)
-    if may_create:
-        _create(cluster, name)
-    # Also when it has just been made: a real broker has asked its controller, and does not wait for the outcome.
-    return _missing(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 12)
+        missing = _missing(asked, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    else:
+        if may_create:
+            _create(cluster, name)
+        # Also when it has just been made: a real broker has asked its controller, and does not wait for the outcome.
+        missing = _missing(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    missing.topic_authorized_operations = _TOPIC_OPERATIONS if with_operations else _NO_OPERATIONS
+    return missing
 
 
 def _create(cluster: ClusterState, name: str) -> None:
@@ -114,9 +128,8 @@ def _create(cluster: ClusterState, name: str) -> None:
         return  # its name collides with another topic's: it stays unknown, and no field could say why
 
 
-def _missing(asked: MetadataRequestTopic, error: ErrorCode, version: int) -> MetadataResponseTopic:
-    name = asked.name if version >= 12 else asked.name or ""
-    return MetadataResponseTopic(error_code=error, name=name, topic_id=asked.topic_id, partitions=[])
+def _missing(asked: MetadataRequestTopic, error: ErrorCode) -> MetadataResponseTopic:
+    return MetadataResponseTopic(error_code=error, name=asked.name or "", topic_id=asked.topic_id, partitions=[])
 
 
 def _found(topic: Topic, with_operations: bool) -> MetadataResponseTopic:

@@ -31,12 +31,16 @@ class OffsetName(IntEnum):
 
 
 _SINCE: Final[dict[int, int]] = {
+    OffsetName.LATEST: 1,
+    OffsetName.EARLIEST: 1,
     OffsetName.MAX_TIMESTAMP: 7,
     OffsetName.EARLIEST_LOCAL: 8,
     OffsetName.LATEST_TIERED: 9,
     OffsetName.EARLIEST_PENDING_UPLOAD: 11,
 }
-"""The version of the request that each name of an offset came with, where it was not there from the first."""
+"""The version of the request that each name of an offset came with; other negative timestamps have none."""
+
+_NEVER: Final = 2**15
 
 
 async def list_offsets(node: Node, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
@@ -45,7 +49,7 @@ async def list_offsets(node: Node, request: ListOffsetsRequest, version: int) ->
     for topic in request.topics:
         indexes = [asked.partition_index for asked in topic.partitions]
         answers = []
-        for asked in topic.partitions:
+        for asked in {asked.partition_index: asked for asked in topic.partitions}.values():
             try:
                 if indexes.count(asked.partition_index) > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST)
@@ -59,7 +63,7 @@ async def list_offsets(node: Node, request: ListOffsetsRequest, version: int) ->
 
 
 def _found(node: Node, topic: str, asked: ListOffsetsPartition, version: int) -> ListOffsetsPartitionResponse:
-    if asked.timestamp < 0 and version < _SINCE.get(asked.timestamp, 1):
+    if asked.timestamp < 0 and version < _SINCE.get(asked.timestamp, _NEVER):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
     partition = node.cluster.topics.partition(topic, asked.partition_index)
     partition.check_epoch(asked.current_leader_epoch)

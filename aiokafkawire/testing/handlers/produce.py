@@ -1,5 +1,8 @@
 """Produce: record batches into logs."""
 
+import logging
+from typing import Final
+
 from ...errors import ErrorCode
 from ...protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -10,14 +13,19 @@ from ...protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from ...records.batch import RecordBatch
 from ..refused import Disconnect, Refused
 from ..state import ClusterState, Node
 from ..topics import Partition
-from ..validation import validated
+from ..validation import only_batch, validated
 
 __all__ = ("produce",)
 
-_TOPIC_IDS_SINCE = 13
+_TOPIC_IDS_SINCE: Final = 13
+_WITHOUT_LOG_START: Final = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE)
+"""Errors of the append that do not tell where the log begins, as all others do."""
+
+_log = logging.getLogger(__name__)
 
 
 async def produce(node: Node, request: ProduceRequest, version: int) -> ProduceResponse | None:
@@ -42,43 +50,57 @@ def _topic(cluster: ClusterState, topic: TopicProduceData, acks: int, version: i
     responses = []
     for data in topic.partition_data:
         try:
-            responses.append(_append(cluster, name, data, acks, version))
+            responses.append(_partition(cluster, name, data, acks, version))
         except Refused as refused:
+            _log.info("%s-%d refuses a batch: %s", name or topic.topic_id, data.index, refused)
             responses.append(_refusal(data.index, refused))
     return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=responses)
 
 
-def _append(
+def _partition(
     cluster: ClusterState, name: str | None, data: PartitionProduceData, acks: int, version: int
 ) -> PartitionProduceResponse:
     if name is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
-    partition: Partition = cluster.topics.partition(name, data.index)
+    partition = cluster.topics.partition(name, data.index)
+    batch = only_batch(data.records, version)
     if acks not in (-1, 0, 1):
         raise Refused(ErrorCode.INVALID_REQUIRED_ACKS)
-    settings = cluster.settings
-    batch = validated(
-        data.records,
-        version,
-        max_bytes=settings.message_max_bytes,
-        newest_timestamp=cluster.clock() + settings.message_timestamp_after_max_ms,
-    )
-    log = partition.log
-    base_offset = log.append(batch, partition.leader_epoch)
-    cluster.arrivals.notify(log)
+    try:
+        base_offset, timestamp = _append(cluster, partition, batch)
+    except Refused as refused:
+        if refused.code in _WITHOUT_LOG_START:
+            raise
+        _log.info("%s-%d refuses a batch: %s", name, data.index, refused)
+        return _refusal(data.index, refused, partition.log.log_start_offset)
     return PartitionProduceResponse(
         index=data.index,
         error_code=ErrorCode.NONE,
         base_offset=base_offset,
-        log_start_offset=log.log_start_offset,
+        log_append_time_ms=timestamp,
+        log_start_offset=partition.log.log_start_offset,
     )
 
 
-def _refusal(index: int, refused: Refused) -> PartitionProduceResponse:
+def _append(cluster: ClusterState, partition: Partition, batch: RecordBatch) -> tuple[int, int]:
+    settings = cluster.settings
+    batch = validated(
+        batch,
+        max_bytes=settings.message_max_bytes,
+        now=cluster.clock(),
+        after_max_ms=settings.message_timestamp_after_max_ms,
+    )
+    appended = partition.log.append(batch, partition.leader_epoch)
+    cluster.arrivals.notify(partition.log)
+    return appended
+
+
+def _refusal(index: int, refused: Refused, log_start_offset: int = -1) -> PartitionProduceResponse:
     return PartitionProduceResponse(
         index=index,
         error_code=refused.code,
         base_offset=-1,
+        log_start_offset=log_start_offset,
         record_errors=[
             BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=message)
             for at, message in refused.record_errors

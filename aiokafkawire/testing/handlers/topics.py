@@ -41,10 +41,11 @@ async def create_topics(node: Node, request: CreateTopicsRequest, version: int) 
 async def delete_topics(node: Node, request: DeleteTopicsRequest, version: int) -> DeleteTopicsResponse:
     """Delete each topic, by name or by id."""
     wanted = request.topics if version >= 6 else [DeleteTopicState(name=name) for name in request.topic_names]
+    named = [(topic.name, topic.topic_id) for topic in wanted]
     responses = []
-    for asked in wanted:
+    for asked in {(topic.name, topic.topic_id): topic for topic in wanted}.values():
         try:
-            if sum(_same_topic(asked, other) for other in wanted) > 1:
+            if named.count((asked.name, asked.topic_id)) > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             topic = _find(node.cluster, asked)
         except Refused as refused:
@@ -66,12 +67,17 @@ def _create(cluster: ClusterState, asked: CreatableTopic, validate_only: bool) -
                 f"Found multiple manual partition assignments for partition {assignment.partition_index}",
             )
         assignments[assignment.partition_index] = assignment.broker_ids
+    configs: dict[str, str] = {}
+    for config in asked.configs:
+        if config.value is None:
+            raise Refused(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {config.name}")
+        configs[config.name] = config.value
     return cluster.topics.create(
         asked.name,
         num_partitions=asked.num_partitions,
         replication_factor=asked.replication_factor,
         assignments=assignments,
-        configs={config.name: config.value for config in asked.configs if config.value is not None},
+        configs=configs,
         validate_only=validate_only,
     )
 
@@ -91,10 +97,6 @@ def _created(topic: Topic) -> CreatableTopicResult:
             for name, value in topic.configs.items()
         ],
     )
-
-
-def _same_topic(one: DeleteTopicState, other: DeleteTopicState) -> bool:
-    return (one.name, one.topic_id) == (other.name, other.topic_id)
 
 
 def _find(cluster: ClusterState, asked: DeleteTopicState) -> Topic:

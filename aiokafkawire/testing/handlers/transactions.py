@@ -9,6 +9,8 @@ __all__ = ("init_producer_id",)
 
 async def init_producer_id(node: Node, request: InitProducerIdRequest, version: int) -> InitProducerIdResponse:
     """A producer id that nobody has had, with epoch 0."""
+    if (request.producer_id == -1) != (request.producer_epoch == -1):
+        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1)
     if request.transactional_id is None:
         return InitProducerIdResponse(
             error_code=ErrorCode.NONE, producer_id=node.cluster.next_producer_id(), producer_epoch=0

@@ -1,0 +1,101 @@
+"""Kafka as the contract tests see it: our broker over memory and over TCP, and Apache Kafka itself."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+import anyio
+import attrs
+import pytest
+from anyio.abc import ByteStream
+from support.raw_client import RawClient
+
+from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
+from aiokafkawire.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
+from aiokafkawire.testing.broker import Broker
+
+_names = (f"topic-{number}" for number in count())
+
+
+@attrs.frozen
+class Kafka:
+    """One of the three, and how to reach it."""
+
+    connect: Callable[[], Awaitable[ByteStream]]
+
+    async def client(self) -> RawClient:
+        return RawClient(await self.connect())
+
+    async def topic(self, partitions: int = 1) -> MetadataResponseTopic:
+        """A new topic that is ready to be used."""
+        name = next(_names)
+        async with await self.client() as client:
+            topic = CreatableTopic(
+                name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
+            )
+            created = await client.ask(CreateTopicsRequest(topics=[topic]), 7)
+            assert created.topics[0].error_code == 0, created
+            return await self.described(client, name)
+
+    async def described(self, client: RawClient, name: str) -> MetadataResponseTopic:
+        """The topic's metadata, as soon as it is complete; Apache Kafka takes a moment after creating it."""
+        with anyio.fail_after(10):
+            while True:
+                wanted = [MetadataRequestTopic(name=name)]
+                answer = await client.ask(MetadataRequest(topics=wanted, allow_auto_topic_creation=False), 12)
+                topic = answer.topics[0]
+                if not topic.error_code and all(partition.leader_id >= 0 for partition in topic.partitions):
+                    return topic
+
+
+@pytest.fixture(params=["memory", "tcp", pytest.param("apache", marks=pytest.mark.kafka)])
+def address(request: pytest.FixtureRequest) -> str:
+    return request.param if request.param != "apache" else request.getfixturevalue("apache_kafka").bootstrap
+
+
+@pytest.fixture
+async def kafka(address: str) -> AsyncIterator[Kafka]:
+    if address not in ("memory", "tcp"):
+        host, port = address.split(":")
+        yield Kafka(lambda: anyio.connect_tcp(host, int(port)))
+        return
+    async with Broker(port=None if address == "memory" else 0) as broker:
+        host, port = broker.bootstrap.split(":")
+        if address == "memory":
+            yield Kafka(lambda: broker.connect(host, int(port)))
+        else:
+            yield Kafka(lambda: anyio.connect_tcp(host, int(port)))
+
+
+@pytest.fixture
+async def client(kafka: Kafka) -> AsyncIterator[RawClient]:
+    async with await kafka.client() as client:
+        yield client
+
+
+@pytest.fixture
+async def topic(kafka: Kafka) -> MetadataResponseTopic:
+    return await kafka.topic()
+
+
+@pytest.fixture
+def name(topic: MetadataResponseTopic) -> str:
+    assert topic.name is not None
+    return topic.name
+
+
+@pytest.fixture
+def unknown_id() -> UUID:
+    return UUID(int=77)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # Apache Kafka does not know on which event loop it is asked: one is enough.
+    items[:] = [item for item in items if not _asks_apache_again(getattr(item, "callspec", None))]
+
+
+def _asks_apache_again(callspec: Any) -> bool:
+    return callspec is not None and "apache" in callspec.id.split("-") and "asyncio" not in callspec.id.split("-")
