@@ -8,7 +8,7 @@ from ..cluster.cluster import Cluster, any_broker, controller
 from ..cluster.metadata import Topic
 from ..cluster.offsets import look_up_offsets
 from ..cluster.retry import Deadline
-from ..errors import ErrorCode, UsageError, broker_error
+from ..errors import ErrorCode, NotController, UsageError, broker_error
 from ..protocol.messages.metadata import MetadataRequest
 from ..protocol.messages.topics import (
     CreatableTopic,
@@ -59,7 +59,11 @@ class Admin:
         request = CreateTopicsRequest(
             topics=wanted, timeout_ms=self._milliseconds(deadline), validate_only=validate_only
         )
-        await self._cluster.ask(controller, request, deadline, lane=_LANE, wanted=_CREATE, check=_created)
+        response = await self._cluster.ask(
+            controller, request, deadline, lane=_LANE, wanted=_FLAGGED, check=_by_the_controller
+        )
+        for topic in response.topics:
+            _raise_for(topic.error_code, f"creating topic {topic.name!r}", topic.error_message)
 
     async def delete_topics(self, topics: Iterable[str], *, timeout: float | None = None) -> None:
         """Delete topics with all their records.
@@ -77,7 +81,11 @@ class Admin:
             topic_names=names,
             timeout_ms=self._milliseconds(deadline),
         )
-        await self._cluster.ask(controller, request, deadline, lane=_LANE, wanted=_BY_EITHER, check=_deleted)
+        response = await self._cluster.ask(
+            controller, request, deadline, lane=_LANE, wanted=_FLAGGED, check=_by_the_controller
+        )
+        for topic in response.responses:
+            _raise_for(topic.error_code, f"deleting topic {topic.name!r}", topic.error_message)
 
     async def list_topics(self, *, internal: bool = False, timeout: float | None = None) -> tuple[str, ...]:
         """The names of all topics that this client may see, sorted; with ``internal``, Kafka's own as well."""
@@ -118,8 +126,8 @@ class Admin:
         return min(int(deadline.allowed * 1000), self._cluster.config.request_timeout_ms)
 
 
-_CREATE = Versions.parse("1+")
-_BY_EITHER = Versions.parse("1+")
+# v0 of CreateTopics cannot only validate.
+_FLAGGED = Versions.parse("1+")
 _NO_CREATION = Versions.parse("4+")
 
 
@@ -137,14 +145,12 @@ def _creatable(name: str, topic: int | NewTopic) -> CreatableTopic:
     )
 
 
-def _created(response: CreateTopicsResponse) -> None:
-    for topic in response.topics:
-        _raise_for(topic.error_code, f"creating topic {topic.name!r}", topic.error_message)
-
-
-def _deleted(response: DeleteTopicsResponse) -> None:
-    for topic in response.responses:
-        _raise_for(topic.error_code, f"deleting topic {topic.name!r}", topic.error_message)
+def _by_the_controller(response: CreateTopicsResponse | DeleteTopicsResponse) -> None:
+    """Only another controller is worth another try: what this one refuses, it refuses again."""
+    topics = response.topics if isinstance(response, CreateTopicsResponse) else response.responses
+    for topic in topics:
+        if topic.error_code == ErrorCode.NOT_CONTROLLER:
+            raise NotController(f"topic {topic.name!r}")
 
 
 def _raise_for(code: int, what: str, said: str | None) -> None:

@@ -64,6 +64,7 @@ class Cluster:
         # Topics in use, and when each was last asked for.
         self._topics: dict[str, float] = {}
         self._stale = anyio.Event()
+        self._new_topic = anyio.Event()
         self._changed = anyio.Event()
         self._refresh_error: KafkaError | None = None
 
@@ -150,6 +151,8 @@ class Cluster:
         """Keep these topics in the metadata; each is forgotten when unused for ``metadata_max_idle_ms``."""
         now = self.runtime.now()
         for topic in topics:
+            if topic not in self._topics:
+                self._new_topic.set()
             self._topics[topic] = now
 
     async def topic(self, name: str, deadline: Deadline) -> Topic:
@@ -191,8 +194,11 @@ class Cluster:
                 self._stale.set()
             elif all(topic.error == ErrorCode.NONE for topic in self._snapshot.topics.values()):
                 pace.reset()
-            # A cluster in trouble has many clients that ask: none may ask in a tight loop.
-            await anyio.sleep(pace.next())
+            # A cluster in trouble has many clients that ask: none may ask in a tight loop. But who needs a topic
+            # for the first time does not wait for the trouble of others.
+            with anyio.move_on_after(pace.next()):
+                await self._new_topic.wait()
+            self._new_topic = anyio.Event()
 
     async def _learn(self) -> dict[Address, KafkaError]:
         """One refresh: the brokers that are known, one after the other, then the bootstrap addresses.

@@ -87,7 +87,9 @@ class Fetcher:
         if lost:
             for place in lost:
                 place.looking_up = True
-            tasks.start_soon(self._look_up, lost)
+            # By topic: one that cannot be looked up holds up no other.
+            for topic in dict.fromkeys(place.where.topic for place in lost):
+                tasks.start_soon(self._look_up, [place for place in lost if place.where.topic == topic])
         room = self._config.fetch_max_bytes - sum(len(one.records) for one in self.unread.values())
         if room <= 0:
             return None
@@ -129,7 +131,7 @@ class Fetcher:
     def _take(self, snapshot: Snapshot, ask: Ask, answer: Fetched | KafkaError) -> bool:
         """Keep what one partition's answer brings. True if it brings an error that asks for a pause."""
         place = ask.place
-        if not ask.is_current or self._positions.get(place.where) is not place:
+        if not self._is_current(place, ask.epoch):
             return False
         if isinstance(answer, Fetched):
             place.high_watermark = answer.high_watermark
@@ -158,15 +160,20 @@ class Fetcher:
         try:
             offsets = await self._offsets(specs)
         except KafkaError as error:
-            self._report(error)
-            await anyio.sleep(self._backoff.next())
+            # Whoever sought elsewhere or dropped the partitions meanwhile does not want to hear of it.
+            if any(self._is_current(place, epochs[place.where]) for place in places):
+                self._report(error)
+                await anyio.sleep(self._backoff.next())
             offsets = {}
         for place in places:
-            if place.epoch == epochs[place.where]:
+            if self._is_current(place, epochs[place.where]):
                 place.looking_up = False
                 if place.where in offsets:
-                    self._positions.found(place, place.epoch, offsets[place.where])
+                    place.position, place.spec = offsets[place.where], None
         self.wake()
+
+    def _is_current(self, place: Place, epoch: int) -> bool:
+        return place.epoch == epoch and self._positions.get(place.where) is place
 
     async def _offsets(self, specs: dict[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
         """The offset for each spec; the end of the log where no record is that late."""

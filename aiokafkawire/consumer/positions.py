@@ -92,11 +92,6 @@ class Positions:
         """The places without a position that nobody looks up yet."""
         return [place for place in self._places.values() if place.position is None and not place.looking_up]
 
-    def found(self, place: Place, epoch: int, offset: int) -> None:
-        """A lookup that was begun in ``epoch`` has its answer."""
-        if place.epoch == epoch:
-            place.position, place.spec, place.looking_up = offset, None, False
-
 
 def _some(partitions: Mapping[TopicPartition, object]) -> str:
     named = [str(one) for one in list(partitions)[:5]]

@@ -148,7 +148,7 @@ class _Decoder:
 
     def fixed(self, field: FieldSchema, code: str) -> str:
         name = self.unit.name(field.name)
-        self.run.append((name, self.unit.about(field, None, code)))
+        self.run.append((name, self.unit.about(field, code=code)))
         return name
 
     def flush(self) -> None:
@@ -164,16 +164,16 @@ class _Decoder:
 
     def tags(self, tagged: list[FieldSchema], names: dict[str, str]) -> str:
         """Read the tagged fields: known ones into their locals, the others are kept as bytes."""
-        unknown, count = self.unit.name("unknown"), self.unit.name("n")
+        unknown, count, about = self.unit.name("unknown"), self.unit.name("n"), self.unit.here("tagged fields")
         self.unit.line(f"{unknown} = None")
         if not tagged:
-            self.unit.line(f"{count} = data[p]")
+            self.unit.line(f"{count} = data[p]", about)
             self.unit.line("p += 1")
             with self.unit.indented(f"if {count}:"):
-                self.unit.line(f"{unknown}, p = decode_tags(data, p - 1)")
+                self.unit.line(f"{unknown}, p = decode_tags(data, p - 1)", about)
             return unknown
-        with self.unit.indented(f"for _ in range({self.uvarint()}):"):
-            tag, length, end = self.uvarint(), self.uvarint(), self.unit.name("end")
+        with self.unit.indented(f"for _ in range({self.uvarint(about)}):"):
+            tag, length, end = self.uvarint(about), self.uvarint(about), self.unit.name("end")
             self.unit.line(f"{end} = p + {length}")
             word = "if"
             for field in tagged:
@@ -182,7 +182,8 @@ class _Decoder:
                 word = "elif"
             with self.unit.indented("else:"):
                 with self.unit.indented(f"if {end} > size:"):
-                    self.unit.line(f"raise ValueError(f'tagged field {{{tag}}} ends at byte {{{end}}} of {{size}}')")
+                    told = f"tagged field {{{tag}}} ends at byte {{{end}}} of {{size}}"
+                    self.unit.line(f"raise ValueError(f'{told}')", about)
                 with self.unit.indented(f"if {unknown} is None:"):
                     self.unit.line(f"{unknown} = {{}}")
                 self.unit.line(f"{unknown}[{tag}] = data[p:{end}]")

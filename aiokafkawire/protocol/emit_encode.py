@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from ..errors import UnsupportedVersion
-from .primitives import STRUCT_CODES, Wire, encode_tags, encode_uvarint
+from .primitives import STRUCT_CODES, Wire, as_bytes, as_list, encode_tags, encode_uvarint
 from .schema import FieldSchema, Message
 from .source import Blame, Loop, Unit, default_expression, is_flexible, present_fields
 
@@ -18,7 +18,13 @@ __all__ = ("emit_encoder",)
 def emit_encoder(cls: type[Message], version: int) -> Unit:
     """The source of the encoder of one message in one version."""
     unit = Unit(f"<aiokafkawire {cls.__name__} v{version} encode>", "encode", version)
-    unit.constants |= {"encode_uvarint": encode_uvarint, "encode_tags": encode_tags, "pack": struct.pack}
+    unit.constants |= {
+        "encode_uvarint": encode_uvarint,
+        "encode_tags": encode_tags,
+        "as_bytes": as_bytes,
+        "as_list": as_list,
+        "pack": struct.pack,
+    }
     _Encoder(unit, cls, version).function()
     return unit
 
@@ -54,7 +60,8 @@ class _Encoder:
         text = (
             f"{cls.__name__}.{field.name} needs version {field.versions} of {self.cls.__name__}, this is {self.version}"
         )
-        with self.unit.indented(f"if {expression}.{field.name} != {default}:"):
+        value = f"{expression}.{field.name}"
+        with self.unit.indented(f"if {value} != {default}:", self.unit.about(field, value)):
             self.unit.line(f"raise UnsupportedVersion({text!r})")
 
     def value(self, field: FieldSchema, expression: str) -> None:
@@ -85,26 +92,29 @@ class _Encoder:
 
     def primitive(self, field: FieldSchema, wire: Wire, expression: str) -> None:
         if wire in STRUCT_CODES:
-            self.fixed(field, STRUCT_CODES[wire], expression)
+            self.fixed(field, _code(wire), expression, expression)
         elif wire is Wire.UUID:
             self.flush()
             self.unit.line(f"{self.sink}({expression}.bytes)", self.unit.about(field, expression))
         else:
             name = self.unit.name("s")
-            convert = f"{expression}.encode()" if wire is Wire.STRING else expression
+            convert = f"{expression}.encode()" if wire is Wire.STRING else f"as_bytes({expression})"
             self.unit.line(f"{name} = {convert}", self.unit.about(field, expression))
-            self.length(field, name)
+            self.length(field, name, expression)
             self.flush()
             self.unit.line(f"{self.sink}({name})")
 
     def array(self, field: FieldSchema, expression: str) -> None:
         name = self.unit.name("a")
         about = self.unit.about(field, expression)
-        self.unit.line(f"{name} = {expression}", about)
-        self.length(field, name)
+        # A string is a sequence of strings, too, and so would pass for an array of them.
+        self.unit.line(
+            f"{name} = as_list({expression})" if field.kind is Wire.STRING else f"{name} = {expression}", about
+        )
+        self.length(field, name, name)
         self.flush()
         if isinstance(field.kind, Wire) and field.kind in STRUCT_CODES:
-            code = STRUCT_CODES[field.kind]
+            code = _code(field.kind)
             self.unit.line(f"{self.sink}(pack(f'>{{len({name})}}{code}', *{name}))", about)
             return
         element = self.unit.name("e")
@@ -118,12 +128,12 @@ class _Encoder:
                 self.struct(field.kind, element)
             self.flush()
 
-    def length(self, field: FieldSchema, name: str) -> None:
+    def length(self, field: FieldSchema, name: str, shown: str) -> None:
         """The length or count of ``name``, in line with its neighbours where it is of fixed width."""
-        about = self.unit.about(field, name)
+        about = self.unit.about(field, shown)
         if not is_flexible(field, self.cls.flexible, self.version):
             code = "h" if field.kind is Wire.STRING and not field.array else "i"
-            self.fixed(field, code, f"len({name})")
+            self.fixed(field, code, f"len({name})", shown)
         else:
             self.flush()
             self.unit.line(f"{self.sink}(encode_uvarint(len({name}) + 1))", about)
@@ -135,8 +145,8 @@ class _Encoder:
             return "b'\\0'"
         return "b'\\xff\\xff'" if field.kind is Wire.STRING and not field.array else "b'\\xff\\xff\\xff\\xff'"
 
-    def fixed(self, field: FieldSchema, code: str, expression: str) -> None:
-        self.run.append(self.unit.about(field, expression, code))
+    def fixed(self, field: FieldSchema, code: str, packed: str, shown: str) -> None:
+        self.run.append(self.unit.about(field, shown, packed, code))
 
     def flush(self) -> None:
         """Pack the fixed-width values that wait."""
@@ -144,13 +154,13 @@ class _Encoder:
             return
         run, self.run = self.run, []
         method = self.unit.struct_method("".join(one.code or "" for one in run), "pack")
-        values = ", ".join(one.expression or "" for one in run)
+        values = ", ".join(one.packed or "" for one in run)
         self.unit.line(f"{self.sink}({method}({values}))", *run)
 
     def tags(self, cls: type[Any], tagged: list[FieldSchema], expression: str) -> None:
         """Known tagged fields that differ from their default, together with the unknown ones, ascending."""
-        name = self.unit.name("t")
-        self.unit.line(f"{name} = {expression}.unknown_tagged_fields")
+        name, about = self.unit.name("t"), self.unit.here("tagged fields")
+        self.unit.line(f"{name} = {expression}.unknown_tagged_fields", about)
         for field in tagged:
             default = default_expression(self.unit, cls, field)
             with self.unit.indented(f"if {expression}.{field.name} != {default}:"):
@@ -163,7 +173,7 @@ class _Encoder:
                 self.unit.line(
                     f"{name} = {{**({name} or {{}}), {field.tag}: b''.join({data})}}", self.unit.about(field)
                 )
-        self.unit.line(f"{self.sink}(encode_tags({name}) if {name} else b'\\0')")
+        self.unit.line(f"{self.sink}(encode_tags({name}) if {name} else b'\\0')", about._replace(shown=name))
 
     @contextmanager
     def branch(self, header: str) -> Iterator[None]:
@@ -171,3 +181,8 @@ class _Encoder:
         with self.unit.indented(header):
             yield
             self.flush()
+
+
+def _code(wire: Wire) -> str:
+    # "?" takes whatever is true or false, None and words included; "b" takes bool and refuses those.
+    return "b" if wire is Wire.BOOL else STRUCT_CODES[wire]

@@ -7,7 +7,7 @@ versions (KIP-482), a compact one (unsigned varint of length + 1, 0 is null).
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias, TypeVar
 from uuid import UUID
 
 __all__ = (
@@ -26,6 +26,8 @@ __all__ = (
     "Uuid",
     "Wire",
     "ZERO_UUID",
+    "as_bytes",
+    "as_list",
     "decode_tags",
     "decode_uvarint",
     "encode_tags",
@@ -78,8 +80,31 @@ Bytes = Annotated[Buffer, Wire.BYTES]
 Records = Annotated[Buffer, Wire.RECORDS]
 Array = list
 
+T = TypeVar("T")
+
 ZERO_UUID: Final = UUID(int=0)
 """The topic id that means: no id known."""
+
+
+def as_bytes(value: Buffer) -> Buffer:
+    """The value of a byte field as it goes into a frame: what ``len`` says of it is its number of bytes.
+
+    Raises:
+        TypeError: it holds no bytes, or not in one piece.
+    """
+    return value if isinstance(value, bytes | bytearray) else memoryview(value).cast("B")
+
+
+def as_list(value: T) -> T:
+    """The value of an array of strings, if it is not a string itself.
+
+    Raises:
+        TypeError: it is one.
+    """
+    if isinstance(value, str):
+        raise TypeError("an array of strings is needed, not one string")
+    return value
+
 
 _ONE_BYTE: Final = tuple(bytes((n,)) for n in range(128))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from struct import Struct
+from struct import Struct, calcsize
 from typing import Any, NamedTuple
 
 import attrs
@@ -26,9 +26,11 @@ class Blame(NamedTuple):
     path: str
     loops: tuple[Loop, ...]
     wire: str
-    expression: str | None
-    code: str | None
-    """The struct code, where the line packs several fields and each must be tried."""
+    shown: str | None = None
+    """The expression whose value is at fault, when encoding."""
+    packed: str | None = None
+    """The expression that is packed, and its struct code: one line packs several fields, and each must be tried."""
+    code: str | None = None
 
 
 class Fault(NamedTuple):
@@ -95,11 +97,17 @@ class Unit:
         yield
         self._path, self._loops = path, loops
 
-    def about(self, field: FieldSchema, expression: str | None = None, code: str | None = None) -> Blame:
+    def about(
+        self, field: FieldSchema, shown: str | None = None, packed: str | None = None, code: str | None = None
+    ) -> Blame:
         wire = getattr(field.kind, "value", None) or field.kind.__name__  # type: ignore[union-attr]
         # An element of an array has no name of its own: the path says it.
         path = f"{self._path}.{field.name}".strip(".")
-        return Blame(path, self._loops, f"array of {wire}" if field.array else wire, expression, code)
+        return Blame(path, self._loops, f"array of {wire}" if field.array else wire, shown, packed, code)
+
+    def here(self, what: str) -> Blame:
+        """What belongs to the struct at hand and is none of its fields."""
+        return Blame(self._path, self._loops, what)
 
     def text(self) -> str:
         return "\n".join(self.lines) + "\n"
@@ -144,31 +152,44 @@ def locate(unit: Unit, error: BaseException) -> Fault:
     if found is None or not blamed:
         return Fault("", f"{type(error).__name__}: {error}")
     names = found.tb_frame.f_locals
+    if unit.direction == "decode":
+        blame, at = _first_beyond(blamed, names["p"], names["size"])
+        return Fault(_fill_in(blame, names), f"no {blame.wire} at byte {at} of {names['size']} ({error})")
     blame = next((one for one in blamed if _fails_alone(unit, one, names)), blamed[0])
     path = _fill_in(blame, names)
-    if unit.direction == "decode":
-        at = names.get("p")
-        return Fault(path, f"no {blame.wire} at byte {at} of {names.get('size')} ({error})")
-    value = _value(unit, blame, names)
-    if value is None:
+    try:
+        value = _value(unit, blame.shown, names)
+    except Exception:  # what should be a struct is something else, without such a field
+        return Fault(path, str(error))
+    if value is None and blame.shown is not None:
         return Fault(path, f"must not be null in version {unit.version}")
     return Fault(path, f"{_elided(value)} is no {blame.wire} ({error})")
+
+
+def _first_beyond(blamed: tuple[Blame, ...], position: int, size: int) -> tuple[Blame, int]:
+    """Of fields that are read at once, the first whose bytes are not there, and where it should begin."""
+    for blame in blamed:
+        width = calcsize(">" + blame.code) if blame.code else 0
+        if position + width > size:
+            return blame, position
+        position += width
+    return blamed[0], position
 
 
 def _fails_alone(unit: Unit, blame: Blame, names: dict[str, Any]) -> bool:
     if blame.code is None:
         return False
     try:
-        Struct(">" + blame.code).pack(_value(unit, blame, names))
+        Struct(">" + blame.code).pack(_value(unit, blame.packed, names))
     except Exception:  # whatever the user's object raises, it is this field's fault
         return True
     return False
 
 
-def _value(unit: Unit, blame: Blame, names: dict[str, Any]) -> Any:
-    if blame.expression is None:
+def _value(unit: Unit, expression: str | None, names: dict[str, Any]) -> Any:
+    if expression is None:
         return None
-    return eval(blame.expression, dict(unit.constants), names)  # noqa: S307  # our own generated expression
+    return eval(expression, dict(unit.constants), names)  # noqa: S307  # our own generated expression
 
 
 def _fill_in(blame: Blame, names: dict[str, Any]) -> str:

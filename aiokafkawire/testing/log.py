@@ -125,8 +125,8 @@ class PartitionLog:
         return None
 
     def find_max_timestamp(self) -> OffsetAndTimestamp | None:
-        """The first record that has the highest timestamp of the log; None if none has any (KIP-734)."""
-        if not self._newest or self._newest[-1] < 0:
+        """The first record that has the highest timestamp of the log; None if it is empty (KIP-734)."""
+        if not self._newest:
             return None
         highest = self._newest[-1]
         return self._find_in(bisect_left(self._newest, highest), highest)

@@ -8,7 +8,6 @@ from uuid import UUID
 import attrs
 
 from ..errors import ErrorCode
-from ..protocol.primitives import ZERO_UUID
 from .log import PartitionLog
 from .refused import Refused
 
@@ -120,7 +119,7 @@ class Topics:
     ) -> Topic:
         """Make a topic, by partition count or by assignment; -1 means the default.
 
-        With ``validate_only`` it is only checked: the topic returned is not kept and its id is zero.
+        With ``validate_only`` it is only checked: the topic returned is not kept.
 
         Raises:
             Refused: the name, count, replication factor, assignment or settings will not do.
@@ -139,7 +138,7 @@ class Topics:
             Partition(index, list(nodes), list(nodes), nodes[0], PartitionLog(name, index))
             for index, nodes in enumerate(replicas)
         ]
-        topic = Topic(name, ZERO_UUID if validate_only else self._new_id(), partitions, dict(configs or {}))
+        topic = Topic(name, self._new_id(), partitions, dict(configs or {}))
         if not validate_only:
             self._by_name[name] = self._by_id[topic.topic_id] = topic
         return topic

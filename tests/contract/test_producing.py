@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import anyio
 import pytest
+from contract.conftest import Where
+from support.reading import read
 
 from aiokafkawire import (
     BufferFull,
@@ -17,8 +19,6 @@ from aiokafkawire import (
     UsageError,
 )
 from aiokafkawire.errors import MessageTooLarge
-from contract.conftest import Where
-from support.reading import read
 
 pytestmark = pytest.mark.anyio
 
@@ -151,9 +151,7 @@ async def test_many_tasks_share_a_small_buffer(kafka: Client, topic: str) -> Non
     assert sum(end.offset for end in ends.values() if end is not None) == 50
 
 
-async def test_a_topic_that_does_not_exist_is_named_and_not_created(
-    kafka: Client, new_name: Callable[[], str]
-) -> None:
+async def test_a_topic_that_does_not_exist_is_named_and_not_created(kafka: Client, new_name: Callable[[], str]) -> None:
     name = new_name()
     async with kafka.producer(max_block_ms=300) as producer:
         with pytest.raises(TopicNotReady, match=f"topic '{name}' is not known after 0.3 s: .*UNKNOWN_TOPIC"):

@@ -14,6 +14,7 @@ from anyio.abc import ByteStream
 from support.raw_client import RawClient
 
 from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
+from aiokafkawire.protocol.messages.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from aiokafkawire.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 from aiokafkawire.testing.broker import Broker
 
@@ -38,7 +39,9 @@ class Kafka:
             )
             created = await client.ask(CreateTopicsRequest(topics=[topic]), 7)
             assert created.topics[0].error_code == 0, created
-            return await self.described(client, name)
+            topic = await self.described(client, name)
+            await self._led(client, name, partitions)
+            return topic
 
     async def described(self, client: RawClient, name: str) -> MetadataResponseTopic:
         """The topic's metadata, as soon as it is complete; Apache Kafka takes a moment after creating it."""
@@ -49,6 +52,14 @@ class Kafka:
                 topic = answer.topics[0]
                 if not topic.error_code and all(partition.leader_id >= 0 for partition in topic.partitions):
                     return topic
+
+    async def _led(self, client: RawClient, name: str, partitions: int) -> None:
+        """Wait for the leader of each partition, which knows of it last."""
+        latest = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(partitions)]
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=latest)])
+        with anyio.fail_after(10):
+            while any(answer.error_code for answer in (await client.ask(request, 7)).topics[0].partitions):
+                pass
 
 
 @pytest.fixture(params=["memory", "tcp", pytest.param("apache", marks=pytest.mark.kafka)])

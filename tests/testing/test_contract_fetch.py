@@ -68,11 +68,11 @@ async def test_limits_hold_for_what_follows_the_first_batch(kafka: Kafka, client
     for partition in (0, 0, 1):
         await client.produce(name, batch, partition=partition)
     both = fetch_request(name, 0, partition_max_bytes=2 * len(batch), max_bytes=2 * len(batch))
-    both.topics += fetch_request(name, 0, partition=1).topics
-    first, second = ((await client.ask(both, 12)).responses)[0:2]
-    assert len(records_of(first.partitions[0])) == 2
-    assert len(records_of(second.partitions[0])) == 0  # no room is left, and it is not the answer's first batch
-    assert second.partitions[0].high_watermark == 1
+    both.topics[0].partitions += fetch_request(name, 0, partition=1).topics[0].partitions
+    first, second = (await client.ask(both, 12)).responses[0].partitions
+    assert len(records_of(first)) == 2
+    assert len(records_of(second)) == 0  # no room is left, and it is not the answer's first batch
+    assert second.high_watermark == 1
 
 
 @pytest.mark.parametrize("offset", [-1, 2, 1000])
@@ -94,7 +94,7 @@ async def test_a_wrong_offset_of_one_partition_hurries_the_others(kafka: Kafka, 
     name = (await kafka.topic(partitions=2)).name
     assert name is not None
     both = fetch_request(name, 0, max_wait_ms=LONG)
-    both.topics += fetch_request(name, 5, partition=1).topics
+    both.topics[0].partitions += fetch_request(name, 5, partition=1).topics[0].partitions
     answer = await client.ask(both, 12)
     assert sorted(p.error_code for topic in answer.responses for p in topic.partitions) == [
         0,

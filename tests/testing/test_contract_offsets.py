@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import anyio
 import pytest
 from support.raw_client import RawClient, batch_of
 
@@ -67,7 +70,7 @@ async def test_the_record_with_the_highest_timestamp(client: RawClient, name: st
 async def test_records_without_a_time_are_not_found_by_time(client: RawClient, name: str) -> None:
     await client.produce(name, batch_of(b"x", timestamp=-1))
     assert found(await look_up(client, name, 0)) == (-1, -1, -1)
-    assert found(await look_up(client, name, MAX_TIMESTAMP)) == (-1, -1, -1)
+    assert found(await look_up(client, name, MAX_TIMESTAMP)) == (0, -1, 0)
 
 
 async def test_tiered_storage_is_off(client: RawClient, name: str) -> None:
@@ -104,7 +107,11 @@ async def test_a_partition_asked_for_twice_is_refused(client: RawClient, name: s
 @pytest.mark.parametrize("version", range(6))
 async def test_every_producer_gets_an_id_of_its_own(client: RawClient, version: int) -> None:
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1)
-    first, second = await client.ask(request, version), await client.ask(request, version)
+    first = await client.ask(request, version)
+    with anyio.fail_after(10):
+        while first.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:  # Apache Kafka fetches its first ids
+            first = await client.ask(request, version)
+    second = await client.ask(request, version)
     assert first.error_code == second.error_code == 0
     assert first.producer_epoch == second.producer_epoch == 0
     assert 0 <= first.producer_id < second.producer_id
@@ -118,10 +125,7 @@ async def test_malformed_requests_for_a_producer_id(client: RawClient) -> None:
 
 @pytest.mark.parametrize("version", range(1, 7))
 async def test_unknown_kinds_of_coordinators(client: RawClient, version: int) -> None:
-    answer = (
-        await client.ask(FindCoordinatorRequest(key_type=9, key="", coordinator_keys=["k"]), version)
-        if (version >= 4)
-        else await client.ask(FindCoordinatorRequest(key_type=9, key="k"), version)
-    )
+    keys: dict[str, Any] = {"coordinator_keys": ["k"]} if version >= 4 else {"key": "k"}
+    answer = await client.ask(FindCoordinatorRequest(key_type=9, **keys), version)
     found = answer.coordinators[0] if version >= 4 else answer
     assert (found.error_code, found.node_id, found.host, found.port) == (ErrorCode.INVALID_REQUEST, -1, "", -1)

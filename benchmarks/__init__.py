@@ -1,0 +1,1 @@
+"""Benchmarks of aiokafkawire beside its peers; see README.md."""

@@ -1,0 +1,308 @@
+"""What a consumer promises, whichever broker it talks to."""
+
+from collections.abc import Callable, Iterable
+
+import anyio
+import pytest
+from contract.conftest import Where
+
+from aiokafkawire import (
+    Client,
+    ConfigError,
+    ConsumerRecord,
+    DeserializationError,
+    NewTopic,
+    OffsetSpec,
+    RequestTimeout,
+    TopicNotReady,
+    TopicPartition,
+    UsageError,
+)
+from aiokafkawire.consumer.consumer import Consumer
+from aiokafkawire.errors import OffsetOutOfRange, TopicAlreadyExists, UnknownTopicOrPartition
+
+pytestmark = pytest.mark.anyio
+
+
+async def fill(kafka: Client, topic: str, values: Iterable[bytes], partition: int = 0, *, batch: int = 1_000) -> None:
+    """Write values in order, a second of record time apart, in small batches."""
+    async with kafka.producer(batch_size=batch) as producer:
+        for number, value in enumerate(values):
+            await producer.enqueue(topic, value, partition=partition, timestamp_ms=number * 1_000)
+
+
+async def take(consumer: Consumer[bytes, bytes], count: int) -> list[ConsumerRecord[bytes, bytes]]:
+    records: list[ConsumerRecord[bytes, bytes]] = []
+    with anyio.fail_after(20):
+        async for record in consumer:
+            records.append(record)
+            if len(records) == count:
+                break
+    return records
+
+
+def numbers(count: int) -> list[bytes]:
+    return [b"%d" % number for number in range(count)]
+
+
+async def test_reads_from_the_beginning_in_order(kafka: Client, topic: str) -> None:
+    await fill(kafka, topic, numbers(500))
+    async with kafka.consumer(auto_offset_reset="earliest") as consumer:
+        consumer.assign([TopicPartition(topic, 0)])
+        records = await take(consumer, 500)
+    assert [record.value for record in records] == numbers(500)
+    assert [record.offset for record in records] == list(range(500))
+    assert [record.timestamp for record in records] == [number * 1_000 for number in range(500)]
+
+
+async def test_reads_from_the_end_only_what_comes_later(kafka: Client, topic: str) -> None:
+    where = TopicPartition(topic, 0)
+    await fill(kafka, topic, [b"old"] * 10)
+    async with kafka.consumer() as consumer, anyio.create_task_group() as tasks:
+        consumer.assign({where: OffsetSpec.LATEST})
+        tasks.start_soon(write_until_cancelled, kafka, topic)
+        (record,) = await take(consumer, 1)
+        tasks.cancel_scope.cancel()
+    assert record.value == b"new"
+    assert record.offset >= 10
+
+
+async def write_until_cancelled(kafka: Client, topic: str) -> None:
+    async with kafka.producer() as producer:
+        while True:
+            await producer.send(topic, b"new", partition=0)
+
+
+@pytest.mark.parametrize(
+    ("start", "first"),
+    [(17, 17), (OffsetSpec.EARLIEST, 0), (OffsetSpec.at(20_500), 21), (OffsetSpec.at(21_000), 21)],
+)
+async def test_begins_where_it_is_told(kafka: Client, topic: str, start: int | OffsetSpec, first: int) -> None:
+    where = TopicPartition(topic, 1)
+    await fill(kafka, topic, numbers(40), partition=1)
+    async with kafka.consumer() as consumer:
+        consumer.assign({where: start})
+        records = await take(consumer, 3)
+        assert [record.offset for record in records] == [first, first + 1, first + 2]
+        assert consumer.position(where) == first + 3
+
+
+async def test_a_time_beyond_the_last_record_means_the_end(kafka: Client, topic: str) -> None:
+    where = TopicPartition(topic, 0)
+    await fill(kafka, topic, numbers(5))
+    assert await kafka.admin.list_offsets({where: OffsetSpec.at(99_000)}) == {where: None}
+    async with kafka.consumer() as consumer:
+        consumer.assign({where: OffsetSpec.at(99_000)})
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(write_until_cancelled, kafka, topic)
+            (record,) = await take(consumer, 1)
+            tasks.cancel_scope.cancel()
+    assert record.value == b"new"
+
+
+async def test_seeking_drops_what_was_fetched(kafka: Client, topic: str) -> None:
+    where = TopicPartition(topic, 0)
+    await fill(kafka, topic, numbers(300))
+    async with kafka.consumer(auto_offset_reset="earliest") as consumer:
+        consumer.assign([where])
+        assert [record.offset for record in await take(consumer, 2)] == [0, 1]
+        consumer.seek(where, 250)
+        assert [record.offset for record in await take(consumer, 2)] == [250, 251]
+        consumer.seek(where, OffsetSpec.EARLIEST)
+        assert [record.offset for record in await take(consumer, 2)] == [0, 1]
+        consumer.seek(where, 1)
+        assert [record.offset for record in await take(consumer, 300 - 1)] == list(range(1, 300))
+
+
+async def test_a_paused_partition_waits_and_loses_nothing(kafka: Client, topic: str) -> None:
+    one, two = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    await fill(kafka, topic, numbers(100), partition=0, batch=100_000)
+    await fill(kafka, topic, numbers(100), partition=1, batch=100_000)
+    async with kafka.consumer(auto_offset_reset="earliest") as consumer:
+        consumer.assign([one, two])
+        begun = (await take(consumer, 5))[-1].partition
+        first, other = (one, two) if begun == 0 else (two, one)
+        consumer.pause(first)
+        assert consumer.paused == (first,)
+        rest = await take(consumer, 100 - (consumer.position(other) or 0))
+        assert {record.partition for record in rest} == {other.partition}
+        consumer.resume(first)
+        reached = consumer.position(first)
+        assert reached is not None
+        assert [record.offset for record in await take(consumer, 100 - reached)] == list(range(reached, 100))
+
+
+async def test_batches_come_whole_and_lazily(kafka: Client, topic: str) -> None:
+    where = TopicPartition(topic, 0)
+    await fill(kafka, topic, numbers(300))
+    values: list[bytes | None] = []
+    async with kafka.consumer(auto_offset_reset="earliest") as consumer:
+        consumer.assign([where])
+        with anyio.fail_after(20):
+            async for batch in consumer.batches():
+                assert (batch.topic, batch.partition) == where
+                assert consumer.position(where) == batch.next_offset
+                values += [record.value for record in batch]
+                if batch.next_offset == 300:
+                    break
+    assert values == numbers(300)
+
+
+async def test_records_and_batches_may_be_mixed(kafka: Client, topic: str) -> None:
+    await fill(kafka, topic, numbers(300))
+    async with kafka.consumer(auto_offset_reset="earliest") as consumer:
+        consumer.assign([TopicPartition(topic, 0)])
+        await take(consumer, 3)
+        offsets: list[int] = []
+        with anyio.fail_after(20):
+            async for batch in consumer.batches():
+                offsets += [record.offset for record in batch]
+                if batch.next_offset == 300:
+                    break
+    assert offsets == list(range(3, 300))
+
+
+async def test_the_loop_may_be_entered_again_after_a_record_that_cannot_be_read(kafka: Client, topic: str) -> None:
+    where = TopicPartition(topic, 0)
+    await fill(kafka, topic, [b"1", b"two", b"3"])
+    async with kafka.consumer(auto_offset_reset="earliest", value_deserializer=int) as consumer:
+        consumer.assign([where])
+        seen: list[int | None] = []
+        with pytest.raises(DeserializationError, match=f"{topic}-0, offset 1: the value"):
+            async for record in consumer:
+                seen.append(record.value)
+        assert consumer.position(where) == 2
+        async for record in consumer:
+            seen.append(record.value)
+            assert record.raw_value == b"3"
+            break
+    assert seen == [1, 3]
+
+
+async def test_without_a_group_a_topics_consumer_reads_all_of_it(kafka: Client, topic: str) -> None:
+    for partition in range(3):
+        await fill(kafka, topic, numbers(20), partition=partition)
+    async with kafka.consumer(topic, auto_offset_reset="earliest") as consumer:
+        assert set(consumer.assignment) == {TopicPartition(topic, one) for one in range(3)}
+        records = await take(consumer, 60)
+        with pytest.raises(UsageError, match="reads all partitions of its topics"):
+            consumer.assign([])
+    assert sorted((record.partition, record.offset) for record in records) == [
+        (partition, offset) for partition in range(3) for offset in range(20)
+    ]
+
+
+async def test_a_record_larger_than_the_partitions_limit_still_comes(kafka: Client, topic: str) -> None:
+    await fill(kafka, topic, [b"x" * 100_000, b"y" * 100_000, b"z"])
+    async with kafka.consumer(
+        auto_offset_reset="earliest", max_partition_fetch_bytes=1_000, fetch_max_bytes=2_000
+    ) as consumer:
+        consumer.assign([TopicPartition(topic, 0)])
+        assert [len(record.value or b"") for record in await take(consumer, 3)] == [100_000, 100_000, 1]
+
+
+async def test_an_offset_out_of_range_is_reset_or_told(kafka: Client, topic: str) -> None:
+    where = TopicPartition(topic, 0)
+    await fill(kafka, topic, numbers(5))
+    async with kafka.consumer(auto_offset_reset="earliest") as consumer:
+        consumer.assign({where: 1_000})
+        assert (await take(consumer, 1))[0].offset == 0
+    async with kafka.consumer(auto_offset_reset="none") as consumer:
+        consumer.assign({where: 1_000})
+        with pytest.raises(OffsetOutOfRange, match=f"{topic}-0 at offset 1000"):
+            await take(consumer, 1)
+        consumer.seek(where, 4)
+        consumer.resume(where)
+        assert (await take(consumer, 1))[0].offset == 4
+
+
+async def test_no_position_and_no_reset_is_told(kafka: Client, topic: str) -> None:
+    async with kafka.consumer(auto_offset_reset="none") as consumer:
+        consumer.assign([TopicPartition(topic, 0)])
+        with pytest.raises(UsageError, match=f"{topic}-0 has no position"):
+            await take(consumer, 1)
+
+
+async def test_an_assigned_partition_that_does_not_exist_is_told_in_time(
+    cluster: Where, topic: str, new_name: Callable[[], str]
+) -> None:
+    name = new_name()
+    async with cluster.client(default_api_timeout_ms=300) as kafka, kafka.consumer() as consumer:
+        consumer.assign([TopicPartition(name, 0)])
+        with pytest.raises(TopicNotReady, match=f"topic '{name}' is not known"):
+            await take(consumer, 1)
+        consumer.assign([TopicPartition(topic, 99)])
+        with pytest.raises(UsageError, match="has 3 partitions, no 99"):
+            await take(consumer, 1)
+        consumer.assign({TopicPartition(name, 0): 5})
+        with pytest.raises((RequestTimeout, TopicNotReady), match=name):
+            await take(consumer, 1)
+
+
+async def test_partitions_that_stay_keep_their_position(kafka: Client, topic: str) -> None:
+    one, two = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    await fill(kafka, topic, numbers(10), partition=0)
+    await fill(kafka, topic, numbers(10), partition=1)
+    async with kafka.consumer(auto_offset_reset="earliest") as consumer:
+        consumer.assign([one])
+        await take(consumer, 4)
+        consumer.assign([one, two])
+        assert consumer.position(one) == 4
+        records = await take(consumer, 16)
+    assert sorted((record.partition, record.offset) for record in records) == [
+        *((0, offset) for offset in range(4, 10)),
+        *((1, offset) for offset in range(10)),
+    ]
+
+
+async def test_what_makes_no_sense_is_refused_at_once(kafka: Client, topic: str) -> None:
+    where = TopicPartition(topic, 0)
+    async with kafka.consumer() as consumer:
+        with pytest.raises(UsageError, match="is not assigned to this consumer; assigned are none"):
+            consumer.seek(where, 0)
+        consumer.assign([where])
+        with pytest.raises(UsageError, match="offsets begin at 0"):
+            consumer.seek(where, -5)
+        with pytest.raises(UsageError, match="a partition is a number"):
+            consumer.assign([TopicPartition(topic, -1)])
+    with pytest.raises(UsageError, match="the consumer is closed"):
+        await take(consumer, 1)
+    with pytest.raises(ConfigError, match="auto_offset_reset must be one of"):
+        kafka.consumer(auto_offset_reset="newest")  # type: ignore[call-overload]
+
+
+async def test_offsets_are_looked_up_by_every_spec(kafka: Client, topic: str) -> None:
+    where = TopicPartition(topic, 0)
+    await fill(kafka, topic, numbers(10))
+    specs = {"first": OffsetSpec.EARLIEST, "end": OffsetSpec.LATEST, "by time": OffsetSpec.at(3_001)}
+    specs["latest time"] = OffsetSpec.MAX_TIMESTAMP
+    found = {name: (await kafka.admin.list_offsets({where: spec}))[where] for name, spec in specs.items()}
+    assert {name: one and one.offset for name, one in found.items()} == {
+        "first": 0,
+        "end": 10,
+        "by time": 4,
+        "latest time": 9,
+    }
+    by_time = found["by time"]
+    assert by_time is not None
+    assert by_time.timestamp == 4_000
+
+
+async def test_topics_are_made_listed_described_and_deleted(kafka: Client, new_name: Callable[[], str]) -> None:
+    name = new_name()
+    await kafka.admin.create_topics({name: NewTopic(partitions=2, replication_factor=1)})
+    assert name in await kafka.admin.list_topics()
+    described = await kafka.admin.describe_topic(name)
+    assert [partition.index for partition in described.partitions] == [0, 1]
+    with pytest.raises(TopicAlreadyExists, match=name):
+        await kafka.admin.create_topics({name: 2})
+    with pytest.raises(UsageError, match="at least 1 partition"):
+        await kafka.admin.create_topics({new_name(): 0})
+    unmade = new_name()
+    await kafka.admin.create_topics({unmade: 1}, validate_only=True)
+    await kafka.admin.delete_topics([name])
+    listed = await kafka.admin.list_topics()
+    assert name not in listed
+    assert unmade not in listed
+    with pytest.raises(UnknownTopicOrPartition, match=name):
+        await kafka.admin.delete_topics([name])
