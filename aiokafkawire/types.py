@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
 import attrs
 
@@ -11,6 +11,7 @@ from .errors import UsageError
 
 __all__ = (
     "Address",
+    "Chance",
     "Header",
     "Headers",
     "IsolationLevel",
@@ -38,6 +39,14 @@ class Address(NamedTuple):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Chance(Protocol):
+    """Randomness as an argument, as :class:`random.Random` gives it."""
+
+    def uniform(self, low: float, high: float, /) -> float: ...
+
+    def randrange(self, stop: int, /) -> int: ...
 
 
 class TopicPartition(NamedTuple):

@@ -119,12 +119,12 @@ class Delays:
     def carriers(self) -> list[CarrierDelay]:
         """All carriers, the latest first."""
         rows = [_carrier_delay(carrier, *sums) for carrier, sums in self._sums.items()]
-        return sorted(rows, key=lambda row: (-(row.mean_delay if row.mean_delay is not None else -1e9), row.carrier))
+        return sorted(rows, key=lambda row: (row.mean_delay is None, -(row.mean_delay or 0), row.carrier))
 
     @property
     def total(self) -> CarrierDelay:
         """All carriers together."""
-        flights, arrived, minutes = (sum(column) for column in zip(*self._sums.values(), strict=True))
+        flights, arrived, minutes = (sum(sums[place] for sums in self._sums.values()) for place in range(3))
         return _carrier_delay("", flights, arrived, minutes)
 
 

@@ -2,7 +2,9 @@
 
 from zlib import crc32
 
-__all__ = ("Ledger",)
+import attrs
+
+__all__ = ("Flow", "Ledger")
 
 
 class Ledger:
@@ -21,6 +23,11 @@ class Ledger:
         self._checksums: dict[bytes, int] = {}
         self._early = self._late = 0
         self._first_early = self._first_late = ""
+
+    @property
+    def keys(self) -> int:
+        """How many keys there are."""
+        return len(self._due)
 
     def due(self, key: bytes) -> int:
         """The sequence number of the key's next record."""
@@ -73,3 +80,17 @@ class Ledger:
             first = changed[0].decode(errors="replace")
             found.append(f"keys whose values have changed: {len(changed):,} (first: {first})")
         return found
+
+
+@attrs.define
+class Flow:
+    """One direction: what was counted so far, since when, and until when."""
+
+    name: str
+    began: float
+    ledger: Ledger = attrs.field(factory=Ledger)
+    ended: float | None = None
+
+    def seconds(self, now: float) -> float:
+        """How long it has taken; never 0, so that rates can be taken of it."""
+        return max((now if self.ended is None else self.ended) - self.began, 1e-9)

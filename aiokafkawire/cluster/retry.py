@@ -1,11 +1,11 @@
 """When to give up, how long to wait, and what each error asks for before the next try."""
 
-from random import Random
 from typing import NamedTuple
 
 import attrs
 
 from ..errors import BrokerError, ConnectionLost, Refresh, RequestTimeout
+from ..types import Chance
 
 __all__ = ("Backoff", "Deadline", "Remedy", "remedy")
 
@@ -57,7 +57,7 @@ class Backoff:
     An error makes the next wait longer. A throttle does not: it says itself how long to wait.
     """
 
-    def __init__(self, first: float, limit: float, chance: Random) -> None:
+    def __init__(self, first: float, limit: float, chance: Chance) -> None:
         self._first, self._limit, self._chance = first, max(first, limit), chance
         self._failures = 0
 

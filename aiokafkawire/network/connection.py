@@ -40,10 +40,11 @@ except PackageNotFoundError:  # run from a source tree that was never installed
 class _Reply:
     """A slot that a task waits on."""
 
-    __slots__ = ("_event", "error", "frame", "position")
+    __slots__ = ("_event", "asked_at", "error", "frame", "position")
 
-    def __init__(self) -> None:
+    def __init__(self, asked_at: float) -> None:
         self._event = anyio.Event()
+        self.asked_at = asked_at
         self.frame = b""
         self.position = 0
         self.error: KafkaError | None = None
@@ -81,6 +82,7 @@ class Connection:
         self._outgoing: deque[bytes] = deque()
         self._writing = False
         self._to_write = anyio.Event()
+        self._written: anyio.Event | None = None
         self.used_at = runtime.now()
 
     @classmethod
@@ -96,25 +98,17 @@ class Connection:
         where, limit = f"{host}:{port}", config.socket_connection_setup_timeout_ms / 1000
         made: Connection | None = None
         try:
-            with anyio.fail_after(limit):
-                made = cls(await connector(host, port), where, config, runtime)
+            with anyio.move_on_after(limit):
+                made = cls(await _connect(connector, host, port, where), where, config, runtime)
                 owner.spawn(made._run)
                 await made._agree_on_versions()
-        except TimeoutError as cause:
+                return made
             stage = "accept a connection" if made is None else "answer ApiVersions (is it a Kafka listener?)"
-            lost = ConnectionLost(f"{where} did not {stage} within {limit:g} s")
-            if made is not None:
-                await made.close(lost)
-            raise lost from cause
-        except (OSError, anyio.BrokenResourceError) as cause:
-            # A connection that tried several addresses wraps what each of them said.
-            reason = cause.__cause__ if isinstance(cause.__cause__, OSError) else cause
-            raise ConnectionLost(f"cannot connect to {where}: {reason}") from cause
+            raise ConnectionLost(f"{where} did not {stage} within {limit:g} s")
         except BaseException as cause:
             if made is not None:
                 await made.close(cause if isinstance(cause, KafkaError) else ConnectionLost(f"{where}: given up"))
             raise
-        return made
 
     @property
     def failure(self) -> KafkaError | None:
@@ -143,34 +137,58 @@ class Connection:
         spoken = choose_version(type(request), self.versions, wanted, self.where)
         frame, position = await self._exchange(request, spoken, timeout)
         answer: Any = type(request).response
-        if len(frame) > _HEAVY and request.api_key != ApiKey.FETCH:
-            return await self._runtime.offload(decode, answer, spoken, frame, position)
-        return decode(answer, spoken, frame, position)  # type: ignore[no-any-return]
+        try:
+            if len(frame) > _HEAVY and request.api_key != ApiKey.FETCH:
+                return await self._runtime.offload(decode, answer, spoken, frame, position)
+            return decode(answer, spoken, frame, position)  # type: ignore[no-any-return]
+        except WireError as error:
+            raise WireError(f"{self.where} answered {error}") from error
 
     async def post(self, request: Request[Any], *, wanted: Versions = ANY_VERSION) -> None:
         """Send a request that the broker does not answer: Produce with ``acks=0``. Raises as :meth:`request`."""
         spoken = choose_version(type(request), self.versions, wanted, self.where)
+        self.used_at = self._runtime.now()
         await self._send(self._pipeline.send(request, spoken, None))
+        # No answer slows the caller down, so the wire must: else all it has would wait here.
+        while self._outgoing and self.failure is None:
+            if self._written is None:
+                self._written = anyio.Event()
+            await self._written.wait()
+        if self.failure is not None:
+            raise again(self.failure)
 
     async def _exchange(self, request: Request[Any], spoken: int, timeout: float | None) -> tuple[bytes, int]:
         limit = self._request_timeout if timeout is None else min(timeout, self._request_timeout)
-        self.used_at = self._runtime.now()
+        self.used_at = now = self._runtime.now()
+        await self._close_if_silent(now)
         with anyio.move_on_after(limit):
-            reply = _Reply()
+            reply = _Reply(now)
             await self._send(self._pipeline.send(request, spoken, reply))
             return await reply.wait()
+        await self._close_if_silent(max(self._runtime.now(), now + limit))
         name = type(request).__name__.removesuffix("Request")
-        if limit >= self._request_timeout:
-            silent = ConnectionLost(f"{self.where} left {name} unanswered for {limit:g} s (request_timeout_ms)")
-            await self.close(silent)
         raise RequestTimeout(f"no answer from {self.where} to {name} within {limit:g} s")
+
+    async def _close_if_silent(self, now: float) -> None:
+        """Close, if the request that is next to be answered waits too long: its caller may have left long ago."""
+        waiting = self._pipeline.next_answered
+        if waiting is None:
+            return
+        name, reply = waiting
+        assert isinstance(reply, _Reply)
+        if now >= reply.asked_at + self._request_timeout:
+            limit = f"{self._request_timeout:g} s (request_timeout_ms)"
+            await self.close(ConnectionLost(f"{self.where} left {name.removesuffix('Request')} unanswered for {limit}"))
 
     async def _agree_on_versions(self) -> None:
         """Ask which versions the broker speaks. It answers a version of the question that it lacks in v0 (KIP-511)."""
         ask = ApiVersionsRequest(client_software_name="aiokafkawire", client_software_version=_SOFTWARE_VERSION)
         spoken = ApiVersionsRequest.stable.last
         for _ in range(2):
-            frame, position = await self._exchange(ask, spoken, None)
+            try:
+                frame, position = await self._exchange(ask, spoken, None)
+            except RequestTimeout as cause:
+                raise ConnectionLost(f"{cause} (is it a Kafka listener?)") from cause
             refused = int.from_bytes(frame[position : position + 2], "big") == ErrorCode.UNSUPPORTED_VERSION
             answer = decode(ApiVersionsResponse, 0 if refused else spoken, frame, position)
             self.versions = {one.api_key: Versions(one.min_version, one.max_version) for one in answer.api_keys}
@@ -190,6 +208,7 @@ class Connection:
                 if self.failure is None:
                     self._pipeline.fail(ConnectionLost(f"the connection to {self.where} was closed"))
                 group.cancel_scope.cancel()
+                self._tell_who_waits_to_write()
                 with anyio.CancelScope(shield=True):
                     await self._stream.aclose()
 
@@ -224,10 +243,19 @@ class Connection:
             await self.close(ConnectionLost(f"{self.where} took no bytes for {_WRITE_STALL_SECONDS:g} s"))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as cause:
             await self.close(ConnectionLost(f"the connection to {self.where} broke: {cause.__cause__ or cause}"))
+        except Exception as cause:  # a stream that fails in a way of its own may have written half the frame
+            await self.close(ConnectionLost(f"the connection to {self.where} broke: {cause!r}"))
+            raise
         finally:
             self._writing = False
+            self._tell_who_waits_to_write()
             if self._outgoing:
                 self._to_write.set()
+
+    def _tell_who_waits_to_write(self) -> None:
+        written, self._written = self._written, None
+        if written is not None:
+            written.set()
 
     async def _write_what_is_left(self) -> None:
         while True:
@@ -244,3 +272,15 @@ class Connection:
         self._pipeline.fail(reason or ConnectionLost(f"the connection to {self.where} was closed by this client"))
         with anyio.CancelScope(shield=True):
             await self._stream.aclose()
+
+
+async def _connect(connector: Connector, host: str, port: int, where: str) -> ByteStream:
+    try:
+        return await connector(host, port)
+    except (OSError, UnicodeError, anyio.BrokenResourceError) as error:  # UnicodeError: no name that DNS could know
+        # A connector that tried several addresses wraps what each of them said.
+        causes = (
+            error.__cause__.exceptions if isinstance(error.__cause__, ExceptionGroup) else [error.__cause__ or error]
+        )
+        told = "; ".join(dict.fromkeys(map(str, causes)))
+        raise ConnectionLost(f"cannot connect to {where}: {told}") from error

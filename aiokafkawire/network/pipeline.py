@@ -19,6 +19,7 @@ __all__ = ("Pipeline", "Slot")
 
 _SIZE: Final = Struct(">i")
 _CORRELATION_IDS: Final = 2**31
+_CORRELATION_ID_SIZE: Final = 4
 
 
 class Slot(Protocol):
@@ -54,6 +55,11 @@ class Pipeline:
     def in_flight(self) -> int:
         """How many requests wait for their answers."""
         return len(self._waiting)
+
+    @property
+    def next_answered(self) -> tuple[str, Slot] | None:
+        """The name of the request that waits longest, and its slot; None if none waits."""
+        return self._waiting[0][2:] if self._waiting else None
 
     def send(self, request: Request[Any], version: int, slot: Slot | None) -> bytes:
         """The frame of a request, whose answer will go to ``slot``; None where the broker will not answer.
@@ -117,17 +123,21 @@ class Pipeline:
 
     def _checked_size(self, data: bytes, position: int) -> int:
         size: int = _SIZE.unpack_from(data, position)[0]
-        if ResponseHeader.versions.first + 4 <= size <= self._max_frame:
+        if _CORRELATION_ID_SIZE <= size <= self._max_frame:
             return size
         guess = _what_it_is(data[position:])
-        told = f"a frame of {size} bytes, allowed are 4 to {self._max_frame} (receive_message_max_bytes)"
+        allowed = f"{_CORRELATION_ID_SIZE} to {self._max_frame} (receive_message_max_bytes)"
+        told = f"a frame of {size} bytes, allowed are {allowed}"
         raise WireError(f"{self._where} sent {guess or told}")
 
     def _answer(self, frame: bytes) -> None:
         if not self._waiting:
             raise WireError(f"{self._where} sent a frame of {len(frame)} bytes that nothing asked for")
         expected, header_version, name, slot = self._waiting[0]
-        header, position = decode_prefix(ResponseHeader, header_version, frame)
+        try:
+            header, position = decode_prefix(ResponseHeader, header_version, frame)
+        except WireError as error:
+            raise WireError(f"{self._where} answered {name} with a broken header: {error}") from error
         if header.correlation_id != expected:
             raise WireError(
                 f"{self._where} answered correlation id {header.correlation_id} where {expected} ({name}) was next"

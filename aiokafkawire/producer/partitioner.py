@@ -1,6 +1,6 @@
 """Which partition a record goes to: by its key as Kafka's Java client does, or without a key to one that is filling."""
 
-from random import Random
+from ..types import Chance
 
 __all__ = ("Sticky", "murmur2", "partition_for_key")
 
@@ -35,7 +35,7 @@ class Sticky:
     Fuller batches than turn by turn gives, and even in the long run.
     """
 
-    def __init__(self, chance: Random) -> None:
+    def __init__(self, chance: Chance) -> None:
         self._chance = chance
         self._current: dict[str, int] = {}
 

@@ -43,10 +43,7 @@ def encode(message: Message, version: int) -> bytes:
     """The message's bytes in ``version``. Raises as :func:`encode_into`."""
     parts: list[Buffer] = []
     encode_into(message, version, parts)
-    try:
-        return b"".join(parts)
-    except TypeError as cause:
-        raise InvalidMessage(f"{type(message).__name__} v{version}: a byte field holds no bytes ({cause})") from cause
+    return b"".join(parts)
 
 
 def decode(cls: type[M], version: int, data: bytes, position: int = 0) -> M:

@@ -136,6 +136,10 @@ class _Encoder:
             self.fixed(field, code, f"len({name})", shown)
         else:
             self.flush()
+            if field.kind is Wire.STRING and not field.array:
+                # The compact form could hold more, and a broker refuses it all the same.
+                with self.unit.indented(f"if len({name}) > 32767:"):
+                    self.unit.line("raise ValueError('at most 32767 bytes are allowed')", about)
             self.unit.line(f"{self.sink}(encode_uvarint(len({name}) + 1))", about)
 
     def null(self, field: FieldSchema) -> str:

@@ -98,6 +98,17 @@ async def awaited_send(job: Job) -> None:
     print_latency(watch, latencies, version=VERSION)
 
 
+async def fill(job: Job) -> None:
+    """Not a measurement of its own: evenly fill the partitions for the consumers, in large batches."""
+    topic, value, watch = job.topic, job.value, Watch()
+    async with Client(job.bootstrap) as kafka, _producer(kafka, job, 200) as producer:
+        with watch:
+            for index in range(job.records):
+                await producer.enqueue(topic, value, partition=index % job.partitions)
+            await producer.flush()
+    print_throughput(job, watch, done=job.records, version=VERSION)
+
+
 def _producer(kafka: Client, job: Job, linger_ms: int) -> Producer[bytes, bytes]:
     return kafka.producer(acks=1, batch_size=job.batch_size, linger_ms=linger_ms, compression_type="none")
 
@@ -123,6 +134,7 @@ WAYS = {
     "batches": batches,
     "async_for": async_for,
     "awaited_send": awaited_send,
+    "fill": fill,
 }
 
 

@@ -118,8 +118,10 @@ def batch_of(*values: bytes | None, timestamp: int = 1000, codec: Codec = Codec.
 
 def records_of(data: PartitionData) -> list[ConsumerRecord[bytes, bytes]]:
     """All records of a fetched partition."""
-    view = memoryview(data.records or b"")
-    return [record for batch in split(view) for record in batch.records("", data.partition_index)]
+    records: list[ConsumerRecord[bytes, bytes]] = []
+    for batch in split(memoryview(data.records or b"")):
+        records += batch.records("", data.partition_index)
+    return records
 
 
 def produce_request(

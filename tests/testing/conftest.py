@@ -39,9 +39,9 @@ class Kafka:
             )
             created = await client.ask(CreateTopicsRequest(topics=[topic]), 7)
             assert created.topics[0].error_code == 0, created
-            topic = await self.described(client, name)
+            described = await self.described(client, name)
             await self._led(client, name, partitions)
-            return topic
+            return described
 
     async def described(self, client: RawClient, name: str) -> MetadataResponseTopic:
         """The topic's metadata, as soon as it is complete; Apache Kafka takes a moment after creating it."""
@@ -64,7 +64,9 @@ class Kafka:
 
 @pytest.fixture(params=["memory", "tcp", pytest.param("apache", marks=pytest.mark.kafka)])
 def address(request: pytest.FixtureRequest) -> str:
-    return request.param if request.param != "apache" else request.getfixturevalue("apache_kafka").bootstrap
+    where = request.getfixturevalue("apache_kafka").bootstrap if request.param == "apache" else request.param
+    assert isinstance(where, str)
+    return where
 
 
 @pytest.fixture

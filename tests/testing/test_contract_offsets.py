@@ -119,7 +119,7 @@ async def test_every_producer_gets_an_id_of_its_own(client: RawClient, version: 
 
 async def test_malformed_requests_for_a_producer_id(client: RawClient) -> None:
     for fields in ({"transactional_id": ""}, {"transactional_id": None, "producer_id": 4}):
-        answer = await client.ask(InitProducerIdRequest(transaction_timeout_ms=1, **fields), 5)  # type: ignore[arg-type]
+        answer = await client.ask(InitProducerIdRequest(transaction_timeout_ms=1, **fields), 5)
         assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (ErrorCode.INVALID_REQUEST, -1, -1)
 
 

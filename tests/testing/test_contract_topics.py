@@ -246,7 +246,6 @@ async def test_a_topic_made_again_is_empty_and_another(
     kafka: Kafka, client: RawClient, topic: MetadataResponseTopic
 ) -> None:
     assert topic.name is not None
-    await client.produce(topic.name, b"")
     await delete(client, DeleteTopicState(name=topic.name))
     (created,) = await create(client, creatable(topic.name))
     assert created.error_code == 0

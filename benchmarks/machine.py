@@ -1,0 +1,65 @@
+"""Where a benchmark ran: the machine and the versions, for the head of its report."""
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("aiokafkawire", "anyio", "uvloop", "trio", "aiokafka", "confluent-kafka")
+
+
+def describe(command: list[str]) -> dict[str, str]:
+    """Name and text of everything worth knowing, in order."""
+    return {
+        "command": shlex.join(["python", *command]),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "machine": f"{os.cpu_count()} cores, {_cpu_model()}, {_memory()}",
+        "system": platform.platform(),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "packages": ", ".join(f"{name} {version}" for name in PACKAGES if (version := version_of(name))),
+        "commit": _commit(),
+        "load before": " ".join(f"{load:.2f}" for load in os.getloadavg()) + " (1, 5, 15 minutes)",
+    }
+
+
+def version_of(package: str) -> str | None:
+    """The installed version; None if it is not installed."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def has_module(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.machine()
+
+
+def _memory() -> str:
+    if sys.platform == "win32":
+        return "memory unknown"
+    return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
+
+
+def _commit() -> str:
+    git = ["git", "-C", str(ROOT)]
+    try:
+        head = subprocess.run([*git, "rev-parse", "--short", "HEAD"], check=True, capture_output=True, text=True)
+        changed = subprocess.run([*git, "status", "--porcelain"], check=True, capture_output=True, text=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return head.stdout.strip() + (" with uncommitted changes" if changed.stdout.strip() else "")

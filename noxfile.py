@@ -1,0 +1,47 @@
+"""The project's chores: `nox -l` lists them, `nox -s lint types` runs some."""
+
+import nox
+
+nox.needs_version = ">=2024.10.9"
+nox.options.sessions = ["lint", "types", "tests"]
+nox.options.error_on_missing_interpreters = False
+nox.options.reuse_existing_virtualenvs = True
+
+
+@nox.session(python=["3.11", "3.12", "3.13"])
+def tests(session: nox.Session) -> None:
+    """All tests; those on Apache Kafka are skipped where Java or Maven is missing."""
+    session.install("-e", ".[test]")
+    session.run("pytest", *session.posargs)
+
+
+@nox.session
+def kafka(session: nox.Session) -> None:
+    """The tests on real Apache Kafka, which must not be skipped."""
+    session.install("-e", ".[test]")
+    session.run("pytest", "-m", "kafka", *session.posargs, env={"AIOKAFKAWIRE_REQUIRE_KAFKA": "1"})
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style (ruff) and the layers of docs/design.md (import-linter)."""
+    session.install("-e", ".[dev]")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("lint-imports")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """mypy --strict over everything, and whether the public API is typed to its last symbol (pyright)."""
+    # Not editable: pyright judges the package as its users get it.
+    session.install(".[dev]")
+    session.run("mypy")
+    session.run("pyright", "--verifytypes", "aiokafkawire", "--ignoreexternal")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Produce and consume beside aiokafka and confluent-kafka; keep the machine quiet meanwhile."""
+    session.install("-e", ".[test,bench]")
+    session.run("python", "benchmarks/produce_consume.py", *session.posargs)

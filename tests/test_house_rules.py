@@ -1,0 +1,77 @@
+"""The rules of docs/design.md that a machine can check."""
+
+import ast
+import importlib
+import inspect
+import os
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import aiokafkawire
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = Path(aiokafkawire.__file__).parent
+
+
+def modules() -> list[str]:
+    found = pkgutil.walk_packages(aiokafkawire.__path__, "aiokafkawire.")
+    return [one.name for one in found if not one.name.endswith("__main__")]
+
+
+def test_rooms_import_only_what_is_under_them_and_pure_modules_nothing_that_acts() -> None:
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | {"COLUMNS": "120"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*/__init__.py")), ids=lambda path: path.parent.name)
+def test_a_rooms_init_holds_a_docstring_only(path: Path) -> None:
+    body = ast.parse(path.read_text()).body
+    if "handlers" not in path.parts:
+        assert [type(node) for node in body] == [ast.Expr]
+    assert ast.get_docstring(ast.parse(path.read_text()))
+
+
+@pytest.mark.parametrize("name", modules())
+def test_every_module_says_what_it_gives(name: str) -> None:
+    module = importlib.import_module(name)
+    if hasattr(module, "__path__"):
+        return
+    assert isinstance(module.__all__, tuple)
+    assert len(set(module.__all__)) == len(module.__all__)
+    for given in module.__all__:
+        assert hasattr(module, given), given
+
+
+def test_the_package_gives_what_users_need_and_nothing_by_accident() -> None:
+    public = {
+        name for name, value in vars(aiokafkawire).items() if name[0] != "_" and not isinstance(value, ModuleType)
+    }
+    assert public == set(aiokafkawire.__all__)
+
+
+def public_callables() -> list[tuple[str, object]]:
+    found: list[tuple[str, object]] = []
+    for name in aiokafkawire.__all__:
+        value = getattr(aiokafkawire, name)
+        found.append((name, value))
+        if inspect.isclass(value):
+            members = vars(value).items()
+            found += [(f"{name}.{key}", one) for key, one in members if key[0] != "_" and is_behaviour(one)]
+    return found
+
+
+def is_behaviour(value: object) -> bool:
+    return inspect.isfunction(value) or isinstance(value, property | classmethod | staticmethod)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), public_callables(), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_whatever_is_public_is_documented(name: str, value: object) -> None:
+    assert inspect.getdoc(value), name
