@@ -215,7 +215,9 @@ def parse_servers(servers: str | Sequence[str]) -> tuple[Address, ...]:
     Raises:
         ConfigError: there is none, or one is not an address.
     """
-    texts = servers.split(",") if isinstance(servers, str) else list(servers)
+    texts = servers.split(",") if isinstance(servers, str) else servers
+    if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
+        raise ConfigError(f"bootstrap servers are a string or a sequence of strings, got {servers!r}")
     named = [text.strip() for text in texts if text.strip()]
     if not named:
         raise ConfigError("bootstrap servers are needed, such as 'localhost:9092'")

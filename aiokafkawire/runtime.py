@@ -18,7 +18,7 @@ from .errors import UsageError
 
 __all__ = ("Offload", "Owner", "Runtime")
 
-log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire")
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -88,14 +88,23 @@ class Owner:
             self._group = None
             self._ended.set()
 
+    def require_open(self) -> None:
+        """Refuse what needs an open client.
+
+        Raises:
+            UsageError: the client is not open, or closed already.
+        """
+        if self._group is None or self._closing.is_set():
+            raise UsageError("the client is not open: use it inside its 'async with'")
+
     def spawn(self, function: Callable[[Unpack[Ts]], Awaitable[Any]], *args: *Ts) -> None:
         """Run ``function(*args)`` in the background.
 
         Raises:
             UsageError: the client is not open, or closed already.
         """
-        if self._group is None:
-            raise UsageError("the client is not open: use it inside its 'async with'")
+        self.require_open()
+        assert self._group is not None
         self._group.start_soon(self._guarded, function, args)
 
     async def _guarded(self, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:
@@ -103,7 +112,7 @@ class Owner:
             await function(*args)
         except Exception as fault:
             if self._on_fault is None:
-                log.exception("a background task failed")
+                _log.exception("a background task failed")
             else:
                 self._on_fault(fault)
 

@@ -24,9 +24,10 @@ class CommandFailed(Exception):
 
 
 def explain(error: BaseException) -> tuple[int, str] | None:
-    """The exit status for an error, and the line to print, which may be empty; None for a bug, which needs its traceback.
+    """The exit status for an error, and the line to print, which may be empty.
 
-    Task groups raise groups. What counts in one is a bug before an interruption, and that before an error.
+    None for a bug, which needs its traceback. Task groups raise groups: in one a bug counts before an interruption,
+    and that before an error.
     """
     causes = list(_leaves(error))
     expected = KeyboardInterrupt | CommandFailed | KafkaError | OSError

@@ -3,7 +3,7 @@
 import csv
 import io
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from importlib.util import find_spec
 from itertools import islice
 from operator import getitem
@@ -59,7 +59,7 @@ class _Column(dict[str, Value]):
         return value
 
 
-def read_flights(folder: Path, limit: int | None = None) -> Iterator[Flight]:
+def read_flights(folder: Path, limit: int | None = None) -> Generator[Flight]:
     """The rows in the file's order, the first ``limit`` of them, inflated and parsed as they are asked for.
 
     Raises:

@@ -66,7 +66,7 @@ class Report:
             table.add_column(heading, justify="right" if heading else "left")
         for flow in flows:
             seconds = flow.seconds(anyio.current_time())
-            records, megabytes = flow.ledger, flow.ledger.records, flow.ledger.bytes / 1e6
+            records, megabytes = flow.ledger.records, flow.ledger.bytes / 1e6
             rates = f"{records / seconds:,.0f}", f"{megabytes / seconds:.1f}"
             table.add_row(flow.name, f"{records:,}", f"{megabytes:.1f}", f"{seconds:.2f}", *rates)
         self._console.print(table)

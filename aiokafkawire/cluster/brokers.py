@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import anyio
 
 from ..config import ClientConfig
-from ..errors import ConnectionLost, KafkaError
+from ..errors import KafkaError, UsageError
 from ..network.connection import Connection
 from ..network.pipeline import again
 from ..network.stream import Connector
@@ -39,11 +39,12 @@ class Brokers:
         self._lanes: dict[tuple[Address, str], _Lane] = {}
         self._closed = False
 
-    async def connection(self, address: Address, lane: str = CONTROL) -> Connection:
-        """The lane's connection, opened if need be; callers that come meanwhile share it.
+    async def connection(self, address: Address, lane: str = CONTROL, within: float | None = None) -> Connection:
+        """The lane's connection, opened if need be, ``within`` so many seconds; callers that come meanwhile share it.
 
         Raises:
             ConnectionLost, WireError: it cannot be opened, or failed a moment ago (``reconnect_backoff_ms``).
+            UsageError: the client is closed.
         """
         held = self._lanes.get((address, lane))
         if held is None:
@@ -53,16 +54,16 @@ class Brokers:
         async with held.opening:
             if held.connection is not None and held.connection.failure is None:
                 return held.connection
-            return await self._open(address, held)
+            return await self._open(address, held, within)
 
-    async def _open(self, address: Address, lane: _Lane) -> Connection:
+    async def _open(self, address: Address, lane: _Lane, within: float | None) -> Connection:
         if self._closed:
-            raise ConnectionLost("the client is closed")
+            raise UsageError("the client is closed")
         if lane.error is not None and self._runtime.now() < lane.retry_at:
             raise again(lane.error)
         try:
             lane.connection = await Connection.open(
-                self._connector, *address, config=self._config, owner=self._owner, runtime=self._runtime
+                self._connector, *address, config=self._config, owner=self._owner, runtime=self._runtime, within=within
             )
         except KafkaError as error:
             lane.error, lane.retry_at = error, self._runtime.now() + lane.backoff.next()
@@ -100,7 +101,9 @@ class Brokers:
         limit = self._config.connections_max_idle_ms / 1000
         for key, held in list(self._lanes.items()):
             connection = held.connection
-            if connection is not None and not connection.in_flight and now - connection.used_at >= limit:
+            if held.opening.locked() or connection is None:
+                continue
+            if not connection.in_flight and now - connection.used_at >= limit:
                 del self._lanes[key]
                 await connection.close()
 

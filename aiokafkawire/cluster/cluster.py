@@ -56,9 +56,10 @@ class Cluster:
     def __init__(
         self, addresses: tuple[Address, ...], config: ClientConfig, connector: Connector, runtime: Runtime
     ) -> None:
-        self.config, self.runtime = config, runtime
-        self.owner = Owner()
-        self.brokers = Brokers(config, connector, self.owner, runtime)
+        self.config: ClientConfig = config
+        self.runtime: Runtime = runtime
+        self.owner: Owner = Owner()
+        self.brokers: Brokers = Brokers(config, connector, self.owner, runtime)
         self._addresses = addresses
         self._snapshot = EMPTY
         # Topics in use, and when each was last asked for.
@@ -82,8 +83,8 @@ class Cluster:
             NoBrokerReachable: no address led to a broker; the message has the cause of each.
             WireError: what answers is not Kafka.
         """
-        await self.owner.open()
         try:
+            await self.owner.open()
             await self._bootstrap(self.deadline(self.config.bootstrap_timeout_ms / 1000))
         except BaseException:
             await self.close()
@@ -92,23 +93,26 @@ class Cluster:
         self.owner.spawn(self._close_idle_connections)
 
     async def _bootstrap(self, deadline: Deadline) -> None:
-        backoff, errors = self.backoff(), {}
-        with anyio.move_on_after(deadline.left(self.runtime.now())):
-            while True:
-                errors = await self._learn()
-                if not errors:
-                    return
-                # Whoever speaks another protocol will not learn Kafka's in a few seconds.
-                if all(isinstance(error, WireError) for error in errors.values()):
-                    break
-                await anyio.sleep(backoff.next())
-        raise _unreachable(errors or {at: ConnectionLost("no answer yet") for at in self._addresses}, deadline.allowed)
+        backoff = self.backoff()
+        errors: dict[Address, KafkaError] = {
+            at: ConnectionLost("not tried, no time was left") for at in self._addresses
+        }
+        while not deadline.passed(self.runtime.now()):
+            if await self._learn(errors, deadline):
+                return
+            # Whoever speaks another protocol will not learn Kafka's in a few seconds.
+            if all(isinstance(error, WireError) for error in errors.values()):
+                raise _unreachable(errors)
+            await anyio.sleep(min(backoff.next(), deadline.left(self.runtime.now())))
+        raise _unreachable(errors, deadline.allowed)
 
     async def close(self) -> None:
         """Close all connections and end all background tasks. May be called again."""
         with anyio.CancelScope(shield=True):
             await self.brokers.close()
         await self.owner.close()
+        # Whoever waits for metadata hears that none will come.
+        self._changed.set()
 
     # --- metadata --------------------------------------------------------------------------------------
 
@@ -131,9 +135,11 @@ class Cluster:
 
         Raises:
             RequestTimeout: none came in time; the message has the last cause.
+            UsageError: the client is not open.
         """
         with anyio.move_on_after(deadline.left(self.runtime.now())):
             while self._snapshot.generation <= seen.generation:
+                self.owner.require_open()
                 self._stale.set()
                 await self._changed.wait()
         if self._snapshot.generation <= seen.generation:
@@ -142,8 +148,13 @@ class Cluster:
         return self._snapshot
 
     async def newer(self, seen: Snapshot) -> Snapshot:
-        """Wait for a snapshot newer than ``seen``, whenever it comes, without asking for one."""
+        """Wait for a snapshot newer than ``seen``, whenever it comes, without asking for one.
+
+        Raises:
+            UsageError: the client is not open.
+        """
         while self._snapshot.generation <= seen.generation:
+            self.owner.require_open()
             await self._changed.wait()
         return self._snapshot
 
@@ -170,7 +181,9 @@ class Cluster:
             if known is not None:
                 if known.error == ErrorCode.NONE and known.partitions:
                     return known
-                error = broker_error(known.error, f"topic {name!r}")
+                # A topic without partitions is one whose brokers are still at work.
+                code = known.error if known.error != ErrorCode.NONE else ErrorCode.LEADER_NOT_AVAILABLE
+                error = broker_error(code, f"topic {name!r}")
                 if not error.retriable:
                     raise error
             try:
@@ -188,8 +201,8 @@ class Cluster:
             with anyio.move_on_after(age):
                 await self._stale.wait()
             self._stale = anyio.Event()
-            errors = await self._learn()
-            if errors:
+            errors: dict[Address, KafkaError] = {}
+            if not await self._learn(errors):
                 self._refresh_error = _unreachable(errors)
                 self._stale.set()
             elif all(topic.error == ErrorCode.NONE for topic in self._snapshot.topics.values()):
@@ -200,34 +213,42 @@ class Cluster:
                 await self._new_topic.wait()
             self._new_topic = anyio.Event()
 
-    async def _learn(self) -> dict[Address, KafkaError]:
+    async def _learn(self, errors: dict[Address, KafkaError], deadline: Deadline | None = None) -> bool:
         """One refresh: the brokers that are known, one after the other, then the bootstrap addresses.
 
-        Returns what each answered that did not help; nothing once one did.
+        Whether one helped; ``errors`` gets what the others said. Until a ``deadline`` each has its share of the time,
+        so that one that is silent does not keep us from the next.
         """
-        errors: dict[Address, KafkaError] = {}
         nodes = [node.address for node in self._snapshot.nodes.values()]
-        for address in dict.fromkeys([*self.brokers.least_loaded_first(nodes), *self._addresses]):
+        untried = list(dict.fromkeys([*self.brokers.least_loaded_first(nodes), *self._addresses]))
+        while untried:
+            now = self.runtime.now()
+            share = None if deadline is None else Deadline.after(deadline.left(now) / len(untried), now)
+            address = untried.pop(0)
             try:
-                response = await self._ask_metadata(address)
+                self._learned(await self._ask_metadata(address, share))
             except KafkaError as error:
                 errors[address] = error
             else:
-                self._learned(response)
-                return {}
-        return errors
+                return True
+        return False
 
-    async def _ask_metadata(self, address: Address) -> MetadataResponse:
+    async def _ask_metadata(self, address: Address, deadline: Deadline | None) -> MetadataResponse:
+        def left() -> float | None:
+            return None if deadline is None else deadline.left(self.runtime.now())
+
         self._forget_unused_topics()
         allow = self.config.allow_auto_create_topics
         request = MetadataRequest(
             topics=[MetadataRequestTopic(name=name) for name in self._topics],
             allow_auto_topic_creation=allow,
         )
-        connection = await self.brokers.connection(address)
-        response = await connection.request(request, wanted=_NO_TOPICS if allow else _NO_CREATION)
+        connection = await self.brokers.connection(address, within=left())
+        response = await connection.request(request, timeout=left(), wanted=_NO_TOPICS if allow else _NO_CREATION)
         if response.error_code != ErrorCode.NONE:
             raise broker_error(response.error_code, f"{address} to Metadata")
+        if not response.brokers:
+            raise NoBrokerReachable(f"{address} knows of no broker, itself included: it is starting or stopping")
         return response
 
     def _learned(self, response: MetadataResponse) -> None:
@@ -247,9 +268,11 @@ class Cluster:
 
     # --- routing ---------------------------------------------------------------------------------------
 
-    async def connection(self, node: Node, lane: str = CONTROL) -> Connection:
-        """A connection to this broker. Raises as :meth:`Brokers.connection`."""
-        return await self.brokers.connection(node.address, lane)
+    async def connection(self, node: Node, lane: str = CONTROL, deadline: Deadline | None = None) -> Connection:
+        """A connection to this broker. Raises as :meth:`Brokers.connection`, and RequestTimeout at the deadline."""
+        with anyio.move_on_after(deadline.left(self.runtime.now()) if deadline is not None else None):
+            return await self.brokers.connection(node.address, lane)
+        raise RequestTimeout(f"no connection to {node.address} in time")
 
     async def leader(self, where: TopicPartition, deadline: Deadline) -> Node:
         """The leader of a partition, as soon as one is known.
@@ -261,7 +284,7 @@ class Cluster:
         while True:
             topic = await self.topic(where.topic, deadline)
             snapshot = self._snapshot
-            if where.partition >= len(topic.partitions):
+            if not 0 <= where.partition < len(topic.partitions):
                 raise UsageError(f"topic {where.topic!r} has {len(topic.partitions)} partitions, no {where.partition}")
             node = snapshot.leader(where)
             if node is not None:
@@ -287,17 +310,19 @@ class Cluster:
 
         Raises:
             RequestTimeout: the deadline passed; the message has the last cause.
+            UsageError: the client is not open.
             KafkaError: an error that no retry mends.
         """
         backoff, last = self.backoff(), "no broker is known"
         cause: KafkaError | None = None
         while not deadline.passed(self.runtime.now()):
+            self.owner.require_open()
             snapshot = self._snapshot
             node = route(snapshot)
             refresh = Refresh.METADATA
             if node is not None:
                 try:
-                    connection = await self.connection(node, lane)
+                    connection = await self.connection(node, lane, deadline)
                     answer = await connection.request(request, timeout=deadline.left(self.runtime.now()), wanted=wanted)
                     check(answer)
                 except KafkaError as error:

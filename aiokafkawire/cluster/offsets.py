@@ -69,7 +69,7 @@ async def _ask(
     newest = OffsetSpec.MAX_TIMESTAMP in asked.values()
     request = _request(cluster.snapshot, asked, isolation)
     try:
-        connection = await cluster.connection(node)
+        connection = await cluster.connection(node, deadline=deadline)
         response = await connection.request(
             request, timeout=deadline.left(cluster.runtime.now()), wanted=_MAX_TIMESTAMP if newest else _ONE_OFFSET
         )

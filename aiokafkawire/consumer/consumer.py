@@ -39,9 +39,10 @@ class ConsumerBatch(Generic[K, V]):
     __slots__ = ("_reader", "next_offset", "partition", "topic")
 
     def __init__(self, where: TopicPartition, reader: "RecordReader[K, V]", next_offset: int) -> None:
-        self.topic, self.partition = where
+        self.topic: str = where.topic
+        self.partition: int = where.partition
         self._reader = reader
-        self.next_offset = next_offset
+        self.next_offset: int = next_offset
         """The offset after the batch."""
 
     def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:

@@ -27,7 +27,7 @@ from ..protocol.messages.fetch import (
     FetchTopic,
     PartitionData,
 )
-from ..records.batch import RecordBatch, RecordReader, split
+from ..records.batch import BatchHeader, RecordBatch, RecordReader, split
 from ..types import IsolationLevel, TopicPartition
 from .positions import Place, Positions
 
@@ -52,14 +52,14 @@ class Fetched:
     """The unread batches of one partition, split off one by one as they are reached."""
 
     def __init__(self, ask: Ask, data: PartitionData, *, committed_only: bool) -> None:
-        self.ask = ask
-        self.records = data.records if isinstance(data.records, memoryview) else memoryview(data.records or b"")
-        self.high_watermark = data.high_watermark
+        self.ask: Ask = ask
+        self.records: memoryview = memoryview(data.records or b"")
+        self.high_watermark: int = data.high_watermark
         self._aborted = _Aborted(data.aborted_transactions or ()) if committed_only else None
         self._batches = split(self.records, str(ask.place.where))
         self.reader: RecordReader[Any, Any] | None = None
         """The batch that is being read, if one was begun."""
-        self.batch_end = ask.offset
+        self.batch_end: int = ask.offset
         """The offset after that batch."""
 
     def __iter__(self) -> Iterator[RecordBatch]:
@@ -76,9 +76,9 @@ class Fetched:
             header = batch.header
             if place.position is not None and header.next_offset <= place.position:
                 continue
-            if header.is_control or (self._aborted is not None and self._aborted.covers(batch)):
+            if header.is_control or (self._aborted is not None and self._aborted.hides(header)):
                 if self._aborted is not None and header.is_control:
-                    self._aborted.ended(header.producer_id)
+                    self._aborted.ended(header)
                 place.position = header.next_offset
                 continue
             self.batch_end = header.next_offset
@@ -94,15 +94,19 @@ class _Aborted:
         self._later = deque((one.first_offset, one.producer_id) for one in ordered)
         self._producers: dict[int, None] = {}
 
-    def covers(self, batch: RecordBatch) -> bool:
-        header = batch.header
+    def _reach(self, header: BatchHeader) -> None:
         while self._later and self._later[0][0] <= header.last_offset:
             self._producers[self._later.popleft()[1]] = None
+
+    def hides(self, header: BatchHeader) -> bool:
+        """Whether the batch belongs to an aborted transaction."""
+        self._reach(header)
         return header.is_transactional and header.producer_id in self._producers
 
-    def ended(self, producer_id: int) -> None:
-        """A marker ends the producer's transaction; what it writes afterwards is another."""
-        self._producers.pop(producer_id, None)
+    def ended(self, header: BatchHeader) -> None:
+        """A marker ends its producer's transaction; what the producer writes afterwards is another."""
+        self._reach(header)
+        self._producers.pop(header.producer_id, None)
 
 
 def plan(

@@ -41,7 +41,7 @@ class Fetcher:
         """Fetched data by partition, in the order in which it came."""
         self.faults: list[KafkaError] = []
         """Errors that the user has to hear of, in the next iteration."""
-        self.arrived = anyio.Event()
+        self.arrived: anyio.Event = anyio.Event()
         """Set when there is something new in ``unread`` or ``faults``."""
         self._wake = anyio.Event()
         self._fetching: set[int] = set()
@@ -50,7 +50,7 @@ class Fetcher:
         self._trouble_since: float | None = None
         self._backoff = cluster.backoff()
         self._scope = anyio.CancelScope()
-        self.ended = anyio.Event()
+        self.ended: anyio.Event = anyio.Event()
         """Set once nothing is fetched any more."""
 
     def wake(self) -> None:

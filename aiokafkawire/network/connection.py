@@ -15,6 +15,7 @@ from ..protocol.compiler import decode
 from ..protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
 from ..protocol.schema import Request, Response, Versions
 from ..runtime import Owner, Runtime
+from ..types import Address
 from .pipeline import Pipeline, again
 from .stream import Connector
 
@@ -83,19 +84,30 @@ class Connection:
         self._writing = False
         self._to_write = anyio.Event()
         self._written: anyio.Event | None = None
-        self.used_at = runtime.now()
+        self.used_at: float = runtime.now()
+        """When it was last asked something, in seconds of the runtime's clock."""
 
     @classmethod
     async def open(
-        cls, connector: Connector, host: str, port: int, *, config: ClientConfig, owner: Owner, runtime: Runtime
+        cls,
+        connector: Connector,
+        host: str,
+        port: int,
+        *,
+        config: ClientConfig,
+        owner: Owner,
+        runtime: Runtime,
+        within: float | None = None,
     ) -> "Connection":
-        """Connect and agree on versions, within ``socket_connection_setup_timeout_ms``.
+        """Connect and agree on versions, ``within`` so many seconds or ``socket_connection_setup_timeout_ms``.
 
         Raises:
             ConnectionLost: it cannot be reached, hangs up, or does not answer.
             WireError: what answers is not Kafka.
         """
-        where, limit = f"{host}:{port}", config.socket_connection_setup_timeout_ms / 1000
+        where, limit = str(Address(host, port)), config.socket_connection_setup_timeout_ms / 1000
+        if within is not None:
+            limit = min(within, limit)
         made: Connection | None = None
         try:
             with anyio.move_on_after(limit):
@@ -137,12 +149,9 @@ class Connection:
         spoken = choose_version(type(request), self.versions, wanted, self.where)
         frame, position = await self._exchange(request, spoken, timeout)
         answer: Any = type(request).response
-        try:
-            if len(frame) > _HEAVY and request.api_key != ApiKey.FETCH:
-                return await self._runtime.offload(decode, answer, spoken, frame, position)
-            return decode(answer, spoken, frame, position)  # type: ignore[no-any-return]
-        except WireError as error:
-            raise WireError(f"{self.where} answered {error}") from error
+        if len(frame) > _HEAVY and request.api_key != ApiKey.FETCH:
+            return await self._runtime.offload(self._decode, answer, spoken, frame, position)
+        return self._decode(answer, spoken, frame, position)  # type: ignore[no-any-return]
 
     async def post(self, request: Request[Any], *, wanted: Versions = ANY_VERSION) -> None:
         """Send a request that the broker does not answer: Produce with ``acks=0``. Raises as :meth:`request`."""
@@ -156,6 +165,12 @@ class Connection:
             await self._written.wait()
         if self.failure is not None:
             raise again(self.failure)
+
+    def _decode(self, answer: type[R], spoken: int, frame: bytes, position: int) -> R:
+        try:
+            return decode(answer, spoken, frame, position)
+        except WireError as error:
+            raise WireError(f"{self.where} answered {error}") from error
 
     async def _exchange(self, request: Request[Any], spoken: int, timeout: float | None) -> tuple[bytes, int]:
         limit = self._request_timeout if timeout is None else min(timeout, self._request_timeout)
@@ -190,7 +205,7 @@ class Connection:
             except RequestTimeout as cause:
                 raise ConnectionLost(f"{cause} (is it a Kafka listener?)") from cause
             refused = int.from_bytes(frame[position : position + 2], "big") == ErrorCode.UNSUPPORTED_VERSION
-            answer = decode(ApiVersionsResponse, 0 if refused else spoken, frame, position)
+            answer = self._decode(ApiVersionsResponse, 0 if refused else spoken, frame, position)
             self.versions = {one.api_key: Versions(one.min_version, one.max_version) for one in answer.api_keys}
             if not refused:
                 break
@@ -279,8 +294,7 @@ async def _connect(connector: Connector, host: str, port: int, where: str) -> By
         return await connector(host, port)
     except (OSError, UnicodeError, anyio.BrokenResourceError) as error:  # UnicodeError: no name that DNS could know
         # A connector that tried several addresses wraps what each of them said.
-        causes = (
-            error.__cause__.exceptions if isinstance(error.__cause__, ExceptionGroup) else [error.__cause__ or error]
-        )
-        told = "; ".join(dict.fromkeys(map(str, causes)))
+        cause = error.__cause__ or error
+        causes = cause.exceptions if isinstance(cause, ExceptionGroup) else (cause,)
+        told = "; ".join(dict.fromkeys(str(one) or repr(one) for one in causes))
         raise ConnectionLost(f"cannot connect to {where}: {told}") from error

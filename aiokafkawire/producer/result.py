@@ -34,11 +34,11 @@ class BatchResult:
     )
 
     def __init__(self, where: TopicPartition, new_event: Callable[[], Event]) -> None:
-        self.where = where
+        self.where: TopicPartition = where
         self._new_event = new_event
-        self.timestamps = array("q")
+        self.timestamps: array[int] = array("q")
         """The producer's timestamp of each record, in ms since the epoch."""
-        self.done = False
+        self.done: bool = False
         self.error: KafkaError | None = None
         self._base_offset = -1
         self._log_append_time = -1

@@ -48,7 +48,7 @@ class Sender:
     """One producer's way to the brokers. ``on_room`` is called whenever memory became free."""
 
     def __init__(self, cluster: Cluster, config: ProducerConfig, lane: str, on_room: Callable[[], None]) -> None:
-        self.accumulator = Accumulator(config, anyio.Event)
+        self.accumulator: Accumulator = Accumulator(config, anyio.Event)
         self._cluster, self._config, self._lane, self._on_room = cluster, config, lane, on_room
         self._clock = cluster.runtime.now
         self._wake = anyio.Event()
@@ -58,7 +58,7 @@ class Sender:
         self._failures: list[BatchResult] = []
         self._more_failures = 0
         self._scope = anyio.CancelScope()
-        self.ended = anyio.Event()
+        self.ended: anyio.Event = anyio.Event()
         """Set once nothing is sent any more."""
 
     def wake(self) -> None:

@@ -38,11 +38,11 @@ class BatchBuilder:
     __slots__ = ("_buffer", "_built", "_level", "base_timestamp", "codec", "count", "limit", "max_timestamp")
 
     def __init__(self, *, limit: int, codec: Codec = Codec.NONE, level: int | None = None) -> None:
-        self.limit = limit
-        self.codec = codec
-        self.count = 0
-        self.base_timestamp = -1
-        self.max_timestamp = -1
+        self.limit: int = limit
+        self.codec: Codec = codec
+        self.count: int = 0
+        self.base_timestamp: int = -1
+        self.max_timestamp: int = -1
         self._level = level
         self._buffer = bytearray(layout.HEADER_SIZE)  # the header's room, then records
         self._built: tuple[int, bytes] | None = None  # count then, records compressed

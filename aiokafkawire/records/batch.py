@@ -53,8 +53,8 @@ class RecordBatch:
     __slots__ = ("_body", "_checked", "_where", "header", "view")
 
     def __init__(self, header: BatchHeader, view: memoryview, where: str = "") -> None:
-        self.header = header
-        self.view = view
+        self.header: BatchHeader = header
+        self.view: memoryview = view
         self._where = where
         self._checked = False
         self._body: memoryview | None = None

@@ -69,7 +69,7 @@ class Broker:
         clock: Callable[[], int] = _wall_ms,
     ) -> None:
         self.faults: list[Exception] = []
-        """What handlers raised and should not have."""
+        """What handlers raised and should not have, since the broker was opened."""
         settings = Settings(
             auto_create_topics_enable=auto_create_topics,
             num_partitions=num_partitions,
@@ -136,6 +136,7 @@ class Broker:
     async def __aenter__(self) -> Self:
         if self._tasks is not None:
             raise RuntimeError("this broker is open already")
+        self.faults.clear()
         listener: Listener[SocketStream] | None = None
         if self._listens_on is not None:
             host, port = self._listens_on

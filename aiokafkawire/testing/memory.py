@@ -66,7 +66,7 @@ class _End(ByteStream):
         await checkpoint_if_cancelled()
         if self._sending:
             raise anyio.BusyResourceError("sending to")
-        pipe, rest = self._outgoing, memoryview(item)
+        pipe, rest = self._outgoing, memoryview(bytes(item))  # a copy only of what could change under way
         self._sending = True
         try:
             while True:

@@ -150,37 +150,51 @@ def broken_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(apis.APIS, ApiKey.METADATA, apis.Api(api.request, broken, api.advertised, api.served))
 
 
+async def meet_the_bug(broker: Broker) -> None:
+    async with RawClient(await over_memory(broker)) as client, RawClient(await over_memory(broker)) as other:
+        await client.send(MetadataRequest(topics=[]), 1)
+        assert await client.is_cut_off()
+        assert (await other.ask(ApiVersionsRequest(), 0)).error_code == 0
+
+
 @pytest.mark.usefixtures("broken_metadata")
 async def test_a_bug_cuts_its_connection_and_is_raised_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    broker = Broker(port=None)
+
+    async def run() -> None:
+        async with broker:
+            await meet_the_bug(broker)
+
     with pytest.raises(ZeroDivisionError, match="a bug"):
-        async with Broker(port=None) as broker:
-            async with RawClient(await over_memory(broker)) as client, RawClient(await over_memory(broker)) as other:
-                await client.send(MetadataRequest(topics=[]), 1)
-                assert await client.is_cut_off()
-                assert (await other.ask(ApiVersionsRequest(), 0)).error_code == 0
-            assert [type(fault) for fault in broker.faults] == [ZeroDivisionError]
+        await run()
+    assert [type(fault) for fault in broker.faults] == [ZeroDivisionError]
     (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert record.exc_info is not None
+    async with broker:  # a new life, a clean record
+        assert broker.faults == []
 
 
 @pytest.mark.usefixtures("broken_metadata")
 async def test_several_bugs_are_raised_together() -> None:
-    with pytest.raises(ExceptionGroup) as raised:
+    async def run() -> None:
         async with Broker(port=None) as broker:
-            for _ in range(2):
-                async with RawClient(await over_memory(broker)) as client:
-                    await client.send(MetadataRequest(topics=[]), 1)
-                    assert await client.is_cut_off()
+            await meet_the_bug(broker)
+            await meet_the_bug(broker)
+
+    with pytest.raises(ExceptionGroup) as raised:
+        await run()
     assert [type(error) for error in raised.value.exceptions] == [ZeroDivisionError] * 2
 
 
 @pytest.mark.usefixtures("broken_metadata")
 async def test_a_bug_does_not_hide_what_the_body_raised() -> None:
-    with pytest.raises(KeyError) as raised:
-        async with Broker(port=None) as broker, RawClient(await over_memory(broker)) as client:
-            await client.send(MetadataRequest(topics=[]), 1)
-            assert await client.is_cut_off()
+    async def run() -> None:
+        async with Broker(port=None) as broker:
+            await meet_the_bug(broker)
             raise KeyError("mine")
+
+    with pytest.raises(KeyError) as raised:
+        await run()
     assert raised.value.__notes__ == ["the broker failed, too: ZeroDivisionError('a bug')"]
 
 
@@ -190,7 +204,7 @@ async def test_a_bug_does_not_hide_what_the_body_raised() -> None:
 async def test_auto_creation_may_be_off_or_make_more_partitions() -> None:
     wanted = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
     for settings, partitions in (({"auto_create_topics": False}, None), ({"num_partitions": 3}, 3)):
-        async with Broker(port=None, **settings) as broker, RawClient(await over_memory(broker)) as client:  # type: ignore[arg-type]
+        async with Broker(port=None, **settings) as broker, RawClient(await over_memory(broker)) as client:
             await client.ask(wanted, 12)
             (topic,) = (await client.ask(wanted, 12)).topics
             assert len(topic.partitions) == (partitions or 0)
