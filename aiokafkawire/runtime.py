@@ -111,10 +111,21 @@ class Owner:
         try:
             await function(*args)
         except Exception as fault:
-            if self._on_fault is None:
-                _log.exception("a background task failed")
-            else:
-                self._on_fault(fault)
+            self._faulted(fault)
+        except BaseExceptionGroup as group:
+            # A task group that fails while it is cancelled raises both at once: the fault ends here, and only the
+            # cancellation goes on. On trio anything else would take the whole run down.
+            faults, rest = group.split(Exception)
+            if faults is not None:
+                self._faulted(faults)
+            if rest is not None:
+                raise rest from None
+
+    def _faulted(self, fault: Exception) -> None:
+        if self._on_fault is None:
+            _log.error("a background task failed", exc_info=fault)
+        else:
+            self._on_fault(fault)
 
     async def close(self) -> None:
         """Cancel every background task and wait until all have ended. May be called again, and when cancelled."""

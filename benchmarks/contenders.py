@@ -5,13 +5,19 @@ from dataclasses import dataclass
 from typing import Final
 
 OURS: Final = "ours"
+NO_LOOP: Final = "threads"
+"""In place of an event loop, for a client that has threads of its own."""
 CLIENTS: Final = {"ours": "aiokafkawire", "aiokafka": "aiokafka", "confluent": "confluent_kafka"}
 """Each client and the module that it needs."""
 TASKS: Final = ("produce", "consume", "latency")
 
-_PROGRAMS: Final = {"ours": "ours", "aiokafka": "aiokafka_peer", "confluent": "confluent_peer"}
-_LOOPS: Final = {"ours": ("asyncio", "uvloop", "trio"), "aiokafka": ("asyncio", "uvloop"), "confluent": ("threads",)}
-_WAYS: Final = {
+_PROGRAMS: Final[dict[str, str]] = {"ours": "ours", "aiokafka": "aiokafka_peer", "confluent": "confluent_peer"}
+_LOOPS: Final[dict[str, tuple[str, ...]]] = {
+    "ours": ("asyncio", "uvloop", "trio"),
+    "aiokafka": ("asyncio", "uvloop"),
+    "confluent": (NO_LOOP,),
+}
+_WAYS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "produce": {
         "ours": ("enqueue", "send_nowait"),
         "aiokafka": ("send", "send_batch"),
@@ -67,5 +73,5 @@ def contenders(tasks: Sequence[str], clients: Sequence[str], loops: Sequence[str
 
 
 def _of_client(task: str, client: str, loops: Sequence[str]) -> list[Contender]:
-    chosen = [loop for loop in _LOOPS[client] if loop in loops or loop == "threads"]
+    chosen = [loop for loop in _LOOPS[client] if loop in loops or loop == NO_LOOP]
     return [Contender(task, client, way, loop) for loop in chosen for way in _WAYS[task][client]]

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from aiokafkawire import KafkaError
 from benchmarks import report
 from benchmarks.clients.measurement import WARM_UP_SENDS
 from benchmarks.cluster import create_topic, delete_topic, kafka, records_in
@@ -24,12 +26,12 @@ from benchmarks.contenders import CLIENTS, TASKS, Contender, contenders, program
 from benchmarks.machine import ROOT, describe, has_module
 
 EPILOG = """\
-examples:
-  python benchmarks/produce_consume.py --records 20000 --rounds 1          does everything work? (the figures say little)
-  python benchmarks/produce_consume.py                                     the whole comparison, on a booted Apache Kafka
-  python benchmarks/produce_consume.py --bootstrap localhost:9092          the same against a cluster that runs
-  python benchmarks/produce_consume.py --only "consume ours"               some rows only; --list shows their names
-  python benchmarks/produce_consume.py --tasks produce --clients ours,confluent --rounds 9 --plot produce.png
+examples, each after `python benchmarks/produce_consume.py`:
+  --records 20000 --rounds 1         does everything work? (the figures say little)
+                                     the whole comparison, on an Apache Kafka booted for it
+  --bootstrap localhost:9092         the same against a cluster that runs
+  --only "consume ours"              some rows only; --list shows their names
+  --tasks produce --clients ours,confluent --rounds 9 --plot produce.png
 
 Keep the machine quiet meanwhile: the broker and the client share its cores. The peers come with
 `pip install aiokafka confluent-kafka`; those that are missing are left out.
@@ -61,8 +63,14 @@ def main() -> int:
                     for one in rows if number % 2 else reversed(rows):
                         advance(f"round {number} of {options.rounds}: {one.label}")
                         run.measure(number, one)
+        except KeyboardInterrupt:
+            about["interrupted"] = f"after {len(run.measurements)} of {len(rows) * options.rounds} measurements"
+        except (MeasurementFailed, KafkaError) as failed:
+            raise SystemExit(f"cannot prepare the run: {failed}") from None
         finally:
             run.clean_up()
+    if not run.measurements:
+        raise SystemExit("nothing was measured")
     result = report.summarise(about, run.measurements, run.failures)
     print(report.render(result))
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
@@ -70,7 +78,7 @@ def main() -> int:
     if options.plot is not None:
         report.plot(result, options.plot)
         print(f"plotted to {options.plot}")
-    return 1 if run.failures else 0
+    return 1 if run.failures or "interrupted" in about else 0
 
 
 class Run:
@@ -81,47 +89,52 @@ class Run:
         self.failures: list[dict[str, Any]] = []
         self._bootstrap, self._options = bootstrap, options
         self._prefix = f"benchmark-{datetime.now(UTC).strftime('%Y%m%d%H%M%S%f')}"
+        self._numbers = count(1)
         self._topics: list[str] = []
         self._filled: dict[int, str] = {}
 
     def prepare(self, rows: list[Contender]) -> None:
-        """Fill a topic for each number of records to consume; then measure once for nothing, to warm the broker."""
+        """Fill a topic for each number of records to consume; then warm the broker by measuring each client once."""
         filler = "confluent" if has_module(CLIENTS["confluent"]) else "ours"
-        for count in sorted({self._count(one) for one in rows if one.task == "consume"}):
-            _tell(f"filling a topic with {count} records by {filler}")
-            self._filled[count] = topic = self._new_topic()
-            self._run(program_of(filler), topic, count, "--way", "fill")
-            self._check(topic, count)
-        for task in self._options.tasks:
-            first = next((one for one in reversed(rows) if one.task == task), None)
-            if first is not None and self._options.warm_up:
-                _tell(f"warming the broker: {first.label}")
-                self.measure(0, first)
+        for records in sorted({self._records(one) for one in rows if one.task == "consume"}):
+            _tell(f"filling a topic with {records} records by {filler}")
+            self._filled[records] = topic = self._new_topic()
+            self._run(program_of(filler), topic, records, "--way", "fill")
+            self._check(topic, records)
+        if self._options.warm_up:
+            for one in {(row.task, row.client): row for row in rows}.values():
+                _tell(f"warming the broker: {one.label}")
+                self.measure(0, one)
         self.measurements.clear()
 
     def measure(self, number: int, one: Contender) -> None:
         """One measurement. One that fails is kept as a failure, and the run goes on."""
-        count = self._count(one)
-        topic = self._filled[count] if one.task == "consume" else self._new_topic()
         try:
-            figures = self._run(one.program, topic, count, "--way", one.way, "--loop", one.loop)
-            if one.task != "consume":
-                self._check(topic, count + WARM_UP_SENDS * self._options.partitions)
-        except MeasurementFailed as failed:
+            figures = self._figures(one)
+        except (MeasurementFailed, KafkaError) as failed:
             _tell(f"FAILED {one.label}: {failed}")
             self.failures.append({"round": number, **asdict(one), "error": str(failed)})
         else:
             self.measurements.append({"round": number, **asdict(one), **figures})
+
+    def _figures(self, one: Contender) -> dict[str, Any]:
+        records, arguments = self._records(one), ("--way", one.way, "--loop", one.loop)
+        if one.task == "consume":
+            return self._run(one.program, self._filled[records], records, *arguments)
+        topic = self._new_topic()
+        try:
+            figures = self._run(one.program, topic, records, *arguments)
+            self._check(topic, records + WARM_UP_SENDS * self._options.partitions)
+            return figures
         finally:
-            if one.task != "consume":
-                self._drop_topic(topic)
+            self._drop_topic(topic)
 
     def clean_up(self) -> None:
         """Delete what is left of the topics."""
         for topic in list(self._topics):
             self._drop_topic(topic)
 
-    def _count(self, one: Contender) -> int:
+    def _records(self, one: Contender) -> int:
         options = self._options
         if one.task == "latency":
             return int(options.sends)
@@ -159,7 +172,7 @@ class Run:
             raise MeasurementFailed(f"the brokers hold {found} records, {expected} were sent")
 
     def _new_topic(self) -> str:
-        topic = f"{self._prefix}-{len(self._topics)}-{len(self.measurements)}-{len(self.failures)}"
+        topic = f"{self._prefix}-{next(self._numbers)}"
         create_topic(self._bootstrap, topic, self._options.partitions)
         self._topics.append(topic)
         return topic
@@ -249,8 +262,8 @@ def _tell(line: str) -> None:
 def _progress(total: int) -> Iterator[Callable[[str], None]]:
     """Gives a function that is told what begins now."""
     if not (sys.stderr.isatty() and has_module("rich")):
-        count = iter(range(1, total + 1))
-        yield lambda what: _tell(f"{next(count)}/{total} {what}")
+        numbers = count(1)
+        yield lambda what: _tell(f"{next(numbers)}/{total} {what}")
         return
     from rich.console import Console
     from rich.progress import (

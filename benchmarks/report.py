@@ -14,7 +14,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.contenders import OURS, TASKS
+from benchmarks.contenders import NO_LOOP, OURS, TASKS
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -138,7 +138,13 @@ def _ratio(
     figures = {
         name: _spread(figure(one) / figure(other) for one, other in pairs) for name, figure in FIGURES[ours[0]] if pairs
     }
-    return {"task": ours[0], "ours": " ".join(ours[2:]), "peer": " ".join(peer[1:]), "pairs": len(pairs), **figures}
+    return {
+        "task": ours[0],
+        "ours": " ".join(_shown(ours[2:])),
+        "peer": " ".join(_shown(peer[1:])),
+        "pairs": len(pairs),
+        **figures,
+    }
 
 
 def _spread(values: Iterable[float]) -> dict[str, float]:
@@ -155,7 +161,7 @@ def _task_table(task: str, rows: list[Row]) -> list[str]:
     for row in rows:
         texts = [_with_range(row[name]) for name in figures]
         table.append([_name(row), *texts, f"{row['max_rss_mb']:.0f}", str(row["rounds"]), row["version"]])
-    return [f"{task.upper()}: the median, and the range of the rounds", *_aligned(table)]
+    return [f"{task.upper()}: the median, and the range of the rounds", *aligned(table)]
 
 
 def _ratio_table(task: str, figure: str, ratios: list[Row]) -> list[str]:
@@ -163,24 +169,22 @@ def _ratio_table(task: str, figure: str, ratios: list[Row]) -> list[str]:
     if not wanted:
         return []
     peers = list(dict.fromkeys(one["peer"] for one in wanted))
-    table = [["aiokafkawire divided by", *peers]]
+    named = [peer.partition(" ") for peer in peers]
+    table = [["", *(client for client, _, _ in named)], ["aiokafkawire divided by", *(way for *_, way in named)]]
     for ours in dict.fromkeys(one["ours"] for one in wanted):
         found = {one["peer"]: _with_range(one[figure]) for one in wanted if one["ours"] == ours}
         table.append([ours, *(found.get(peer, "-") for peer in peers)])
-    return ["", f"{task}: ratios of {_HEADINGS[figure]}", *_aligned(table)]
+    return ["", f"{task}: ratios of {_HEADINGS[figure]}", *aligned(table)]
 
 
-def _aligned(table: list[list[str]]) -> list[str]:
+def aligned(table: list[list[str]]) -> list[str]:
+    """The rows as lines: the first column to the left, the others to the right."""
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     lines = []
     for row in table:
-        first, *rest = (text.ljust(width) if not at else text.rjust(width) for at, (text, width) in _pairs(row, widths))
-        lines.append("  " + "  ".join([first, *rest]))
+        rest = (text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))
+        lines.append("  " + "  ".join([row[0].ljust(widths[0]), *rest]).rstrip())
     return lines
-
-
-def _pairs(row: list[str], widths: list[int]) -> Iterable[tuple[int, tuple[str, int]]]:
-    return enumerate(zip(row, widths, strict=True))
 
 
 def _with_range(spread: dict[str, float]) -> str:
@@ -194,7 +198,12 @@ def _short(number: float) -> str:
 
 def _name(row: Row) -> str:
     client = "aiokafkawire" if row["client"] == OURS else row["client"]
-    return f"{client} {row['way']} {row['loop']}"
+    return " ".join(_shown((client, row["way"], row["loop"])))
+
+
+def _shown(words: Iterable[str]) -> list[str]:
+    """The parts of a name; that a client has no event loop goes without saying."""
+    return [word for word in words if word != NO_LOOP]
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import anyio
@@ -47,23 +48,23 @@ async def run_demo(options: DemoOptions) -> int:
         KafkaError: the cluster cannot be reached, or refuses.
         FileNotFoundError: the flights are not installed.
     """
-    received = await run_until_signalled(partial(_demo, options, Report()))
+    folder, report = data_folder(), Report()
+    # A signal ends the streaming and not the broker, so that the client takes its leave of one that still listens.
+    async with _cluster(options) as bootstrap:
+        received = await run_until_signalled(partial(_demo, bootstrap, folder, options, report))
     return 0 if received is None else 128 + received
 
 
-async def _demo(options: DemoOptions, report: Report) -> None:
-    folder = data_folder()
+async def _demo(bootstrap: str, folder: Path, options: DemoOptions, report: Report) -> None:
     async with (
-        _cluster(options) as bootstrap,
         Client(bootstrap, bootstrap_timeout_ms=int(options.timeout * 1000)) as kafka,
         _topic(kafka, options, report) as topic,
     ):
         where = f"the in-process broker at {bootstrap}" if options.bootstrap is None else bootstrap
         report.say(f"Flights through topic {topic} on {where}, compression: {options.compression}")
+        stream = Stream(kafka, topic, options.compression)
         with closing(read_flights(folder, options.limit)) as flights:
-            produced, consumed, reader = await _stream(
-                Stream(kafka, topic, options.compression), flights, options, report
-            )
+            produced, consumed, reader = await _stream(stream, flights, options, report)
     report.carriers(reader.delays.carriers, reader.delays.total, read_airlines(folder))
     report.throughput((produced, consumed))
     differences = consumed.ledger.differences(produced.ledger)

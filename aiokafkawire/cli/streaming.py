@@ -22,6 +22,8 @@ SILENCE: Final = 60.0
 
 _BATCH_SIZE: Final = 256 * 1024
 _LINGER_MS: Final = 5
+_BUFFER_MEMORY: Final = 4 * 1024 * 1024
+"""Little, so that what is read is news: the default of 32 MB would let the consumer run seconds behind."""
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -102,7 +104,10 @@ class Stream:
         """
         ledger = flow.ledger
         async with self.kafka.producer(
-            compression_type=self.compression, batch_size=_BATCH_SIZE, linger_ms=_LINGER_MS
+            compression_type=self.compression,
+            batch_size=_BATCH_SIZE,
+            linger_ms=_LINGER_MS,
+            buffer_memory=_BUFFER_MEMORY,
         ) as producer:
             for flight in flights:
                 key = key_of(flight)

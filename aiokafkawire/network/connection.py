@@ -231,7 +231,7 @@ class Connection:
         try:
             while self.failure is None:
                 self._pipeline.receive(await self._stream.receive(_READ))
-        except (WireError, anyio.ClosedResourceError):
+        except (KafkaError, anyio.ClosedResourceError):
             return  # the pipeline has failed already, and knows why
         except anyio.EndOfStream:
             self._pipeline.fail(ConnectionLost(f"{self.where} closed the connection"))

@@ -167,6 +167,9 @@ def choose_version(
     first = max(request.stable.first, theirs.first, wanted.first)
     last = min(request.stable.last, theirs.last, wanted.last)
     if first > last:
-        needed = f"{max(request.stable.first, wanted.first)}-{min(request.stable.last, wanted.last)}"
-        raise UnsupportedVersion(f"{where} speaks {name} {theirs}, and this request needs one of {needed}")
+        ours = Versions(max(request.stable.first, wanted.first), min(request.stable.last, wanted.last))
+        told = f"this request needs one of {ours}"
+        if ours.last < ours.first:
+            told = f"this client has {request.stable} of the wanted {wanted}"
+        raise UnsupportedVersion(f"{where} speaks {name} {theirs}, and {told}")
     return last

@@ -9,8 +9,9 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPa
 from confluent_kafka.aio import AIOProducer
 
 from benchmarks.clients.measurement import WARM_UP_SENDS, Job, Watch, print_latency, print_throughput, read_job
+from benchmarks.contenders import NO_LOOP
 
-LOOPS = ("threads",)
+LOOPS = (NO_LOOP,)
 VERSION = f"librdkafka {confluent_kafka.libversion()[0]}"
 
 _POLL_EVERY = 1000
@@ -66,7 +67,9 @@ def consume(job: Job) -> None:
     consumer = _consumer(job)
     with watch:
         while size < wanted:
-            for message in consumer.consume(_CONSUME, 1.0):
+            # It waits for as many as it is asked for, so the last call asks for what is left.
+            left = (wanted - size) // job.value_size
+            for message in consumer.consume(min(_CONSUME, left), 1.0):
                 if message.error() is not None:
                     raise KafkaException(message.error())
                 value = message.value()
@@ -123,7 +126,10 @@ def produce_poll(job: Job) -> None:
 
 
 def aio_producer(job: Job) -> None:
-    """``await (await AIOProducer.produce(...))`` with a buffer of one record, as its default of 1000 waits seconds."""
+    """``AIOProducer.produce``, then ``flush``, awaited one at a time.
+
+    Without the flush, reports are served by a timer of half a second only, whatever the buffer's size.
+    """
     asyncio.run(_aio_producer(job))
 
 
@@ -133,14 +139,20 @@ async def _aio_producer(job: Job) -> None:
     producer = AIOProducer(_producer_settings(job, 0), batch_size=1)
     for partition in range(job.partitions):
         for _ in range(WARM_UP_SENDS):
-            await (await producer.produce(topic, value, partition=partition))
+            await _deliver(producer, topic, value, partition=partition)
     with watch:
         for _ in range(job.records):
             began = time.perf_counter()
-            await (await producer.produce(topic, value))
+            await _deliver(producer, topic, value)
             latencies.append(time.perf_counter() - began)
     await producer.close()
     print_latency(watch, latencies, version=VERSION)
+
+
+async def _deliver(producer: AIOProducer, topic: str, value: bytes, **more: Any) -> None:
+    delivery = await producer.produce(topic, value, **more)
+    await producer.flush()
+    await delivery
 
 
 def fill(job: Job) -> None:
@@ -163,7 +175,6 @@ def _producer_settings(job: Job, linger_ms: int) -> dict[str, Any]:
         "acks": 1,
         "linger.ms": linger_ms,
         "batch.size": job.batch_size,
-        "batch.num.messages": 100_000,  # so that the bytes bound a batch
         "queue.buffering.max.messages": 1_000_000,
         "queue.buffering.max.kbytes": 1_048_576,
         "socket.nagle.disable": True,
@@ -199,7 +210,10 @@ def _consumer(job: Job) -> Consumer:
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "auto.offset.reset": "earliest",
+            # By default it holds 100,000 records or 64 MB, and rests for a second whenever it holds more.
             "queued.min.messages": 1_000_000,
+            "queued.max.messages.kbytes": 1_048_576,
+            "fetch.queue.backoff.ms": 10,
         }
     )
     starts = [TopicPartition(job.topic, index, 0) for index in range(job.partitions)]

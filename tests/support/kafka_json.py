@@ -32,7 +32,7 @@ def from_json(cls: type[Message] | type[Any], text: dict[str, Any]) -> Any:
     fields = {_camel(field.name): field for field in schema_of(cls).fields}
     # A misspelt name must fail here, not be dropped.
     values = {fields[name].name: _value_from_json(fields[name], value) for name, value in given.items()}
-    message = cls(**values)
+    message: Any = cls(**values)
     if unknown:
         message.unknown_tagged_fields = {one["tag"]: bytes.fromhex(one["data"]) for one in unknown}
     return message

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 from uuid import UUID
 
+import anyio
 from anyio import BrokenResourceError, EndOfStream
 from anyio.abc import ByteStream
 
@@ -24,6 +25,8 @@ from aiokafkawire.records.batch import BatchBuilder, ConsumerRecord, split
 from aiokafkawire.records.compression import Codec
 
 __all__ = ("RawClient", "batch_of", "fetch_request", "produce_request", "records_of")
+
+_PATIENCE = 20.0  # seconds
 
 R = TypeVar("R", bound=Response)
 
@@ -66,9 +69,10 @@ class RawClient:
         await self.stream.send(len(frame).to_bytes(4) + frame)
 
     async def frame(self) -> bytes:
-        """The next frame; EndOfStream if the broker has hung up."""
-        size = int.from_bytes(await self._exactly(4))
-        return await self._exactly(size)
+        """The next frame; EndOfStream if the broker has hung up, TimeoutError if it says nothing."""
+        with anyio.fail_after(_PATIENCE):
+            size = int.from_bytes(await self._exactly(4))
+            return await self._exactly(size)
 
     async def is_cut_off(self) -> bool:
         """Whether the broker hangs up, and sends nothing before."""

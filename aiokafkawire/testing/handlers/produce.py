@@ -36,7 +36,7 @@ async def produce(node: Node, request: ProduceRequest, version: int) -> ProduceR
         return ProduceResponse(responses=responses)
     for topic in responses:
         for partition in topic.partition_responses:
-            if False:
+            if partition.error_code:
                 error = ErrorCode(partition.error_code).name
                 raise Disconnect(f"acks=0, and {topic.name or topic.topic_id}-{partition.index} failed with {error}")
     return None

@@ -1,0 +1,79 @@
+"""Go back in a topic: look offsets up by time, read from there to the end as it is now, and stop.
+
+python examples/replay_from_a_time.py                   # starts an in-process broker
+python examples/replay_from_a_time.py localhost:9092    # uses your cluster
+"""
+
+import json
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import anyio
+
+from aiokafkawire import Client, OffsetSpec, TopicPartition
+from aiokafkawire.testing.broker import Broker
+
+MIDNIGHT = datetime(2013, 1, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def to_json(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+def ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
+async def write_a_day(kafka: Client, topic: str) -> None:
+    """One record an hour. The timestamps are the producer's to give; now is only their default."""
+    async with kafka.producer(value_serializer=to_json) as producer:
+        for hour in range(24):
+            departure = MIDNIGHT + hour * HOUR
+            await producer.enqueue(topic, {"hour": hour}, key=b"UA%d" % hour, timestamp_ms=ms(departure))
+
+
+async def replay(kafka: Client, topic: str, since: datetime) -> list[int]:
+    """The hours of all records since then, from every partition."""
+    known = await kafka.admin.describe_topic(topic)
+    partitions = [TopicPartition(topic, partition.index) for partition in known.partitions]
+    starts = await kafka.admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.at(ms(since))))
+    ends = await kafka.admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
+    # None: no record of that partition is so late, and there is nothing to read.
+    unread = {where: end.offset for where, end in ends.items() if end is not None and starts[where] is not None}
+    hours = []
+    async with kafka.consumer(value_deserializer=json.loads) as consumer:
+        consumer.assign({where: start.offset for where, start in starts.items() if start is not None})
+        while unread:
+            with anyio.fail_after(30):
+                record = await anext(consumer)
+            assert record.value is not None
+            hours.append(record.value["hour"])
+            where = TopicPartition(record.topic, record.partition)
+            if record.offset + 1 >= unread[where]:
+                del unread[where]
+    return sorted(hours)
+
+
+async def show(bootstrap: str) -> None:
+    topic = f"example-{uuid4().hex}"
+    async with Client(bootstrap) as kafka:
+        await kafka.admin.create_topics({topic: 3})
+        await write_a_day(kafka, topic)
+        evening = MIDNIGHT + 18 * HOUR
+        print(f"since {evening:%H:%M}: the flights of {await replay(kafka, topic, evening)} o'clock")
+        await kafka.admin.delete_topics([topic])
+
+
+async def main() -> None:
+    if len(sys.argv) > 1:
+        await show(sys.argv[1])
+        return
+    async with Broker() as broker:
+        await show(broker.bootstrap)
+
+
+if __name__ == "__main__":
+    anyio.run(main)

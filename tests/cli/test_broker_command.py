@@ -1,0 +1,86 @@
+"""The broker command serves until it is told to stop."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+import pytest
+
+from aiokafkawire import Client
+from aiokafkawire.cli.main import main
+
+BACKENDS = ["asyncio", "uvloop", "trio"]
+
+
+@contextmanager
+def broker(*argv: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The command as a process, and the bootstrap address it prints."""
+    command = [sys.executable, "-W", "error", "-m", "aiokafkawire", "broker", "--port", "0", *argv]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            told = re.match(r"Kafka broker at (\S+), ", process.stdout.readline())
+            assert told is not None
+            yield process, told[1]
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_it_serves_until_a_signal(backend: str, number: signal.Signals, status: int) -> None:
+    pytest.importorskip(backend)
+
+    async def use(bootstrap: str) -> None:
+        async with Client(bootstrap) as kafka:
+            await kafka.admin.create_topics({"flights": 2})
+            async with (
+                kafka.producer() as producer,
+                kafka.consumer("flights", auto_offset_reset="earliest") as consumer,
+            ):
+                await producer.send("flights", b"on time")
+                with anyio.fail_after(20):
+                    assert (await anext(consumer)).value == b"on time"
+                process.send_signal(number)  # while clients are connected
+
+    with broker("--backend", backend) as (process, bootstrap):
+        anyio.run(use, bootstrap)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (status, "")
+    assert f"aiokafkawire demo --bootstrap {bootstrap}" in out
+
+
+def test_topics_made_on_first_use_get_the_partitions_asked_for() -> None:
+    async def partitions(bootstrap: str) -> int:
+        async with Client(bootstrap, allow_auto_create_topics=True) as kafka:
+            return len((await kafka.admin.describe_topic("new", timeout=20)).partitions)
+
+    with broker("--partitions", "6") as (_, bootstrap):
+        assert anyio.run(partitions, bootstrap) == 6
+
+
+def test_no_topic_is_made_where_that_is_off() -> None:
+    async def topics(bootstrap: str) -> tuple[str, ...]:
+        async with Client(bootstrap, allow_auto_create_topics=True) as kafka:
+            with anyio.move_on_after(0.3):
+                await kafka.admin.describe_topic("new", timeout=20)
+            return await kafka.admin.list_topics()
+
+    with broker("--no-auto-create") as (_, bootstrap):
+        assert anyio.run(topics, bootstrap) == ()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_port_in_use_is_one_line(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip(backend)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["broker", "--port", str(port), "--backend", backend]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("aiokafkawire: OSError: ")

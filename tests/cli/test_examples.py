@@ -1,0 +1,32 @@
+"""The examples run as they stand."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.apache_kafka import ApacheKafka
+
+FOLDER = Path(__file__).parents[2] / "examples"
+EXAMPLES = sorted(path.name for path in FOLDER.glob("*.py"))
+
+
+def run(name: str, *argv: str) -> None:
+    command = [sys.executable, "-W", "error", str(FOLDER / name), *argv]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=50)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= 4
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_it_runs_on_its_own_broker(name: str) -> None:
+    run(name)
+
+
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if not name.startswith("testing")])
+def test_it_runs_on_a_cluster(name: str, apache_kafka: ApacheKafka) -> None:
+    run(name, apache_kafka.bootstrap)

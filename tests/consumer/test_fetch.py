@@ -1,0 +1,170 @@
+"""What is asked of each leader, and what its answers mean."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import pytest
+
+from aiokafkawire.cluster.metadata import Node, Partition, Snapshot, Topic
+from aiokafkawire.config import ConsumerConfig
+from aiokafkawire.consumer.fetch import Ask, Fetched, answers, plan, request
+from aiokafkawire.consumer.positions import Positions
+from aiokafkawire.errors import BrokerError, KafkaError, NotLeaderOrFollower, WireError
+from aiokafkawire.protocol.messages.fetch import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
+from aiokafkawire.records.batch import BatchBuilder, RecordReader, set_base_offset
+from aiokafkawire.types import Address, OffsetSpec, TopicPartition
+
+ID = UUID(int=7)
+LEADERS = (1, 2, None)
+
+
+def snapshot() -> Snapshot:
+    partitions = tuple(Partition(index, leader, 3, (1, 2), (1, 2)) for index, leader in enumerate(LEADERS))
+    nodes = {number: Node(number, Address("host", 9090 + number)) for number in (1, 2)}
+    return Snapshot(1, "cluster", 1, nodes, {"a": Topic("a", ID, 0, partitions)}, {ID: "a"}, 0.0)
+
+
+def place(number: int) -> TopicPartition:
+    return TopicPartition("a", number)
+
+
+def positions(*numbers: int) -> Positions:
+    made = Positions(OffsetSpec.LATEST)
+    made.assign({place(number): 10 * number for number in numbers})
+    return made
+
+
+def batch(
+    offset: int, values: Sequence[bytes], *, producer: int = -1, transactional: bool = False, control: bool = False
+) -> bytes:
+    builder = BatchBuilder(limit=100_000)
+    for value in values:
+        builder.append(0, b"\0\0\0\0" if control else None, value)
+    made = builder.build(
+        producer_id=producer,
+        producer_epoch=0 if producer >= 0 else -1,
+        base_sequence=-1,
+        transactional=transactional,
+        control=control,
+    )
+    return set_base_offset(made, offset, 3)
+
+
+def fetched(data: bytes, offset: int = 0, aborted: Sequence[tuple[int, int]] = ()) -> Fetched:
+    made = positions(0)
+    where = made.require(place(0))
+    where.position = offset
+    transactions = [AbortedTransaction(producer_id=producer, first_offset=first) for producer, first in aborted]
+    answer = PartitionData(
+        partition_index=0, error_code=0, high_watermark=99, aborted_transactions=transactions, records=data
+    )
+    return Fetched(Ask(where, where.epoch, offset), answer, committed_only=True)
+
+
+def offsets(one: Fetched) -> list[int]:
+    readers: list[RecordReader[bytes, bytes]] = [each.records("a", 0) for each in one]
+    return [record.offset for reader in readers for record in reader]
+
+
+def test_each_leader_is_asked_for_what_it_leads() -> None:
+    asks, unled = plan(snapshot(), positions(0, 1), (), ())
+    assert {node: [(ask.place.where, ask.offset) for ask in wanted] for node, wanted in asks.items()} == {
+        1: [(place(0), 0)],
+        2: [(place(1), 10)],
+    }
+    assert unled is None
+
+
+def test_a_partition_stays_out_while_it_is_unread_paused_unled_or_nowhere() -> None:
+    made = positions(0, 1, 2)
+    assert list(plan(snapshot(), made, [place(0)], ())[0]) == [2]
+    assert list(plan(snapshot(), made, (), [2])[0]) == [1]
+    assert plan(snapshot(), made, (), ())[1] == place(2)
+    made.require(place(0)).paused = True
+    made.seek(place(1), OffsetSpec.LATEST)
+    assert plan(snapshot(), made, (), ())[0] == {}
+
+
+def test_the_request_carries_the_position_the_leaders_epoch_and_the_limits() -> None:
+    made = positions(0)
+    asks, _ = plan(snapshot(), made, (), ())
+    config = ConsumerConfig(isolation_level="read_committed", client_rack="r1", max_partition_fetch_bytes=77)
+    asked = request(snapshot(), asks[1], config, 1_234)
+    assert (asked.max_bytes, asked.isolation_level, asked.rack_id, asked.max_wait_ms) == (1_234, 1, "r1", 500)
+    (topic,) = asked.topics
+    (partition,) = topic.partitions
+    assert (topic.topic, topic.topic_id) == ("a", ID)
+    assert (partition.fetch_offset, partition.current_leader_epoch, partition.partition_max_bytes) == (0, 3, 77)
+
+
+def one_answer(response: FetchResponse) -> Fetched | KafkaError:
+    made = positions(0)
+    where = made.require(place(0))
+    (pair,) = answers([Ask(where, where.epoch, 0)], {ID: "a"}, response, committed_only=False, where="node 1")
+    return pair[1]
+
+
+def response(*partitions: PartitionData, topic_id: UUID = ID) -> FetchResponse:
+    return FetchResponse(responses=[FetchableTopicResponse(topic_id=topic_id, partitions=list(partitions))])
+
+
+def data(index: int = 0, error: int = 0) -> PartitionData:
+    return PartitionData(partition_index=index, error_code=error, high_watermark=9, records=batch(0, [b"x"]))
+
+
+def test_answers_are_found_by_topic_id() -> None:
+    answer = one_answer(response(data()))
+    assert isinstance(answer, Fetched)
+    assert offsets(answer) == [0]
+
+
+@pytest.mark.parametrize("lying", [response(data(index=5)), response(data(), topic_id=UUID(int=8)), response()])
+def test_an_answer_that_lacks_a_partition_is_a_wire_error(lying: FetchResponse) -> None:
+    answer = one_answer(lying)
+    assert isinstance(answer, WireError)
+    assert "without a-0" in str(answer)
+
+
+def test_a_partitions_error_names_the_partition_and_the_offset() -> None:
+    answer = one_answer(response(data(error=6)))
+    assert isinstance(answer, NotLeaderOrFollower)
+    assert "Fetch of a-0 at offset 0" in str(answer)
+
+
+def test_an_error_of_the_whole_fetch_is_raised() -> None:
+    with pytest.raises(BrokerError, match="node 1 to Fetch"):
+        one_answer(FetchResponse(error_code=70, responses=[]))
+
+
+def test_batches_before_the_position_are_passed_over() -> None:
+    assert offsets(fetched(batch(0, [b"a", b"b"]) + batch(2, [b"c"]), offset=2)) == [2]
+
+
+def test_markers_are_not_shown_and_move_the_position() -> None:
+    one = fetched(batch(0, [b"marker"], producer=5, transactional=True, control=True))
+    assert offsets(one) == []
+    assert one.ask.place.position == 1
+
+
+def test_records_of_aborted_transactions_are_hidden_until_their_marker() -> None:
+    log = b"".join(
+        (
+            batch(0, [b"aborted"], producer=5, transactional=True),
+            batch(1, [b"other"], producer=6, transactional=True),
+            batch(2, [b"plain"]),
+            batch(3, [b"marker"], producer=5, transactional=True, control=True),
+            batch(4, [b"committed"], producer=5, transactional=True),
+        )
+    )
+    assert offsets(fetched(log, aborted=[(5, 0)])) == [1, 2, 4]
+
+
+def test_a_marker_that_comes_first_ends_the_transaction_before_it() -> None:
+    log = batch(8, [b"marker"], producer=5, transactional=True, control=True)
+    log += batch(9, [b"committed"], producer=5, transactional=True)
+    assert offsets(fetched(log, offset=8, aborted=[(5, 3)])) == [9]

@@ -1,0 +1,267 @@
+"""The pipeline alone: bytes in, bytes out, no stream and no clock."""
+
+import time
+from struct import pack
+
+import pytest
+from support.scripted_broker import answer_frame, api_versions
+
+from aiokafkawire.errors import ConnectionLost, InvalidMessage, KafkaError, UnsupportedVersion, WireError
+from aiokafkawire.network import pipeline as module
+from aiokafkawire.network.pipeline import Pipeline
+from aiokafkawire.protocol.api import ApiKey, RequestHeader, ResponseHeader
+from aiokafkawire.protocol.compiler import decode, decode_prefix, encode
+from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest, MetadataRequest, MetadataRequestTopic
+from aiokafkawire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+MAX_FRAME = 4 * 1024 * 1024
+
+
+class Box:
+    """A slot that keeps what it hears."""
+
+    def __init__(self, order: list["Box"] | None = None) -> None:
+        self.body: bytes | None = None
+        self.error: KafkaError | None = None
+        self.order = order if order is not None else []
+
+    def resolve(self, frame: bytes, position: int) -> None:
+        assert self.body is None
+        assert self.error is None
+        self.body = frame[position:]
+        self.order.append(self)
+
+    def fail(self, error: KafkaError) -> None:
+        assert self.body is None
+        assert self.error is None
+        self.error = error
+        self.order.append(self)
+
+
+def make(max_frame: int = MAX_FRAME) -> Pipeline:
+    return Pipeline(client_id="me", where="b:9092", max_frame=max_frame)
+
+
+def metadata(*topics: str) -> MetadataRequest:
+    return MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in topics])
+
+
+def answered(correlation_id: int, body: bytes, *, flexible: bool = True) -> bytes:
+    header = encode(ResponseHeader(correlation_id=correlation_id), 1 if flexible else 0)
+    return pack(">i", len(header) + len(body)) + header + body
+
+
+def feed(pipeline: Pipeline, data: bytes, step: int) -> None:
+    for start in range(0, len(data), step):
+        pipeline.receive(data[start : start + step])
+
+
+# --- frames out ----------------------------------------------------------------------------------------------
+
+
+def test_a_frame_is_size_header_and_body() -> None:
+    pipeline = make()
+    pipeline.send(metadata(), 12, Box())
+    frame = pipeline.send(metadata("a"), 12, Box())
+    assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+    header, position = decode_prefix(RequestHeader, 2, frame, 4)
+    assert header == RequestHeader(
+        request_api_key=ApiKey.METADATA, request_api_version=12, correlation_id=1, client_id="me"
+    )
+    assert decode(MetadataRequest, 12, frame, position) == metadata("a")
+    assert pipeline.in_flight == 2
+
+
+def test_a_request_that_cannot_be_encoded_leaves_the_pipeline_as_it_was() -> None:
+    pipeline, box = make(), Box()
+    pipeline.send(metadata(), 12, box)
+    before = make()
+    before.send(metadata(), 12, Box())
+    wrong: list[MetadataRequestTopic] = [MetadataRequestTopic(name=5)]  # type: ignore[arg-type]
+    with pytest.raises(InvalidMessage):
+        pipeline.send(MetadataRequest(topics=wrong), 12, Box())
+    with pytest.raises(UnsupportedVersion):
+        pipeline.send(metadata(), 99, Box())
+    records = [PartitionProduceData(index=0, records="text")]  # type: ignore[arg-type]
+    with pytest.raises(InvalidMessage):
+        produce = TopicProduceData(name="t", partition_data=records)
+        pipeline.send(ProduceRequest(acks=1, timeout_ms=1, topic_data=[produce]), 9, Box())
+    assert pipeline.in_flight == 1
+    assert pipeline.send(metadata("a"), 12, Box()) == before.send(metadata("a"), 12, Box())
+    pipeline.receive(answered(0, b"first"))
+    assert box.body == b"first"
+
+
+def test_a_request_without_an_answer_takes_a_correlation_id_and_no_place() -> None:
+    pipeline, box = make(), Box()
+    pipeline.send(metadata(), 12, None)
+    assert (pipeline.in_flight, pipeline.next_answered) == (0, None)
+    pipeline.send(metadata(), 12, box)
+    assert pipeline.next_answered == ("MetadataRequest", box)
+    pipeline.receive(answered(1, b"second"))
+    assert box.body == b"second"
+
+
+def test_correlation_ids_begin_anew_before_they_turn_negative(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_CORRELATION_IDS", 3)
+    pipeline, boxes = make(), [Box() for _ in range(5)]
+    ids = [int.from_bytes(pipeline.send(metadata(), 12, box)[8:12], "big") for box in boxes]
+    assert ids == [0, 1, 2, 0, 1]
+    for number, one in enumerate(ids):
+        pipeline.receive(answered(one, b"%d" % number))
+    assert [box.body for box in boxes] == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_there_are_as_many_correlation_ids_as_positive_int32() -> None:
+    pipeline = make()
+    pipeline._correlation_id = 2**31 - 1
+    assert pipeline.send(metadata(), 12, Box())[8:12] == b"\x7f\xff\xff\xff"
+    assert pipeline.send(metadata(), 12, Box())[8:12] == b"\0\0\0\0"
+
+
+# --- frames in -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 4, 5, 7, 1000])
+def test_answers_come_whole_in_pieces_and_several_at_once(step: int) -> None:
+    pipeline, boxes = make(), [Box() for _ in range(5)]
+    for box in boxes:
+        pipeline.send(metadata(), 12, box)
+    bodies = [b"", b"a", b"bc" * 50, b"d", b"e" * 3]
+    feed(pipeline, b"".join(answered(number, body) for number, body in enumerate(bodies)), step)
+    assert [box.body for box in boxes] == bodies
+    assert pipeline.in_flight == 0
+
+
+def test_each_answer_goes_out_as_soon_as_its_last_byte_came() -> None:
+    pipeline, first, second = make(), Box(), Box()
+    pipeline.send(metadata(), 12, first)
+    pipeline.send(metadata(), 12, second)
+    data = answered(0, b"first") + answered(1, b"second")
+    end = len(answered(0, b"first"))
+    pipeline.receive(data[: end - 1])
+    assert first.body is None
+    pipeline.receive(data[end - 1 : -1])
+    assert (first.body, second.body) == (b"first", None)
+    pipeline.receive(data[-1:])
+    assert second.body == b"second"
+
+
+def test_the_plain_header_is_read_where_the_version_has_it() -> None:
+    pipeline, old, versions = make(), Box(), Box()
+    pipeline.send(metadata(), 8, old)
+    pipeline.send(ApiVersionsRequest(), 3, versions)
+    pipeline.receive(answered(0, b"old", flexible=False))
+    pipeline.receive(answer_frame(ApiVersionsRequest, 3, 1, api_versions({})))
+    assert old.body == b"old"
+    assert versions.body == encode(api_versions({}), 3)
+
+
+def test_a_frame_in_many_pieces_is_joined_once() -> None:
+    def seconds(size: int) -> float:
+        pipeline, box = make(64 << 20), Box()
+        pipeline.send(metadata(), 12, box)
+        data = answered(0, bytes(size))
+        started = time.perf_counter()
+        feed(pipeline, data, 1024)
+        taken = time.perf_counter() - started
+        assert box.body == bytes(size)
+        return taken
+
+    assert seconds(1 << 20) < 0.5
+    # Joined anew with every piece, this copies 0.5 TB.
+    assert seconds(32 << 20) < 5
+
+
+# --- what must not be ----------------------------------------------------------------------------------------
+
+
+def poisoned_by(data: bytes, step: int = 1 << 20) -> WireError:
+    """What a pipeline with three waiters says of these bytes."""
+    pipeline, order = make(), list[Box]()
+    boxes = [Box(order) for _ in range(3)]
+    for box in boxes:
+        pipeline.send(metadata(), 12, box)
+    with pytest.raises(WireError) as caught:
+        feed(pipeline, data, step)
+    assert order == boxes
+    assert {box.error for box in boxes} == {caught.value}
+    assert pipeline.failure is caught.value
+    assert pipeline.in_flight == 0
+    return caught.value
+
+
+def test_an_answer_out_of_turn_ends_it_for_all() -> None:
+    told = "b:9092 answered correlation id 1 where 0 (MetadataRequest) was next"
+    assert str(poisoned_by(answered(1, b"second"))) == told
+
+
+def test_what_came_before_the_fault_still_counts() -> None:
+    pipeline, first, second = make(), Box(), Box()
+    pipeline.send(metadata(), 12, first)
+    pipeline.send(metadata(), 12, second)
+    with pytest.raises(WireError):
+        pipeline.receive(answered(0, b"good") + answered(7, b"bad"))
+    assert first.body == b"good"
+    assert isinstance(second.error, WireError)
+
+
+def test_an_answer_that_nobody_asked_for_is_told() -> None:
+    pipeline = make()
+    with pytest.raises(WireError, match=r"^b:9092 sent a frame of 9 bytes that nothing asked for$"):
+        pipeline.receive(answered(0, b"body"))
+
+
+@pytest.mark.parametrize("size", [-(2**31), -1, 0, 3, MAX_FRAME + 1, 2**31 - 1])
+def test_a_size_that_cannot_be_is_told_before_the_frame_comes(size: int) -> None:
+    told = f"b:9092 sent a frame of {size} bytes, allowed are 4 to {MAX_FRAME} (receive_message_max_bytes)"
+    assert str(poisoned_by(pack(">i", size))) == told
+    assert str(poisoned_by(pack(">i", size) + b"\0\1\2", 1)) == told
+
+
+def test_the_largest_frame_that_is_allowed_is_taken() -> None:
+    pipeline, box = make(1024), Box()
+    pipeline.send(metadata(), 12, box)
+    pipeline.receive(answered(0, bytes(1024 - 5)))
+    assert box.body == bytes(1024 - 5)
+
+
+def test_a_header_that_is_broken_is_told_by_the_request() -> None:
+    error = poisoned_by(pack(">ii", 4, 0))
+    assert str(error).startswith("b:9092 answered MetadataRequest with a broken header: ResponseHeader v1: ")
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\nServer: nginx\r\n\r\n", r"an HTTP answer \('HTTP/1.1 400 Bad Request'\): .*web"),
+        (b"\x15\x03\x03\0\2\2\x50", "a TLS record: this listener speaks TLS"),
+        (b"\x16\x03\x01\2\0\1\0", "a TLS record: this listener speaks TLS"),
+        (b"220 mail.example.org ESMTP\r\n", r"text \('220 mail.example.org ESMTP.*'\), not Kafka's protocol"),
+        (b"-ERR unknown command\r\n", r"text \('-ERR unknown command.*not Kafka's protocol"),
+        (b"\xde\xad\xbe\xef", "a frame of -559038737 bytes"),
+    ],
+)
+def test_who_is_plainly_not_kafka_is_named(data: bytes, told: str) -> None:
+    error = poisoned_by(data)
+    with pytest.raises(WireError, match=f"^b:9092 sent {told}"):
+        raise error
+    poisoned_by(data, 1)
+
+
+def test_the_first_failure_counts_and_meets_later_calls() -> None:
+    pipeline, box = make(), Box()
+    pipeline.send(metadata(), 12, box)
+    cause = OSError("cable")
+    lost = ConnectionLost("b:9092 is gone")
+    lost.__cause__ = cause
+    pipeline.fail(lost)
+    pipeline.fail(ConnectionLost("later"))
+    assert box.error is lost
+    for call in (lambda: pipeline.send(metadata(), 12, Box()), lambda: pipeline.receive(b"\0")):
+        with pytest.raises(ConnectionLost, match=r"^b:9092 is gone$") as caught:
+            call()
+        # A single error raised in many tasks would gather all their tracebacks.
+        assert caught.value is not lost
+        assert caught.value.__cause__ is cause
+    assert pipeline.in_flight == 0
