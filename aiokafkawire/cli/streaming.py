@@ -65,8 +65,10 @@ class Reader:
                 if self.complete:
                     break
         if not self.complete:
-            came = f"after {self.ledger.records:,} records"
-            raise CommandFailed(f"the check failed: the consumer has heard nothing for {SILENCE:g} s {came}")
+            count = f"{self.ledger.records:,}"
+            raise CommandFailed(
+                f"the check failed: the consumer has heard nothing for {SILENCE:g} s, with {count} read"
+            )
 
     def _heard(self) -> None:
         self.last_at = anyio.current_time()

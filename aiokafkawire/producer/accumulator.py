@@ -15,7 +15,7 @@ import attrs
 
 from ..config import ProducerConfig
 from ..errors import KafkaError, RecordTooLarge
-from ..records.batch import BatchBuilder, record_size_bound
+from ..records.batch import BatchBuilder
 from ..records.compression import Codec
 from ..types import Header, TopicPartition
 from .result import BatchResult, Event
@@ -75,14 +75,16 @@ class Accumulator:
         key: bytes | None,
         value: bytes | None,
         headers: Sequence[Header],
+        bound: int,
         now: float,
     ) -> tuple[Batch, int] | None:
         """Put a record into its partition's open batch: the batch, and the record's index; None without room for it.
 
+        ``bound`` is what ``record_size_bound`` says of the record.
+
         Raises:
             RecordTooLarge: it would never fit.
         """
-        bound = record_size_bound(key, value, headers)
         limit = min(self._config.max_request_size, self._config.buffer_memory)
         if bound > limit:
             setting = "max_request_size" if limit == self._config.max_request_size else "buffer_memory"

@@ -22,8 +22,8 @@ __all__ = ("Producer",)
 K = TypeVar("K", contravariant=True)
 V = TypeVar("V", contravariant=True)
 
-_YIELD_EVERY = 0.01
-"""Seconds after which a caller who never has to wait lets other tasks run."""
+_YIELD_EVERY = 256
+"""Records after which a caller who never has to wait lets other tasks run."""
 
 
 class Producer(Generic[K, V]):
@@ -48,7 +48,7 @@ class Producer(Generic[K, V]):
         self._accumulator = self._sender.accumulator
         self._sticky = Sticky(cluster.runtime.chance)
         self._room = anyio.Event()
-        self._yielded_at = 0.0
+        self._unyielded = 0
         self._state = "new"
 
     async def __aenter__(self) -> Self:
@@ -187,7 +187,7 @@ class Producer(Generic[K, V]):
         where = TopicPartition(topic, self._choose(topic, raw_key, partition, partitions, size))
         timestamp = self._cluster.runtime.wall_ms() if timestamp_ms is None else timestamp_ms
         now = self._cluster.runtime.now()
-        appended = self._accumulator.append(where, timestamp, raw_key, raw_value, pairs, now)
+        appended = self._accumulator.append(where, timestamp, raw_key, raw_value, pairs, size, now)
         if appended is None:
             limit = self._config.buffer_memory
             raise BufferFull(f"{self._accumulator.used} of {limit} bytes wait to be acknowledged (buffer_memory)")
@@ -249,10 +249,10 @@ class Producer(Generic[K, V]):
         return raw
 
     async def _let_others_run(self) -> None:
-        now = self._cluster.runtime.now()
-        if now - self._yielded_at > _YIELD_EVERY:
+        self._unyielded += 1
+        if self._unyielded >= _YIELD_EVERY:
+            self._unyielded = 0
             await anyio.lowlevel.checkpoint()
-            self._yielded_at = self._cluster.runtime.now()
 
     def _made_room(self) -> None:
         room, self._room = self._room, anyio.Event()

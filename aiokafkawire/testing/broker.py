@@ -8,15 +8,16 @@ async with Broker() as broker:
 import errno
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 from uuid import uuid4
 
 import anyio
 import anyio.lowlevel
-from anyio.abc import ByteStream, Listener, SocketAttribute, SocketStream, TaskGroup
+from anyio.abc import ByteStream, Listener, SocketAttribute, SocketStream
 
+from ..runtime import Owner
 from .apis import ADVERTISED
 from .log import PartitionLog
 from .memory import memory_connection
@@ -39,7 +40,8 @@ def _wall_ms() -> int:
 class Broker:
     """A broker that runs while its context is open, and holds its topics in memory.
 
-    1. Leaving the context drops every connection at once and leaves no task behind.
+    1. Leaving the context drops every connection at once and leaves no task behind. It may be left in another task
+       than it was entered in, as fixtures are.
     2. A bug in the broker closes the connection that met it, is logged with its traceback and kept in ``faults``.
        Leaving the context raises what is there, so that no test passes over it; unless the body raised already,
        whose exception then carries them as notes.
@@ -80,7 +82,7 @@ class Broker:
         self._node = Node(node_id, *address, ADVERTISED)
         self._cluster = ClusterState(cluster_id, [self._node], settings, clock=clock, new_topic_id=uuid4)
         self._node.cluster = self._cluster
-        self._tasks: TaskGroup | None = None
+        self._owner: Owner | None = None
         self._memory_connections = 0
 
     @property
@@ -126,40 +128,34 @@ class Broker:
             ConnectionRefusedError: nothing listens there: this broker has another address, or is not open.
         """
         await anyio.lowlevel.checkpoint()
-        if self._tasks is None or (host, port) != (self._node.host, self._node.port):
+        if self._owner is None or (host, port) != (self._node.host, self._node.port):
             raise ConnectionRefusedError(errno.ECONNREFUSED, f"no broker listens at {host}:{port}")
         theirs, ours = memory_connection()
         self._memory_connections += 1
-        self._tasks.start_soon(self._attend, ours, f"memory connection {self._memory_connections}")
+        self._owner.spawn(serve, self._node, ours, f"memory connection {self._memory_connections}")
         return theirs
 
     async def __aenter__(self) -> Self:
-        if self._tasks is not None:
+        if self._owner is not None:
             raise RuntimeError("this broker is open already")
         self.faults.clear()
-        listener: Listener[SocketStream] | None = None
+        self._owner = Owner(self._failed)
+        await self._owner.open()
         if self._listens_on is not None:
             host, port = self._listens_on
-            listener = await anyio.create_tcp_listener(local_host=host, local_port=port)
+            try:
+                listener = await anyio.create_tcp_listener(local_host=host, local_port=port)
+            except BaseException:
+                await self._stop()
+                raise
             self._node.port = listener.extra(SocketAttribute.local_port)  # noqa: S610  # not Django's extra
-        self._tasks = anyio.create_task_group()
-        await self._tasks.__aenter__()
-        if listener is not None:
-            self._tasks.start_soon(self._listen, listener, self._tasks)
+            self._owner.spawn(self._listen, listener)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        tasks, self._tasks = self._tasks, None
-        assert tasks is not None
-        tasks.cancel_scope.cancel()
-        # The body's own exception stays out of the task group, which would wrap it into an ExceptionGroup. A
-        # cancellation has to go in: the task group may not wait unaware of it.
-        if isinstance(error, anyio.get_cancelled_exc_class()):
-            await tasks.__aexit__(kind, error, traceback)
-        else:
-            await tasks.__aexit__(None, None, None)
+        await self._stop()
         if error is not None:
             for fault in self.faults:
                 error.add_note(f"the broker failed, too: {fault!r}")
@@ -168,23 +164,26 @@ class Broker:
         elif self.faults:
             raise ExceptionGroup("the broker failed", self.faults)
 
-    async def _listen(self, listener: Listener[SocketStream], tasks: TaskGroup) -> None:
+    async def _stop(self) -> None:
+        owner, self._owner = self._owner, None
+        if owner is not None:
+            await owner.close()
+
+    async def _listen(self, listener: Listener[SocketStream]) -> None:
         async def attend(stream: SocketStream) -> None:
             try:
                 peer = str(stream.extra(SocketAttribute.remote_address))  # noqa: S610  # not Django's extra
             except anyio.TypedAttributeLookupError:
                 peer = "someone who left at once"
-            await self._attend(stream, peer)
+            try:
+                await serve(self._node, stream, peer)
+            except Exception as fault:
+                # One connection's bug is not the others' end.
+                self._failed(fault)
 
         async with listener:
-            await self._watch_over(listener.serve(attend, tasks))
+            await listener.serve(attend)
 
-    async def _attend(self, stream: ByteStream, peer: str) -> None:
-        await self._watch_over(serve(self._node, stream, peer))
-
-    async def _watch_over(self, work: Awaitable[None]) -> None:
-        try:
-            await work
-        except Exception as fault:
-            _log.exception("node %d failed", self._node.node_id)
-            self.faults.append(fault)
+    def _failed(self, fault: Exception) -> None:
+        _log.error("node %d failed", self._node.node_id, exc_info=fault)
+        self.faults.append(fault)

@@ -83,9 +83,9 @@ def test_a_request_that_cannot_be_encoded_leaves_the_pipeline_as_it_was() -> Non
     with pytest.raises(UnsupportedVersion):
         pipeline.send(metadata(), 99, Box())
     records = [PartitionProduceData(index=0, records="text")]  # type: ignore[arg-type]
+    produce = ProduceRequest(acks=1, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=records)])
     with pytest.raises(InvalidMessage):
-        produce = TopicProduceData(name="t", partition_data=records)
-        pipeline.send(ProduceRequest(acks=1, timeout_ms=1, topic_data=[produce]), 9, Box())
+        pipeline.send(produce, 9, Box())
     assert pipeline.in_flight == 1
     assert pipeline.send(metadata("a"), 12, Box()) == before.send(metadata("a"), 12, Box())
     pipeline.receive(answered(0, b"first"))
@@ -142,7 +142,7 @@ def test_each_answer_goes_out_as_soon_as_its_last_byte_came() -> None:
     pipeline.receive(data[: end - 1])
     assert first.body is None
     pipeline.receive(data[end - 1 : -1])
-    assert (first.body, second.body) == (b"first", None)
+    assert [first.body, second.body] == [b"first", None]
     pipeline.receive(data[-1:])
     assert second.body == b"second"
 

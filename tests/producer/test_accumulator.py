@@ -8,6 +8,7 @@ import pytest
 from aiokafkawire.config import ProducerConfig
 from aiokafkawire.errors import ConnectionLost, RecordTooLarge
 from aiokafkawire.producer.accumulator import MAX_IN_FLIGHT, Accumulator, Batch
+from aiokafkawire.records.batch import record_size_bound
 from aiokafkawire.types import TopicPartition
 
 ONE, TWO = TopicPartition("a", 0), TopicPartition("a", 1)
@@ -17,8 +18,12 @@ def accumulator(**settings: int) -> Accumulator:
     return Accumulator(ProducerConfig(**settings), asyncio.Event)  # type: ignore[arg-type]
 
 
+def bound(size: int) -> int:
+    return record_size_bound(None, b"x" * size)
+
+
 def add(gathered: Accumulator, where: TopicPartition = ONE, size: int = 10, now: float = 0.0) -> tuple[Batch, int]:
-    appended = gathered.append(where, 1_000, None, b"x" * size, (), now)
+    appended = gathered.append(where, 1_000, None, b"x" * size, (), bound(size), now)
     assert appended is not None
     return appended
 
@@ -131,7 +136,7 @@ def test_what_waits_too_long_expires_but_not_what_is_on_its_way() -> None:
 def test_memory_is_counted_until_the_outcome_is_known() -> None:
     gathered = accumulator(buffer_memory=300, batch_size=10_000)
     batch, _ = add(gathered, size=100)
-    assert gathered.append(ONE, 0, None, b"x" * 200, (), 0.0) is None
+    assert gathered.append(ONE, 0, None, b"x" * 200, (), bound(200), 0.0) is None
     drained(gathered)
     assert gathered.used == batch.builder.size
     gathered.finish(batch)

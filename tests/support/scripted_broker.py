@@ -11,6 +11,7 @@ import attrs
 from anyio.abc import ByteStream, TaskGroup
 from anyio.lowlevel import checkpoint
 from anyio.streams.buffered import BufferedByteReceiveStream
+from support.vectors import declared_messages
 
 from aiokafkawire.protocol.api import (
     ApiKey,
@@ -23,7 +24,6 @@ from aiokafkawire.protocol.compiler import decode, decode_prefix, encode
 from aiokafkawire.protocol.messages.metadata import ApiVersion, ApiVersionsResponse
 from aiokafkawire.protocol.schema import Request, Response, Versions
 from aiokafkawire.testing.memory import memory_connection
-from support.vectors import declared_messages
 
 __all__ = ("Asked", "HeldStream", "Peer", "ScriptedBroker", "answer_frame", "api_versions")
 
@@ -67,8 +67,10 @@ class Asked:
 class Peer:
     """The broker's end of one connection."""
 
-    def __init__(self, stream: ByteStream) -> None:
-        self.stream = stream
+    def __init__(self) -> None:
+        theirs, self.stream = memory_connection()
+        self.client = HeldStream(theirs)
+        """The client's end."""
         self.gone = False
         """Whether the client has hung up."""
         self._arrived: deque[Asked] = deque()
@@ -126,8 +128,6 @@ class ScriptedBroker:
         self.on: dict[int, Callable[[Asked], Response | None]] = {}
         self.seen: list[Any] = []
         """Every request that came, ApiVersions left out."""
-        self.wrap: Callable[[ByteStream], ByteStream] = lambda stream: stream
-        """What becomes of the client's end of a new connection."""
         if spoken is not None:
             self.on[ApiKey.API_VERSIONS] = lambda _: api_versions(spoken)
         self._tasks: TaskGroup | None = None
@@ -141,11 +141,10 @@ class ScriptedBroker:
         await checkpoint()
         if self._tasks is None:
             raise ConnectionRefusedError(f"nothing listens at {host}:{port}")
-        theirs, ours = memory_connection()
-        peer = Peer(ours)
+        peer = Peer()
         self.peers.append(peer)
         self._tasks.start_soon(peer._read, self._handle)
-        return self.wrap(theirs)
+        return peer.client
 
     def _handle(self, asked: Asked) -> Response | None:
         key = asked.request.api_key
