@@ -62,10 +62,12 @@ def _text(default: str) -> Any:
     return attrs.field(default=default, validator=check)
 
 
-def _optional_callable() -> Any:
+def _optional(kind: type, named: str) -> Any:
+    """A field for one kind of value, or None."""
+
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-        if value is not None and not callable(value):
-            raise ConfigError(f"{attribute.name} must be callable, got {value!r}")
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
+            raise ConfigError(f"{attribute.name} must be {named} or None, got {value!r}")
 
     return attrs.field(default=None, validator=check)
 
@@ -145,7 +147,7 @@ class ProducerConfig:
     """Who must have a record before it counts as sent: all in-sync replicas, the leader (1), or nobody (0)."""
     compression_type: CompressionType = _choice("none", "none", "gzip", "snappy", "lz4", "zstd")
     """How whole batches are compressed."""
-    compression_level: int | None = None
+    compression_level: int | None = _optional(int, "a whole number")
     """The codec's level; None is its default (KIP-390)."""
     batch_size: int = _whole(16_384, least=1)
     """The size at which a batch is full. A larger record travels alone."""
@@ -184,7 +186,7 @@ class ConsumerOptions(TypedDict, total=False):
 class ConsumerConfig:
     """What is read, and how much at once. Sizes are in bytes, times in ms."""
 
-    group_id: str | None = None
+    group_id: str | None = _optional(str, "a string")
     """The group to join; None reads partitions that are assigned by hand."""
     auto_offset_reset: AutoOffsetReset = _choice("latest", "earliest", "latest", "none")
     """Where to begin without a position, or with one that is gone; "none" raises OffsetOutOfRange instead."""

@@ -187,15 +187,15 @@ def test_an_error_of_a_broker_can_be_pickled(code: int, detail: str) -> None:
 
 def test_a_failed_delivery_is_pickled_with_its_causes() -> None:
     causes = [RequestTimeout("no acknowledgement within 120 s"), broker_error(ErrorCode.MESSAGE_TOO_LARGE, "flights-3")]
-    copy = pickled(DeliveryFailed(causes))
+    copy = pickled(DeliveryFailed(causes, 5))
     assert isinstance(copy, DeliveryFailed)
     assert [(type(error), str(error)) for error in copy.errors] == [(type(error), str(error)) for error in causes]
 
 
 def test_a_failed_delivery_says_how_many_and_the_first_cause() -> None:
     first = RequestTimeout("no acknowledgement within 120 s")
-    assert str(DeliveryFailed([first])) == f"1 record not delivered, the first: RequestTimeout: {first}"
-    assert str(DeliveryFailed([first, first])) == f"2 records not delivered, the first: RequestTimeout: {first}"
+    assert str(DeliveryFailed([first], 1)) == f"1 record not delivered, the first because of RequestTimeout: {first}"
+    assert str(DeliveryFailed([first], 7)) == f"7 records not delivered, the first because of RequestTimeout: {first}"
 
 
 def test_builtin_handlers_catch_what_they_should() -> None:

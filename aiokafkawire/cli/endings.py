@@ -30,11 +30,13 @@ def explain(error: BaseException) -> tuple[int, str] | None:
     and that before an error.
     """
     causes = list(_leaves(error))
-    expected = KeyboardInterrupt | CommandFailed | KafkaError | OSError
+    expected = KeyboardInterrupt | SystemExit | CommandFailed | KafkaError | OSError
     if any(not isinstance(cause, expected) for cause in causes):
         return None
     if any(isinstance(cause, KeyboardInterrupt) for cause in causes):
         return INTERRUPTED, ""
+    if any(isinstance(cause, SystemExit) for cause in causes):  # rich's way to end when its reader has gone
+        return FAILED, ""
     first = causes[0]
     said = " ".join(str(first).split())
     if isinstance(first, CommandFailed):

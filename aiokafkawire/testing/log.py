@@ -24,9 +24,9 @@ class PartitionLog:
     def __init__(self, topic: str, partition: int) -> None:
         self.topic = topic
         self.partition = partition
-        self.log_start_offset = 0
-        self.log_end_offset = 0
-        self.producers = ProducerStates()
+        self.log_start_offset: int = 0
+        self.log_end_offset: int = 0
+        self.producers: ProducerStates = ProducerStates()
         self._batches: list[bytes] = []
         self._headers: list[BatchHeader] = []
         self._base_offsets: list[int] = []

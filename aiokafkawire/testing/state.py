@@ -43,8 +43,8 @@ class ClusterState:
         self.nodes = nodes
         self.settings = settings
         self.clock = clock
-        self.topics = Topics([node.node_id for node in nodes], new_topic_id, settings.num_partitions)
-        self.arrivals = Arrivals()
+        self.topics: Topics = Topics([node.node_id for node in nodes], new_topic_id, settings.num_partitions)
+        self.arrivals: Arrivals = Arrivals()
         self._producer_ids = count()
 
     @property

@@ -107,6 +107,16 @@ def test_a_signal_ends_it_quietly(backend: str, number: signal.Signals, status: 
     assert (process.returncode, err) == (status, "")
 
 
+def test_a_reader_that_goes_ends_it_quietly() -> None:
+    with running("demo", "--limit", "20000") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        announced_topic(process.stdout.readline())
+        process.stdout.close()
+        err = process.stderr.read()
+        assert (process.wait(30), err) == (1, "")
+
+
 # --- on a real cluster ---------------------------------------------------------------------------------------------
 
 

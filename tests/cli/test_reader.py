@@ -1,7 +1,7 @@
 """The demo's reader knows when it is done, and does not wait for ever."""
 
-from collections.abc import AsyncIterator, Iterable
-from typing import Any, cast
+from collections.abc import Iterable
+from typing import Any, Self, cast
 
 import pytest
 
@@ -29,16 +29,24 @@ class Consumer:
     """Hands out some batches, ``apart`` seconds from one another, and then nothing more."""
 
     def __init__(self, batches: Iterable[Batch], apart: float) -> None:
-        self._batches, self._apart = batches, apart
+        self._batches, self._apart = iter(batches), apart
 
     def assign(self, partitions: object) -> None:
         pass
 
-    async def batches(self) -> AsyncIterator[Batch]:
-        for batch in self._batches:
-            await trio.sleep(self._apart)
-            yield batch
-        await trio.sleep_forever()
+    def batches(self) -> Self:
+        return self
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Batch:
+        batch = next(self._batches, None)
+        if batch is None:
+            await trio.sleep_forever()
+            raise AssertionError
+        await trio.sleep(self._apart)
+        return batch
 
 
 def value(sequence: int) -> bytes:

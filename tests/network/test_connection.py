@@ -106,7 +106,7 @@ async def test_an_answer_that_cannot_be_decoded_is_told_and_the_next_is_read() -
 async def test_a_large_answer_is_decoded_where_it_blocks_nobody() -> None:
     offloaded: list[object] = []
 
-    async def offload(function: Callable[[Unpack[Ts]], T], *args: Unpack[Ts]) -> T:
+    async def offload(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
         offloaded.append(function)
         return await anyio.to_thread.run_sync(function, *args)
 

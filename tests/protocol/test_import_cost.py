@@ -1,0 +1,55 @@
+"""What `import aiokafkawire` loads, in a process of its own: what every client needs, and nothing heavier."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def loaded_by(code: str) -> set[str]:
+    """The modules that a new interpreter has after running ``code``."""
+    script = f"{code}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
+    # -I: neither the tests' path nor the environment decide what is found.
+    run = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True, timeout=30)
+    return set(json.loads(run.stdout))
+
+
+@pytest.fixture(scope="module")
+def modules() -> set[str]:
+    return loaded_by("import aiokafkawire")
+
+
+def test_only_the_families_of_messages_that_clients_always_need_are_loaded(modules: set[str]) -> None:
+    families = {name.rpartition(".")[2] for name in modules if name.startswith("aiokafkawire.protocol.messages.")}
+    assert families == {"metadata", "offsets", "topics", "fetch", "produce"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "trio",
+        "uvloop",
+        "lz4",
+        "snappy",
+        "zstandard",
+        "rich",
+        "pandas",
+        "numpy",
+        "pytest",
+        "hypothesis",
+        "multiprocessing",
+    ],
+)
+def test_heavy_or_optional_packages_are_not_loaded(modules: set[str], name: str) -> None:
+    assert name not in modules
+
+
+@pytest.mark.parametrize("part", ["aiokafkawire.testing", "aiokafkawire.cli"])
+def test_parts_for_tests_and_for_the_command_line_are_not_loaded(modules: set[str], part: str) -> None:
+    assert not {name for name in modules if f"{name}.".startswith(f"{part}.")}
+
+
+def test_nothing_is_compiled_on_import() -> None:
+    code = "import aiokafkawire, linecache\nassert not any('aiokafkawire ' in name for name in linecache.cache)"
+    assert loaded_by(code)

@@ -1,0 +1,160 @@
+"""Settings: their names, types and bounds, and how addresses are written."""
+
+from collections.abc import Sequence
+from typing import Any, get_args, get_type_hints
+
+import attrs
+import pytest
+
+from aiokafkawire.config import (
+    ClientConfig,
+    ClientOptions,
+    ConsumerConfig,
+    ConsumerOptions,
+    ProducerConfig,
+    ProducerOptions,
+    make,
+    parse_servers,
+)
+from aiokafkawire.errors import ConfigError
+from aiokafkawire.types import Address
+
+PAIRS = [(ClientOptions, ClientConfig), (ProducerOptions, ProducerConfig), (ConsumerOptions, ConsumerConfig)]
+FIELDS = [(cls, field.name) for _, cls in PAIRS for field in attrs.fields(cls)]
+IDS = [f"{cls.__name__}.{name}" for cls, name in FIELDS]
+
+
+@pytest.mark.parametrize(("options", "config"), PAIRS, ids=lambda cls: cls.__name__)
+def test_keyword_arguments_are_those_of_the_config_in_names_order_and_types(options: Any, config: Any) -> None:
+    declared = {field.name: get_type_hints(config)[field.name] for field in attrs.fields(config)}
+    assert list(get_type_hints(options).items()) == list(declared.items())
+    assert options.__total__ is False
+
+
+@pytest.mark.parametrize("config", [config for _, config in PAIRS])
+def test_a_config_is_frozen_and_its_defaults_are_allowed(config: Any) -> None:
+    made = make(config, {})
+    assert make(config, attrs.asdict(made)) == made
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        setattr(made, attrs.fields(config)[0].name, None)
+
+
+@pytest.mark.parametrize(("config", "name"), FIELDS, ids=IDS)
+def test_every_setting_refuses_a_value_of_another_kind(config: Any, name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^{name} must be .*, got \(\)$"):
+        make(config, {name: ()})
+
+
+WHOLE = [(cls, name) for cls, name in FIELDS if get_type_hints(cls)[name] is int]
+
+
+@pytest.mark.parametrize(("config", "name"), WHOLE, ids=lambda one: getattr(one, "__name__", one))
+@pytest.mark.parametrize("value", [-1, 2**31, 1.5, "5", True, None])
+def test_a_number_has_bounds(config: Any, name: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=rf"^{name} must be a whole number from \d+ to 2147483647, got "):
+        make(config, {name: value})
+    assert getattr(make(config, {name: 2**31 - 1}), name) == 2**31 - 1
+
+
+CHOICES: list[tuple[Any, str, Sequence[object], Sequence[object]]] = [
+    (ProducerConfig, "acks", ["all", -1, 0, 1], ["ALL", 2, True, False, "1"]),
+    (ProducerConfig, "compression_type", ["none", "gzip", "snappy", "lz4", "zstd"], ["brotli", "LZ4", 0]),
+    (ConsumerConfig, "auto_offset_reset", ["earliest", "latest", "none"], ["first", "smallest"]),
+    (ConsumerConfig, "isolation_level", ["read_uncommitted", "read_committed"], ["committed", 1]),
+    (ConsumerConfig, "check_crcs", [True, False], [1, 0, "true"]),
+    (ClientConfig, "allow_auto_create_topics", [True, False], [1, "false"]),
+]
+
+
+@pytest.mark.parametrize(("config", "name", "good", "bad"), CHOICES, ids=[name for _, name, _, _ in CHOICES])
+def test_a_choice_takes_what_it_lists(config: Any, name: str, good: Sequence[object], bad: Sequence[object]) -> None:
+    for value in good:
+        assert getattr(make(config, {name: value}), name) == value
+    for value in bad:
+        with pytest.raises(ConfigError, match=rf"^{name} must be one of .*, got {value!r}$"):
+            make(config, {name: value})
+
+
+def test_acks_all_is_minus_one_on_the_wire() -> None:
+    assert [ProducerConfig(acks=acks).required_acks for acks in ("all", -1, 0, 1)] == [-1, -1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("client.id", "did you mean client_id?"),
+        ("clientid", "did you mean client_id?"),
+        ("request.timeout.ms", "did you mean request_timeout_ms?"),
+        ("metadata_max_age", "did you mean metadata_max_age_ms?"),
+        ("zzz", "known are client_id, request_timeout_ms, "),
+    ],
+)
+def test_an_unknown_name_gets_a_suggestion(name: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make(ClientConfig, {name: 1})
+    assert str(caught.value).startswith(f"unknown setting {name!r}: {hint}")
+
+
+# --- addresses -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("servers", "addresses"),
+    [
+        ("localhost:9092", [("localhost", 9092)]),
+        ("localhost", [("localhost", 9092)]),
+        (" a:1 , b:2,", [("a", 1), ("b", 2)]),
+        (["a:1", "b"], [("a", 1), ("b", 9092)]),
+        (("a:65535",), [("a", 65535)]),
+        ("10.0.0.1:19092", [("10.0.0.1", 19092)]),
+        ("[::1]:9093", [("::1", 9093)]),
+        ("[::1]", [("::1", 9092)]),
+        ("[fe80::1%eth0]:9092", [("fe80::1%eth0", 9092)]),
+        ("broker_1.example.org:9092", [("broker_1.example.org", 9092)]),
+    ],
+)
+def test_servers_are_read(servers: Any, addresses: list[tuple[str, int]]) -> None:
+    assert parse_servers(servers) == tuple(Address(*one) for one in addresses)
+
+
+@pytest.mark.parametrize(
+    ("servers", "told"),
+    [
+        ("", "bootstrap servers are needed"),
+        (" , ", "bootstrap servers are needed"),
+        ([], "bootstrap servers are needed"),
+        ([""], "bootstrap servers are needed"),
+        ("a:0", "the port must be a number from 1 to 65535, got '0'"),
+        ("a:65536", "the port must be a number from 1 to 65535, got '65536'"),
+        ("a:", "the port must be a number from 1 to 65535, got ''"),
+        ("a:kafka", "the port must be a number from 1 to 65535, got 'kafka'"),
+        ("a:-1", "the port must be a number from 1 to 65535, got '-1'"),
+        (":9092", "the host is missing"),
+        ("[]:9092", "the host is missing"),
+        ("::1", "write an IPv6 address in brackets, such as '[::1]:9092'"),
+        ("fe80::1:9092", "write an IPv6 address in brackets"),
+        ("http://a:9092", "give host:port, without a scheme or a path"),
+        ("PLAINTEXT://a:9092", "give host:port, without a scheme or a path"),
+        ("a b:9092", "give host:port, without a scheme or a path"),
+        (["good:1", "bad:x"], "bootstrap server 'bad:x': "),
+        (None, "are a string or a sequence of strings, got None"),
+        (9092, "are a string or a sequence of strings, got 9092"),
+        (["a:1", 9092], "are a string or a sequence of strings, got "),
+        (b"a:1", "are a string or a sequence of strings, got b'a:1'"),
+        ([("a", 1)], "are a string or a sequence of strings, got "),
+    ],
+)
+def test_servers_that_are_no_addresses_are_refused(servers: Any, told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_servers(servers)
+    assert told in str(caught.value)
+
+
+def test_an_address_is_written_as_it_is_read() -> None:
+    assert [str(one) for one in parse_servers("a:1,[::1]:2")] == ["a:1", "[::1]:2"]
+
+
+def test_a_literal_type_lists_what_its_setting_takes() -> None:
+    for config, name, good, _ in CHOICES:
+        hint = get_type_hints(config)[name]
+        assert hint is bool or set(get_args(hint)) == set(good)

@@ -1,0 +1,169 @@
+"""The owner of background tasks: opened here, closed there, on every event loop."""
+
+import logging
+from typing import Any
+
+import anyio
+import pytest
+from support.connecting import running_tasks
+
+from aiokafkawire.errors import UsageError
+from aiokafkawire.runtime import Owner, Runtime
+
+pytestmark = pytest.mark.anyio
+
+
+class Worker:
+    """A task that runs until it is cancelled, and says so."""
+
+    def __init__(self) -> None:
+        self.began, self.ended = anyio.Event(), anyio.Event()
+
+    async def run(self) -> None:
+        self.began.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.lowlevel.checkpoint()
+            self.ended.set()
+
+
+async def test_tasks_run_until_the_owner_closes_and_closing_waits_for_them() -> None:
+    before = running_tasks()
+    owner, worker = Owner(), Worker()
+    await owner.open()
+    owner.spawn(worker.run)
+    await worker.began.wait()
+    assert not worker.ended.is_set()
+    await owner.close()
+    assert worker.ended.is_set()
+    assert running_tasks() <= before
+
+
+async def test_it_may_be_opened_in_one_task_and_closed_in_another() -> None:
+    owner, worker = Owner(), Worker()
+
+    async def open_and_leave() -> None:
+        await owner.open()
+        owner.spawn(worker.run)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(open_and_leave)
+    # The group that opened it has ended, and its tasks go on.
+    await worker.began.wait()
+    assert not worker.ended.is_set()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(owner.close)
+        tasks.start_soon(owner.close)
+    assert worker.ended.is_set()
+
+
+async def test_cancelling_whoever_opened_it_leaves_its_tasks_alone() -> None:
+    owner, worker = Owner(), Worker()
+    with anyio.CancelScope() as scope:
+        await owner.open()
+        owner.spawn(worker.run)
+        await worker.began.wait()
+        scope.cancel()
+        await anyio.sleep_forever()
+    await anyio.wait_all_tasks_blocked()
+    assert not worker.ended.is_set()
+    await owner.close()
+
+
+async def test_a_cancelled_close_still_waits_for_the_tasks() -> None:
+    owner, worker = Owner(), Worker()
+    await owner.open()
+    owner.spawn(worker.run)
+    await worker.began.wait()
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await owner.close()
+    assert worker.ended.is_set()
+
+
+async def test_a_failing_task_is_reported_once_and_takes_nobody_down() -> None:
+    faults = list[Exception]()
+    owner, worker, failed = Owner(faults.append), Worker(), anyio.Event()
+
+    async def fail(text: str) -> None:
+        failed.set()
+        raise ValueError(text)
+
+    await owner.open()
+    owner.spawn(worker.run)
+    owner.spawn(fail, "a bug")
+    await failed.wait()
+    await anyio.wait_all_tasks_blocked()
+    assert [str(fault) for fault in faults] == ["a bug"]
+    assert not worker.ended.is_set()
+    await owner.close()
+    assert worker.ended.is_set()
+
+
+async def test_without_anyone_to_tell_a_fault_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    owner = Owner()
+
+    async def fail() -> None:
+        raise ValueError("a bug")
+
+    await owner.open()
+    with caplog.at_level(logging.ERROR, "aiokafkawire"):
+        owner.spawn(fail)
+        await anyio.wait_all_tasks_blocked()
+    await owner.close()
+    (record,) = caplog.records
+    assert record.name == "aiokafkawire"
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], ValueError)
+
+
+async def test_a_closed_or_unopened_owner_takes_no_tasks() -> None:
+    owner, worker = Owner(), Worker()
+    told = r"^the client is not open: use it inside its 'async with'$"
+    for call in (owner.require_open, lambda: owner.spawn(worker.run)):
+        with pytest.raises(UsageError, match=told):
+            call()
+    await owner.open()
+    owner.require_open()
+    await owner.close()
+    for call in (owner.require_open, lambda: owner.spawn(worker.run)):
+        with pytest.raises(UsageError, match=told):
+            call()
+    await owner.close()
+
+
+async def test_a_task_that_spawns_while_the_owner_closes_is_refused() -> None:
+    owner, heard = Owner(), list[Exception]()
+
+    async def spawn_at_the_end() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            try:
+                owner.spawn(anyio.sleep_forever)
+            except UsageError as error:
+                heard.append(error)
+
+    await owner.open()
+    owner.spawn(spawn_at_the_end)
+    await anyio.wait_all_tasks_blocked()
+    await owner.close()
+    assert len(heard) == 1
+
+
+async def test_closing_what_was_never_opened_does_nothing() -> None:
+    await Owner().close()
+
+
+async def test_the_runtime_of_real_life() -> None:
+    runtime = Runtime()
+    assert runtime.now() <= anyio.current_time()
+    assert runtime.wall_ms() > 1_700_000_000_000
+
+    def join(*args: Any) -> str:
+        return "".join(args)
+
+    assert await runtime.offload(join, "a", "b") == "ab"
+    assert runtime.chance is not Runtime().chance
