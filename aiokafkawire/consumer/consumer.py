@@ -5,9 +5,11 @@ from functools import partial
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
+import anyio
 import anyio.lowlevel
 
 from ..cluster.cluster import Cluster
+from ..cluster.metadata import Snapshot
 from ..cluster.offsets import look_up_offsets
 from ..config import ConsumerConfig
 from ..errors import CorruptBatch, UsageError
@@ -78,6 +80,7 @@ class Consumer(Generic[K, V]):
         self._key_deserializer, self._value_deserializer = key_deserializer, value_deserializer
         self._positions = Positions(_RESETS[config.auto_offset_reset])
         self._fetcher = Fetcher(cluster, config, self._positions, lane)
+        self._following = anyio.CancelScope()
         self._reading: Fetched | None = None
         self._unyielded = 0
         self._yielded_at = 0.0
@@ -105,6 +108,7 @@ class Consumer(Generic[K, V]):
         """Stop fetching. May be called again."""
         if self._state == "open":
             self._state = "closed"
+            self._following.cancel()
             await self._fetcher.close()
 
     # --- what to read ----------------------------------------------------------------------------------
@@ -214,17 +218,21 @@ class Consumer(Generic[K, V]):
 
     async def _follow_new_partitions(self) -> None:
         snapshot = self._cluster.snapshot
-        while self._state == "open":
-            snapshot = await self._cluster.newer(snapshot)
-            starts: dict[TopicPartition, int | OffsetSpec | None] = dict.fromkeys(self.assignment)
-            for name in self._topics:
-                topic = snapshot.topics.get(name)
-                for partition in topic.partitions if topic is not None else ():
-                    # A partition that appears while we read has no record that we should not see.
-                    starts.setdefault(TopicPartition(name, partition.index), OffsetSpec.EARLIEST)
-            if len(starts) > len(self.assignment):
-                self._positions.assign(starts)
-                self._fetcher.wake()
+        with self._following:
+            while True:
+                snapshot = await self._cluster.newer(snapshot)
+                self._take_new_partitions(snapshot)
+
+    def _take_new_partitions(self, snapshot: Snapshot) -> None:
+        starts: dict[TopicPartition, int | OffsetSpec | None] = dict.fromkeys(self.assignment)
+        for name in self._topics:
+            topic = snapshot.topics.get(name)
+            for partition in topic.partitions if topic is not None else ():
+                # A partition that appears while we read has no record that we should not see.
+                starts.setdefault(TopicPartition(name, partition.index), OffsetSpec.EARLIEST)
+        if len(starts) > len(self.assignment):
+            self._positions.assign(starts)
+            self._fetcher.wake()
 
     # --- reading ---------------------------------------------------------------------------------------
 
@@ -239,6 +247,8 @@ class Consumer(Generic[K, V]):
             CorruptBatch: a batch is damaged; to go on, seek beyond it.
             KafkaError: fetching fails, at once or for ``default_api_timeout_ms``, and retries do not mend it.
         """
+        # Before a record is taken: a cancellation in here must not cost one.
+        await self._let_others_run()
         while True:
             reading = self._reading
             if reading is None or reading.reader is None or not self._is_readable(reading):
@@ -252,7 +262,6 @@ class Consumer(Generic[K, V]):
             finally:
                 place.position = reader.next_offset
             if record is not None:
-                await self._let_others_run()
                 return record
             place.position, reading.reader = reading.batch_end, None
 
@@ -264,12 +273,12 @@ class Consumer(Generic[K, V]):
         return _Batches(self)
 
     async def _next_batch(self) -> ConsumerBatch[K, V]:
+        await self._let_others_run()
         while True:
             reading = await self._next_reading()
             reader: RecordReader[K, V] | None = reading.reader
             if reader is not None:
                 reading.reader, reading.ask.place.position = None, reading.batch_end
-                await self._let_others_run()
                 return ConsumerBatch(reading.ask.place.where, reader, reading.batch_end)
 
     async def _next_reading(self) -> Fetched:

@@ -140,6 +140,8 @@ class Producer(Generic[K, V]):
         Arguments and errors are those of :meth:`send`; what becomes of the record, awaiting the delivery tells.
         """
         deadline: Deadline | None = None
+        # Before the record is accepted: whoever is cancelled in here knows that it was not.
+        await self._let_others_run()
         while True:
             room = self._room
             try:
@@ -156,7 +158,6 @@ class Producer(Generic[K, V]):
                 if deadline.passed(self._cluster.runtime.now()):
                     raise
             else:
-                await self._let_others_run()
                 return delivery
 
     def send_nowait(
