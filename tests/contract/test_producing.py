@@ -1,6 +1,7 @@
 """What a producer promises, whichever broker it talks to."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import anyio
 import pytest
@@ -18,14 +19,15 @@ from aiokafkawire import (
     TopicPartition,
     UsageError,
 )
+from aiokafkawire.config import CompressionType
 from aiokafkawire.errors import MessageTooLarge
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize("acks", ["all", 1])
-async def test_an_awaited_send_tells_where_the_record_is(kafka: Client, topic: str, acks: str) -> None:
-    async with kafka.producer(acks=acks) as producer:  # type: ignore[arg-type]
+async def test_an_awaited_send_tells_where_the_record_is(kafka: Client, topic: str, acks: Literal["all", 1]) -> None:
+    async with kafka.producer(acks=acks) as producer:
         first = await producer.send(topic, b"one", partition=1, timestamp_ms=1_700_000_000_000)
         second = await producer.send(topic, b"two", partition=1)
     assert (first.topic, first.partition, first.offset) == (topic, 1, 0)
@@ -56,9 +58,11 @@ async def test_a_record_comes_back_as_it_was_sent(kafka: Client, topic: str) -> 
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-async def test_every_codec_is_understood_by_the_broker_and_read_back(kafka: Client, topic: str, codec: str) -> None:
+async def test_every_codec_is_understood_by_the_broker_and_read_back(
+    kafka: Client, topic: str, codec: CompressionType
+) -> None:
     values = [b"%d " % number * 50 for number in range(2_000)]
-    async with kafka.producer(compression_type=codec, batch_size=200_000) as producer:  # type: ignore[arg-type]
+    async with kafka.producer(compression_type=codec, batch_size=200_000) as producer:
         for value in values:
             await producer.enqueue(topic, value, partition=0)
     assert [record.value for record in await read(kafka, TopicPartition(topic, 0), len(values))] == values
@@ -183,8 +187,12 @@ async def test_what_cannot_be_sent_is_refused_at_once(kafka: Client, topic: str)
         kafka.producer(linger=5)  # type: ignore[call-overload]
 
 
+def in_digits(number: int) -> bytes:
+    return b"%d" % number
+
+
 async def test_serializers_run_as_records_are_handed_over(kafka: Client, topic: str) -> None:
-    async with kafka.producer(key_serializer=str.encode, value_serializer=lambda n: b"%d" % n) as producer:
+    async with kafka.producer(key_serializer=str.encode, value_serializer=in_digits) as producer:
         await producer.send(topic, 17, key="seventeen", partition=0)
     (record,) = await read(kafka, TopicPartition(topic, 0), 1)
     assert (record.key, record.value) == (b"seventeen", b"17")

@@ -1,0 +1,221 @@
+"""Lanes: opened when needed, shared, opened again after a failure, and closed when idle."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+import anyio
+import pytest
+from support.clusters import Net, hang
+from support.connecting import echo, eventually, named, running_tasks
+from support.scripted_broker import ScriptedBroker, api_versions
+
+from aiokafkawire.cluster.brokers import CONTROL, Brokers
+from aiokafkawire.config import ClientConfig, make
+from aiokafkawire.errors import ConnectionLost, ErrorCode, UsageError
+from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.runtime import Owner, Runtime
+from aiokafkawire.types import Address
+
+pytestmark = pytest.mark.anyio
+
+A, B, C = (Address(host, 9092) for host in "abc")
+
+
+class Clock:
+    """Stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+@asynccontextmanager
+async def brokers_on(net: Net, clock: Clock | None = None, **options: Any) -> AsyncIterator[Brokers]:
+    before, faults = running_tasks(), list[Exception]()
+    owner = Owner(faults.append)
+    await owner.open()
+    runtime = Runtime(now=clock or Clock(), chance=Random(1))
+    brokers = Brokers(make(ClientConfig, options), net.connect, owner, runtime)
+    try:
+        yield brokers
+    finally:
+        await brokers.close()
+        await owner.close()
+    assert running_tasks() <= before
+    assert faults == []
+
+
+async def test_callers_that_come_together_share_one_connection() -> None:
+    async with ScriptedBroker() as broker:
+        net = Net(a=broker)
+        async with brokers_on(net) as brokers:
+            found = []
+
+            async def connect() -> None:
+                found.append(await brokers.connection(A))
+
+            async with anyio.create_task_group() as tasks:
+                for _ in range(20):
+                    tasks.start_soon(connect)
+            assert net.dials == ["a"]
+            assert len(set(map(id, found))) == 1
+            assert await brokers.connection(A) is found[0]
+
+
+async def test_each_lane_and_each_address_has_a_connection_of_its_own() -> None:
+    async with ScriptedBroker() as broker:
+        net = Net(a=broker, b=broker)
+        async with brokers_on(net) as brokers:
+            connections = [
+                await brokers.connection(A),
+                await brokers.connection(A, "fetch-1"),
+                await brokers.connection(B),
+                await brokers.connection(A, CONTROL),
+            ]
+            assert net.dials == ["a", "a", "b"]
+            assert connections[0] is connections[3]
+            await brokers.close_lanes("fetch-1")
+            assert [one.failure is None for one in connections] == [True, False, True, True]
+
+
+async def test_a_connection_that_failed_is_opened_again() -> None:
+    async with ScriptedBroker() as broker:
+        net = Net(a=broker)
+        async with brokers_on(net) as brokers:
+            first = await brokers.connection(A)
+            await broker.peers[0].stream.aclose()
+            await eventually(lambda: first.failure is not None)
+            second = await brokers.connection(A)
+            assert second is not first
+            assert second.failure is None
+
+
+async def test_an_address_that_failed_is_dialled_again_after_its_backoff_only() -> None:
+    net, clock = Net(), Clock()
+    options = {"reconnect_backoff_ms": 100, "reconnect_backoff_max_ms": 1000}
+    async with ScriptedBroker() as broker, brokers_on(net, clock, **options) as brokers:
+        told = r"^cannot connect to a:9092: \[Errno 111\] Connection refused$"
+        dials = []
+        for moment in (0, 0.07, 0.13, 0.2, 0.4, 5):
+            clock.at = 1000 + moment
+            with pytest.raises(ConnectionLost, match=told):
+                await brokers.connection(A)
+            dials.append(len(net.dials))
+        # The first wait is 0.08 to 0.12 s, the second twice as long.
+        assert dials == [1, 1, 2, 2, 3, 4]
+        net.hosts["a"] = broker.connect
+        with pytest.raises(ConnectionLost, match=told):
+            await brokers.connection(A)
+        clock.at += 5
+        connection = await brokers.connection(A)
+        await connection.close()
+        # What was open at last is dialled at once.
+        assert (await brokers.connection(A)).failure is None
+
+
+async def test_every_kind_of_failure_waits_its_turn() -> None:
+    async with ScriptedBroker() as broker:
+        net, clock = Net(a=broker), Clock()
+        broker.on[ApiKey.API_VERSIONS] = lambda _: api_versions({}, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        async with brokers_on(net, clock) as brokers:
+            for _ in range(2):
+                with pytest.raises(Exception, match="CLUSTER_AUTHORIZATION_FAILED"):
+                    await brokers.connection(A)
+            assert net.dials == ["a"]
+
+
+async def test_a_connection_may_be_given_less_time_than_configured() -> None:
+    net = Net()
+    net.hosts["a"] = hang
+    async with brokers_on(net) as brokers:
+        with pytest.raises(ConnectionLost, match=r"^a:9092 did not accept a connection within 0\.02 s$"):
+            await brokers.connection(A, within=0.02)
+
+
+async def test_a_caller_that_gives_up_leaves_the_lane_to_the_next() -> None:
+    async with ScriptedBroker() as broker:
+        net = Net()
+        net.hosts["a"] = hang
+        async with brokers_on(net) as brokers, anyio.create_task_group() as tasks:
+            tasks.start_soon(brokers.connection, A)
+            await eventually(lambda: net.dials == ["a"])
+            tasks.cancel_scope.cancel()
+        net.hosts["a"] = broker.connect
+        async with brokers_on(net) as brokers:
+            with anyio.move_on_after(0.01):
+                net.hosts["a"] = hang
+                await brokers.connection(A)
+            net.hosts["a"] = broker.connect
+            assert (await brokers.connection(A)).failure is None
+
+
+async def test_the_least_loaded_come_first_and_those_that_failed_last() -> None:
+    async with ScriptedBroker() as broker:
+        net = Net(a=broker, b=broker)
+        async with brokers_on(net) as brokers:
+            unknown = Address("d", 9092)
+            assert brokers.least_loaded_first([C, A, B, A]) == [C, A, B]
+            with pytest.raises(ConnectionLost):
+                await brokers.connection(C)
+            busy, idle = await brokers.connection(A), await brokers.connection(B)
+            with anyio.move_on_after(0.01):
+                await busy.request(named("unanswered"))
+            assert (busy.in_flight, idle.in_flight) == (1, 0)
+            assert brokers.least_loaded_first([unknown, C, A, B]) == [B, A, unknown, C]
+
+
+async def test_connections_that_nobody_used_for_long_are_closed() -> None:
+    async with ScriptedBroker() as broker:
+        net, clock = Net(a=broker, b=broker, c=broker), Clock()
+        broker.on[ApiKey.METADATA] = lambda asked: echo(asked.request) if asked.peer is not broker.peers[2] else None
+        async with brokers_on(net, clock, connections_max_idle_ms=9000) as brokers:
+            idle, used, waiting = [await brokers.connection(address) for address in (A, B, C)]
+            with anyio.move_on_after(0.01):
+                await waiting.request(named("unanswered"))
+            clock.at += 8
+            await used.request(named("answered"))
+            clock.at += 1
+            await brokers.close_idle(clock())
+            assert [one.failure is None for one in (idle, used, waiting)] == [False, True, True]
+            await broker.peers[0].hung_up()
+            assert (await brokers.connection(A)).failure is None
+            assert net.dials == ["a", "b", "c", "a"]
+
+
+async def test_a_lane_that_is_just_being_opened_again_is_not_idle() -> None:
+    async with ScriptedBroker() as broker:
+        net, clock, gate = Net(a=broker), Clock(), anyio.Event()
+        async with brokers_on(net, clock, connections_max_idle_ms=9000) as brokers:
+            first = await brokers.connection(A)
+            await first.close()
+            clock.at += 100
+
+            async def slowly(host: str, port: int) -> Any:
+                await gate.wait()
+                return await broker.connect(host, port)
+
+            net.hosts["a"] = slowly
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(brokers.connection, A)
+                await eventually(lambda: len(net.dials) == 2)
+                await brokers.close_idle(clock())
+                gate.set()
+            assert (await brokers.connection(A)).failure is None
+            assert len(net.dials) == 2
+
+
+async def test_after_closing_nothing_opens() -> None:
+    async with ScriptedBroker() as broker:
+        net = Net(a=broker)
+        async with brokers_on(net) as brokers:
+            connection = await brokers.connection(A)
+            await brokers.close()
+            await brokers.close()
+            assert connection.failure is not None
+            with pytest.raises(UsageError, match="^the client is closed$"):
+                await brokers.connection(A)
+            assert net.dials == ["a"]
