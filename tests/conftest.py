@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from importlib.util import find_spec
 from typing import Any
 
+import anyio.lowlevel
 import pytest
+import sniffio
 from support.apache_kafka import NEEDS, ApacheKafka, missing
 
 _IN_USE = pytest.StashKey[ApacheKafka]()
@@ -48,6 +51,40 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
     """The event loop of an anyio test: asyncio, asyncio on uvloop, and trio, one after the other."""
     backend: tuple[str, dict[str, Any]] = request.param
     return backend
+
+
+@pytest.fixture(autouse=True)
+def no_task_is_left(request: pytest.FixtureRequest) -> None:
+    """Every test on an event loop ends with the background tasks it began with."""
+    if "anyio_backend" in request.fixturenames:
+        request.getfixturevalue("_no_task_is_left")
+
+
+@pytest.fixture
+async def _no_task_is_left(anyio_backend: object) -> AsyncIterator[None]:
+    before = _tasks()
+    yield
+    for _ in range(20):  # a task that has told of its end still has to return
+        if not _tasks() - before:
+            break
+        await anyio.lowlevel.checkpoint()
+    assert not {repr(task) for task in _tasks() - before}
+
+
+def _tasks() -> set[Any]:
+    """The tasks of the loop; on trio those outside all nurseries, as the others cannot be left."""
+    if sniffio.current_async_library() == "asyncio":
+        # The runner makes a task for every fixture and test.
+        return {task for task in asyncio.all_tasks() if "TestRunner." not in repr(task.get_coro())}
+    import trio
+
+    root = trio.lowlevel.current_root_task()
+    assert root is not None
+    return {task for one in root.child_nurseries for each in one.child_tasks for task in (each, *_children(each))}
+
+
+def _children(task: Any) -> set[Any]:
+    return {child for nursery in task.child_nurseries for child in nursery.child_tasks}
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -16,6 +16,7 @@ class BrokerOptions:
     """What the command line says."""
 
     host: str = "127.0.0.1"
+    advertised_host: str | None = None
     port: int = 9092
     partitions: int = 1
     auto_create: bool = True
@@ -30,6 +31,7 @@ async def run_broker(options: BrokerOptions) -> int:
     """
     broker = Broker(
         host=options.host,
+        advertised_host=options.advertised_host,
         port=options.port,
         auto_create_topics=options.auto_create,
         num_partitions=options.partitions,

@@ -16,9 +16,9 @@ class Ledger:
     """
 
     def __init__(self) -> None:
-        self.records = 0
-        self.bytes = 0
-        self.unreadable = 0
+        self.records: int = 0
+        self.bytes: int = 0
+        self.unreadable: int = 0
         self._due: dict[bytes, int] = {}
         self._checksums: dict[bytes, int] = {}
         self._early = self._late = 0

@@ -54,7 +54,7 @@ examples:
   aiokafkawire broker --partitions 6             topics made on first use get 6 partitions
   aiokafkawire broker --no-auto-create           unknown topics are errors, as on a strict cluster
 
---host is also the address that clients are told to connect to: give a name or an address that reaches this machine.
+Clients are told to connect to --advertised-host: give it a name that reaches this machine when --host is 0.0.0.0.
 """
 
 
@@ -107,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
 
     broker = _command(commands, "broker", _broker, "run an in-memory broker until Ctrl-C", _BROKER, _BROKER_EPILOG)
     broker.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s)")
+    broker.add_argument("--advertised-host", metavar="HOST", help="where clients find it (default: --host)")
     broker.add_argument("--port", type=_port, default=9092, help="0 for any free one (default: %(default)s)")
     broker.add_argument(
         "--partitions", type=_count, default=1, metavar="N", help="of topics made on first use (default: %(default)s)"
@@ -156,7 +157,11 @@ def _broker(args: argparse.Namespace) -> int:
     from .broker import BrokerOptions, run_broker
 
     options = BrokerOptions(
-        host=args.host, port=args.port, partitions=args.partitions, auto_create=not args.no_auto_create
+        host=args.host,
+        advertised_host=args.advertised_host,
+        port=args.port,
+        partitions=args.partitions,
+        auto_create=not args.no_auto_create,
     )
     return _run(args.backend, run_broker, options)
 

@@ -32,9 +32,9 @@ class Reader:
     """The consuming side: what came, where it stands, and where it is to end once that is known."""
 
     def __init__(self, starts: dict[TopicPartition, int]) -> None:
-        self.ledger = Ledger()
-        self.delays = Delays()
-        self.last_at = 0.0
+        self.ledger: Ledger = Ledger()
+        self.delays: Delays = Delays()
+        self.last_at: float = 0.0
         self._positions = dict(starts)
         self._ends: dict[TopicPartition, int] | None = None
         self._silence = anyio.CancelScope()

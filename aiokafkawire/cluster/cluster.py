@@ -94,9 +94,7 @@ class Cluster:
 
     async def _bootstrap(self, deadline: Deadline) -> None:
         backoff = self.backoff()
-        errors: dict[Address, KafkaError] = {
-            at: ConnectionLost("not tried, no time was left") for at in self._addresses
-        }
+        errors: dict[Address, KafkaError] = {}
         while not deadline.passed(self.runtime.now()):
             if await self._learn(errors, deadline):
                 return
@@ -104,7 +102,8 @@ class Cluster:
             if all(isinstance(error, WireError) for error in errors.values()):
                 raise _unreachable(errors)
             await anyio.sleep(min(backoff.next(), deadline.left(self.runtime.now())))
-        raise _unreachable(errors, deadline.allowed)
+        untried = {at: ConnectionLost("not tried, no time was left") for at in self._addresses}
+        raise _unreachable(untried | errors, deadline.allowed)
 
     async def close(self) -> None:
         """Close all connections and end all background tasks. May be called again."""
@@ -228,7 +227,9 @@ class Cluster:
             try:
                 self._learned(await self._ask_metadata(address, share))
             except KafkaError as error:
-                errors[address] = error
+                # The last of many tries has little time: that it was too short tells less than what came before.
+                if address not in errors or share is None or not share.passed(self.runtime.now()):
+                    errors[address] = error
             else:
                 return True
         return False
@@ -329,7 +330,9 @@ class Cluster:
                     retry, refresh = remedy(error)
                     if not retry:
                         raise
-                    cause, last = error, f"{type(error).__name__}: {error}"
+                    # The last of many tries has little time: that it was too short tells less than what came before.
+                    if cause is None or not isinstance(error, RequestTimeout):
+                        cause, last = error, f"{type(error).__name__}: {error}"
                 else:
                     return answer
             if refresh is Refresh.METADATA:

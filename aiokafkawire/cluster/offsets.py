@@ -40,14 +40,18 @@ async def look_up_offsets(
     """
     found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
     left, backoff = dict(specs), cluster.backoff()
+    errors: dict[TopicPartition, KafkaError] = {}
     while left:
         by_leader: dict[Node, dict[TopicPartition, OffsetSpec]] = {}
         for where, spec in left.items():
             node = await cluster.leader(where, deadline)
             by_leader.setdefault(node, {})[where] = spec
-        snapshot, errors = cluster.snapshot, {}
+        snapshot = cluster.snapshot
         for node, asked in by_leader.items():
-            errors.update(await _ask(cluster, node, asked, deadline, isolation, found))
+            for where, error in (await _ask(cluster, node, asked, deadline, isolation, found)).items():
+                # The last of many tries has little time: that it was too short tells less than what came before.
+                if where not in errors or not isinstance(error, RequestTimeout):
+                    errors[where] = error
         left = {where: spec for where, spec in left.items() if where not in found}
         if left:
             cluster.outdated(snapshot)

@@ -286,8 +286,9 @@ class Consumer(Generic[K, V]):
         while True:
             arrived = self._fetcher.arrived
             self._require_open()
-            if self._fetcher.faults:
-                raise self._fetcher.faults.pop(0)
+            fault = self._fetcher.next_fault()
+            if fault is not None:
+                raise fault
             for fetched in list(self._fetcher.unread.values()):
                 if self._is_readable(fetched) and await self._begin_batch(fetched):
                     return fetched
@@ -297,32 +298,44 @@ class Consumer(Generic[K, V]):
         """Make sure that a batch is begun. Data without another one is used up, and makes room for more."""
         if fetched.reader is not None:
             return True
-        place = fetched.ask.place
-        batch = next(fetched, None)
-        if batch is None:
-            self._use_up(fetched)
+        place, check = fetched.ask.place, self._config.check_crcs
+        try:
+            batch = fetched.begun = fetched.begun or next(fetched, None)
+            if batch is None:
+                self._use_up(fetched)
+                return False
+            if batch.header.codec and batch.header.size > _HEAVY:
+                await self._cluster.runtime.offload(partial(batch.prepare, check_crcs=check))
+            fetched.reader = batch.records(
+                *place.where,
+                from_offset=place.position or 0,
+                key_deserializer=self._key_deserializer,
+                value_deserializer=self._value_deserializer,
+                check_crcs=check,
+            )
+        except CorruptBatch:
+            # Whoever enters the loop again must not find the batch behind it: it is fetched anew.
+            self._forget(fetched)
+            if self._is_readable(fetched):
+                raise
             return False
-        header, check = batch.header, self._config.check_crcs
-        if header.codec and header.size > _HEAVY:
-            await self._cluster.runtime.offload(partial(batch.prepare, check_crcs=check))
-        fetched.reader = batch.records(
-            *place.where,
-            from_offset=place.position or 0,
-            key_deserializer=self._key_deserializer,
-            value_deserializer=self._value_deserializer,
-            check_crcs=check,
-        )
+        fetched.begun = None
         # Someone may have sought elsewhere while a thread inflated it.
         return self._is_readable(fetched)
 
     def _use_up(self, fetched: Fetched) -> None:
-        place, unread = fetched.ask.place, self._fetcher.unread
-        if unread.get(place.where) is fetched:
-            del unread[place.where]
-        self._fetcher.wake()
+        place = fetched.ask.place
         if place.position == fetched.ask.offset:
             size = len(fetched.records)
-            raise CorruptBatch(f"{place.where} at offset {place.position}: {size} bytes came without a whole batch")
+            told = f"{size} bytes came without a whole batch that reaches it"
+            raise CorruptBatch(f"{place.where} at offset {place.position}: {told}; to go on, seek beyond it")
+        self._forget(fetched)
+
+    def _forget(self, fetched: Fetched) -> None:
+        where, unread = fetched.ask.place.where, self._fetcher.unread
+        if unread.get(where) is fetched:
+            del unread[where]
+        self._fetcher.wake()
 
     def _is_readable(self, fetched: Fetched) -> bool:
         place = fetched.ask.place

@@ -4,8 +4,9 @@ The rules:
 
 1. One fetch to each leader at a time.
 2. A partition with unread data, a pause, or no position stays out of the next fetch.
-3. Unread data of all partitions together stays below ``fetch_max_bytes``; what one fetch brings may exceed it by
-   one batch a partition, as brokers always give a first batch whole (KIP-74).
+3. Unread data of all partitions together stays below ``fetch_max_bytes``, which the fetches in flight share; what
+   one brings may exceed it by one batch a partition, as brokers always give a first batch whole (KIP-74). What a
+   paused partition keeps does not count, or it could keep all others from being read.
 4. An answer counts only for partitions whose epoch is still the one it was asked under.
 """
 
@@ -57,6 +58,8 @@ class Fetched:
         self.high_watermark: int = data.high_watermark
         self._aborted = _Aborted(data.aborted_transactions or ()) if committed_only else None
         self._batches = split(self.records, str(ask.place.where))
+        self.begun: RecordBatch | None = None
+        """The batch that is being checked and inflated; whoever does it may be cancelled."""
         self.reader: RecordReader[Any, Any] | None = None
         """The batch that is being read, if one was begun."""
         self.batch_end: int = ask.offset
@@ -117,7 +120,7 @@ def plan(
     asks: dict[int, list[Ask]] = {}
     unled: TopicPartition | None = None
     for place in positions:
-        if place.position is None or place.paused or place.where in skip:
+        if place.position is None or place.paused or place.lost or place.where in skip:
             continue
         leader = snapshot.leader(place.where)
         if leader is None:

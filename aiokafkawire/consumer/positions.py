@@ -15,7 +15,8 @@ class Place:
     """One assigned partition.
 
     ``position`` is the offset of the next record to hand out; None until ``spec`` was looked up. ``epoch`` changes
-    with every seek, so that an answer to a question asked before can be told apart and dropped.
+    with every seek, so that an answer to a question asked before can be told apart and dropped. A ``lost`` place has
+    nothing to go on from, and no default to look up: it waits for a seek.
     """
 
     where: TopicPartition
@@ -24,6 +25,7 @@ class Place:
     epoch: int = 0
     paused: bool = False
     looking_up: bool = False
+    lost: bool = False
     high_watermark: int | None = None
     """The end of the log when it was last fetched: the offset after the last record that all replicas have."""
 
@@ -78,7 +80,7 @@ class Positions:
         if isinstance(to, int) and to < 0:
             raise UsageError(f"cannot seek {where} to {to}: offsets begin at 0; for the ends use an OffsetSpec")
         self._epoch += 1
-        place.epoch, place.looking_up = self._epoch, False
+        place.epoch, place.looking_up, place.lost = self._epoch, False, False
         place.position, place.spec = (to, None) if isinstance(to, int) else (None, to)
 
     def reset(self, place: Place) -> bool:
@@ -90,7 +92,8 @@ class Positions:
 
     def to_look_up(self) -> list[Place]:
         """The places without a position that nobody looks up yet."""
-        return [place for place in self._places.values() if place.position is None and not place.looking_up]
+        places = self._places.values()
+        return [place for place in places if place.position is None and not place.looking_up and not place.lost]
 
 
 def _some(partitions: Mapping[TopicPartition, object]) -> str:

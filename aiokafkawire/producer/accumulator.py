@@ -3,8 +3,8 @@
 The rules:
 
 1. One batch of a partition is on its way at a time, so retries never change the order.
-2. A lane with nothing in flight sends what there is, once ``linger_ms`` have passed. A busy one sends full batches
-   only, so records gather while it is busy.
+2. A lane with nothing in flight sends what there is, once ``linger_ms`` have passed. On a busy one records gather
+   longer: a batch goes when it is full, or when all is answered that was on its way before it was due.
 3. A batch counts against ``buffer_memory`` from its first record until its outcome is known.
 """
 
@@ -42,6 +42,9 @@ class Batch:
     last_error: KafkaError | None = None
     sealed: bytes | None = None
     """Its bytes, once built; a retry sends the same."""
+    sent_to: int = -1
+    """The broker that it was last sent to, and when."""
+    sent_at: float = float("-inf")
 
 
 class Accumulator:
@@ -145,6 +148,9 @@ class Accumulator:
         requests: dict[int, list[Batch]] = {}
         sizes: dict[int, int] = {}
         unled = False
+        oldest: dict[int, float] = {}
+        for batch in self._on_their_way.values():
+            oldest[batch.sent_to] = min(batch.sent_at, oldest.get(batch.sent_to, now))
         for where, queue in self._queues.items():
             if not queue or where in self._on_their_way:
                 continue
@@ -155,7 +161,8 @@ class Accumulator:
             if leader is None:
                 unled = True
                 continue
-            if not self._is_due(batch, len(queue) > 1, self._in_flight.get(leader, 0), now, flushing):
+            in_flight = self._in_flight.get(leader, 0)
+            if not self._is_due(batch, len(queue) > 1, in_flight, oldest.get(leader, now), now, flushing):
                 continue
             size = sizes.get(leader, 0) + batch.builder.size
             if leader in requests and size > self._config.max_request_size:
@@ -167,23 +174,28 @@ class Accumulator:
             for batch in batches:
                 batch.closed = True
                 batch.tries += 1
+                batch.sent_to, batch.sent_at = leader, now
                 self._queues[batch.where].popleft()
                 self._on_their_way[batch.where] = batch
         return requests, unled
 
-    def _is_due(self, batch: Batch, another_waits: bool, in_flight: int, now: float, flushing: bool) -> bool:
+    def _is_due(
+        self, batch: Batch, another_waits: bool, in_flight: int, oldest: float, now: float, flushing: bool
+    ) -> bool:
         if in_flight >= MAX_IN_FLIGHT:
             return False
         if another_waits or self.is_full(batch):
             return True
-        return not in_flight and (flushing or now >= batch.created_at + self._linger)
+        since = batch.created_at if flushing else batch.created_at + self._linger
+        # However busy the lane is kept by other partitions: what was sent before will be answered, and then it goes.
+        return now >= since and (not in_flight or oldest > since)
 
     def deadline(self, now: float) -> float | None:
         """When time alone will change what to do: a batch has lingered or backed off long enough, or is too old.
 
         What is due already and still here waits for a lane or a leader, not for time.
         """
-        moments = []
+        moments = [batch.created_at + self._timeout for batch in self._on_their_way.values()]
         for where, queue in self._queues.items():
             if queue:
                 moments.append(queue[0].created_at + self._timeout)
@@ -202,8 +214,9 @@ class Accumulator:
         self._used -= batch.builder.size
         if self._on_their_way.get(batch.where) is batch:
             del self._on_their_way[batch.where]
-        if not self._queues[batch.where] and batch.where not in self._on_their_way:
-            del self._queues[batch.where]
+        if not self._queues.get(batch.where) and batch.where not in self._on_their_way:
+            # Several batches that expired together find the first one's work done.
+            self._queues.pop(batch.where, None)
 
     def put_back(self, batch: Batch, error: KafkaError, not_before: float) -> None:
         """Try the batch again from ``not_before`` on, ahead of what came after it."""
@@ -218,3 +231,17 @@ class Accumulator:
             while queue and now >= queue[0].created_at + self._timeout:
                 old.append(queue.popleft())
         return old
+
+    def overdue(self, now: float) -> list[Batch]:
+        """The batches on their way that are older than ``delivery_timeout_ms``: nobody waits for their answer longer.
+
+        They stay on their way until :meth:`finish`.
+        """
+        return [batch for batch in self._on_their_way.values() if now >= batch.created_at + self._timeout]
+
+    def take_all(self) -> list[Batch]:
+        """Take out every batch whose outcome is open: nothing will be sent any more."""
+        left = self.unfinished
+        for queue in self._queues.values():
+            queue.clear()
+        return left

@@ -80,6 +80,8 @@ class Producer(Generic[K, V]):
         """
         if self._state != "open":
             return
+        # What would be accepted from now on, the flush would not wait for.
+        self._state = "closing"
         try:
             await self.flush()
         finally:
@@ -153,7 +155,7 @@ class Producer(Generic[K, V]):
                 await self._cluster.topic(topic, deadline)
             except BufferFull:
                 deadline = deadline or self._cluster.deadline(self._config.max_block_ms / 1000)
-                with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
+                with self._sender.hurry(), anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
                     await room.wait()
                 if deadline.passed(self._cluster.runtime.now()):
                     raise
@@ -180,6 +182,8 @@ class Producer(Generic[K, V]):
         if self._state != "open" or self._sender.ended.is_set():
             state = "closed" if self._sender.ended.is_set() else self._state
             raise UsageError(f"the producer is {state}: use it inside its 'async with'")
+        if timestamp_ms is not None and not (isinstance(timestamp_ms, int) and 0 <= timestamp_ms < 2**63):
+            raise UsageError(f"timestamp_ms is ms since the epoch, a whole number from 0 on, got {timestamp_ms!r}")
         partitions = self._partitions(topic)
         raw_key = self._bytes(key, self._serialize_key, "key")
         raw_value = self._bytes(value, self._serialize_value, "value")

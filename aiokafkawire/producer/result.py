@@ -49,8 +49,12 @@ class BatchResult:
     async def wait(self, index: int) -> RecordMetadata:
         """Where record ``index`` is, once it is acknowledged. Raises the error that its batch failed with."""
         self._awaited.add(index)
-        if not self.done:
+        try:
             await self.settled()
+        except BaseException:
+            # Who stopped waiting will not hear of it: flush has to tell.
+            self._awaited.discard(index)
+            raise
         if self.error is not None:
             # A copy for each: a single exception would gather the tracebacks of all who wait.
             error = type(self.error)(*self.error.args)

@@ -1,6 +1,7 @@
 """Takes ready batches to their leaders, and every answer back to the batches."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import anyio
 from anyio.abc import TaskGroup
@@ -11,7 +12,6 @@ from ..cluster.retry import Backoff, remedy
 from ..config import ProducerConfig
 from ..errors import (
     ConnectionLost,
-    CorruptBatch,
     DeliveryFailed,
     ErrorCode,
     KafkaError,
@@ -54,9 +54,10 @@ class Sender:
         self._wake = anyio.Event()
         self._flushing = 0
         self._backoffs: dict[TopicPartition, Backoff] = {}
-        # Failed batches that flush has to report; beyond the kept ones only their number is.
+        # Failed batches that flush has to report; beyond the kept ones only how many records, and the last error.
         self._failures: list[BatchResult] = []
         self._more_failures = 0
+        self._last_failure: KafkaError | None = None
         self._scope = anyio.CancelScope()
         self.ended: anyio.Event = anyio.Event()
         """Set once nothing is sent any more."""
@@ -76,19 +77,21 @@ class Sender:
                             await self._wake.wait()
                         self._wake = anyio.Event()
         finally:
-            for batch in self.accumulator.unfinished:
-                batch.result.fail(ConnectionLost("the producer was closed before the record was acknowledged"))
             self.ended.set()
+            for batch in self.accumulator.take_all():
+                why = "the producer was closed before the record was acknowledged; it may have been written"
+                self._fail(batch, ConnectionLost(f"{batch.where}: {why}"))
             self._on_room()
 
     def _send_what_is_due(self, tasks: TaskGroup) -> float | None:
         """Start the requests that are due. How long nothing else will be, in seconds; None until something happens."""
         accumulator, now = self.accumulator, self._clock()
-        for batch in accumulator.expired(now):
+        for batch in [*accumulator.overdue(now), *accumulator.expired(now)]:
             self._fail(batch, self._too_late(batch))
         snapshot = self._cluster.snapshot
         requests, unled = accumulator.drain(lambda where: _leader_of(snapshot, where), now, flushing=self._flushing > 0)
         for node_id, batches in requests.items():
+            self._cluster.use({batch.where.topic for batch in batches})
             tasks.start_soon(self._produce, snapshot, node_id, batches)
         waits = []
         moment = accumulator.deadline(now)
@@ -108,26 +111,30 @@ class Sender:
             for batch in batches:
                 self._failed(batch, error, snapshot)
         except Exception as bug:
-            # A mistake of ours must not leave anyone waiting, nor end the other batches' way.
+            # What a stream, a thread or a mistake of ours raises must not leave anyone waiting, nor end the way of
+            # other batches.
             for batch in batches:
-                if not batch.result.done:
-                    self._fail(batch, KafkaError(f"producing to {batch.where} failed in this client: {bug!r}"))
-            raise
+                fault = KafkaError(f"producing to {batch.where} failed in this client: {bug!r}")
+                fault.__cause__ = bug
+                self._failed(batch, fault, snapshot)
         finally:
             self.accumulator.request_done(node_id)
             self.wake()
 
     async def _request(self, snapshot: Snapshot, node_id: int, batches: list[Batch]) -> ProduceResponse | None:
-        """Send one request; None where ``acks=0`` asks for no answer."""
+        """Send one request; None where ``acks=0`` asks for no answer, or all of it is too late."""
         for batch in batches:
             if batch.sealed is None:
                 heavy = batch.builder.codec and batch.builder.size > _HEAVY
                 build = batch.builder.build
                 batch.sealed = await self._cluster.runtime.offload(build) if heavy else build()
-        request = self._message(snapshot, batches)
+        connection = await self._cluster.connection(snapshot.nodes[node_id], self._lane)
+        in_time = [batch for batch in batches if not batch.result.done]
+        if not in_time:
+            return None
+        request = self._message(snapshot, in_time)
         named_only = any(topic.topic_id == ZERO_UUID for topic in request.topic_data)
         wanted = _BY_NAME if named_only else _BY_ID_OR_NAME
-        connection = await self._cluster.connection(snapshot.nodes[node_id], self._lane)
         if request.acks == 0:
             await connection.post(request, wanted=wanted)
             return None
@@ -153,6 +160,8 @@ class Sender:
     def _answered(self, snapshot: Snapshot, batches: list[Batch], response: ProduceResponse | None) -> None:
         answers = None if response is None else _by_partition(snapshot, response)
         for batch in batches:
+            if batch.result.done:
+                continue
             if answers is None:
                 self._finish(batch, -1, -1)
                 continue
@@ -171,14 +180,15 @@ class Sender:
         if refresh is Refresh.METADATA:
             self._cluster.use((batch.where.topic,))
             self._cluster.outdated(snapshot)
-        now = self._clock()
-        if not retry or isinstance(error, CorruptBatch):
+        if batch.result.done:  # it became too late meanwhile
+            return
+        if not retry:
             self._fail(batch, error)
             return
         backoff = self._backoffs.get(batch.where)
         if backoff is None:
             backoff = self._backoffs[batch.where] = self._cluster.backoff()
-        self.accumulator.put_back(batch, error, now + backoff.next())
+        self.accumulator.put_back(batch, error, self._clock() + backoff.next())
 
     def _finish(self, batch: Batch, base_offset: int, log_append_time: int) -> None:
         self._backoffs.pop(batch.where, None)
@@ -190,10 +200,13 @@ class Sender:
         self._backoffs.pop(batch.where, None)
         self.accumulator.finish(batch)
         batch.result.fail(error)
+        if len(self._failures) >= _KEPT_FAILURES:
+            self._failures = [failed for failed in self._failures if failed.unawaited]
         if len(self._failures) < _KEPT_FAILURES:
             self._failures.append(batch.result)
-        else:
+        elif batch.result.unawaited:
             self._more_failures += batch.result.unawaited
+            self._last_failure = error
         self._on_room()
 
     def _too_late(self, batch: Batch) -> KafkaError:
@@ -201,7 +214,9 @@ class Sender:
         last = batch.last_error
         if last is None and _leader_of(self._cluster.snapshot, batch.where) is None:
             return TopicNotReady(f"{batch.where} had no leader for {seconds:g} s (delivery_timeout_ms)")
-        told = f"; tried {batch.tries} times, at last {type(last).__name__}: {last}" if last is not None else ""
+        told = "; it was sent, and not answered" if batch.tries else ""
+        if last is not None:
+            told = f"; tried {batch.tries} times, at last {type(last).__name__}: {last}"
         error = RequestTimeout(f"{batch.where} took no records for {seconds:g} s (delivery_timeout_ms){told}")
         error.__cause__ = last
         return error
@@ -214,18 +229,29 @@ class Sender:
         Raises:
             DeliveryFailed: records failed since the last flush that nobody awaited.
         """
+        with self.hurry():
+            for batch in self.accumulator.unfinished:
+                await batch.result.settled()
+        failures, self._failures = self._failures, []
+        count, self._more_failures = self._more_failures, 0
+        last, self._last_failure = self._last_failure, None
+        errors = [] if last is None else [last]
+        for result in reversed(failures):
+            if result.error is not None and result.unawaited:
+                errors.insert(0, result.error)
+                count += result.unawaited
+        if errors:
+            raise DeliveryFailed(errors, count)
+
+    @contextmanager
+    def hurry(self) -> Iterator[None]:
+        """Someone waits for what is here to be gone: meanwhile nothing lingers."""
         self._flushing += 1
         self.wake()
         try:
-            for batch in self.accumulator.unfinished:
-                await batch.result.settled()
+            yield
         finally:
             self._flushing -= 1
-        failures, self._failures = self._failures, []
-        more, self._more_failures = self._more_failures, 0
-        unawaited = [(result.error, result.unawaited) for result in failures if result.error and result.unawaited]
-        if unawaited:
-            raise DeliveryFailed([error for error, _ in unawaited], sum(count for _, count in unawaited) + more)
 
     async def close(self) -> None:
         """Stop sending. What has no outcome fails; the broker may have written what was in flight."""

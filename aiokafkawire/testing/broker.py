@@ -18,6 +18,7 @@ import anyio.lowlevel
 from anyio.abc import ByteStream, Listener, SocketAttribute, SocketStream
 
 from ..runtime import Owner
+from ..types import Address
 from .apis import ADVERTISED
 from .log import PartitionLog
 from .memory import memory_connection
@@ -49,6 +50,7 @@ class Broker:
 
     Args:
         host: where to listen.
+        advertised_host: where clients find it, if that is elsewhere: listening on "0.0.0.0" is no address to go to.
         port: 0 for any free one; None to be reached through :meth:`connect` only.
         node_id: the broker's id in the metadata.
         auto_create_topics: whether asking for the metadata of a topic makes it.
@@ -62,6 +64,7 @@ class Broker:
         self,
         *,
         host: str = "127.0.0.1",
+        advertised_host: str | None = None,
         port: int | None = 0,
         node_id: int = 1,
         auto_create_topics: bool = True,
@@ -78,7 +81,7 @@ class Broker:
             message_max_bytes=max_message_bytes,
         )
         self._listens_on = None if port is None else (host, port)
-        address = (f"memory-{node_id}", _MEMORY_PORT) if port is None else (host, port)
+        address = (f"memory-{node_id}", _MEMORY_PORT) if port is None else (advertised_host or host, port)
         self._node = Node(node_id, *address, ADVERTISED)
         self._cluster = ClusterState(cluster_id, [self._node], settings, clock=clock, new_topic_id=uuid4)
         self._node.cluster = self._cluster
@@ -88,7 +91,7 @@ class Broker:
     @property
     def bootstrap(self) -> str:
         """What to give clients as ``bootstrap.servers``; a made-up name where it listens on no port."""
-        return f"{self._node.host}:{self._node.port}"
+        return str(Address(self._node.host, self._node.port))
 
     # --- for tests ---------------------------------------------------------------------------------------------
 

@@ -40,23 +40,6 @@ async def test_an_address_that_leads_nowhere_does_not_keep_us_from_the_next(firs
         assert net.dials[:2] == ["bad", "good"]
 
 
-async def test_with_the_default_times_a_silent_first_address_leaves_time_for_the_others() -> None:
-    given: list[float] = []
-
-    async def hang_and_tell(host: str, port: int) -> Any:
-        given.append(anyio.current_effective_deadline() - anyio.current_time())
-        raise ConnectionRefusedError(111, "Connection refused")
-
-    net = Net()
-    net.hosts.update(a=hang_and_tell, b=hang_and_tell)
-    with anyio.move_on_after(0.05):
-        async with opened(net.connect, "a:1,b:2"):
-            raise AssertionError("opened")
-    # The deadline that counts here is the test's own, which is near.
-    assert given
-    assert max(given) <= 0.05
-
-
 async def test_when_no_address_leads_to_a_broker_each_is_told_with_its_cause() -> None:
     net = Net()
     net.hosts.update(hangs=hang, quiet=quiet, babbles=babble)
@@ -75,10 +58,10 @@ async def test_when_no_address_leads_to_a_broker_each_is_told_with_its_cause() -
 async def test_whoever_speaks_another_protocol_is_not_asked_twice() -> None:
     net = Net()
     net.hosts.update(a=babble, b=babble)
-    with anyio.fail_after(5), pytest.raises(WireError, match="^a:1 sent an HTTP answer"):
+    with anyio.fail_after(5), pytest.raises(WireError, match=r"^a:1 sent an HTTP answer"):
         async with opened(net.connect, "a:1"):
             raise AssertionError("opened")
-    with anyio.fail_after(5), pytest.raises(NoBrokerReachable, match="^no broker reachable: a:1: .*; b:1: .*HTTP"):
+    with anyio.fail_after(5), pytest.raises(NoBrokerReachable, match=r"^no broker reachable: a:1: .*; b:1: .*HTTP"):
         async with opened(net.connect, "a:1,b:1"):
             raise AssertionError("opened")
 

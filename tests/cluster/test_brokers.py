@@ -216,6 +216,6 @@ async def test_after_closing_nothing_opens() -> None:
             await brokers.close()
             await brokers.close()
             assert connection.failure is not None
-            with pytest.raises(UsageError, match="^the client is closed$"):
+            with pytest.raises(UsageError, match=r"^the client is closed$"):
                 await brokers.connection(A)
             assert net.dials == ["a"]

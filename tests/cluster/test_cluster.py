@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import anyio
+import attrs
 import pytest
 from support.clusters import Net, hang, metadata, opened, partition, topic
 from support.connecting import eventually
 from support.scripted_broker import Asked, ScriptedBroker
 
-from aiokafkawire.cluster.cluster import Cluster, any_broker, controller
+from aiokafkawire.cluster.cluster import any_broker, controller
 from aiokafkawire.errors import (
     ErrorCode,
     InvalidTopicException,
@@ -43,7 +44,9 @@ def answering(broker: ScriptedBroker, *answers: MetadataResponse) -> None:
 
 
 def asked_topics(broker: ScriptedBroker) -> list[list[str | None]]:
-    return [[one.name for one in request.topics] for request in broker.seen if isinstance(request, MetadataRequest)]
+    return [
+        [one.name for one in request.topics or ()] for request in broker.seen if isinstance(request, MetadataRequest)
+    ]
 
 
 # --- metadata ------------------------------------------------------------------------------------------------
@@ -168,7 +171,7 @@ async def test_a_topic_that_does_not_come_is_told_with_the_brokers_answer() -> N
 )
 async def test_a_topic_that_is_refused_is_told_at_once(code: ErrorCode, error: type[Exception]) -> None:
     async with ScriptedBroker() as broker:
-        answering(broker, metadata(topic("t", error=code)))
+        answering(broker, metadata(), metadata(topic("t", error=code)))
         async with opened(broker.connect) as cluster:
             with anyio.fail_after(5), pytest.raises(error, match="topic 't'"):
                 await cluster.topic("t", cluster.deadline(60))
@@ -301,31 +304,25 @@ async def test_without_a_known_broker_the_deadline_says_so() -> None:
 async def test_closing_tells_those_who_wait() -> None:
     async with ScriptedBroker() as broker:
         answering(broker, metadata(topic("t", error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
-        heard: list[type[BaseException]] = []
+        heard: list[BaseException] = []
 
         async def wait(call: Any) -> None:
             try:
                 await call
             except Exception as error:
-                heard.append(type(error))
+                heard.append(error)
 
         async with opened(broker.connect) as cluster:
+            far_ahead = attrs.evolve(cluster.snapshot, generation=1 << 40)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(wait, cluster.topic("t", cluster.deadline(60)))
-                tasks.start_soon(wait, cluster.newer(await _far_ahead(cluster)))
-                tasks.start_soon(wait, cluster.ask(controller, DELETE, cluster.deadline(60)))
+                tasks.start_soon(wait, cluster.newer(far_ahead))
+                tasks.start_soon(wait, cluster.ask(lambda _: None, DELETE, cluster.deadline(60)))
                 await anyio.wait_all_tasks_blocked()
                 with anyio.fail_after(5):
                     await cluster.close()
                     await eventually(lambda: len(heard) == 3)
-            assert heard == [UsageError] * 3
-
-
-async def _far_ahead(cluster: Cluster) -> Any:
-    """A snapshot that no other is newer than."""
-    import attrs
-
-    return attrs.evolve(cluster.snapshot, generation=1 << 40)
+            assert [type(error) for error in heard] == [UsageError] * 3
 
 
 async def test_a_closed_cluster_refuses_work_at_once() -> None:

@@ -1,0 +1,161 @@
+"""What happens by itself as time passes, on a clock that jumps (trio's): no test waits for a second of it."""
+
+from typing import Any
+
+import anyio
+import pytest
+from support.clusters import Net, metadata, opened, partition, topic
+from support.scripted_broker import ScriptedBroker
+
+from aiokafkawire.cluster.cluster import any_broker
+from aiokafkawire.errors import ConnectionLost, ErrorCode, NoBrokerReachable, RequestTimeout
+from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.metadata import MetadataRequest
+from aiokafkawire.protocol.messages.topics import DeleteTopicsRequest
+
+testing = pytest.importorskip("trio.testing")
+pytestmark = pytest.mark.anyio
+
+DEFAULTS: dict[str, Any] = {
+    "retry_backoff_ms": 100,
+    "retry_backoff_max_ms": 1000,
+    "reconnect_backoff_ms": 50,
+    "reconnect_backoff_max_ms": 1000,
+}
+DELETE = DeleteTopicsRequest(topics=[], timeout_ms=1)
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    return "trio", {"clock": testing.MockClock(autojump_threshold=0)}
+
+
+async def test_metadata_is_asked_for_again_when_it_has_grown_old() -> None:
+    async with ScriptedBroker() as broker:
+        broker.on[ApiKey.METADATA] = lambda _: metadata()
+        async with opened(broker.connect, metadata_max_age_ms=60_000, **DEFAULTS):
+            await anyio.sleep(59)
+            assert broker.count(MetadataRequest) == 1
+            await anyio.sleep(2)
+            assert broker.count(MetadataRequest) == 2
+            await anyio.sleep(600)
+            assert broker.count(MetadataRequest) == 12
+
+
+async def test_a_topic_that_nobody_uses_is_no_longer_asked_for() -> None:
+    async with ScriptedBroker() as broker:
+        broker.on[ApiKey.METADATA] = lambda asked: metadata(
+            *(topic(one.name, partition(0)) for one in asked.request.topics)
+        )
+        options = {"metadata_max_age_ms": 60_000, "metadata_max_idle_ms": 150_000, **DEFAULTS}
+        async with opened(broker.connect, **options) as cluster:
+            await cluster.topic("left", cluster.deadline(1))
+            await cluster.topic("used", cluster.deadline(1))
+            for _ in range(5):
+                await anyio.sleep(60)
+                cluster.use(["used"])
+            assert [one.name for one in broker.seen[-1].topics] == ["used"]
+            assert set(cluster.snapshot.topics) == {"used"}
+
+
+async def test_idle_connections_are_closed_and_opened_when_needed() -> None:
+    async with ScriptedBroker() as broker:
+        broker.on[ApiKey.METADATA] = lambda _: metadata()
+        options = {"connections_max_idle_ms": 100_000, "metadata_max_age_ms": 2**31 - 1, **DEFAULTS}
+        async with opened(broker.connect, **options) as cluster:
+            await anyio.sleep(95)
+            assert not broker.peers[0].gone
+            await anyio.sleep(20)
+            assert broker.peers[0].gone
+            await cluster.refresh(cluster.snapshot, cluster.deadline(10))
+            assert len(broker.peers) == 2
+
+
+async def test_a_cluster_in_trouble_is_not_asked_in_a_tight_loop() -> None:
+    async with ScriptedBroker() as broker:
+        broker.on[ApiKey.METADATA] = lambda _: metadata()
+        async with opened(broker.connect, **DEFAULTS) as cluster:
+            broker.on[ApiKey.METADATA] = lambda _: metadata(error=ErrorCode.UNKNOWN_SERVER_ERROR)
+            with pytest.raises(RequestTimeout, match=r"^no metadata within 30 s: .*UNKNOWN_SERVER_ERROR"):
+                await cluster.refresh(cluster.snapshot, cluster.deadline(30))
+            assert 25 <= broker.count(MetadataRequest) <= 50
+
+
+async def test_a_dead_cluster_is_not_dialled_in_a_tight_loop() -> None:
+    async with ScriptedBroker() as broker:
+        net = Net(b=broker)
+        broker.on[ApiKey.METADATA] = lambda _: metadata()
+        async with opened(net.connect, **DEFAULTS) as cluster:
+            net.hosts.clear()
+            await broker.peers[0].stream.aclose()
+            with pytest.raises(
+                RequestTimeout, match=r"^DeleteTopics did not succeed within 60 s; at last ConnectionLost"
+            ):
+                await cluster.ask(any_broker, DELETE, cluster.deadline(60))
+            assert 30 <= len(net.dials) <= 130
+
+
+async def test_bootstrap_keeps_trying_until_its_time_is_over() -> None:
+    net, started = Net(), anyio.current_time()
+    with pytest.raises(NoBrokerReachable, match=r"^no broker reachable within 10 s: b:9092: cannot connect"):
+        async with opened(net.connect, **DEFAULTS):
+            raise AssertionError("opened")
+    assert 10 <= anyio.current_time() - started < 10.1
+    assert 10 <= len(net.dials) <= 20
+
+
+async def test_with_default_times_a_silent_address_leaves_the_next_its_share() -> None:
+    started = anyio.current_time()
+    async with ScriptedBroker(spoken=None) as silent, ScriptedBroker() as broker:
+        broker.on[ApiKey.METADATA] = lambda _: metadata(hosts=["good"])
+        net = Net(silent=silent, good=broker)
+        async with opened(net.connect, "silent:1,good:2", **DEFAULTS):
+            assert anyio.current_time() - started == pytest.approx(5)
+
+
+async def test_a_single_silent_address_is_told_what_it_failed_to_do() -> None:
+    async with ScriptedBroker(spoken=None) as silent:
+        told = (
+            r"^no broker reachable within 10 s: b:9092: b:9092 did not answer ApiVersions \(is it a Kafka listener\?\)"
+        )
+        with pytest.raises(NoBrokerReachable, match=told):
+            async with opened(silent.connect, **DEFAULTS):
+                raise AssertionError("opened")
+
+
+async def test_a_request_left_unanswered_is_given_up_after_the_request_timeout_and_tried_again() -> None:
+    async with ScriptedBroker() as broker:
+        broker.on[ApiKey.METADATA] = lambda _: metadata()
+        async with opened(broker.connect, **DEFAULTS) as cluster:
+            started = anyio.current_time()
+            with pytest.raises(RequestTimeout, match="at last RequestTimeout: no answer from b:9092 to DeleteTopics"):
+                await cluster.ask(any_broker, DELETE, cluster.deadline(100))
+            assert anyio.current_time() - started == pytest.approx(100)
+            assert broker.count(DeleteTopicsRequest) == 4
+            assert len(broker.peers) == 4
+
+
+async def test_a_write_that_stalls_ends_the_connection_and_holds_its_caller_no_longer() -> None:
+    async with ScriptedBroker() as broker:
+        broker.on[ApiKey.METADATA] = lambda _: metadata()
+        async with opened(broker.connect, **DEFAULTS) as cluster:
+            connection = await cluster.connection(cluster.snapshot.nodes[1])
+            broker.peers[0].client.hold()
+            started = anyio.current_time()
+            with pytest.raises(ConnectionLost, match=r"^b:9092 took no bytes for 5 s$"):
+                await connection.request(DELETE)
+            assert anyio.current_time() - started == pytest.approx(5)
+
+
+async def test_a_caller_with_little_time_outlasts_it_by_the_stall_of_its_write_at_most() -> None:
+    async with ScriptedBroker() as broker:
+        broker.on[ApiKey.METADATA] = lambda _: metadata()
+        async with opened(broker.connect, **DEFAULTS) as cluster:
+            connection = await cluster.connection(cluster.snapshot.nodes[1])
+            broker.peers[0].client.hold()
+            started = anyio.current_time()
+            with anyio.move_on_after(1) as scope:
+                await connection.request(DELETE)
+            assert scope.cancelled_caught
+            assert anyio.current_time() - started == pytest.approx(5)
+            assert connection.failure is not None
