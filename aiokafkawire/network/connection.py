@@ -31,6 +31,7 @@ _HEAVY: Final = 256 * 1024
 _OWN_WRITE: Final = 64 * 1024
 """Frames up to this are written by whoever asks, without a task switch; larger ones could hold up their caller."""
 _WRITE_STALL_SECONDS: Final = 5.0
+"""How long a frame that its caller writes may take; the caller cannot be cancelled meanwhile."""
 
 try:
     _SOFTWARE_VERSION = version("aiokafkawire")
@@ -246,16 +247,16 @@ class Connection:
             self._outgoing.append(frame)
             self._to_write.set()
         else:
-            await self._write(frame)
+            await self._write(frame, min(_WRITE_STALL_SECONDS, self._request_timeout))
 
-    async def _write(self, data: bytes) -> None:
+    async def _write(self, data: bytes, limit: float) -> None:
         self._writing = True
         try:
             # Half a frame would spoil everything behind it: a cancelled caller lets its frame out first.
-            with anyio.CancelScope(shield=True), anyio.fail_after(_WRITE_STALL_SECONDS):
+            with anyio.CancelScope(shield=True), anyio.fail_after(limit):
                 await self._stream.send(data)
         except TimeoutError:
-            await self.close(ConnectionLost(f"{self.where} took no bytes for {_WRITE_STALL_SECONDS:g} s"))
+            await self.close(ConnectionLost(f"{self.where} did not take {len(data)} bytes within {limit:g} s"))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as cause:
             await self.close(ConnectionLost(f"the connection to {self.where} broke: {cause.__cause__ or cause}"))
         except Exception as cause:  # a stream that fails in a way of its own may have written half the frame
@@ -280,7 +281,8 @@ class Connection:
                 data = self._outgoing.popleft()
                 while self._outgoing and len(data) + len(self._outgoing[0]) <= _OWN_WRITE:
                     data += self._outgoing.popleft()
-                await self._write(data)
+                # Nobody's cancellation waits for this one, and a large frame may take its time on a slow line.
+                await self._write(data, self._request_timeout)
 
     async def close(self, reason: KafkaError | None = None) -> None:
         """Close the stream; whoever waits fails with ``reason``. May be called again."""
