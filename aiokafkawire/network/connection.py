@@ -294,7 +294,7 @@ class Connection:
 async def _connect(connector: Connector, host: str, port: int, where: str) -> ByteStream:
     try:
         return await connector(host, port)
-    except (OSError, UnicodeError, anyio.BrokenResourceError) as error:  # UnicodeError: no name that DNS could know
+    except Exception as error:  # a connector of the user's may fail in a way of its own
         # A connector that tried several addresses wraps what each of them said.
         cause = error.__cause__ or error
         causes = cause.exceptions if isinstance(cause, ExceptionGroup) else (cause,)

@@ -1,5 +1,7 @@
 """Which partition a record goes to: by its key as Kafka's Java client does, or without a key to one that is filling."""
 
+from struct import unpack
+
 from ..types import Chance
 
 __all__ = ("Sticky", "murmur2", "partition_for_key")
@@ -14,8 +16,8 @@ def murmur2(data: bytes) -> int:
     length = len(data)
     h = _SEED ^ length
     whole = length & ~3
-    for at in range(0, whole, 4):
-        k = int.from_bytes(data[at : at + 4], "little") * _MIX & _WORD
+    for k in unpack(f"<{length >> 2}I", data[:whole]):
+        k = k * _MIX & _WORD
         k = (k ^ k >> 24) * _MIX & _WORD
         h = (h * _MIX & _WORD) ^ k
     if length > whole:

@@ -8,10 +8,10 @@ from support.clusters import Net, metadata, opened, partition, topic
 from support.scripted_broker import ScriptedBroker
 
 from aiokafkawire.cluster.cluster import any_broker
-from aiokafkawire.errors import ConnectionLost, ErrorCode, NoBrokerReachable, RequestTimeout
+from aiokafkawire.errors import ConnectionLost, ErrorCode, NoBrokerReachable, RequestTimeout, broker_error
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.metadata import MetadataRequest
-from aiokafkawire.protocol.messages.topics import DeleteTopicsRequest
+from aiokafkawire.protocol.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 testing = pytest.importorskip("trio.testing")
 pytestmark = pytest.mark.anyio
@@ -134,6 +134,21 @@ async def test_a_request_left_unanswered_is_given_up_after_the_request_timeout_a
             assert anyio.current_time() - started == pytest.approx(100)
             assert broker.count(DeleteTopicsRequest) == 4
             assert len(broker.peers) == 4
+
+
+async def test_the_last_of_many_tries_does_not_hide_what_came_before() -> None:
+    async with ScriptedBroker() as broker:
+        broker.on[ApiKey.METADATA] = lambda _: metadata()
+        broker.on[ApiKey.DELETE_TOPICS] = lambda _: DeleteTopicsResponse(responses=[])
+
+        def refuse_and_fall_silent(_: object) -> None:
+            del broker.on[ApiKey.DELETE_TOPICS]
+            raise broker_error(ErrorCode.NOT_CONTROLLER)
+
+        async with opened(broker.connect, **DEFAULTS) as cluster:
+            with pytest.raises(RequestTimeout, match=r"^DeleteTopics did not .* within 20 s; at last NotController: "):
+                await cluster.ask(any_broker, DELETE, cluster.deadline(20), check=refuse_and_fall_silent)
+            assert broker.count(DeleteTopicsRequest) == 2
 
 
 async def test_a_write_that_stalls_ends_the_connection_and_holds_its_caller_no_longer() -> None:

@@ -271,6 +271,18 @@ async def test_closing_may_be_done_twice_and_is_told_to_who_waits() -> None:
         await broker.peers[0].hung_up()
 
 
+async def test_bytes_that_come_while_it_closes_are_no_fault() -> None:
+    async with ScriptedBroker() as broker, connected(broker.connect) as connection:
+        stream = broker.peers[0].client
+        stream.lingering = anyio.Event()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(connection.close)
+            await eventually(lambda: connection.failure is not None)
+            await broker.peers[0].stream.send(b"late")
+            await anyio.wait_all_tasks_blocked()
+            stream.lingering.set()
+
+
 async def test_a_closed_owner_ends_its_connections() -> None:
     before = running_tasks()
     async with ScriptedBroker() as broker:

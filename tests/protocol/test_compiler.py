@@ -130,6 +130,29 @@ def test_bytes_that_end_early_are_told_by_field_and_position() -> None:
         decode(Shapes, 1, data[: end + 2])
 
 
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ("00 05 61 62", "no string at byte 2 of 4 (its length is 5, and 2 bytes are left)"),
+        ("7f ff", "no string at byte 2 of 2 (its length is 32767, and 0 bytes are left)"),
+    ],
+)
+def test_a_length_beyond_the_message_is_told_where_it_stands(data: str, told: str) -> None:
+    with pytest.raises(WireError) as caught:
+        decode_prefix(Names0, 0, bytes.fromhex(data))
+    assert str(caught.value) == f"Names0 v0.first: {told}"
+
+
+def test_a_count_beyond_the_message_is_told_where_it_stands() -> None:
+    data = encode(Nullables(numbers=[1]), 0)
+    lie = data[:-8] + b"\x7f\xff\xff\xff" + data[-4:]
+    with pytest.raises(WireError) as caught:
+        decode_prefix(Nullables, 0, lie)
+    assert str(caught.value).endswith(
+        ".numbers: no array of int32 at byte 7 of 11 (its length is 2147483647, and 4 bytes are left)"
+    )
+
+
 def test_a_null_that_came_for_a_field_that_takes_none_is_told() -> None:
     with pytest.raises(WireError, match=r"^Names0 v0\.first: no string at byte 2 of 2 \(it is null\)$"):
         decode(Names0, 0, b"\xff\xff")

@@ -3,14 +3,18 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import aiokafkawire
 
 
 def loaded_by(code: str) -> set[str]:
     """The modules that a new interpreter has after running ``code``."""
-    script = f"{code}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
-    # -I: neither the tests' path nor the environment decide what is found.
+    here = f"import sys; sys.path.insert(0, {str(Path(aiokafkawire.__file__).parent.parent)!r})"
+    script = f"{here}\n{code}\nimport json\nprint(json.dumps(sorted(sys.modules)))"
+    # -I: what the environment adds does not count.
     run = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True, timeout=30)
     return set(json.loads(run.stdout))
 

@@ -181,7 +181,9 @@ class HeldStream(ByteStream):
         """Set when a send began that has to wait."""
         self.step = 1 << 20
         self.fault: Exception | None = None
-        self.closed = 0
+        self.lingering = anyio.Event()
+        """Until it is set, a close takes its time."""
+        self.lingering.set()
 
     def hold(self) -> None:
         """Sends that begin from now on wait."""
@@ -205,6 +207,6 @@ class HeldStream(ByteStream):
         await self.stream.send_eof()
 
     async def aclose(self) -> None:
-        self.closed += 1
         self.released.set()
+        await self.lingering.wait()
         await self.stream.aclose()
