@@ -1,13 +1,13 @@
 """Where a consumer is in each of its partitions, and what it wants of them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import attrs
 
 from ..errors import UsageError
 from ..types import OffsetSpec, TopicPartition
 
-__all__ = ("Place", "Positions")
+__all__ = ("Place", "Positions", "some_of")
 
 
 @attrs.define(eq=False)
@@ -71,7 +71,7 @@ class Positions:
         """
         place = self._places.get(where)
         if place is None:
-            raise UsageError(f"{where} is not assigned to this consumer; assigned are {_some(self._places)}")
+            raise UsageError(f"{where} is not assigned to this consumer; assigned are {some_of(self._places)}")
         return place
 
     def seek(self, where: TopicPartition, to: int | OffsetSpec) -> None:
@@ -96,6 +96,7 @@ class Positions:
         return [place for place in places if place.position is None and not place.looking_up and not place.lost]
 
 
-def _some(partitions: Mapping[TopicPartition, object]) -> str:
+def some_of(partitions: Collection[TopicPartition]) -> str:
+    """The names of the first few, and how many more there are."""
     named = [str(one) for one in list(partitions)[:5]]
     return ", ".join(named) + (f" and {len(partitions) - 5} more" if len(partitions) > 5 else "") if named else "none"

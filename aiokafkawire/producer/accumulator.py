@@ -40,6 +40,7 @@ class Batch:
     """When it may be tried again."""
     tries: int = 0
     last_error: KafkaError | None = None
+    """Why it is still here: what the last try brought, its own or that of the batch before it."""
     sealed: bytes | None = None
     """Its bytes, once built; a retry sends the same."""
     sent_to: int = -1
@@ -221,8 +222,10 @@ class Accumulator:
     def put_back(self, batch: Batch, error: KafkaError, not_before: float) -> None:
         """Try the batch again from ``not_before`` on, ahead of what came after it."""
         del self._on_their_way[batch.where]
-        batch.last_error, batch.not_before = error, not_before
+        batch.not_before = not_before
         self._queues[batch.where].appendleft(batch)
+        for held_up in self._queues[batch.where]:
+            held_up.last_error = error
 
     def expired(self, now: float) -> list[Batch]:
         """Take out the batches that wait for longer than ``delivery_timeout_ms``, but none that is on its way."""

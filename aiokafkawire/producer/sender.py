@@ -216,7 +216,8 @@ class Sender:
             return TopicNotReady(f"{batch.where} had no leader for {seconds:g} s (delivery_timeout_ms)")
         told = "; it was sent, and not answered" if batch.tries else ""
         if last is not None:
-            told = f"; tried {batch.tries} times, at last {type(last).__name__}: {last}"
+            tried = f"tried {batch.tries} times" if batch.tries else "those before it were tried"
+            told = f"; {tried}, at last {type(last).__name__}: {last}"
         error = RequestTimeout(f"{batch.where} took no records for {seconds:g} s (delivery_timeout_ms){told}")
         error.__cause__ = last
         return error
