@@ -179,7 +179,6 @@ class ConsumerOptions(TypedDict, total=False):
     fetch_max_wait_ms: int
     max_partition_fetch_bytes: int
     check_crcs: bool
-    client_rack: str
 
 
 @attrs.frozen(kw_only=True)
@@ -204,8 +203,6 @@ class ConsumerConfig:
     """How much one fetch may return of one partition; a larger first batch comes whole (KIP-74)."""
     check_crcs: bool = _choice(True, True, False)
     """Whether the checksum of every batch is verified."""
-    client_rack: str = _text("")
-    """Where this consumer runs, so that a near replica may serve it (KIP-392)."""
 
 
 DEFAULT_PORT: Final = 9092

@@ -16,7 +16,7 @@ import attrs
 
 from .errors import UsageError
 
-__all__ = ("Offload", "Owner", "Runtime")
+__all__ = ("Offload", "Owner", "Runtime", "Worker")
 
 _log = logging.getLogger("aiokafkawire")
 
@@ -133,3 +133,44 @@ class Owner:
         if self._group is not None:
             with anyio.CancelScope(shield=True):
                 await self._ended.wait()
+
+
+class Worker:
+    """A background task that takes a step whenever it is woken, or the time is up that its last step named.
+
+    Args:
+        step: is given a task group for what takes longer, and says how long nothing will be due, in seconds; None for
+            until it is woken.
+        on_end: runs when it ends, whatever ends it.
+    """
+
+    def __init__(self, step: Callable[[anyio.abc.TaskGroup], float | None], on_end: Callable[[], None]) -> None:
+        self._step, self._on_end = step, on_end
+        self._wake = anyio.Event()
+        self._scope = anyio.CancelScope()
+        self.ended: anyio.Event = anyio.Event()
+        """Set once no step will be taken any more."""
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Take steps until stopped."""
+        try:
+            with self._scope:
+                async with anyio.create_task_group() as tasks:
+                    while True:
+                        wait = self._step(tasks)
+                        with anyio.move_on_after(wait):
+                            await self._wake.wait()
+                        self._wake = anyio.Event()
+        finally:
+            self.ended.set()
+            self._on_end()
+
+    async def stop(self) -> None:
+        """End it with everything that its steps began; it must have been spawned. May be called again."""
+        self._scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await self.ended.wait()

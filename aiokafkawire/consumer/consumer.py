@@ -342,8 +342,8 @@ class Consumer(Generic[K, V]):
         return fetched.ask.is_current and not place.paused and self._positions.get(place.where) is place
 
     def _require_open(self) -> None:
-        if self._state != "open" or self._fetcher.ended.is_set():
-            state = "closed" if self._fetcher.ended.is_set() else self._state
+        if self._state != "open" or self._fetcher.has_ended:
+            state = "closed" if self._fetcher.has_ended else self._state
             raise UsageError(f"the consumer is {state}: use it inside its 'async with'")
 
     async def _let_others_run(self) -> None:

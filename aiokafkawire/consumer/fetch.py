@@ -154,7 +154,6 @@ def request(snapshot: Snapshot, asks: list[Ask], config: ConsumerConfig, room: i
         max_bytes=room,
         isolation_level=IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED,
         topics=list(topics.values()),
-        rack_id=config.client_rack,
     )
 
 

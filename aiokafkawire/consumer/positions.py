@@ -90,6 +90,10 @@ class Positions:
         self.seek(place.where, self._default)
         return True
 
+    def is_current(self, place: Place, epoch: int) -> bool:
+        """Whether the place is still assigned, and nobody sought elsewhere since ``epoch``."""
+        return place.epoch == epoch and self._places.get(place.where) is place
+
     def to_look_up(self) -> list[Place]:
         """The places without a position that nobody looks up yet."""
         places = self._places.values()

@@ -179,8 +179,8 @@ class Producer(Generic[K, V]):
             TopicNotReady: the topic's partitions are not known yet; its metadata is asked for.
             RecordTooLarge, UsageError: as :meth:`send`.
         """
-        if self._state != "open" or self._sender.ended.is_set():
-            state = "closed" if self._sender.ended.is_set() else self._state
+        if self._state != "open" or self._sender.has_ended:
+            state = "closed" if self._sender.has_ended else self._state
             raise UsageError(f"the producer is {state}: use it inside its 'async with'")
         if timestamp_ms is not None and not (isinstance(timestamp_ms, int) and 0 <= timestamp_ms < 2**63):
             raise UsageError(f"timestamp_ms is ms since the epoch, a whole number from 0 on, got {timestamp_ms!r}")

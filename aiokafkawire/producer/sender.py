@@ -30,6 +30,7 @@ from ..protocol.messages.produce import (
 )
 from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Versions
+from ..runtime import Worker
 from ..types import TopicPartition
 from .accumulator import Accumulator, Batch
 from .result import BatchResult
@@ -51,37 +52,33 @@ class Sender:
         self.accumulator: Accumulator = Accumulator(config, anyio.Event)
         self._cluster, self._config, self._lane, self._on_room = cluster, config, lane, on_room
         self._clock = cluster.runtime.now
-        self._wake = anyio.Event()
         self._flushing = 0
         self._backoffs: dict[TopicPartition, Backoff] = {}
         # Failed batches that flush has to report; beyond the kept ones only how many records, and the last error.
         self._failures: list[BatchResult] = []
         self._more_failures = 0
         self._last_failure: KafkaError | None = None
-        self._scope = anyio.CancelScope()
-        self.ended: anyio.Event = anyio.Event()
-        """Set once nothing is sent any more."""
+        self._worker = Worker(self._send_what_is_due, self._give_up)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing is sent any more."""
+        return self._worker.ended.is_set()
 
     def wake(self) -> None:
         """There is something to send."""
-        self._wake.set()
+        self._worker.wake()
 
     async def run(self) -> None:
-        """Send until closed. Whatever ends it, no batch is left without an outcome."""
-        try:
-            with self._scope:
-                async with anyio.create_task_group() as requests:
-                    while True:
-                        wait = self._send_what_is_due(requests)
-                        with anyio.move_on_after(wait):
-                            await self._wake.wait()
-                        self._wake = anyio.Event()
-        finally:
-            self.ended.set()
-            for batch in self.accumulator.take_all():
-                why = "the producer was closed before the record was acknowledged; it may have been written"
-                self._fail(batch, ConnectionLost(f"{batch.where}: {why}"))
-            self._on_room()
+        """Send until closed."""
+        await self._worker.run()
+
+    def _give_up(self) -> None:
+        """Whatever ended the sending, no batch is left without an outcome."""
+        for batch in self.accumulator.take_all():
+            why = "the producer was closed before the record was acknowledged; it may have been written"
+            self._fail(batch, ConnectionLost(f"{batch.where}: {why}"))
+        self._on_room()
 
     def _send_what_is_due(self, tasks: TaskGroup) -> float | None:
         """Start the requests that are due. How long nothing else will be, in seconds; None until something happens."""
@@ -256,9 +253,8 @@ class Sender:
 
     async def close(self) -> None:
         """Stop sending. What has no outcome fails; the broker may have written what was in flight."""
-        self._scope.cancel()
+        await self._worker.stop()
         with anyio.CancelScope(shield=True):
-            await self.ended.wait()
             await self._cluster.brokers.close_lanes(self._lane)
 
 

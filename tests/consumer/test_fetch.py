@@ -93,9 +93,9 @@ def test_a_partition_stays_out_while_it_is_unread_paused_unled_or_nowhere() -> N
 def test_the_request_carries_the_position_the_leaders_epoch_and_the_limits() -> None:
     made = positions(0)
     asks, _ = plan(snapshot(), made, (), ())
-    config = ConsumerConfig(isolation_level="read_committed", client_rack="r1", max_partition_fetch_bytes=77)
+    config = ConsumerConfig(isolation_level="read_committed", max_partition_fetch_bytes=77)
     asked = request(snapshot(), asks[1], config, 1_234)
-    assert (asked.max_bytes, asked.isolation_level, asked.rack_id, asked.max_wait_ms) == (1_234, 1, "r1", 500)
+    assert (asked.max_bytes, asked.isolation_level, asked.max_wait_ms) == (1_234, 1, 500)
     (topic,) = asked.topics
     (partition,) = topic.partitions
     assert (topic.topic, topic.topic_id) == ("a", ID)

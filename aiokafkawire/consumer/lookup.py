@@ -1,0 +1,94 @@
+"""Finds where partitions without a position begin."""
+
+from collections.abc import Callable
+
+import anyio
+
+from ..cluster.cluster import Cluster
+from ..cluster.offsets import look_up_offsets
+from ..errors import KafkaError, UsageError
+from ..types import IsolationLevel, OffsetSpec, TopicPartition
+from .positions import Place, Positions, some_of
+from .trouble import Troubles
+
+__all__ = ("Lookup",)
+
+
+class Lookup:
+    """Looks offsets up for a consumer's places. ``on_change`` is called when there is something new."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        positions: Positions,
+        troubles: Troubles,
+        isolation: IsolationLevel,
+        on_change: Callable[[], None],
+    ) -> None:
+        self._cluster, self._positions, self._troubles = cluster, positions, troubles
+        self._isolation, self._on_change = isolation, on_change
+
+    def take_due(self) -> list[list[Place]]:
+        """The places to look up now, in groups for :meth:`run`: one that cannot be looked up holds up no other.
+
+        Groups are topics; a partition without a leader, of a topic that is known, goes alone.
+        """
+        snapshot = self._cluster.snapshot
+        groups: dict[str | TopicPartition, list[Place]] = {}
+        for place in self._positions.to_look_up():
+            if place.spec is None:
+                place.lost = True
+                why = "has no position, and auto_offset_reset is 'none': seek first"
+                self._troubles.report(place, UsageError(f"{place.where} {why}"))
+                self._on_change()
+                continue
+            place.looking_up = True
+            topic = snapshot.topics.get(place.where.topic)
+            alone = topic is not None and topic.partitions and snapshot.leader(place.where) is None
+            groups.setdefault(place.where if alone else place.where.topic, []).append(place)
+        return list(groups.values())
+
+    async def run(self, places: list[Place]) -> None:
+        """Look these places up; an error is reported, and after a rest they are due again."""
+        epochs = {place.where: place.epoch for place in places}
+        specs = {place.where: place.spec for place in places if place.spec is not None}
+        offsets: dict[TopicPartition, int] = {}
+        try:
+            offsets = await self._offsets(specs)
+        except KafkaError as error:
+            await self._failed(places, epochs, error)
+        except Exception as bug:
+            fault = KafkaError(f"looking up {some_of(specs)} failed in this client: {bug!r}")
+            fault.__cause__ = bug
+            await self._failed(places, epochs, fault)
+        for place in places:
+            if self._positions.is_current(place, epochs[place.where]):
+                place.looking_up = False
+                if place.where in offsets:
+                    place.position, place.spec = offsets[place.where], None
+        self._on_change()
+
+    async def _failed(self, places: list[Place], epochs: dict[TopicPartition, int], error: KafkaError) -> None:
+        # Whoever sought elsewhere or dropped the partitions meanwhile does not want to hear of it.
+        current = [place for place in places if self._positions.is_current(place, epochs[place.where])]
+        if current:
+            self._troubles.report(current[0], error)
+            self._on_change()
+            self._cluster.outdated(self._cluster.snapshot)
+            await anyio.sleep(self._cluster.config.retry_backoff_max_ms / 1000)
+
+    async def _offsets(self, specs: dict[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
+        """The offset for each spec; the end of the log where no record is that late.
+
+        None at all where the topic just became known: then it is known what can be looked up together.
+        """
+        deadline = self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
+        for topic in dict.fromkeys(where.topic for where in specs):
+            await self._cluster.topic(topic, deadline)
+        if len(specs) > 1 and not all(map(self._cluster.snapshot.leader, specs)):
+            return {}
+        found = await look_up_offsets(self._cluster, specs, deadline, self._isolation)
+        late = {where: OffsetSpec.LATEST for where, one in found.items() if one is None}
+        if late:
+            found.update(await look_up_offsets(self._cluster, late, deadline, self._isolation))
+        return {where: one.offset for where, one in found.items() if one is not None}
