@@ -7,7 +7,7 @@ from ..cluster.cluster import Cluster
 from ..cluster.metadata import Snapshot
 from ..cluster.retry import Backoff, remedy
 from ..config import ConsumerConfig
-from ..errors import ErrorCode, KafkaError, OffsetOutOfRange, Refresh, TopicNotReady, broker_error
+from ..errors import ErrorCode, KafkaError, OffsetOutOfRange, Refresh, broker_error
 from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Versions
 from ..runtime import Worker
@@ -183,4 +183,5 @@ def _why_unled(snapshot: Snapshot, where: TopicPartition) -> KafkaError:
     topic = snapshot.topics.get(where.topic)
     if topic is not None and topic.error != ErrorCode.NONE:
         return broker_error(topic.error, f"topic {where.topic!r}")
-    return TopicNotReady(f"{where} has no leader that is known")
+    # What the broker would say, and like it a matter of time.
+    return broker_error(ErrorCode.LEADER_NOT_AVAILABLE, f"{where} has no leader that is known")

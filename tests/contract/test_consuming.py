@@ -87,6 +87,13 @@ async def test_begins_where_it_is_told(kafka: Client, topic: str, start: int | O
         assert consumer.position(where) == first + 3
 
 
+async def test_a_client_that_knows_nothing_yet_begins_at_an_offset(cluster: Where, kafka: Client, topic: str) -> None:
+    await fill(kafka, topic, numbers(5))
+    async with cluster.client() as fresh, fresh.consumer() as consumer:
+        consumer.assign({TopicPartition(topic, 0): 3})
+        assert [record.offset for record in await take(consumer, 2)] == [3, 4]
+
+
 async def test_a_time_beyond_the_last_record_means_the_end(kafka: Client, topic: str) -> None:
     where = TopicPartition(topic, 0)
     await fill(kafka, topic, numbers(5))
