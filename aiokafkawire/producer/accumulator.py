@@ -187,9 +187,13 @@ class Accumulator:
             return False
         if another_waits or self.is_full(batch):
             return True
-        since = batch.created_at if flushing else batch.created_at + self._linger
+        since = batch.created_at if flushing else self._ready_at(batch)
         # However busy the lane is kept by other partitions: what was sent before will be answered, and then it goes.
         return now >= since and (not in_flight or oldest > since)
+
+    def _ready_at(self, batch: Batch) -> float:
+        """When the batch may go, lanes and leaders aside: one that was tried before does not linger again."""
+        return batch.not_before if batch.tries else batch.created_at + self._linger
 
     def deadline(self, now: float) -> float | None:
         """When time alone will change what to do: a batch has lingered or backed off long enough, or is too old.
@@ -201,7 +205,7 @@ class Accumulator:
             if queue:
                 moments.append(queue[0].created_at + self._timeout)
                 if where not in self._on_their_way:
-                    moments.append(max(queue[0].created_at + self._linger, queue[0].not_before))
+                    moments.append(self._ready_at(queue[0]))
         return min((moment for moment in moments if moment > now), default=None)
 
     def request_done(self, leader: int) -> None:

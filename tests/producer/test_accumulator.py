@@ -109,6 +109,18 @@ def test_a_batch_that_failed_goes_first_again_after_its_backoff() -> None:
     assert drained(gathered, 2.0) == [later]
 
 
+@pytest.mark.parametrize("flushing", [True, False])
+def test_a_batch_that_failed_does_not_linger_again(flushing: bool) -> None:
+    gathered = accumulator(linger_ms=60_000)
+    batch, _ = add(gathered)
+    drained(gathered, flushing=True)
+    gathered.request_done(1)
+    gathered.put_back(batch, ConnectionLost("gone"), not_before=0.1)
+    assert drained(gathered, 0.05, flushing=flushing) == []
+    assert gathered.deadline(0.05) == 0.1
+    assert drained(gathered, 0.1, flushing=flushing) == [batch]
+
+
 def test_one_request_holds_one_batch_a_partition_up_to_its_size() -> None:
     gathered = accumulator(batch_size=400, max_request_size=700)
     batches = [add(gathered, TopicPartition("a", number), size=200)[0] for number in range(3)]
