@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import final
 
-import crc32c
-
 from ..errors import UsageError
 from ..types import Header
 from . import layout
+from .checksum import crc32c
 from .compression import Codec, compress
 from .varint import SMALL_VARINTS, encode_varint, varint_size
 
@@ -127,7 +126,7 @@ class BatchBuilder:
             *state,
             self.count,
         )
-        checksum = crc32c.crc32c(records, crc32c.crc32c(header[layout.ATTRIBUTES_AT :]))
+        checksum = crc32c(records, crc32c(header[layout.ATTRIBUTES_AT :]))
         layout.UINT32.pack_into(header, layout.CRC_AT, checksum)
         return header
 

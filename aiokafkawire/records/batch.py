@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
-import crc32c
-
 from ..errors import CorruptBatch
 from . import layout
+from .checksum import crc32c
 from .compression import decompress
 from .delivery import DeliveryResult
 from .header import BatchHeader
@@ -87,7 +86,7 @@ class RecordBatch:
         """
         if self._checked:
             return
-        computed = crc32c.crc32c(self.view[layout.ATTRIBUTES_AT :])
+        computed = crc32c(self.view[layout.ATTRIBUTES_AT :])
         if computed != self.header.crc:
             raise CorruptBatch(f"{self._where}: CRC32C is {computed:#010x}, the header says {self.header.crc:#010x}")
         self._checked = True
@@ -209,7 +208,7 @@ def set_log_append_time(batch: bytes | memoryview, timestamp: int) -> bytes:
             view[layout.PRODUCER_ID_AT :],
         )
     )
-    return b"".join((view[: layout.CRC_AT], layout.UINT32.pack(crc32c.crc32c(covered)), covered))
+    return b"".join((view[: layout.CRC_AT], layout.UINT32.pack(crc32c(covered)), covered))
 
 
 # --- the twins ---------------------------------------------------------------------------------------------
