@@ -18,7 +18,7 @@ from .config import (
     parse_servers,
 )
 from .consumer.consumer import Consumer
-from .errors import UsageError
+from .errors import ConfigError, UsageError
 from .network.stream import Connector, connect_tcp
 from .producer.producer import Producer
 from .runtime import Runtime
@@ -163,5 +163,10 @@ class Client:
             UsageError: a topic's name is not allowed.
         """
         config = make(ConsumerConfig, options)
+        limit = self._cluster.config.request_timeout_ms
+        if config.fetch_max_wait_ms >= limit:
+            raise ConfigError(
+                f"fetch_max_wait_ms must be less than request_timeout_ms ({limit}): idle brokers answer late"
+            )
         lane = f"fetch-{next(self._lanes)}"
         return Consumer(self._cluster, config, lane, topics, key_deserializer, value_deserializer)

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypedDict, TypeVar, cast
 import attrs
 
 from .errors import ConfigError
-from .types import Address
+from .types import Address, IsolationLevel
 
 __all__ = (
     "ClientConfig",
@@ -186,7 +186,7 @@ class ConsumerConfig:
     """What is read, and how much at once. Sizes are in bytes, times in ms."""
 
     group_id: str | None = _optional(str, "a string")
-    """The group to join; None reads partitions that are assigned by hand."""
+    """The group to join, which this release refuses; None reads partitions that are assigned by hand."""
     auto_offset_reset: AutoOffsetReset = _choice("latest", "earliest", "latest", "none")
     """Where to begin without a position, or with one that is gone; "none" raises OffsetOutOfRange instead."""
     isolation_level: Literal["read_uncommitted", "read_committed"] = _choice(
@@ -203,6 +203,11 @@ class ConsumerConfig:
     """How much one fetch may return of one partition; a larger first batch comes whole (KIP-74)."""
     check_crcs: bool = _choice(True, True, False)
     """Whether the checksum of every batch is verified."""
+
+    @property
+    def isolation(self) -> IsolationLevel:
+        """``isolation_level`` as the wire says it."""
+        return IsolationLevel[self.isolation_level.upper()]
 
 
 DEFAULT_PORT: Final = 9092

@@ -467,7 +467,7 @@ class InvalidConfig(BrokerError, code=ErrorCode.INVALID_CONFIG):
     """A setting of a topic or broker has a name or value that the broker refuses."""
 
 
-class NotController(BrokerError, code=ErrorCode.NOT_CONTROLLER, retriable=True):
+class NotController(BrokerError, code=ErrorCode.NOT_CONTROLLER, retriable=True, refresh=Refresh.METADATA):
     """This broker is not the active controller; find that one and ask it."""
 
 

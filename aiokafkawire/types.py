@@ -21,6 +21,8 @@ __all__ = (
     "RecordMetadata",
     "TimestampType",
     "TopicPartition",
+    "check_partition",
+    "check_start",
     "check_topic_name",
 )
 
@@ -133,6 +135,33 @@ class OffsetSpec:
 OffsetSpec.EARLIEST = OffsetSpec(-2)
 OffsetSpec.LATEST = OffsetSpec(-1)
 OffsetSpec.MAX_TIMESTAMP = OffsetSpec(-3)
+
+
+def check_partition(given: tuple[str, int]) -> TopicPartition:
+    """Read a partition that a user gave, as a TopicPartition or a plain pair.
+
+    Raises:
+        UsageError: it is none.
+    """
+    topic, partition = given
+    check_topic_name(topic)
+    if isinstance(partition, bool) or not isinstance(partition, int) or partition < 0:
+        raise UsageError(f"a partition is a number from 0 on, got {partition!r} for topic {topic!r}")
+    return TopicPartition(topic, partition)
+
+
+def check_start(where: TopicPartition, start: object) -> None:
+    """Refuse what says no place to read a partition from.
+
+    Raises:
+        UsageError: it is neither an offset nor an OffsetSpec.
+    """
+    if isinstance(start, OffsetSpec):
+        return
+    if isinstance(start, bool) or not isinstance(start, int):
+        raise UsageError(f"{where} can begin at an offset or an OffsetSpec, not at {start!r}")
+    if start < 0:
+        raise UsageError(f"{where} cannot begin at {start}: offsets begin at 0; for the ends use an OffsetSpec")
 
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from ..cluster.cluster import Cluster, any_broker, controller
-from ..cluster.metadata import Topic
+from ..cluster.metadata import EMPTY, Topic, merge
 from ..cluster.offsets import look_up_offsets
 from ..cluster.retry import Deadline
-from ..errors import ErrorCode, NotController, UsageError, broker_error
-from ..protocol.messages.metadata import MetadataRequest
+from ..errors import ErrorCode, NotController, UsageError, WireError, broker_error
+from ..protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ..protocol.messages.topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -20,7 +20,7 @@ from ..protocol.messages.topics import (
     DeleteTopicState,
 )
 from ..protocol.schema import Versions
-from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_topic_name
+from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_partition, check_topic_name
 
 __all__ = ("Admin", "NewTopic")
 
@@ -59,8 +59,14 @@ class Admin:
         request = CreateTopicsRequest(
             topics=wanted, timeout_ms=self._milliseconds(deadline), validate_only=validate_only
         )
+        by_default = any(-1 in (topic.num_partitions, topic.replication_factor) for topic in wanted)
         response = await self._cluster.ask(
-            controller, request, deadline, lane=_LANE, wanted=_FLAGGED, check=_by_the_controller
+            controller,
+            request,
+            deadline,
+            lane=_LANE,
+            wanted=_DEFAULTS if by_default else _FLAGGED,
+            check=_by_the_controller,
         )
         for topic in response.topics:
             _raise_for(topic.error_code, f"creating topic {topic.name!r}", topic.error_message)
@@ -98,13 +104,20 @@ class Admin:
         )
 
     async def describe_topic(self, name: str, *, timeout: float | None = None) -> Topic:
-        """A topic's id, partitions, leaders and replicas.
+        """A topic's id, partitions, leaders and replicas, as a broker knows them now.
 
         Raises:
-            TopicNotReady: it is not known in time.
+            UnknownTopicOrPartition, ...: what the broker answers.
         """
         check_topic_name(name)
-        return await self._cluster.topic(name, self._deadline(timeout))
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+        deadline = self._deadline(timeout)
+        response = await self._cluster.ask(any_broker, request, deadline, lane=_LANE, wanted=_NO_CREATION)
+        topic = merge(EMPTY, response, 0.0).topics.get(name)
+        if topic is None:
+            raise WireError(f"the answer to Metadata lacks topic {name!r}, which was asked")
+        _raise_for(topic.error, f"describing topic {name!r}", None)
+        return topic
 
     async def list_offsets(
         self, specs: Mapping[TopicPartition, OffsetSpec], *, timeout: float | None = None
@@ -115,19 +128,22 @@ class Admin:
             TopicNotReady: a partition has no leader in time.
             UsageError: a topic has no such partition.
         """
-        return await look_up_offsets(self._cluster, specs, self._deadline(timeout))
+        asked = {check_partition(where): spec for where, spec in specs.items()}
+        return await look_up_offsets(self._cluster, asked, self._deadline(timeout))
 
     def _deadline(self, timeout: float | None) -> Deadline:
         allowed = self._cluster.config.default_api_timeout_ms / 1000 if timeout is None else timeout
         return self._cluster.deadline(allowed)
 
     def _milliseconds(self, deadline: Deadline) -> int:
-        """How long the broker may take, so that its answer comes before the request counts as lost."""
+        """How long the broker may take; beyond ``request_timeout_ms`` its answer would come too late."""
         return min(int(deadline.allowed * 1000), self._cluster.config.request_timeout_ms)
 
 
 # v0 of CreateTopics cannot only validate.
 _FLAGGED = Versions.parse("1+")
+# Brokers have defaults for both numbers since 2.4 (KIP-464).
+_DEFAULTS = Versions.parse("4+")
 _NO_CREATION = Versions.parse("4+")
 
 

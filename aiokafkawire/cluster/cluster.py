@@ -226,7 +226,12 @@ class Cluster:
             address = untried.pop(0)
             try:
                 self._learned(await self._ask_metadata(address, share))
-            except KafkaError as error:
+            except Exception as failure:
+                error = failure
+                if not isinstance(error, KafkaError):
+                    # Whatever a stream raises, or a mistake of ours: metadata must not stay old for ever after.
+                    error = KafkaError(f"asking for metadata failed in this client: {failure!r}")
+                    error.__cause__ = failure
                 # The last of many tries has little time: that it was too short tells less than what came before.
                 if address not in errors or share is None or not share.passed(self.runtime.now()):
                     errors[address] = error

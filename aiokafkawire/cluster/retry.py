@@ -54,7 +54,7 @@ class Deadline:
 class Backoff:
     """Waits that double from ``first`` to ``limit`` seconds, each up to a fifth longer or shorter (KIP-144, KIP-580).
 
-    An error makes the next wait longer. A throttle does not: it says itself how long to wait.
+    Every failure makes the next wait longer, until something succeeds.
     """
 
     def __init__(self, first: float, limit: float, chance: Chance) -> None:

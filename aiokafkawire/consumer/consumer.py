@@ -14,7 +14,7 @@ from ..cluster.offsets import look_up_offsets
 from ..config import ConsumerConfig
 from ..errors import CorruptBatch, UsageError
 from ..records.batch import ConsumerRecord, RecordReader
-from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_topic_name
+from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_partition, check_start, check_topic_name
 from .fetch import Fetched
 from .fetcher import Fetcher
 from .positions import Positions
@@ -89,8 +89,8 @@ class Consumer(Generic[K, V]):
     async def __aenter__(self) -> Self:
         if self._state != "new":
             raise UsageError(f"this consumer is {self._state}: ask the client for another")
-        self._state = "open"
         self._cluster.owner.spawn(self._fetcher.run)
+        self._state = "open"
         try:
             if self._topics:
                 await self._take_all_partitions()
@@ -128,7 +128,10 @@ class Consumer(Generic[K, V]):
         starts = dict(partitions) if isinstance(partitions, Mapping) else dict.fromkeys(partitions)
         checked: dict[TopicPartition, int | OffsetSpec | None] = {}
         for given, start in starts.items():
-            checked[_checked(given)] = start
+            where = check_partition(given)
+            if start is not None:
+                check_start(where, start)
+            checked[where] = start
         self._positions.assign(checked)
         self._fetcher.wake()
 
@@ -144,6 +147,7 @@ class Consumer(Generic[K, V]):
             UsageError: the partition is not assigned, or the offset is negative.
         """
         self._require_open()
+        check_start(partition, to)
         self._positions.seek(partition, to)
         self._fetcher.wake()
 
@@ -202,8 +206,8 @@ class Consumer(Generic[K, V]):
             UsageError: a topic has no such partition.
         """
         allowed = self._cluster.config.default_api_timeout_ms / 1000 if timeout is None else timeout
-        asked = {_checked(where): spec for where, spec in specs.items()}
-        return await look_up_offsets(self._cluster, asked, self._cluster.deadline(allowed))
+        asked = {check_partition(where): spec for where, spec in specs.items()}
+        return await look_up_offsets(self._cluster, asked, self._cluster.deadline(allowed), self._config.isolation)
 
     async def _take_all_partitions(self) -> None:
         """Without a group, a consumer of topics reads every partition of them."""
@@ -364,11 +368,3 @@ class _Batches(AsyncIterator[ConsumerBatch[K, V]]):
 
     async def __anext__(self) -> ConsumerBatch[K, V]:
         return await self._consumer._next_batch()
-
-
-def _checked(given: TopicPartition) -> TopicPartition:
-    topic, partition = given
-    check_topic_name(topic)
-    if isinstance(partition, bool) or not isinstance(partition, int) or partition < 0:
-        raise UsageError(f"a partition is a number from 0 on, got {partition!r} for topic {topic!r}")
-    return TopicPartition(topic, partition)

@@ -3,11 +3,13 @@
 The rules:
 
 1. One fetch to each leader at a time.
-2. A partition with unread data, a pause, or no position stays out of the next fetch.
-3. Unread data of all partitions together stays below ``fetch_max_bytes``, which the fetches in flight share; what
+2. A partition with unread data, a pause, or no position stays out of the next fetch. And so does a leader of which
+   something is unread: asked for its idle partitions alone, it would wait, and the busy one with it.
+3. Brokers fill a limited answer in the order of the request: who was served last is asked for last.
+4. Unread data of all partitions together stays below ``fetch_max_bytes``, which the fetches in flight share; what
    one brings may exceed it by one batch a partition, as brokers always give a first batch whole (KIP-74). What a
    paused partition keeps does not count, or it could keep all others from being read.
-4. An answer counts only for partitions whose epoch is still the one it was asked under.
+5. An answer counts only for partitions whose epoch is still the one it was asked under.
 """
 
 from collections import deque
@@ -29,7 +31,7 @@ from ..protocol.messages.fetch import (
     PartitionData,
 )
 from ..records.batch import BatchHeader, RecordBatch, RecordReader, split
-from ..types import IsolationLevel, TopicPartition
+from ..types import TopicPartition
 from .positions import Place, Positions
 
 __all__ = ("Ask", "Fetched", "answers", "plan", "request")
@@ -117,9 +119,13 @@ def plan(
 ) -> tuple[dict[int, list[Ask]], TopicPartition | None]:
     """The partitions to ask each leader for now, and one that is wanted and has no known leader, if there is any."""
     skip, occupied = set(unread), set(busy)
+    for where in skip:
+        place, leader = positions.get(where), snapshot.leader(where)
+        if place is not None and not place.paused and leader is not None:
+            occupied.add(leader.node_id)
     asks: dict[int, list[Ask]] = {}
     unled: TopicPartition | None = None
-    for place in positions:
+    for place in sorted(positions, key=lambda place: place.served):
         if place.position is None or place.paused or place.lost or place.where in skip:
             continue
         leader = snapshot.leader(place.where)
@@ -147,12 +153,11 @@ def request(snapshot: Snapshot, asks: list[Ask], config: ConsumerConfig, room: i
                 partition_max_bytes=config.max_partition_fetch_bytes,
             )
         )
-    committed = config.isolation_level == "read_committed"
     return FetchRequest(
         max_wait_ms=config.fetch_max_wait_ms,
         min_bytes=config.fetch_min_bytes,
         max_bytes=room,
-        isolation_level=IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED,
+        isolation_level=config.isolation,
         topics=list(topics.values()),
     )
 

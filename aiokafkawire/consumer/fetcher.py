@@ -36,11 +36,11 @@ class Fetcher:
         self._worker = Worker(self._ask_what_is_wanted, self.tell)
         # The leaders that are asked now, and how many bytes each may bring.
         self._promised: dict[int, int] = {}
+        self._served = 0
         self._backoffs: dict[int, Backoff] = {}
-        self._committed = config.isolation_level == "read_committed"
-        isolation = IsolationLevel.READ_COMMITTED if self._committed else IsolationLevel.READ_UNCOMMITTED
+        self._committed = config.isolation is IsolationLevel.READ_COMMITTED
         self._troubles = Troubles(positions, cluster.config.default_api_timeout_ms / 1000)
-        self._lookup = Lookup(cluster, positions, self._troubles, isolation, self._changed)
+        self._lookup = Lookup(cluster, positions, self._troubles, config.isolation, self._changed)
 
     @property
     def has_ended(self) -> bool:
@@ -157,6 +157,8 @@ class Fetcher:
             self._troubles.over(place.where)
             place.high_watermark = answer.high_watermark
             if answer.records:
+                self._served += 1
+                place.served = self._served
                 self.unread[place.where] = answer
                 self.tell()
             return False

@@ -26,6 +26,8 @@ class Place:
     paused: bool = False
     looking_up: bool = False
     lost: bool = False
+    served: int = 0
+    """When it brought data last, as a number that grows with each answer; 0 is never."""
     high_watermark: int | None = None
     """The end of the log when it was last fetched: the offset after the last record that all replicas have."""
 
@@ -77,8 +79,6 @@ class Positions:
     def seek(self, where: TopicPartition, to: int | OffsetSpec) -> None:
         """Go on from another offset; what was fetched or asked before counts no more."""
         place = self.require(where)
-        if isinstance(to, int) and to < 0:
-            raise UsageError(f"cannot seek {where} to {to}: offsets begin at 0; for the ends use an OffsetSpec")
         self._epoch += 1
         place.epoch, place.looking_up, place.lost = self._epoch, False, False
         place.position, place.spec = (to, None) if isinstance(to, int) else (None, to)

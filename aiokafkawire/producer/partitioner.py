@@ -1,5 +1,6 @@
 """Which partition a record goes to: by its key as Kafka's Java client does, or without a key to one that is filling."""
 
+from collections.abc import Sequence
 from struct import unpack
 
 from ..types import Chance
@@ -41,15 +42,13 @@ class Sticky:
         self._chance = chance
         self._current: dict[str, int] = {}
 
-    def choose(self, topic: str, partitions: int) -> int:
-        """The partition for the next record of ``topic``, which has so many."""
-        current = self._current.get(topic)
-        if current is None or current >= partitions:
-            current = self._current[topic] = self._chance.randrange(partitions)
-        return current
+    def current(self, topic: str) -> int | None:
+        """The partition that records of ``topic`` go to now; None before the first."""
+        return self._current.get(topic)
 
-    def move_on(self, topic: str, partitions: int) -> None:
-        """A batch is full: the next record goes to another partition, if there is one."""
-        if partitions > 1:
-            step = 1 + self._chance.randrange(partitions - 1)
-            self._current[topic] = (self.choose(topic, partitions) + step) % partitions
+    def move_on(self, topic: str, available: Sequence[int]) -> int:
+        """Choose another of the ``available`` partitions, if there is one: a batch is full, or a leader is gone."""
+        before = self._current.get(topic)
+        others = [partition for partition in available if partition != before] or available
+        chosen = self._current[topic] = others[self._chance.randrange(len(others))]
+        return chosen

@@ -8,6 +8,7 @@ import anyio
 import anyio.lowlevel
 
 from ..cluster.cluster import Cluster
+from ..cluster.metadata import Partition
 from ..cluster.retry import Deadline
 from ..config import ProducerConfig
 from ..errors import BufferFull, DeliveryFailed, ErrorCode, TopicNotReady, UsageError
@@ -54,8 +55,8 @@ class Producer(Generic[K, V]):
     async def __aenter__(self) -> Self:
         if self._state != "new":
             raise UsageError(f"this producer is {self._state}: ask the client for another")
-        self._state = "open"
         self._cluster.owner.spawn(self._sender.run)
+        self._state = "open"
         return self
 
     async def __aexit__(
@@ -104,6 +105,8 @@ class Producer(Generic[K, V]):
         headers: Headers = (),
     ) -> RecordMetadata:
         """Send one record, and wait until it is acknowledged.
+
+        A record whose acknowledgement is lost with a connection is sent again, so it may be written twice.
 
         Args:
             topic: its topic.
@@ -182,7 +185,7 @@ class Producer(Generic[K, V]):
         if self._state != "open" or self._sender.has_ended:
             state = "closed" if self._sender.has_ended else self._state
             raise UsageError(f"the producer is {state}: use it inside its 'async with'")
-        if timestamp_ms is not None and not (isinstance(timestamp_ms, int) and 0 <= timestamp_ms < 2**63):
+        if timestamp_ms is not None and not (type(timestamp_ms) is int and 0 <= timestamp_ms < 2**63):
             raise UsageError(f"timestamp_ms is ms since the epoch, a whole number from 0 on, got {timestamp_ms!r}")
         partitions = self._partitions(topic)
         raw_key = self._bytes(key, self._serialize_key, "key")
@@ -222,26 +225,34 @@ class Producer(Generic[K, V]):
 
     # --- the parts of a send ---------------------------------------------------------------------------
 
-    def _partitions(self, topic: str) -> int:
+    def _partitions(self, topic: str) -> tuple[Partition, ...]:
         known = self._cluster.snapshot.topics.get(topic)
         if known is None or known.error != ErrorCode.NONE or not known.partitions:
             check_topic_name(topic)
             self._cluster.use((topic,))
             self._cluster.outdated(self._cluster.snapshot)
             raise TopicNotReady(f"the partitions of topic {topic!r} are not known yet")
-        return len(known.partitions)
+        return known.partitions
 
-    def _choose(self, topic: str, key: bytes | None, partition: int | None, partitions: int, size: int) -> int:
+    def _choose(
+        self, topic: str, key: bytes | None, partition: int | None, partitions: tuple[Partition, ...], size: int
+    ) -> int:
         if partition is not None:
-            if not 0 <= partition < partitions:
-                raise UsageError(f"topic {topic!r} has {partitions} partitions, no {partition}")
+            if not isinstance(partition, int) or not 0 <= partition < len(partitions):
+                raise UsageError(f"topic {topic!r} has {len(partitions)} partitions, no {partition!r}")
             return partition
         if key is not None:
-            return partition_for_key(key, partitions)
-        current = self._sticky.choose(topic, partitions)
-        if not self._accumulator.takes(TopicPartition(topic, current), size):
-            self._sticky.move_on(topic, partitions)
-        return self._sticky.choose(topic, partitions)
+            return partition_for_key(key, len(partitions))
+        current = self._sticky.current(topic)
+        if (
+            current is not None
+            and current < len(partitions)
+            and partitions[current].leader is not None
+            and self._accumulator.takes(TopicPartition(topic, current), size)
+        ):
+            return current
+        led = [one.index for one in partitions if one.leader is not None]
+        return self._sticky.move_on(topic, led or [one.index for one in partitions])
 
     @staticmethod
     def _bytes(given: Any, serialize: Callable[[Any], bytes] | None, what: str) -> bytes | None:
@@ -265,4 +276,8 @@ class Producer(Generic[K, V]):
 
 
 def _header_pairs(headers: Headers) -> Sequence[Header]:
-    return list(headers.items()) if isinstance(headers, Mapping) else headers
+    pairs = list(headers.items()) if isinstance(headers, Mapping) else headers
+    for name, content in pairs:
+        if not isinstance(name, str) or not (content is None or isinstance(content, bytes)):
+            raise UsageError(f"a header is a string and bytes or None, got {name!r}: {content!r}")
+    return pairs

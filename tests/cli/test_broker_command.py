@@ -58,8 +58,8 @@ def test_it_serves_until_a_signal(backend: str, number: signal.Signals, status: 
 
 def test_topics_made_on_first_use_get_the_partitions_asked_for() -> None:
     async def partitions(bootstrap: str) -> int:
-        async with Client(bootstrap, allow_auto_create_topics=True) as kafka:
-            return len((await kafka.admin.describe_topic("new", timeout=20)).partitions)
+        async with Client(bootstrap, allow_auto_create_topics=True) as kafka, kafka.producer() as producer:
+            return len(await producer.partitions_for("new"))
 
     with broker("--partitions", "6") as (_, bootstrap):
         assert anyio.run(partitions, bootstrap) == 6
@@ -68,8 +68,9 @@ def test_topics_made_on_first_use_get_the_partitions_asked_for() -> None:
 def test_no_topic_is_made_where_that_is_off() -> None:
     async def topics(bootstrap: str) -> tuple[str, ...]:
         async with Client(bootstrap, allow_auto_create_topics=True) as kafka:
-            with pytest.raises(TopicNotReady):
-                await kafka.admin.describe_topic("new", timeout=0.3)
+            async with kafka.producer(max_block_ms=300) as producer:
+                with pytest.raises(TopicNotReady):
+                    await producer.partitions_for("new")
             return await kafka.admin.list_topics()
 
     with broker("--no-auto-create") as (_, bootstrap):

@@ -224,7 +224,7 @@ async def test_a_retriable_answer_is_tried_again_after_new_metadata() -> None:
         def check(answer: DeleteTopicsResponse) -> None:
             # NOT_CONTROLLER by itself asks for no refresh: the error's own flags decide.
             if answer.throttle_time_ms:
-                raise broker_error(ErrorCode.NOT_LEADER_OR_FOLLOWER, "delete")
+                raise broker_error(ErrorCode.NOT_CONTROLLER, "delete")
 
         async with opened(net.connect, "old:9092") as cluster:
             answer = await cluster.ask(controller, DELETE, cluster.deadline(10), check=check)

@@ -168,3 +168,28 @@ def test_a_marker_that_comes_first_ends_the_transaction_before_it() -> None:
     log = batch(8, [b"marker"], producer=5, transactional=True, control=True)
     log += batch(9, [b"committed"], producer=5, transactional=True)
     assert offsets(fetched(log, offset=8, aborted=[(5, 3)])) == [9]
+
+
+def test_a_leader_of_which_something_is_unread_is_not_asked_for_the_rest() -> None:
+    both = Snapshot(
+        1,
+        "cluster",
+        1,
+        snapshot().nodes,
+        {"a": Topic("a", ID, 0, tuple(Partition(index, 1, 3, (1,), (1,)) for index in range(2)))},
+        {ID: "a"},
+        0.0,
+    )
+    made = positions(0, 1)
+    assert plan(both, made, [place(0)], ())[0] == {}
+    made.require(place(0)).paused = True
+    assert list(plan(both, made, [place(0)], ())[0]) == [1]
+
+
+def test_who_was_served_last_is_asked_for_last() -> None:
+    one_leader = tuple(Partition(index, 1, 3, (1,), (1,)) for index in range(3))
+    cluster = Snapshot(1, "cluster", 1, snapshot().nodes, {"a": Topic("a", ID, 0, one_leader)}, {ID: "a"}, 0.0)
+    made = positions(0, 1, 2)
+    made.require(place(0)).served = 2
+    made.require(place(1)).served = 1
+    assert [ask.place.where for ask in plan(cluster, made, (), ())[0][1]] == [place(2), place(1), place(0)]

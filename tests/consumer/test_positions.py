@@ -69,5 +69,3 @@ def test_what_is_not_assigned_is_named_with_what_is() -> None:
     positions.assign({TopicPartition("a", number): 0 for number in range(8)})
     with pytest.raises(UsageError, match=r"b-0 is not assigned.*a-0, a-1, a-2, a-3, a-4 and 3 more"):
         positions.seek(TopicPartition("b", 0), 0)
-    with pytest.raises(UsageError, match="offsets begin at 0"):
-        positions.seek(ONE, -1)

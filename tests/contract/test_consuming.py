@@ -313,3 +313,55 @@ async def test_topics_are_made_listed_described_and_deleted(kafka: Client, new_n
     assert unmade not in listed
     with pytest.raises(UnknownTopicOrPartition, match=name):
         await kafka.admin.delete_topics([name])
+
+
+async def test_an_idle_partition_does_not_hold_up_a_busy_one(kafka: Client, topic: str) -> None:
+    """Asked for the idle one alone, the leader would wait for as long as it may, once for every answer."""
+    await fill(kafka, topic, [b"x" * 10_000] * 100, partition=0)
+    async with kafka.consumer(
+        auto_offset_reset="earliest", max_partition_fetch_bytes=30_000, fetch_max_wait_ms=10_000
+    ) as consumer:
+        consumer.assign([TopicPartition(topic, 0), TopicPartition(topic, 1)])
+        with anyio.fail_after(9):
+            assert len(await take(consumer, 100)) == 100
+
+
+async def test_partitions_have_their_turns(kafka: Client, topic: str) -> None:
+    for partition in range(3):
+        await fill(kafka, topic, [b"x" * 10_000] * 30, partition=partition, batch=10_000)
+    async with kafka.consumer(
+        topic, auto_offset_reset="earliest", fetch_max_bytes=30_000, max_partition_fetch_bytes=30_000
+    ) as consumer:
+        first = [record.partition for record in await take(consumer, 30)]
+    assert set(first) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("start", [-5, "earliest", None, 1.5, True])
+async def test_a_start_that_is_no_place_is_refused(kafka: Client, topic: str, start: object) -> None:
+    where = TopicPartition(topic, 0)
+    async with kafka.consumer() as consumer:
+        if start is not None:
+            with pytest.raises(UsageError, match=f"{topic}-0 can"):
+                consumer.assign({where: start})
+        consumer.assign([where])
+        with pytest.raises(UsageError, match=f"{topic}-0 can"):
+            consumer.seek(where, start)  # type: ignore[arg-type]
+
+
+async def test_what_is_described_is_what_the_broker_knows_now(kafka: Client, new_name: Callable[[], str]) -> None:
+    name = new_name()
+    await kafka.admin.create_topics({name: 1})
+    async with kafka.producer() as producer:
+        await producer.send(name, b"now the client knows it")
+    await kafka.admin.delete_topics([name])
+    with pytest.raises(UnknownTopicOrPartition, match=name):
+        await kafka.admin.describe_topic(name, timeout=5)
+
+
+async def test_closing_what_was_never_opened_is_no_matter(cluster: Where) -> None:
+    client = cluster.client()
+    for one in (client.producer(), client.consumer()):
+        with pytest.raises(UsageError, match="the client is not open"):
+            await one.__aenter__()
+        with anyio.fail_after(5):
+            await one.close()

@@ -29,21 +29,22 @@ def test_the_sign_bit_is_dropped_before_the_modulus() -> None:
 
 def test_a_sticky_partition_stays_until_it_moves_on() -> None:
     sticky = Sticky(Random(7))
-    first = sticky.choose("a", 5)
-    assert {sticky.choose("a", 5) for _ in range(20)} == {first}
-    sticky.move_on("a", 5)
-    assert sticky.choose("a", 5) != first
+    assert sticky.current("a") is None
+    first = sticky.move_on("a", range(5))
+    assert sticky.current("a") == first
+    assert sticky.move_on("a", range(5)) != first
 
 
 def test_over_time_every_partition_has_its_turn() -> None:
-    sticky, seen = Sticky(Random(7)), set()
-    for _ in range(100):
-        sticky.move_on("a", 4)
-        seen.add(sticky.choose("a", 4))
-    assert seen == {0, 1, 2, 3}
+    sticky = Sticky(Random(7))
+    assert {sticky.move_on("a", range(4)) for _ in range(100)} == {0, 1, 2, 3}
+
+
+def test_only_available_partitions_are_chosen() -> None:
+    sticky = Sticky(Random(7))
+    assert {sticky.move_on("a", (1, 3)) for _ in range(20)} == {1, 3}
 
 
 def test_a_single_partition_has_nowhere_to_move() -> None:
     sticky = Sticky(Random(7))
-    sticky.move_on("a", 1)
-    assert sticky.choose("a", 1) == 0
+    assert [sticky.move_on("a", (0,)) for _ in range(3)] == [0, 0, 0]
