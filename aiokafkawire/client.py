@@ -74,8 +74,10 @@ class Client:
         """Find a broker and learn the cluster from it; what ``async with`` does on entering."""
         if self._state != "new":
             raise UsageError(f"this client is {self._state}: make another")
-        self._state = "open"
+        # Whatever comes of it, it is not to be opened twice.
+        self._state = "closed"
         await self._cluster.open()
+        self._state = "open"
 
     async def close(self) -> None:
         """Close all connections; what ``async with`` does on leaving. May be called again, from any task."""

@@ -167,6 +167,7 @@ __all__ = (
     "UsageError",
     "VoterNotFound",
     "WireError",
+    "again",
     "broker_error",
 )
 
@@ -853,6 +854,13 @@ class StreamsTopologyDescriptionUpdateFailed(BrokerError, code=ErrorCode.STREAMS
 
 class ControllerIdNotRegistered(BrokerError, code=ErrorCode.CONTROLLER_ID_NOT_REGISTERED):
     """No controller has registered with this id."""
+
+
+def again(error: KafkaError) -> KafkaError:
+    """The error to raise in one more place: a single one, raised in many tasks, would gather all their tracebacks."""
+    copy = type(error)(*error.args)
+    copy.__cause__ = error.__cause__
+    return copy
 
 
 def broker_error(code: int, detail: str = "") -> BrokerError:

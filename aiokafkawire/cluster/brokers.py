@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import anyio
 
 from ..config import ClientConfig
-from ..errors import KafkaError, UsageError
+from ..errors import KafkaError, UsageError, again
 from ..network.connection import Connection
-from ..network.pipeline import again
 from ..network.stream import Connector
 from ..runtime import Owner, Runtime
 from ..types import Address

@@ -26,7 +26,7 @@ from ..runtime import Owner, Runtime
 from ..types import Address, TopicPartition
 from .brokers import CONTROL, Brokers
 from .metadata import EMPTY, Node, Snapshot, Topic, merge
-from .retry import Backoff, Deadline, remedy
+from .retry import Backoff, Deadline, remedy, tells_more
 
 __all__ = ("Cluster", "Route", "any_broker", "controller")
 
@@ -232,7 +232,7 @@ class Cluster:
                     # Whatever a stream raises, or a mistake of ours: metadata must not stay old for ever after.
                     error = KafkaError(f"asking for metadata failed in this client: {failure!r}")
                     error.__cause__ = failure
-                # The last of many tries has little time: that it was too short tells less than what came before.
+                # Of a share of the time, a short one tells less than what came before.
                 if address not in errors or share is None or not share.passed(self.runtime.now()):
                     errors[address] = error
             else:
@@ -335,8 +335,7 @@ class Cluster:
                     retry, refresh = remedy(error)
                     if not retry:
                         raise
-                    # The last of many tries has little time: that it was too short tells less than what came before.
-                    if cause is None or not isinstance(error, RequestTimeout):
+                    if tells_more(error, cause):
                         cause, last = error, f"{type(error).__name__}: {error}"
                 else:
                     return answer

@@ -15,7 +15,7 @@ from ..protocol.schema import Versions
 from ..types import IsolationLevel, OffsetAndTimestamp, OffsetSpec, TopicPartition
 from .cluster import Cluster
 from .metadata import Node, Snapshot
-from .retry import Deadline, remedy
+from .retry import Deadline, remedy, tells_more
 
 __all__ = ("look_up_offsets",)
 
@@ -49,8 +49,7 @@ async def look_up_offsets(
         snapshot = cluster.snapshot
         for node, asked in by_leader.items():
             for where, error in (await _ask(cluster, node, asked, deadline, isolation, found)).items():
-                # The last of many tries has little time: that it was too short tells less than what came before.
-                if where not in errors or not isinstance(error, RequestTimeout):
+                if tells_more(error, errors.get(where)):
                     errors[where] = error
         left = {where: spec for where, spec in left.items() if where not in found}
         if left:

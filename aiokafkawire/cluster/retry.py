@@ -7,7 +7,7 @@ import attrs
 from ..errors import BrokerError, ConnectionLost, Refresh, RequestTimeout
 from ..types import Chance
 
-__all__ = ("Backoff", "Deadline", "Remedy", "remedy")
+__all__ = ("Backoff", "Deadline", "Remedy", "remedy", "tells_more")
 
 
 class Remedy(NamedTuple):
@@ -28,6 +28,11 @@ def remedy(error: Exception) -> Remedy:
     if isinstance(error, ConnectionLost | RequestTimeout):
         return _ELSEWHERE
     return _RAISE
+
+
+def tells_more(new: Exception, known: Exception | None) -> bool:
+    """Whether ``new`` is the cause to name. The last of many tries has little time: that it ran out tells little."""
+    return known is None or not isinstance(new, RequestTimeout)
 
 
 @attrs.frozen

@@ -9,14 +9,14 @@ import anyio
 from anyio.abc import ByteStream
 
 from ..config import ClientConfig
-from ..errors import ConnectionLost, ErrorCode, KafkaError, RequestTimeout, WireError, broker_error
+from ..errors import ConnectionLost, ErrorCode, KafkaError, RequestTimeout, WireError, again, broker_error
 from ..protocol.api import ApiKey, choose_version
 from ..protocol.compiler import decode
 from ..protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
 from ..protocol.schema import Request, Response, Versions
 from ..runtime import Owner, Runtime
 from ..types import Address
-from .pipeline import Pipeline, again
+from .pipeline import Pipeline
 from .stream import Connector
 
 __all__ = ("ANY_VERSION", "Connection")

@@ -9,7 +9,7 @@ from collections import deque
 from struct import Struct
 from typing import Any, Final, Protocol
 
-from ..errors import ConnectionLost, KafkaError, WireError
+from ..errors import KafkaError, WireError, again
 from ..protocol.api import RequestHeader, ResponseHeader, request_header_version, response_header_version
 from ..protocol.compiler import decode_prefix, encode_into
 from ..protocol.primitives import Buffer
@@ -154,13 +154,6 @@ class Pipeline:
         while self._waiting:
             *_, slot = self._waiting.popleft()
             slot.fail(error)
-
-
-def again(error: KafkaError) -> KafkaError:
-    """The error to raise in one more place: a single one, raised in many tasks, would gather all their tracebacks."""
-    copy = type(error)(*error.args) if isinstance(error, ConnectionLost | WireError) else error
-    copy.__cause__ = error.__cause__
-    return copy
 
 
 def _what_it_is(data: bytes) -> str | None:

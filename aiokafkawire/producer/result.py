@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Callable
 from typing import Protocol
 
-from ..errors import KafkaError
+from ..errors import KafkaError, again
 from ..types import RecordMetadata, TopicPartition
 
 __all__ = ("BatchResult",)
@@ -56,9 +56,7 @@ class BatchResult:
             self._awaited.discard(index)
             raise
         if self.error is not None:
-            # A copy for each: a single exception would gather the tracebacks of all who wait.
-            error = type(self.error)(*self.error.args)
-            raise error from self.error.__cause__
+            raise again(self.error)
         offset = self._base_offset + index if self._base_offset >= 0 else -1
         timestamp = self._log_append_time if self._log_append_time >= 0 else self.timestamps[index]
         return RecordMetadata(*self.where, offset, timestamp)
