@@ -82,7 +82,7 @@ async def test_a_snapshot_that_was_replaced_already_asks_for_nothing() -> None:
             count = broker.count(MetadataRequest)
             cluster.outdated(old)
             assert await cluster.refresh(old, cluster.deadline(10)) is new
-            await anyio.sleep(0.05)
+            await anyio.wait_all_tasks_blocked()
             assert broker.count(MetadataRequest) == count
             cluster.outdated(new)
             assert (await cluster.newer(new)).generation == new.generation + 1
