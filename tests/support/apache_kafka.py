@@ -41,6 +41,8 @@ _JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.
 _ONE_NODE = {
     "num.partitions": "1",
     "auto.create.topics.enable": "true",
+    # Tests write records of 1970, which the first look at retention, 30 s after the boot, would take away.
+    "log.retention.ms": "-1",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "5",
