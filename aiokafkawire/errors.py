@@ -168,6 +168,7 @@ __all__ = (
     "VoterNotFound",
     "WireError",
     "again",
+    "as_kafka_error",
     "broker_error",
 )
 
@@ -861,6 +862,18 @@ def again(error: KafkaError) -> KafkaError:
     copy = type(error)(*error.args)
     copy.__cause__ = error.__cause__
     return copy
+
+
+def as_kafka_error(error: Exception, doing: str) -> KafkaError:
+    """The error, or one around it that says what this client was ``doing``.
+
+    A stream, a thread or a mistake of ours may raise anything, and whoever waits must hear of it.
+    """
+    if isinstance(error, KafkaError):
+        return error
+    ours = KafkaError(f"{doing} failed in this client: {error!r}")
+    ours.__cause__ = error
+    return ours
 
 
 def broker_error(code: int, detail: str = "") -> BrokerError:

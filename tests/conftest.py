@@ -87,6 +87,13 @@ def _children(task: Any) -> set[Any]:
     return {child for nursery in task.child_nurseries for child in nursery.child_tasks}
 
 
+@pytest.fixture
+def nothing_fails_unheard(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """No background task fails: nobody would hear of it but the log."""
+    yield
+    assert caplog.records == []
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "kafka: runs against a real Apache Kafka (set by using `apache_kafka`)")
 

@@ -89,11 +89,12 @@ class Brokers:
         return sorted(dict.fromkeys(addresses), key=load)
 
     async def close_lanes(self, lane: str) -> None:
-        """Close a lane to every broker: its producer or consumer is done."""
-        for key in [key for key in self._lanes if key[1] == lane]:
-            held = self._lanes.pop(key)
-            if held.connection is not None:
-                await held.connection.close()
+        """Close a lane to every broker: its producer or consumer is done, even one that is cancelled."""
+        with anyio.CancelScope(shield=True):
+            for key in [key for key in self._lanes if key[1] == lane]:
+                held = self._lanes.pop(key)
+                if held.connection is not None:
+                    await held.connection.close()
 
     async def close_idle(self, now: float) -> None:
         """Close connections that were not used for ``connections_max_idle_ms``, and forget their lanes."""

@@ -16,6 +16,7 @@ from ..errors import (
     TopicNotReady,
     UsageError,
     WireError,
+    as_kafka_error,
     broker_error,
 )
 from ..network.connection import ANY_VERSION, Connection
@@ -226,15 +227,10 @@ class Cluster:
             address = untried.pop(0)
             try:
                 self._learned(await self._ask_metadata(address, share))
-            except Exception as failure:
-                error = failure
-                if not isinstance(error, KafkaError):
-                    # Whatever a stream raises, or a mistake of ours: metadata must not stay old for ever after.
-                    error = KafkaError(f"asking for metadata failed in this client: {failure!r}")
-                    error.__cause__ = failure
+            except Exception as error:
                 # Of a share of the time, a short one tells less than what came before.
                 if address not in errors or share is None or not share.passed(self.runtime.now()):
-                    errors[address] = error
+                    errors[address] = as_kafka_error(error, "asking for metadata")
             else:
                 return True
         return False

@@ -7,7 +7,7 @@ from ..cluster.cluster import Cluster
 from ..cluster.metadata import Snapshot
 from ..cluster.retry import Backoff, remedy
 from ..config import ConsumerConfig
-from ..errors import ErrorCode, KafkaError, OffsetOutOfRange, Refresh, broker_error
+from ..errors import ErrorCode, KafkaError, OffsetOutOfRange, Refresh, as_kafka_error, broker_error
 from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Versions
 from ..runtime import Worker
@@ -67,8 +67,7 @@ class Fetcher:
     async def close(self) -> None:
         """Stop fetching."""
         await self._worker.stop()
-        with anyio.CancelScope(shield=True):
-            await self._cluster.brokers.close_lanes(self._lane)
+        await self._cluster.brokers.close_lanes(self._lane)
 
     def next_fault(self) -> KafkaError | None:
         """An error that the user has not heard of yet."""
@@ -125,15 +124,11 @@ class Fetcher:
             for ask, answer in answers(asks, names, response, committed_only=self._committed, where=connection.where):
                 failed |= self._take(snapshot, ask, answer, began)
                 empty &= not (isinstance(answer, Fetched) and answer.records)
-        except KafkaError as error:
+        except Exception as raised:
             failed = True
-            self._troubled(snapshot, self._still_wanted(asks), error, began)
-        except Exception as bug:
-            # What a stream raises, or a mistake of ours, must not end the other fetches.
-            failed = True
-            fault = KafkaError(f"fetching {some_of([ask.place.where for ask in asks])} failed in this client: {bug!r}")
-            fault.__cause__ = bug
-            self._troubled(snapshot, self._still_wanted(asks), fault, began)
+            error = as_kafka_error(raised, f"fetching {some_of([ask.place.where for ask in asks])}")
+            wanted = [ask.place for ask in asks if self._positions.is_current(ask.place, ask.epoch)]
+            self._troubled(snapshot, wanted, error, began)
         self._promised[node_id] = 0
         if failed:
             await anyio.sleep(self._backoffs.setdefault(node_id, self._cluster.backoff()).next())
@@ -144,9 +139,6 @@ class Fetcher:
                 await anyio.sleep(config.retry_backoff_ms / 1000)
         del self._promised[node_id]
         self.wake()
-
-    def _still_wanted(self, asks: list[Ask]) -> list[Place]:
-        return [ask.place for ask in asks if self._positions.is_current(ask.place, ask.epoch)]
 
     def _take(self, snapshot: Snapshot, ask: Ask, answer: Fetched | KafkaError, began: float) -> bool:
         """Keep what one partition's answer brings. True if it brings an error that asks for a pause."""

@@ -6,7 +6,7 @@ import anyio
 
 from ..cluster.cluster import Cluster
 from ..cluster.offsets import look_up_offsets
-from ..errors import KafkaError, UsageError
+from ..errors import KafkaError, UsageError, as_kafka_error
 from ..types import IsolationLevel, OffsetSpec, TopicPartition
 from .positions import Place, Positions, some_of
 from .trouble import Troubles
@@ -55,12 +55,8 @@ class Lookup:
         offsets: dict[TopicPartition, int] = {}
         try:
             offsets = await self._offsets(specs)
-        except KafkaError as error:
-            await self._failed(places, epochs, error)
-        except Exception as bug:
-            fault = KafkaError(f"looking up {some_of(specs)} failed in this client: {bug!r}")
-            fault.__cause__ = bug
-            await self._failed(places, epochs, fault)
+        except Exception as error:
+            await self._failed(places, epochs, as_kafka_error(error, f"looking up {some_of(specs)}"))
         for place in places:
             if self._positions.is_current(place, epochs[place.where]):
                 place.looking_up = False

@@ -19,6 +19,7 @@ from ..errors import (
     RequestTimeout,
     TopicNotReady,
     WireError,
+    as_kafka_error,
     broker_error,
 )
 from ..protocol.messages.produce import (
@@ -104,16 +105,9 @@ class Sender:
         try:
             response = await self._request(snapshot, node_id, batches)
             self._answered(snapshot, batches, response)
-        except KafkaError as error:
+        except Exception as error:
             for batch in batches:
-                self._failed(batch, error, snapshot)
-        except Exception as bug:
-            # What a stream, a thread or a mistake of ours raises must not leave anyone waiting, nor end the way of
-            # other batches.
-            for batch in batches:
-                fault = KafkaError(f"producing to {batch.where} failed in this client: {bug!r}")
-                fault.__cause__ = bug
-                self._failed(batch, fault, snapshot)
+                self._failed(batch, as_kafka_error(error, f"producing to {batch.where}"), snapshot)
         finally:
             self.accumulator.request_done(node_id)
             self.wake()
@@ -254,8 +248,7 @@ class Sender:
     async def close(self) -> None:
         """Stop sending. What has no outcome fails; the broker may have written what was in flight."""
         await self._worker.stop()
-        with anyio.CancelScope(shield=True):
-            await self._cluster.brokers.close_lanes(self._lane)
+        await self._cluster.brokers.close_lanes(self._lane)
 
 
 def _leader_of(snapshot: Snapshot, where: TopicPartition) -> int | None:

@@ -1,17 +1,16 @@
 """What becomes of fetches when brokers fail, move, lie or say nothing."""
 
-from collections.abc import Iterator
 from random import Random
-from typing import Any
 
 import anyio
 import pytest
 from support.connecting import eventually
-from support.faulty_cluster import FaultyCluster, a, fetched, serving
+from support.faulty_cluster import a, fetched, serving
+from support.fetching import check, fetches, numbers, take, values
 from support.raw_client import batch_of
 from support.scripted_broker import Asked
 
-from aiokafkawire import Consumer, ConsumerRecord, RequestTimeout, TopicPartition, WireError
+from aiokafkawire import RequestTimeout, TopicPartition, WireError
 from aiokafkawire.errors import (
     CorruptBatch,
     KafkaError,
@@ -19,42 +18,13 @@ from aiokafkawire.errors import (
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
 )
-from aiokafkawire.protocol.messages.fetch import AbortedTransaction, FetchRequest, FetchResponse
+from aiokafkawire.protocol.messages.fetch import AbortedTransaction, FetchResponse
 from aiokafkawire.records.batch import set_base_offset
 from aiokafkawire.records.compression import Codec
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
 
 B = TopicPartition("b", 0)
-
-
-@pytest.fixture(autouse=True)
-def nothing_fails_unheard(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """No background task fails."""
-    yield
-    assert caplog.records == []
-
-
-async def take(consumer: Consumer[bytes, bytes], count: int) -> list[ConsumerRecord[bytes, bytes]]:
-    """The next records."""
-    with anyio.fail_after(5):
-        return [await anext(consumer) for _ in range(count)]
-
-
-async def values(consumer: Consumer[bytes, bytes], count: int) -> list[Any]:
-    return [record.value for record in await take(consumer, count)]
-
-
-async def check(consumer: Consumer[bytes, bytes], expected: list[bytes]) -> None:
-    assert await values(consumer, len(expected)) == expected
-
-
-def numbers(first: int, end: int) -> list[bytes]:
-    return [b"%d" % number for number in range(first, end)]
-
-
-def fetches(cluster: FaultyCluster) -> list[FetchRequest]:
-    return [one for node in cluster.nodes.values() for one in node.seen if isinstance(one, FetchRequest)]
 
 
 # --- trouble that passes -------------------------------------------------------------------------------------

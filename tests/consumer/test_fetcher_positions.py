@@ -1,54 +1,24 @@
 """Where a consumer goes on when offsets are lost, sought, looked up in vain; what it asks for, and how it ends."""
 
-from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
 import pytest
 from support.connecting import eventually
-from support.faulty_cluster import FaultyCluster, a, fetched, serving
+from support.faulty_cluster import a, fetched, serving
+from support.fetching import numbers, take, values
 
-from aiokafkawire import Consumer, ConsumerRecord, RequestTimeout, TopicPartition, UsageError
+from aiokafkawire import RequestTimeout, TopicPartition, UsageError
 from aiokafkawire.errors import (
     OffsetOutOfRange,
     TopicAuthorizationFailed,
 )
-from aiokafkawire.protocol.messages.fetch import FetchRequest
 from aiokafkawire.protocol.messages.offsets import ListOffsetsRequest
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
 
 B = TopicPartition("b", 0)
-
-
-@pytest.fixture(autouse=True)
-def nothing_fails_unheard(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """No background task fails."""
-    yield
-    assert caplog.records == []
-
-
-async def take(consumer: Consumer[bytes, bytes], count: int) -> list[ConsumerRecord[bytes, bytes]]:
-    """The next records."""
-    with anyio.fail_after(5):
-        return [await anext(consumer) for _ in range(count)]
-
-
-async def values(consumer: Consumer[bytes, bytes], count: int) -> list[Any]:
-    return [record.value for record in await take(consumer, count)]
-
-
-async def check(consumer: Consumer[bytes, bytes], expected: list[bytes]) -> None:
-    assert await values(consumer, len(expected)) == expected
-
-
-def numbers(first: int, end: int) -> list[bytes]:
-    return [b"%d" % number for number in range(first, end)]
-
-
-def fetches(cluster: FaultyCluster) -> list[FetchRequest]:
-    return [one for node in cluster.nodes.values() for one in node.seen if isinstance(one, FetchRequest)]
 
 
 @pytest.mark.parametrize(("policy", "first"), [("earliest", 0), ("latest", 5)])

@@ -25,18 +25,11 @@ from aiokafkawire.protocol.messages.metadata import MetadataRequest
 from aiokafkawire.protocol.messages.produce import ProduceRequest, ProduceResponse
 from aiokafkawire.runtime import Runtime
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
 
 Bytes = Producer[bytes, bytes]
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-
-
-@pytest.fixture(autouse=True)
-def nothing_fails_unheard(caplog: pytest.LogCaptureFixture) -> Any:
-    """No background task fails; no test hangs for long."""
-    yield
-    assert caplog.records == []
 
 
 def producing(client: Client, **options: Any) -> Producer[bytes, bytes]:

@@ -1,6 +1,5 @@
 """What is accepted and what is not, and how a producer ends, whatever is on its way."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import anyio
@@ -11,14 +10,7 @@ from support.faulty_cluster import FaultyCluster, a, serving
 from aiokafkawire import Client, ConnectionLost, DeliveryFailed, Producer, RequestTimeout, UsageError
 from aiokafkawire.errors import MessageTooLarge
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(autouse=True)
-def nothing_fails_unheard(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """No background task fails."""
-    yield
-    assert caplog.records == []
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
 
 
 def producing(client: Client, **options: Any) -> Producer[bytes, bytes]:
