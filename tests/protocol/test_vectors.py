@@ -23,7 +23,7 @@ def grouped(*names: str) -> dict[tuple[str, int], list[dict[str, Any]]]:
     return found
 
 
-VECTORS = grouped("request", "response", "header")
+VECTORS = grouped("request", "response", "header", "data")
 ABSENT = grouped("ignorable")
 
 

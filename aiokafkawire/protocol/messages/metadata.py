@@ -1,13 +1,21 @@
 """What a client asks first: which versions a broker speaks, and who leads which partition."""
 
 from ..api import ApiKey
-from ..primitives import ZERO_UUID, Array, Bool, Int16, Int32, Int64, String, Uuid
+from ..primitives import ZERO_UUID, Array, Bool, Int8, Int16, Int32, Int64, String, Uuid
 from ..schema import Request, Response, field, message, nested
 
 __all__ = (
     "ApiVersion",
     "ApiVersionsRequest",
     "ApiVersionsResponse",
+    "Cursor",
+    "DescribeClusterBroker",
+    "DescribeClusterRequest",
+    "DescribeClusterResponse",
+    "DescribeTopicPartitionsRequest",
+    "DescribeTopicPartitionsResponse",
+    "DescribeTopicPartitionsResponsePartition",
+    "DescribeTopicPartitionsResponseTopic",
     "FinalizedFeatureKey",
     "MetadataRequest",
     "MetadataRequestTopic",
@@ -16,6 +24,7 @@ __all__ = (
     "MetadataResponsePartition",
     "MetadataResponseTopic",
     "SupportedFeatureKey",
+    "TopicRequest",
 )
 
 
@@ -137,3 +146,97 @@ class MetadataRequest(Request[MetadataResponse]):
     allow_auto_topic_creation: Bool = field("4+", default=True)  # before v4 brokers create as they are configured to
     include_cluster_authorized_operations: Bool = field("8-10", default=False)
     include_topic_authorized_operations: Bool = field("8+", default=False)  # KIP-430
+
+
+@nested
+class DescribeClusterBroker:
+    """DOC(DescribeClusterResponse.Brokers)."""
+
+    broker_id: Int32 = field("0+")
+    host: String = field("0+")
+    port: Int32 = field("0+")
+    rack: String | None = field("0+", nullable="0+", default=None)
+    is_fenced: Bool = field("2+", default=False)
+
+
+@message(ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+")
+class DescribeClusterResponse(Response):
+    """DOC."""
+
+    throttle_time_ms: Int32 = field("0+", default=0)
+    error_code: Int16 = field("0+")
+    error_message: String | None = field("0+", nullable="0+", default=None)
+    endpoint_type: Int8 = field("1+", default=1)
+    cluster_id: String = field("0+")
+    controller_id: Int32 = field("0+", default=-1)
+    brokers: Array[DescribeClusterBroker] = field("0+")
+    cluster_authorized_operations: Int32 = field("0+", default=-(2**31))
+
+
+@message(ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+")
+class DescribeClusterRequest(Request[DescribeClusterResponse]):
+    """DOC."""
+
+    include_cluster_authorized_operations: Bool = field("0+")
+    endpoint_type: Int8 = field("1+", default=1)
+    include_fenced_brokers: Bool = field("2+", default=False)
+
+
+@nested
+class DescribeTopicPartitionsResponsePartition:
+    """DOC(DescribeTopicPartitionsResponse.Partitions)."""
+
+    error_code: Int16 = field("0+")
+    partition_index: Int32 = field("0+")
+    leader_id: Int32 = field("0+")
+    leader_epoch: Int32 = field("0+", default=-1, ignorable=True)
+    replica_nodes: Array[Int32] = field("0+")
+    isr_nodes: Array[Int32] = field("0+")
+    eligible_leader_replicas: Array[Int32] | None = field("0+", nullable="0+", default=None)
+    last_known_elr: Array[Int32] | None = field("0+", nullable="0+", default=None)
+    offline_replicas: Array[Int32] = field("0+", ignorable=True)
+
+
+@nested
+class DescribeTopicPartitionsResponseTopic:
+    """DOC(DescribeTopicPartitionsResponse.Topics)."""
+
+    error_code: Int16 = field("0+")
+    name: String | None = field("0+", nullable="0+")
+    topic_id: Uuid = field("0+", ignorable=True)
+    is_internal: Bool = field("0+", default=False, ignorable=True)
+    partitions: Array[DescribeTopicPartitionsResponsePartition] = field("0+")
+    topic_authorized_operations: Int32 = field("0+", default=-(2**31))
+
+
+@nested
+class Cursor:
+    """DOC(DescribeTopicPartitionsResponse.NextCursor)."""
+
+    topic_name: String = field("0+")
+    partition_index: Int32 = field("0+")
+
+
+@message(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions="0", flexible="0+")
+class DescribeTopicPartitionsResponse(Response):
+    """DOC."""
+
+    throttle_time_ms: Int32 = field("0+", default=0, ignorable=True)
+    topics: Array[DescribeTopicPartitionsResponseTopic] = field("0+")
+    next_cursor: Cursor | None = field("0+", nullable="0+", default=None)
+
+
+@nested
+class TopicRequest:
+    """DOC(DescribeTopicPartitionsRequest.Topics)."""
+
+    name: String = field("0+")
+
+
+@message(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions="0", flexible="0+")
+class DescribeTopicPartitionsRequest(Request[DescribeTopicPartitionsResponse]):
+    """DOC."""
+
+    topics: Array[TopicRequest] = field("0+")
+    response_partition_limit: Int32 = field("0+", default=2000)
+    cursor: Cursor | None = field("0+", nullable="0+", default=None)

@@ -5,12 +5,18 @@ from ..primitives import Array, Int8, Int16, Int32, Int64, String
 from ..schema import Request, Response, field, message, nested
 
 __all__ = (
+    "EpochEndOffset",
     "ListOffsetsPartition",
     "ListOffsetsPartitionResponse",
     "ListOffsetsRequest",
     "ListOffsetsResponse",
     "ListOffsetsTopic",
     "ListOffsetsTopicResponse",
+    "OffsetForLeaderEpochRequest",
+    "OffsetForLeaderEpochResponse",
+    "OffsetForLeaderPartition",
+    "OffsetForLeaderTopic",
+    "OffsetForLeaderTopicResult",
 )
 
 
@@ -69,3 +75,54 @@ class ListOffsetsRequest(Request[ListOffsetsResponse]):
     isolation_level: Int8 = field("2+", default=0)
     topics: Array[ListOffsetsTopic] = field("0+")
     timeout_ms: Int32 = field("10+", default=0, ignorable=True)  # KIP-1075: reading remote storage takes its time
+
+
+@nested
+class EpochEndOffset:
+    """DOC(OffsetForLeaderEpochResponse.Partitions)."""
+
+    error_code: Int16 = field("0+")
+    partition: Int32 = field("0+")
+    leader_epoch: Int32 = field("1+", default=-1, ignorable=True)
+    end_offset: Int64 = field("0+", default=-1)
+
+
+@nested
+class OffsetForLeaderTopicResult:
+    """DOC(OffsetForLeaderEpochResponse.Topics)."""
+
+    topic: String = field("0+")
+    partitions: Array[EpochEndOffset] = field("0+")
+
+
+@message(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions="0-4", flexible="4+")
+class OffsetForLeaderEpochResponse(Response):
+    """DOC."""
+
+    throttle_time_ms: Int32 = field("2+", default=0, ignorable=True)
+    topics: Array[OffsetForLeaderTopicResult] = field("0+")
+
+
+@nested
+class OffsetForLeaderPartition:
+    """DOC(OffsetForLeaderEpochRequest.Partitions)."""
+
+    partition: Int32 = field("0+")
+    current_leader_epoch: Int32 = field("2+", default=-1, ignorable=True)
+    leader_epoch: Int32 = field("0+")
+
+
+@nested
+class OffsetForLeaderTopic:
+    """DOC(OffsetForLeaderEpochRequest.Topics)."""
+
+    topic: String = field("0+")
+    partitions: Array[OffsetForLeaderPartition] = field("0+")
+
+
+@message(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions="0-4", flexible="4+")
+class OffsetForLeaderEpochRequest(Request[OffsetForLeaderEpochResponse]):
+    """DOC."""
+
+    replica_id: Int32 = field("3+", default=-2, ignorable=True)
+    topics: Array[OffsetForLeaderTopic] = field("0+")

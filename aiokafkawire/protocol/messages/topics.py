@@ -1,7 +1,7 @@
 """Creating and deleting topics."""
 
 from ..api import ApiKey
-from ..primitives import ZERO_UUID, Array, Bool, Int8, Int16, Int32, String, Uuid
+from ..primitives import ZERO_UUID, Array, Bool, Int8, Int16, Int32, Int64, String, Uuid
 from ..schema import Request, Response, field, message, nested
 
 __all__ = (
@@ -10,9 +10,20 @@ __all__ = (
     "CreatableTopicConfig",
     "CreatableTopicConfigs",
     "CreatableTopicResult",
+    "CreatePartitionsAssignment",
+    "CreatePartitionsRequest",
+    "CreatePartitionsResponse",
+    "CreatePartitionsTopic",
+    "CreatePartitionsTopicResult",
     "CreateTopicsRequest",
     "CreateTopicsResponse",
     "DeletableTopicResult",
+    "DeleteRecordsPartition",
+    "DeleteRecordsPartitionResult",
+    "DeleteRecordsRequest",
+    "DeleteRecordsResponse",
+    "DeleteRecordsTopic",
+    "DeleteRecordsTopicResult",
     "DeleteTopicState",
     "DeleteTopicsRequest",
     "DeleteTopicsResponse",
@@ -120,4 +131,95 @@ class DeleteTopicsRequest(Request[DeleteTopicsResponse]):
 
     topics: Array[DeleteTopicState] = field("6+", default=list)
     topic_names: Array[String] = field("0-5", default=list, ignorable=True)
+    timeout_ms: Int32 = field("0+")
+
+
+@nested
+class CreatePartitionsTopicResult:
+    """DOC(CreatePartitionsResponse.Results)."""
+
+    name: String = field("0+")
+    error_code: Int16 = field("0+")
+    error_message: String | None = field("0+", nullable="0+", default=None)
+
+
+@message(ApiKey.CREATE_PARTITIONS, versions="0-3", flexible="2+")
+class CreatePartitionsResponse(Response):
+    """DOC."""
+
+    throttle_time_ms: Int32 = field("0+", default=0)
+    results: Array[CreatePartitionsTopicResult] = field("0+")
+
+
+@nested
+class CreatePartitionsAssignment:
+    """DOC(CreatePartitionsRequest.Assignments)."""
+
+    broker_ids: Array[Int32] = field("0+")
+
+
+@nested
+class CreatePartitionsTopic:
+    """DOC(CreatePartitionsRequest.Topics)."""
+
+    name: String = field("0+")
+    count: Int32 = field("0+")
+    assignments: Array[CreatePartitionsAssignment] | None = field("0+", nullable="0+")
+
+
+@message(ApiKey.CREATE_PARTITIONS, versions="0-3", flexible="2+")
+class CreatePartitionsRequest(Request[CreatePartitionsResponse]):
+    """DOC."""
+
+    topics: Array[CreatePartitionsTopic] = field("0+")
+    timeout_ms: Int32 = field("0+")
+    validate_only: Bool = field("0+")
+
+
+@nested
+class DeleteRecordsPartitionResult:
+    """DOC(DeleteRecordsResponse.Partitions)."""
+
+    partition_index: Int32 = field("0+")
+    low_watermark: Int64 = field("0+")
+    error_code: Int16 = field("0+")
+
+
+@nested
+class DeleteRecordsTopicResult:
+    """DOC(DeleteRecordsResponse.Topics)."""
+
+    name: String = field("0+")
+    partitions: Array[DeleteRecordsPartitionResult] = field("0+")
+
+
+@message(ApiKey.DELETE_RECORDS, versions="0-2", flexible="2+")
+class DeleteRecordsResponse(Response):
+    """DOC."""
+
+    throttle_time_ms: Int32 = field("0+", default=0)
+    topics: Array[DeleteRecordsTopicResult] = field("0+")
+
+
+@nested
+class DeleteRecordsPartition:
+    """DOC(DeleteRecordsRequest.Partitions)."""
+
+    partition_index: Int32 = field("0+")
+    offset: Int64 = field("0+")
+
+
+@nested
+class DeleteRecordsTopic:
+    """DOC(DeleteRecordsRequest.Topics)."""
+
+    name: String = field("0+")
+    partitions: Array[DeleteRecordsPartition] = field("0+")
+
+
+@message(ApiKey.DELETE_RECORDS, versions="0-2", flexible="2+")
+class DeleteRecordsRequest(Request[DeleteRecordsResponse]):
+    """DOC."""
+
+    topics: Array[DeleteRecordsTopic] = field("0+")
     timeout_ms: Int32 = field("0+")
