@@ -13,6 +13,9 @@ import pytest
 import sniffio
 from support.apache_kafka import NEEDS, ApacheKafka, missing
 
+from aiokafkawire.protocol import compiler
+from aiokafkawire.records import batch
+
 _IN_USE = pytest.StashKey[ApacheKafka]()
 
 
@@ -92,6 +95,10 @@ def nothing_fails_unheard(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """No background task fails: nobody would hear of it but the log."""
     yield
     assert caplog.records == []
+
+
+def pytest_report_header() -> str:
+    return f"twins in use: messages {compiler.IMPLEMENTATION}, records {batch.IMPLEMENTATION}"
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,7 +1,7 @@
 """Which broker to ask: bootstraps, keeps the metadata fresh, and routes requests with retries inside one deadline."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import anyio
 
@@ -35,6 +35,9 @@ R = TypeVar("R", bound=Response)
 
 Route = Callable[[Snapshot], Node | None]
 """Picks the broker to ask; None where the snapshot does not tell."""
+
+_HEAVY: Final = 10_000
+"""An answer of more partitions is merged on a thread: 100,000 would hold the event loop for some 20 ms."""
 
 # Before v4 the question itself may create topics, and before v1 there is no way to ask for none.
 _NO_CREATION = Versions.parse("4+")
@@ -226,7 +229,7 @@ class Cluster:
             share = None if deadline is None else Deadline.after(deadline.left(now) / len(untried), now)
             address = untried.pop(0)
             try:
-                self._learned(await self._ask_metadata(address, share))
+                await self._learned(await self._ask_metadata(address, share))
             except Exception as error:
                 # Of a share of the time, a short one tells less than what came before.
                 if address not in errors or share is None or not share.passed(self.runtime.now()):
@@ -253,8 +256,13 @@ class Cluster:
             raise NoBrokerReachable(f"{address} knows of no broker, itself included: it is starting or stopping")
         return response
 
-    def _learned(self, response: MetadataResponse) -> None:
-        self._snapshot = merge(self._snapshot, response, self.runtime.now())
+    async def _learned(self, response: MetadataResponse) -> None:
+        # One task learns at a time, so the snapshot stays the same meanwhile.
+        before, now = self._snapshot, self.runtime.now()
+        heavy = sum(len(topic.partitions) for topic in response.topics) > _HEAVY
+        self._snapshot = (
+            await self.runtime.offload(merge, before, response, now) if heavy else merge(before, response, now)
+        )
         self._refresh_error = None
         changed, self._changed = self._changed, anyio.Event()
         changed.set()

@@ -1,6 +1,8 @@
 """What is known of the cluster: immutable snapshots, each made from the one before and a Metadata response."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from itertools import zip_longest
 from uuid import UUID
 
 import attrs
@@ -33,15 +35,27 @@ class Partition:
     in_sync: tuple[int, ...]
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class Topic:
-    """A topic, or with an ``error`` other than 0 why it is not known. ``partitions`` are in order of their index."""
+    """A topic, or with an ``error`` other than 0 why it is not known."""
 
     name: str
     topic_id: UUID
     error: int
-    partitions: tuple[Partition, ...]
+    answered: tuple[MetadataResponsePartition, ...]
+    """What brokers said of each partition, in order of their index."""
     is_internal: bool = False
+
+    @cached_property
+    def partitions(self) -> tuple[Partition, ...]:
+        """In order of their index. Made when they are looked at: an answer may hold 100,000, of which few are."""
+        return tuple(_partition(one) for one in self.answered)
+
+    def __repr__(self) -> str:
+        return (
+            f"Topic(name={self.name!r}, topic_id={self.topic_id!r}, error={self.error!r}, "
+            f"partitions={self.partitions!r}, is_internal={self.is_internal!r})"
+        )
 
 
 @attrs.frozen
@@ -100,23 +114,25 @@ def merge(before: Snapshot, response: MetadataResponse, now: float) -> Snapshot:
 
 
 def _topic(answered: MetadataResponseTopic, name: str, known: Topic | None) -> Topic:
+    indexes = [one.partition_index for one in answered.partitions]
+    ordered: Iterable[MetadataResponsePartition] = answered.partitions
+    if indexes != list(range(len(indexes))):
+        ordered = sorted(ordered, key=lambda one: one.partition_index)
+        if sorted(indexes) != list(range(len(indexes))):
+            # Positions are indexes everywhere else: a list with holes names no partition that can be trusted.
+            return Topic(name, answered.topic_id, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ())
     # A topic that was deleted and made again has a new id, and epochs that begin anew.
-    same = known is not None and known.topic_id == answered.topic_id
-    older = known.partitions if known is not None and same else ()
-    ordered = sorted(answered.partitions, key=lambda one: one.partition_index)
-    if [one.partition_index for one in ordered] != list(range(len(ordered))):
-        # Positions are indexes everywhere else: a list with holes names no partition that can be trusted.
-        return Topic(name, answered.topic_id, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ())
-    partitions = tuple(_partition(one, older) for one in ordered)
-    return Topic(name, answered.topic_id, answered.error_code, partitions, answered.is_internal)
+    if known is not None and known.topic_id == answered.topic_id:
+        ordered = (
+            older if older is not None and -1 < one.leader_epoch < older.leader_epoch else one
+            for one, older in zip_longest(ordered, known.answered[: len(indexes)])
+        )
+    return Topic(name, answered.topic_id, answered.error_code, tuple(ordered), answered.is_internal)
 
 
-def _partition(answered: MetadataResponsePartition, older: tuple[Partition, ...]) -> Partition:
-    index = answered.partition_index
-    if index < len(older) and -1 < answered.leader_epoch < older[index].leader_epoch:
-        return older[index]
+def _partition(answered: MetadataResponsePartition) -> Partition:
     return Partition(
-        index=index,
+        index=answered.partition_index,
         leader=answered.leader_id if answered.leader_id >= 0 else None,
         leader_epoch=answered.leader_epoch,
         replicas=tuple(answered.replica_nodes),

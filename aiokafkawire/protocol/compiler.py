@@ -6,21 +6,29 @@ show it. The functions check nothing twice: where one fails, the failing line te
 
 Bounds are checked where a length or a count is read. A count never exceeds the bytes that are left, since every
 element takes at least one, so no message makes the decoder allocate much more than its own size.
+
+Decoding has a compiled twin (``_hot.pyx``), several times as fast. It refuses the same bytes without a word, and the
+generated function then tells which field it was. ``AIOKAFKAWIRE_MESSAGES=pure`` or ``cython`` picks one.
 """
 
 import linecache
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 
 from ..errors import InvalidMessage, KafkaError, UnsupportedVersion, WireError
+from ..twins import load_twin
 from .emit_decode import emit_decoder
 from .emit_encode import emit_encoder
 from .primitives import Buffer
 from .schema import Message, Versions
 from .source import Unit, locate
 
-__all__ = ("decode", "decode_prefix", "encode", "encode_into")
+__all__ = ("DECODERS", "IMPLEMENTATION", "decode", "decode_prefix", "encode", "encode_into")
 
 M = TypeVar("M", bound=Message)
+
+IMPLEMENTATION, _twin = load_twin(__package__ or "", {"cython": "plan", "pure": "emit_decode"}, "AIOKAFKAWIRE_MESSAGES")
+"""Which decoder is in use: ``cython`` or ``pure``."""
 
 
 def encode_into(message: Message, version: int, parts: list[Buffer]) -> None:
@@ -63,12 +71,39 @@ def decode(cls: type[M], version: int, data: bytes, position: int = 0) -> M:
 
 def decode_prefix(cls: type[M], version: int, data: bytes, position: int = 0) -> tuple[M, int]:
     """Read one message at ``position``: it, and where it ends. Raises as :func:`decode`."""
+    read: tuple[M, int] = _decode_prefix(cls, version, data, position)
+    return read
+
+
+def _decode_pure(cls: type[Any], version: int, data: bytes, position: int) -> tuple[Any, int]:
     unit, function = _decoder(cls, version)
     try:
-        read: tuple[M, int] = function(data, position)
+        read: tuple[Any, int] = function(data, position)
     except Exception as cause:
         raise WireError(locate(unit, cause).describe(cls.__name__, version)) from cause
     return read
+
+
+def _decode_compiled(cls: type[Any], version: int, data: bytes, position: int) -> tuple[Any, int]:
+    function = _plans.get((cls, version))
+    if function is None:
+        _require_declared(cls, version)
+        function = _plans[cls, version] = _twin.plan_of(cls, version).decode
+    try:
+        return function(data, position)
+    except (ValueError, TypeError):
+        return _decode_pure(cls, version, data, position)  # which says where and why
+
+
+_Decode = Callable[[type[Any], int, bytes, int], tuple[Any, int]]
+_plans: dict[tuple[type[Any], int], Callable[[bytes, int], tuple[Any, int]]] = {}
+
+DECODERS: Final[Mapping[str, _Decode]] = (
+    {"pure": _decode_pure} if IMPLEMENTATION == "pure" else {"pure": _decode_pure, "cython": _decode_compiled}
+)
+"""The decoders that can be used here, by name; they do the same, and tests compare them."""
+
+_decode_prefix: Final[_Decode] = DECODERS[IMPLEMENTATION]
 
 
 _Compiled = tuple[Unit, Any]

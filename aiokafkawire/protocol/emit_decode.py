@@ -134,16 +134,20 @@ class _Decoder:
             self.flush()
             return name
         self.flush()
-        name = self.uvarint(self.unit.about(field))
+        name = self.uvarint(self.unit.about(field), string=field.kind is Wire.STRING and not field.array)
         self.unit.line(f"{name} -= 1")
         return name
 
-    def uvarint(self, *blame: Blame) -> str:
+    def uvarint(self, blame: Blame, *, string: bool = False) -> str:
         name = self.unit.name("n")
-        self.unit.line(f"{name} = data[p]", *blame)
+        self.unit.line(f"{name} = data[p]", blame)
         self.unit.line("p += 1")
         with self.unit.indented(f"if {name} > 127:"):
-            self.unit.line(f"{name}, p = finish_uvarint(data, p, {name})", *blame)
+            self.unit.line(f"{name}, p = finish_uvarint(data, p, {name})", blame)
+            if string:  # the compact form could hold more, which no one can write; short ones pay nothing for this
+                with self.unit.indented(f"if {name} > 32768:"):
+                    told = f"its length is {{{name} - 1}}, at most 32767 bytes are allowed"
+                    self.unit.line(f"raise ValueError(f'{told}')", blame)
         return name
 
     def fixed(self, field: FieldSchema, code: str) -> str:

@@ -199,7 +199,8 @@ def nested(cls: type[T]) -> type[T]:
     # Kept so that a newer broker's additions survive a round trip; None, not {}, so that none cost nothing.
     unknown = attrs.field(default=None, repr=_repr_if_any, metadata={"unknown": True})
     setattr(cls, "unknown_tagged_fields", unknown)  # noqa: B010  # a name that the class does not declare
-    return attrs.define(cls, kw_only=True, slots=True, eq=True)
+    # A decoded metadata answer holds hundreds of thousands of objects: no room in them for weak references.
+    return attrs.define(cls, kw_only=True, slots=True, weakref_slot=False, eq=True)
 
 
 def _repr_if_any(value: object) -> str:

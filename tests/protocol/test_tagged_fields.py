@@ -10,6 +10,8 @@ from aiokafkawire.protocol.compiler import decode, encode
 from aiokafkawire.protocol.messages.metadata import ApiVersion, ApiVersionsResponse, SupportedFeatureKey
 from aiokafkawire.protocol.primitives import decode_tags, decode_uvarint, encode_tags, encode_uvarint
 
+pytestmark = pytest.mark.usefixtures("each_decoder")
+
 FIFTH = (5, b"\0\0\0\1")
 
 

@@ -30,17 +30,18 @@ __all__ = (
 
 @nested
 class DescribeLogDirsPartition:
-    """DOC(DescribeLogDirsResponse.Partitions)."""
+    """A replica in the directory."""
 
     partition_index: Int32 = field("0+")
-    partition_size: Int64 = field("0+")
+    partition_size: Int64 = field("0+")  # bytes
+    # offsets behind the high watermark, or of a future replica behind the end of the current one; -1: not known
     offset_lag: Int64 = field("0+")
-    is_future_key: Bool = field("0+")
+    is_future_key: Bool = field("0+")  # being copied here by AlterReplicaLogDirs; it will replace the current one
 
 
 @nested
 class DescribeLogDirsTopic:
-    """DOC(DescribeLogDirsResponse.Topics)."""
+    """The replicas of one topic in the directory."""
 
     name: String = field("0+")
     partitions: Array[DescribeLogDirsPartition] = field("0+")
@@ -48,28 +49,29 @@ class DescribeLogDirsTopic:
 
 @nested
 class DescribeLogDirsResult:
-    """DOC(DescribeLogDirsResponse.Results)."""
+    """A directory, and what lies in it."""
 
-    error_code: Int16 = field("0+")
-    log_dir: String = field("0+")
+    error_code: Int16 = field("0+")  # KAFKA_STORAGE_ERROR: it is offline
+    log_dir: String = field("0+")  # an absolute path
     topics: Array[DescribeLogDirsTopic] = field("0+")
+    # KIP-827: of the volume that the directory is on; -1: not known
     total_bytes: Int64 = field("4+", default=-1, ignorable=True)
     usable_bytes: Int64 = field("4+", default=-1, ignorable=True)
-    is_cordoned: Bool = field("5+", default=False, ignorable=True)
+    is_cordoned: Bool = field("5+", default=False, ignorable=True)  # KIP-1066: takes no new replicas
 
 
 @message(ApiKey.DESCRIBE_LOG_DIRS, versions="0-5", flexible="2+")
 class DescribeLogDirsResponse(Response):
-    """DOC."""
+    """What lies in each log directory of this broker."""
 
     throttle_time_ms: Int32 = field("0+", default=0)
-    error_code: Int16 = field("3+", default=0, ignorable=True)
+    error_code: Int16 = field("3+", default=0, ignorable=True)  # KIP-784; before v3 a refusal is an empty list
     results: Array[DescribeLogDirsResult] = field("0+")
 
 
 @nested
 class DescribableLogDirTopic:
-    """DOC(DescribeLogDirsRequest.Topics)."""
+    """The partitions of one topic."""
 
     topic: String = field("0+")
     partitions: Array[Int32] = field("0+")
@@ -77,14 +79,17 @@ class DescribableLogDirTopic:
 
 @message(ApiKey.DESCRIBE_LOG_DIRS, versions="0-5", flexible="2+")
 class DescribeLogDirsRequest(Request[DescribeLogDirsResponse]):
-    """DOC."""
+    """What lies in the log directories of this broker (KIP-113)?
+
+    Null topics are all; an empty list asks for the directories alone. v0 is gone in 4.0.
+    """
 
     topics: Array[DescribableLogDirTopic] | None = field("0+", nullable="0+")
 
 
 @nested
 class AlterReplicaLogDirPartitionResult:
-    """DOC(AlterReplicaLogDirsResponse.Partitions)."""
+    """Whether the move has begun; REPLICA_NOT_AVAILABLE: the broker has no such replica yet."""
 
     partition_index: Int32 = field("0+")
     error_code: Int16 = field("0+")
@@ -92,7 +97,7 @@ class AlterReplicaLogDirPartitionResult:
 
 @nested
 class AlterReplicaLogDirTopicResult:
-    """DOC(AlterReplicaLogDirsResponse.Results)."""
+    """The answers for one topic."""
 
     topic_name: String = field("0+")
     partitions: Array[AlterReplicaLogDirPartitionResult] = field("0+")
@@ -100,7 +105,7 @@ class AlterReplicaLogDirTopicResult:
 
 @message(ApiKey.ALTER_REPLICA_LOG_DIRS, versions="0-2", flexible="2+")
 class AlterReplicaLogDirsResponse(Response):
-    """DOC."""
+    """Which moves have begun; DescribeLogDirs tells how far they are."""
 
     throttle_time_ms: Int32 = field("0+", default=0)
     results: Array[AlterReplicaLogDirTopicResult] = field("0+")
@@ -108,7 +113,7 @@ class AlterReplicaLogDirsResponse(Response):
 
 @nested
 class AlterReplicaLogDirTopic:
-    """DOC(AlterReplicaLogDirsRequest.Topics)."""
+    """The partitions of one topic."""
 
     name: String = field("0+")
     partitions: Array[Int32] = field("0+")
@@ -116,22 +121,25 @@ class AlterReplicaLogDirTopic:
 
 @nested
 class AlterReplicaLogDir:
-    """DOC(AlterReplicaLogDirsRequest.Dirs)."""
+    """A directory, and what shall be moved there."""
 
-    path: String = field("0+")
+    path: String = field("0+")  # absolute, and one of the broker's log.dirs
     topics: Array[AlterReplicaLogDirTopic] = field("0+")
 
 
 @message(ApiKey.ALTER_REPLICA_LOG_DIRS, versions="0-2", flexible="2+")
 class AlterReplicaLogDirsRequest(Request[AlterReplicaLogDirsResponse]):
-    """DOC."""
+    """Replicas to move to other log directories of this broker (KIP-113).
+
+    A replica that the broker does not have yet is refused, but will be created there if it comes. v0 is gone in 4.0.
+    """
 
     dirs: Array[AlterReplicaLogDir] = field("0+")
 
 
 @nested
 class AssignReplicasToDirsResponsePartitionData:
-    """DOC(AssignReplicasToDirsResponse.Partitions)."""
+    """Whether the controller took note."""
 
     partition_index: Int32 = field("0+")
     error_code: Int16 = field("0+")
@@ -139,7 +147,7 @@ class AssignReplicasToDirsResponsePartitionData:
 
 @nested
 class AssignReplicasToDirsResponseTopicData:
-    """DOC(AssignReplicasToDirsResponse.Topics)."""
+    """The answers for one topic."""
 
     topic_id: Uuid = field("0+")
     partitions: Array[AssignReplicasToDirsResponsePartitionData] = field("0+")
@@ -147,7 +155,7 @@ class AssignReplicasToDirsResponseTopicData:
 
 @nested
 class AssignReplicasToDirsResponseDirectoryData:
-    """DOC(AssignReplicasToDirsResponse.Directories)."""
+    """The answers for one directory."""
 
     id: Uuid = field("0+")
     topics: Array[AssignReplicasToDirsResponseTopicData] = field("0+")
@@ -155,23 +163,23 @@ class AssignReplicasToDirsResponseDirectoryData:
 
 @message(ApiKey.ASSIGN_REPLICAS_TO_DIRS, versions="0", flexible="0+")
 class AssignReplicasToDirsResponse(Response):
-    """DOC."""
+    """Of which replicas the controller took note."""
 
     throttle_time_ms: Int32 = field("0+", default=0)
-    error_code: Int16 = field("0+")
+    error_code: Int16 = field("0+")  # of the request as a whole
     directories: Array[AssignReplicasToDirsResponseDirectoryData] = field("0+")
 
 
 @nested
 class AssignReplicasToDirsRequestPartitionData:
-    """DOC(AssignReplicasToDirsRequest.Partitions)."""
+    """A partition, whose replica lies in the directory."""
 
     partition_index: Int32 = field("0+")
 
 
 @nested
 class AssignReplicasToDirsRequestTopicData:
-    """DOC(AssignReplicasToDirsRequest.Topics)."""
+    """The partitions of one topic."""
 
     topic_id: Uuid = field("0+")
     partitions: Array[AssignReplicasToDirsRequestPartitionData] = field("0+")
@@ -179,7 +187,7 @@ class AssignReplicasToDirsRequestTopicData:
 
 @nested
 class AssignReplicasToDirsRequestDirectoryData:
-    """DOC(AssignReplicasToDirsRequest.Directories)."""
+    """A directory, by the id in its meta.properties, and what lies in it."""
 
     id: Uuid = field("0+")
     topics: Array[AssignReplicasToDirsRequestTopicData] = field("0+")
@@ -187,8 +195,8 @@ class AssignReplicasToDirsRequestDirectoryData:
 
 @message(ApiKey.ASSIGN_REPLICAS_TO_DIRS, versions="0", flexible="0+")
 class AssignReplicasToDirsRequest(Request[AssignReplicasToDirsResponse]):
-    """DOC."""
+    """In which directories a broker's replicas lie; brokers tell the controller (KIP-858)."""
 
     broker_id: Int32 = field("0+")
-    broker_epoch: Int64 = field("0+", default=-1)
+    broker_epoch: Int64 = field("0+", default=-1)  # of the broker's registration
     directories: Array[AssignReplicasToDirsRequestDirectoryData] = field("0+")

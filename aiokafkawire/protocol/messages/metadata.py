@@ -59,20 +59,21 @@ class FinalizedFeatureKey:
 class ApiVersionsResponse(Response):
     """The broker's range of versions for each API, and the cluster's features (KIP-584)."""
 
-    error_code: Int16 = field("0+")
+    error_code: Int16 = field("0+")  # v5+: REBOOTSTRAP_REQUIRED if the client meant another cluster or node (KIP-1242)
     api_keys: Array[ApiVersion] = field("0+")
     throttle_time_ms: Int32 = field("1+", default=0, ignorable=True)
+    # before v4 without those that begin at level 0 (KIP-1022)
     supported_features: Array[SupportedFeatureKey] = field("3+", tag=0, default=list, ignorable=True)
-    finalized_features_epoch: Int64 = field("3+", tag=1, default=-1, ignorable=True)
+    finalized_features_epoch: Int64 = field("3+", tag=1, default=-1, ignorable=True)  # -1: not known
     finalized_features: Array[FinalizedFeatureKey] = field("3+", tag=2, default=list, ignorable=True)
-    zk_migration_ready: Bool = field("3+", tag=3, default=False, ignorable=True)
+    zk_migration_ready: Bool = field("3+", tag=3, default=False, ignorable=True)  # KIP-866; controllers only
 
 
 @message(ApiKey.API_VERSIONS, versions="0-5", flexible="3+")
 class ApiVersionsRequest(Request[ApiVersionsResponse]):
     """Which versions of which requests does this broker speak? A broker that lacks ours answers with v0 (KIP-511)."""
 
-    client_software_name: String = field("3+", default="", ignorable=True)
+    client_software_name: String = field("3+", default="", ignorable=True)  # KIP-511, as is the version
     client_software_version: String = field("3+", default="", ignorable=True)
     # KIP-1242: who the client believes it talks to
     cluster_id: String | None = field("5+", nullable="5+", default=None, ignorable=True)
@@ -86,7 +87,7 @@ class MetadataResponseBroker:
     node_id: Int32 = field("0+")
     host: String = field("0+")
     port: Int32 = field("0+")
-    rack: String | None = field("1+", nullable="1+", default=None, ignorable=True)
+    rack: String | None = field("1+", nullable="1+", default=None, ignorable=True)  # KIP-36
 
 
 @nested
@@ -99,7 +100,7 @@ class MetadataResponsePartition:
     leader_epoch: Int32 = field("7+", default=-1, ignorable=True)  # KIP-320
     replica_nodes: Array[Int32] = field("0+")
     isr_nodes: Array[Int32] = field("0+")
-    offline_replicas: Array[Int32] = field("5+", default=list, ignorable=True)
+    offline_replicas: Array[Int32] = field("5+", default=list, ignorable=True)  # KIP-112
 
 
 @nested
@@ -107,10 +108,11 @@ class MetadataResponseTopic:
     """A topic, or the error that it met."""
 
     error_code: Int16 = field("0+")
-    name: String | None = field("0+", nullable="12+")
+    name: String | None = field("0+", nullable="12+")  # v12+: null if asked for by an id that is not known
     topic_id: Uuid = field("10+", default=ZERO_UUID, ignorable=True)  # KIP-516
     is_internal: Bool = field("1+", default=False, ignorable=True)
     partitions: Array[MetadataResponsePartition] = field("0+")
+    # KIP-430: bit n stands for the ACL operation n; -2**31: not asked for
     topic_authorized_operations: Int32 = field("8+", default=-2147483648)
 
 
@@ -120,9 +122,11 @@ class MetadataResponse(Response):
 
     throttle_time_ms: Int32 = field("3+", default=0, ignorable=True)
     brokers: Array[MetadataResponseBroker] = field("0+")
-    cluster_id: String | None = field("2+", nullable="2+", default=None, ignorable=True)
+    cluster_id: String | None = field("2+", nullable="2+", default=None, ignorable=True)  # KIP-78
+    # with KRaft any live broker: it passes on what the controller has to do (KIP-590)
     controller_id: Int32 = field("1+", default=-1, ignorable=True)
     topics: Array[MetadataResponseTopic] = field("0+")
+    # KIP-430; v11+ leaves it to DescribeCluster (KIP-700)
     cluster_authorized_operations: Int32 = field("8-10", default=-2147483648)
     error_code: Int16 = field("13+", default=0, ignorable=True)  # KIP-1102: REBOOTSTRAP_REQUIRED
 
@@ -131,7 +135,7 @@ class MetadataResponse(Response):
 class MetadataRequestTopic:
     """A topic by name, or by id with a null name (v12+)."""
 
-    topic_id: Uuid = field("10+", default=ZERO_UUID, ignorable=True)
+    topic_id: Uuid = field("10+", default=ZERO_UUID, ignorable=True)  # KIP-516; brokers look at it since v12
     name: String | None = field("0+", nullable="10+")
 
 
@@ -144,47 +148,49 @@ class MetadataRequest(Request[MetadataResponse]):
 
     topics: Array[MetadataRequestTopic] | None = field("0+", nullable="1+")
     allow_auto_topic_creation: Bool = field("4+", default=True)  # before v4 brokers create as they are configured to
-    include_cluster_authorized_operations: Bool = field("8-10", default=False)
+    include_cluster_authorized_operations: Bool = field("8-10", default=False)  # KIP-430
     include_topic_authorized_operations: Bool = field("8+", default=False)  # KIP-430
 
 
 @nested
 class DescribeClusterBroker:
-    """DOC(DescribeClusterResponse.Brokers)."""
+    """A broker, or a controller, and where it listens."""
 
     broker_id: Int32 = field("0+")
     host: String = field("0+")
     port: Int32 = field("0+")
     rack: String | None = field("0+", nullable="0+", default=None)
-    is_fenced: Bool = field("2+", default=False)
+    is_fenced: Bool = field("2+", default=False)  # KIP-1073: registered, but not in service
 
 
 @message(ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+")
 class DescribeClusterResponse(Response):
-    """DOC."""
+    """The brokers of the cluster, or its controllers."""
 
     throttle_time_ms: Int32 = field("0+", default=0)
-    error_code: Int16 = field("0+")
+    error_code: Int16 = field("0+")  # v1+: MISMATCHED_ENDPOINT_TYPE if the other kind of node is to be asked (KIP-919)
     error_message: String | None = field("0+", nullable="0+", default=None)
-    endpoint_type: Int8 = field("1+", default=1)
+    endpoint_type: Int8 = field("1+", default=1)  # KIP-919; 1: brokers; 2: controllers
     cluster_id: String = field("0+")
+    # from controllers the active one; from KRaft brokers any live broker
     controller_id: Int32 = field("0+", default=-1)
     brokers: Array[DescribeClusterBroker] = field("0+")
+    # KIP-430: bit n stands for the ACL operation n; -2**31: not asked for
     cluster_authorized_operations: Int32 = field("0+", default=-(2**31))
 
 
 @message(ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+")
 class DescribeClusterRequest(Request[DescribeClusterResponse]):
-    """DOC."""
+    """Who is in the cluster (KIP-700)? Brokers tell of brokers, and with v1+ controllers of controllers (KIP-919)."""
 
     include_cluster_authorized_operations: Bool = field("0+")
-    endpoint_type: Int8 = field("1+", default=1)
-    include_fenced_brokers: Bool = field("2+", default=False)
+    endpoint_type: Int8 = field("1+", default=1)  # KIP-919; 1: brokers; 2: controllers
+    include_fenced_brokers: Bool = field("2+", default=False)  # KIP-1073
 
 
 @nested
 class DescribeTopicPartitionsResponsePartition:
-    """DOC(DescribeTopicPartitionsResponse.Partitions)."""
+    """A partition: its leader (-1: none at the moment), replicas, those in sync, and those that may lead as well."""
 
     error_code: Int16 = field("0+")
     partition_index: Int32 = field("0+")
@@ -192,26 +198,29 @@ class DescribeTopicPartitionsResponsePartition:
     leader_epoch: Int32 = field("0+", default=-1, ignorable=True)
     replica_nodes: Array[Int32] = field("0+")
     isr_nodes: Array[Int32] = field("0+")
+    # out of sync by now, but with all that is committed
     eligible_leader_replicas: Array[Int32] | None = field("0+", nullable="0+", default=None)
+    # whom to choose if nobody is in sync or eligible any more
     last_known_elr: Array[Int32] | None = field("0+", nullable="0+", default=None)
     offline_replicas: Array[Int32] = field("0+", ignorable=True)
 
 
 @nested
 class DescribeTopicPartitionsResponseTopic:
-    """DOC(DescribeTopicPartitionsResponse.Topics)."""
+    """A topic, or the error that it met."""
 
     error_code: Int16 = field("0+")
     name: String | None = field("0+", nullable="0+")
     topic_id: Uuid = field("0+", ignorable=True)
     is_internal: Bool = field("0+", default=False, ignorable=True)
     partitions: Array[DescribeTopicPartitionsResponsePartition] = field("0+")
+    # bit n stands for the ACL operation n; always filled in
     topic_authorized_operations: Int32 = field("0+", default=-(2**31))
 
 
 @nested
 class Cursor:
-    """DOC(DescribeTopicPartitionsResponse.NextCursor)."""
+    """The topic and partition that the next answer begins with."""
 
     topic_name: String = field("0+")
     partition_index: Int32 = field("0+")
@@ -219,24 +228,28 @@ class Cursor:
 
 @message(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions="0", flexible="0+")
 class DescribeTopicPartitionsResponse(Response):
-    """DOC."""
+    """The partitions of the topics, or as many as one answer may hold."""
 
     throttle_time_ms: Int32 = field("0+", default=0, ignorable=True)
     topics: Array[DescribeTopicPartitionsResponseTopic] = field("0+")
-    next_cursor: Cursor | None = field("0+", nullable="0+", default=None)
+    next_cursor: Cursor | None = field("0+", nullable="0+", default=None)  # null: that was all
 
 
 @nested
 class TopicRequest:
-    """DOC(DescribeTopicPartitionsRequest.Topics)."""
+    """A topic, by its name."""
 
     name: String = field("0+")
 
 
 @message(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions="0", flexible="0+")
 class DescribeTopicPartitionsRequest(Request[DescribeTopicPartitionsResponse]):
-    """DOC."""
+    """The partitions of the named topics, or of all if the list is empty, in portions (KIP-966, since Kafka 3.8).
+
+    Topics come in the order of their names. The next portion is asked for with the same topics and the answer's cursor.
+    """
 
     topics: Array[TopicRequest] = field("0+")
+    # the broker's max.request.partition.size.limit may be lower
     response_partition_limit: Int32 = field("0+", default=2000)
-    cursor: Cursor | None = field("0+", nullable="0+", default=None)
+    cursor: Cursor | None = field("0+", nullable="0+", default=None)  # null: from the beginning

@@ -1,4 +1,10 @@
-"""The controllers' own Raft quorum (KIP-595)."""
+"""The controllers' own Raft quorum (KIP-595).
+
+A candidate asks for votes, the elected leader begins its epoch, and ends it when it resigns. All of this is between
+controllers; snapshots are fetched by brokers, too, which follow the log without a vote. There is one partition: 0 of
+``__cluster_metadata``. A ``cluster_id`` that is not the receiver's own is refused, a null one is not looked at.
+A controller is named by its id, and from v1 on by the id of its log directory as well (KIP-853); zero is not known.
+"""
 
 from ..api import ApiKey
 from ..primitives import ZERO_UUID, Array, Bool, Int16, Int32, Int64, Records, String, UInt16, Uuid
@@ -39,18 +45,18 @@ __all__ = (
 
 @nested
 class VoteResponsePartitionData:
-    """DOC(VoteResponse.Partitions)."""
+    """Whether the vote was given, and the leader and epoch that the voter knows of."""
 
     partition_index: Int32 = field("0+")
     error_code: Int16 = field("0+")
-    leader_id: Int32 = field("0+")
+    leader_id: Int32 = field("0+")  # -1: not known
     leader_epoch: Int32 = field("0+")
     vote_granted: Bool = field("0+")
 
 
 @nested
 class VoteResponseTopicData:
-    """DOC(VoteResponse.Topics)."""
+    """The votes for one topic's partitions."""
 
     topic_name: String = field("0+")
     partitions: Array[VoteResponsePartitionData] = field("0+")
@@ -58,7 +64,7 @@ class VoteResponseTopicData:
 
 @nested
 class NodeEndpoint:
-    """DOC(VoteResponse.NodeEndpoints)."""
+    """Where a leader that the answer names listens (KIP-853)."""
 
     node_id: Int32 = field("1+")
     host: String = field("1+")
@@ -67,30 +73,30 @@ class NodeEndpoint:
 
 @message(ApiKey.VOTE, versions="0-2", flexible="0+")
 class VoteResponse(Response):
-    """DOC."""
+    """A voter's yes or no."""
 
     error_code: Int16 = field("0+")
     topics: Array[VoteResponseTopicData] = field("0+")
-    node_endpoints: Array[NodeEndpoint] = field("1+", tag=0, default=list)
+    node_endpoints: Array[NodeEndpoint] = field("1+", tag=0, default=list)  # KIP-853
 
 
 @nested
 class VoteRequestPartitionData:
-    """DOC(VoteRequest.Partitions)."""
+    """The candidate, the epoch it stands for, and where its log ends."""
 
     partition_index: Int32 = field("0+")
-    replica_epoch: Int32 = field("0+")
-    replica_id: Int32 = field("0+")
-    replica_directory_id: Uuid = field("1+", default=ZERO_UUID, ignorable=True)
-    voter_directory_id: Uuid = field("1+", default=ZERO_UUID, ignorable=True)
-    last_offset_epoch: Int32 = field("0+")
-    last_offset: Int64 = field("0+")
-    pre_vote: Bool = field("2+", default=False)
+    replica_epoch: Int32 = field("0+")  # the candidate's: one higher than before, unless this is a pre-vote
+    replica_id: Int32 = field("0+")  # the candidate
+    replica_directory_id: Uuid = field("1+", default=ZERO_UUID, ignorable=True)  # KIP-853: the candidate's
+    voter_directory_id: Uuid = field("1+", default=ZERO_UUID, ignorable=True)  # KIP-853: the receiver's
+    last_offset_epoch: Int32 = field("0+")  # of the candidate's last record
+    last_offset: Int64 = field("0+")  # one past the candidate's last record
+    pre_vote: Bool = field("2+", default=False)  # KIP-996: would the voter give its vote? Nothing changes
 
 
 @nested
 class VoteRequestTopicData:
-    """DOC(VoteRequest.Topics)."""
+    """The votes that are asked for in one topic."""
 
     topic_name: String = field("0+")
     partitions: Array[VoteRequestPartitionData] = field("0+")
@@ -98,26 +104,26 @@ class VoteRequestTopicData:
 
 @message(ApiKey.VOTE, versions="0-2", flexible="0+")
 class VoteRequest(Request[VoteResponse]):
-    """DOC."""
+    """A candidate asks a voter for its vote."""
 
     cluster_id: String | None = field("0+", nullable="0+", default=None)
-    voter_id: Int32 = field("1+", default=-1, ignorable=True)
+    voter_id: Int32 = field("1+", default=-1, ignorable=True)  # KIP-853: the receiver
     topics: Array[VoteRequestTopicData] = field("0+")
 
 
 @nested
 class BeginQuorumEpochResponsePartitionData:
-    """DOC(BeginQuorumEpochResponse.Partitions)."""
+    """The leader and epoch that the voter knows of."""
 
     partition_index: Int32 = field("0+")
     error_code: Int16 = field("0+")
-    leader_id: Int32 = field("0+")
+    leader_id: Int32 = field("0+")  # -1: not known
     leader_epoch: Int32 = field("0+")
 
 
 @nested
 class BeginQuorumEpochResponseTopicData:
-    """DOC(BeginQuorumEpochResponse.Topics)."""
+    """The answers for one topic's partitions."""
 
     topic_name: String = field("0+")
     partitions: Array[BeginQuorumEpochResponsePartitionData] = field("0+")
@@ -125,26 +131,26 @@ class BeginQuorumEpochResponseTopicData:
 
 @message(ApiKey.BEGIN_QUORUM_EPOCH, versions="0-1", flexible="1+")
 class BeginQuorumEpochResponse(Response):
-    """DOC."""
+    """Whether the voter accepts the new leader."""
 
     error_code: Int16 = field("0+")
     topics: Array[BeginQuorumEpochResponseTopicData] = field("0+")
-    node_endpoints: Array[NodeEndpoint] = field("1+", tag=0, default=list)
+    node_endpoints: Array[NodeEndpoint] = field("1+", tag=0, default=list)  # KIP-853
 
 
 @nested
 class BeginQuorumEpochRequestPartitionData:
-    """DOC(BeginQuorumEpochRequest.Partitions)."""
+    """Who was elected, and in which epoch."""
 
     partition_index: Int32 = field("0+")
-    voter_directory_id: Uuid = field("1+", default=ZERO_UUID, ignorable=True)
+    voter_directory_id: Uuid = field("1+", default=ZERO_UUID, ignorable=True)  # KIP-853: the receiver's
     leader_id: Int32 = field("0+")
     leader_epoch: Int32 = field("0+")
 
 
 @nested
 class BeginQuorumEpochRequestTopicData:
-    """DOC(BeginQuorumEpochRequest.Topics)."""
+    """The new leaders of one topic's partitions."""
 
     topic_name: String = field("0+")
     partitions: Array[BeginQuorumEpochRequestPartitionData] = field("0+")
@@ -152,7 +158,7 @@ class BeginQuorumEpochRequestTopicData:
 
 @nested
 class LeaderEndpoint:
-    """DOC(BeginQuorumEpochRequest.LeaderEndpoints)."""
+    """Where the sender listens, by the listener's name (KIP-853)."""
 
     name: String = field("1+")
     host: String = field("1+")
@@ -161,27 +167,27 @@ class LeaderEndpoint:
 
 @message(ApiKey.BEGIN_QUORUM_EPOCH, versions="0-1", flexible="1+")
 class BeginQuorumEpochRequest(Request[BeginQuorumEpochResponse]):
-    """DOC."""
+    """The new leader tells a voter that it was elected."""
 
     cluster_id: String | None = field("0+", nullable="0+", default=None)
-    voter_id: Int32 = field("1+", default=-1, ignorable=True)
+    voter_id: Int32 = field("1+", default=-1, ignorable=True)  # KIP-853: the receiver
     topics: Array[BeginQuorumEpochRequestTopicData] = field("0+")
     leader_endpoints: Array[LeaderEndpoint] = field("1+", default=list, ignorable=True)
 
 
 @nested
 class EndQuorumEpochResponsePartitionData:
-    """DOC(EndQuorumEpochResponse.Partitions)."""
+    """The leader and epoch that the voter knows of."""
 
     partition_index: Int32 = field("0+")
     error_code: Int16 = field("0+")
-    leader_id: Int32 = field("0+")
+    leader_id: Int32 = field("0+")  # -1: not known
     leader_epoch: Int32 = field("0+")
 
 
 @nested
 class EndQuorumEpochResponseTopicData:
-    """DOC(EndQuorumEpochResponse.Topics)."""
+    """The answers for one topic's partitions."""
 
     topic_name: String = field("0+")
     partitions: Array[EndQuorumEpochResponsePartitionData] = field("0+")
@@ -189,16 +195,16 @@ class EndQuorumEpochResponseTopicData:
 
 @message(ApiKey.END_QUORUM_EPOCH, versions="0-1", flexible="1+")
 class EndQuorumEpochResponse(Response):
-    """DOC."""
+    """The voter has heard that its leader resigns."""
 
     error_code: Int16 = field("0+")
     topics: Array[EndQuorumEpochResponseTopicData] = field("0+")
-    node_endpoints: Array[NodeEndpoint] = field("1+", tag=0, default=list)
+    node_endpoints: Array[NodeEndpoint] = field("1+", tag=0, default=list)  # KIP-853
 
 
 @nested
 class ReplicaInfo:
-    """DOC(EndQuorumEpochRequest.PreferredCandidates)."""
+    """A voter that may stand for election (KIP-853)."""
 
     candidate_id: Int32 = field("1+")
     candidate_directory_id: Uuid = field("1+")
@@ -206,18 +212,18 @@ class ReplicaInfo:
 
 @nested
 class EndQuorumEpochRequestPartitionData:
-    """DOC(EndQuorumEpochRequest.Partitions)."""
+    """Who resigns, and who should stand for election, the best first."""
 
     partition_index: Int32 = field("0+")
     leader_id: Int32 = field("0+")
     leader_epoch: Int32 = field("0+")
     preferred_successors: Array[Int32] = field("0", default=list, ignorable=True)
-    preferred_candidates: Array[ReplicaInfo] = field("1+", default=list, ignorable=True)
+    preferred_candidates: Array[ReplicaInfo] = field("1+", default=list, ignorable=True)  # KIP-853
 
 
 @nested
 class EndQuorumEpochRequestTopicData:
-    """DOC(EndQuorumEpochRequest.Topics)."""
+    """The leaders of one topic's partitions that resign."""
 
     topic_name: String = field("0+")
     partitions: Array[EndQuorumEpochRequestPartitionData] = field("0+")
@@ -225,16 +231,16 @@ class EndQuorumEpochRequestTopicData:
 
 @message(ApiKey.END_QUORUM_EPOCH, versions="0-1", flexible="1+")
 class EndQuorumEpochRequest(Request[EndQuorumEpochResponse]):
-    """DOC."""
+    """The leader tells a voter that it resigns, so that the next election need not wait for a timeout."""
 
     cluster_id: String | None = field("0+", nullable="0+", default=None)
     topics: Array[EndQuorumEpochRequestTopicData] = field("0+")
-    leader_endpoints: Array[LeaderEndpoint] = field("1+", default=list, ignorable=True)
+    leader_endpoints: Array[LeaderEndpoint] = field("1+", default=list, ignorable=True)  # KIP-853
 
 
 @nested
 class SnapshotId:
-    """DOC(FetchSnapshotResponse.SnapshotId)."""
+    """A snapshot, named by the offset after its last record and the epoch of that record."""
 
     end_offset: Int64 = field("0+")
     epoch: Int32 = field("0+")
@@ -242,7 +248,7 @@ class SnapshotId:
 
 @nested
 class LeaderIdAndEpoch:
-    """DOC(FetchSnapshotResponse.CurrentLeader)."""
+    """Who leads the partition now; -1 is not known, and both are 0 where the field is left out."""
 
     leader_id: Int32 = field("0+", default=0)
     leader_epoch: Int32 = field("0+", default=0)
@@ -250,20 +256,20 @@ class LeaderIdAndEpoch:
 
 @nested
 class FetchSnapshotResponsePartitionSnapshot:
-    """DOC(FetchSnapshotResponse.Partitions)."""
+    """A piece of the snapshot, which may begin and end within a record batch."""
 
     index: Int32 = field("0+")
     error_code: Int16 = field("0+")
     snapshot_id: SnapshotId = field("0+")
     current_leader: LeaderIdAndEpoch = field("0+", tag=0, default=LeaderIdAndEpoch)
-    size: Int64 = field("0+")
-    position: Int64 = field("0+")
+    size: Int64 = field("0+")  # bytes of the whole snapshot
+    position: Int64 = field("0+")  # the piece's first byte within the snapshot
     unaligned_records: Records = field("0+")
 
 
 @nested
 class FetchSnapshotResponseTopicSnapshot:
-    """DOC(FetchSnapshotResponse.Topics)."""
+    """The pieces of one topic's snapshots."""
 
     name: String = field("0+")
     partitions: Array[FetchSnapshotResponsePartitionSnapshot] = field("0+")
@@ -271,28 +277,28 @@ class FetchSnapshotResponseTopicSnapshot:
 
 @message(ApiKey.FETCH_SNAPSHOT, versions="0-1", flexible="0+")
 class FetchSnapshotResponse(Response):
-    """DOC."""
+    """A piece of the snapshot; the follower asks again from its end until it has them all (KIP-630)."""
 
     throttle_time_ms: Int32 = field("0+", default=0, ignorable=True)
     error_code: Int16 = field("0+")
     topics: Array[FetchSnapshotResponseTopicSnapshot] = field("0+")
-    node_endpoints: Array[NodeEndpoint] = field("1+", tag=0, default=list)
+    node_endpoints: Array[NodeEndpoint] = field("1+", tag=0, default=list)  # KIP-853
 
 
 @nested
 class FetchSnapshotRequestPartitionSnapshot:
-    """DOC(FetchSnapshotRequest.Partitions)."""
+    """Which snapshot to read, and from which byte."""
 
     partition: Int32 = field("0+")
-    current_leader_epoch: Int32 = field("0+")
+    current_leader_epoch: Int32 = field("0+")  # -1: not known
     snapshot_id: SnapshotId = field("0+")
-    position: Int64 = field("0+")
-    replica_directory_id: Uuid = field("1+", tag=0, default=ZERO_UUID, ignorable=True)
+    position: Int64 = field("0+")  # bytes
+    replica_directory_id: Uuid = field("1+", tag=0, default=ZERO_UUID, ignorable=True)  # KIP-853: the follower's
 
 
 @nested
 class FetchSnapshotRequestTopicSnapshot:
-    """DOC(FetchSnapshotRequest.Topics)."""
+    """The snapshots to read of one topic's partitions."""
 
     name: String = field("0+")
     partitions: Array[FetchSnapshotRequestPartitionSnapshot] = field("0+")
@@ -300,9 +306,9 @@ class FetchSnapshotRequestTopicSnapshot:
 
 @message(ApiKey.FETCH_SNAPSHOT, versions="0-1", flexible="0+")
 class FetchSnapshotRequest(Request[FetchSnapshotResponse]):
-    """DOC."""
+    """A follower asks the leader for the snapshot that its answer to a fetch has named (KIP-630)."""
 
     cluster_id: String | None = field("0+", nullable="0+", tag=0, default=None)
-    replica_id: Int32 = field("0+", default=-1)
-    max_bytes: Int32 = field("0+", default=2**31 - 1)
+    replica_id: Int32 = field("0+", default=-1)  # the follower
+    max_bytes: Int32 = field("0+", default=2**31 - 1)  # of all pieces together
     topics: Array[FetchSnapshotRequestTopicSnapshot] = field("0+")

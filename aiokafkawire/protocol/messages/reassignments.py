@@ -1,4 +1,7 @@
-"""Which brokers hold and lead partitions."""
+"""Which brokers hold and lead partitions.
+
+All of it is the controller's to do; brokers in KRaft mode take the requests and pass them on.
+"""
 
 from ..api import ApiKey
 from ..primitives import Array, Bool, Int8, Int16, Int32, String
@@ -26,7 +29,7 @@ __all__ = (
 
 @nested
 class PartitionResult:
-    """DOC(ElectLeadersResponse.PartitionResult)."""
+    """How one partition's election went; ELECTION_NOT_NEEDED if the wanted leader leads already."""
 
     partition_id: Int32 = field("0+")
     error_code: Int16 = field("0+")
@@ -35,7 +38,7 @@ class PartitionResult:
 
 @nested
 class ReplicaElectionResult:
-    """DOC(ElectLeadersResponse.ReplicaElectionResults)."""
+    """The elections of one topic's partitions."""
 
     topic: String = field("0+")
     partition_result: Array[PartitionResult] = field("0+")
@@ -43,16 +46,16 @@ class ReplicaElectionResult:
 
 @message(ApiKey.ELECT_LEADERS, versions="0-2", flexible="2+")
 class ElectLeadersResponse(Response):
-    """DOC."""
+    """How each election went; where all were asked for, those not needed are left out."""
 
     throttle_time_ms: Int32 = field("0+", default=0)
-    error_code: Int16 = field("1+", default=0)
+    error_code: Int16 = field("1+", default=0)  # KIP-460
     replica_election_results: Array[ReplicaElectionResult] = field("0+")
 
 
 @nested
 class TopicPartitions:
-    """DOC(ElectLeadersRequest.TopicPartitions)."""
+    """Partitions of one topic."""
 
     topic: String = field("0+")
     partitions: Array[Int32] = field("0+")
@@ -60,8 +63,9 @@ class TopicPartitions:
 
 @message(ApiKey.ELECT_LEADERS, versions="0-2", flexible="2+")
 class ElectLeadersRequest(Request[ElectLeadersResponse]):
-    """DOC."""
+    """Elect leaders for these partitions (KIP-183), null for all."""
 
+    # KIP-460: 0: the preferred replica (v0: always); 1: unclean, any live replica if none in sync is left
     election_type: Int8 = field("1+", default=0)
     topic_partitions: Array[TopicPartitions] | None = field("0+", nullable="0+")
     timeout_ms: Int32 = field("0+", default=60000)
@@ -69,7 +73,7 @@ class ElectLeadersRequest(Request[ElectLeadersResponse]):
 
 @nested
 class ReassignablePartitionResponse:
-    """DOC(AlterPartitionReassignmentsResponse.Partitions)."""
+    """Whether the reassignment of one partition was begun or cancelled."""
 
     partition_index: Int32 = field("0+")
     error_code: Int16 = field("0+")
@@ -78,7 +82,7 @@ class ReassignablePartitionResponse:
 
 @nested
 class ReassignableTopicResponse:
-    """DOC(AlterPartitionReassignmentsResponse.Responses)."""
+    """The answers for one topic's partitions."""
 
     name: String = field("0+")
     partitions: Array[ReassignablePartitionResponse] = field("0+")
@@ -86,10 +90,10 @@ class ReassignableTopicResponse:
 
 @message(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions="0-1", flexible="0+")
 class AlterPartitionReassignmentsResponse(Response):
-    """DOC."""
+    """Which reassignments were begun or cancelled; the copying goes on after the answer."""
 
     throttle_time_ms: Int32 = field("0+", default=0)
-    allow_replication_factor_change: Bool = field("1+", default=True, ignorable=True)
+    allow_replication_factor_change: Bool = field("1+", default=True, ignorable=True)  # KIP-860: as asked
     error_code: Int16 = field("0+")
     error_message: String | None = field("0+", nullable="0+")
     responses: Array[ReassignableTopicResponse] = field("0+")
@@ -97,7 +101,7 @@ class AlterPartitionReassignmentsResponse(Response):
 
 @nested
 class ReassignablePartition:
-    """DOC(AlterPartitionReassignmentsRequest.Partitions)."""
+    """The brokers that shall hold the partition, the preferred leader first; null cancels a reassignment."""
 
     partition_index: Int32 = field("0+")
     replicas: Array[Int32] | None = field("0+", nullable="0+", default=None)
@@ -105,7 +109,7 @@ class ReassignablePartition:
 
 @nested
 class ReassignableTopic:
-    """DOC(AlterPartitionReassignmentsRequest.Topics)."""
+    """The partitions of one topic to reassign."""
 
     name: String = field("0+")
     partitions: Array[ReassignablePartition] = field("0+")
@@ -113,16 +117,16 @@ class ReassignableTopic:
 
 @message(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions="0-1", flexible="0+")
 class AlterPartitionReassignmentsRequest(Request[AlterPartitionReassignmentsResponse]):
-    """DOC."""
+    """Move partitions to other brokers, or call the moves off (KIP-455)."""
 
     timeout_ms: Int32 = field("0+", default=60000)
-    allow_replication_factor_change: Bool = field("1+", default=True)
+    allow_replication_factor_change: Bool = field("1+", default=True)  # KIP-860; false: refuse a list of another length
     topics: Array[ReassignableTopic] = field("0+")
 
 
 @nested
 class OngoingPartitionReassignment:
-    """DOC(ListPartitionReassignmentsResponse.Partitions)."""
+    """A partition on the move; replicas hold it now, those to come and those to go included."""
 
     partition_index: Int32 = field("0+")
     replicas: Array[Int32] = field("0+")
@@ -132,7 +136,7 @@ class OngoingPartitionReassignment:
 
 @nested
 class OngoingTopicReassignment:
-    """DOC(ListPartitionReassignmentsResponse.Topics)."""
+    """The partitions of one topic that are on the move."""
 
     name: String = field("0+")
     partitions: Array[OngoingPartitionReassignment] = field("0+")
@@ -140,7 +144,7 @@ class OngoingTopicReassignment:
 
 @message(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions="0", flexible="0+")
 class ListPartitionReassignmentsResponse(Response):
-    """DOC."""
+    """The reassignments under way; partitions without one are left out."""
 
     throttle_time_ms: Int32 = field("0+", default=0)
     error_code: Int16 = field("0+")
@@ -150,7 +154,7 @@ class ListPartitionReassignmentsResponse(Response):
 
 @nested
 class ListPartitionReassignmentsTopics:
-    """DOC(ListPartitionReassignmentsRequest.Topics)."""
+    """Partitions of one topic."""
 
     name: String = field("0+")
     partition_indexes: Array[Int32] = field("0+")
@@ -158,7 +162,7 @@ class ListPartitionReassignmentsTopics:
 
 @message(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions="0", flexible="0+")
 class ListPartitionReassignmentsRequest(Request[ListPartitionReassignmentsResponse]):
-    """DOC."""
+    """Which of these partitions are on the move? Null asks for all (KIP-455)."""
 
     timeout_ms: Int32 = field("0+", default=60000)
     topics: Array[ListPartitionReassignmentsTopics] | None = field("0+", nullable="0+", default=None)

@@ -1,4 +1,7 @@
-"""The SCRAM credentials of users (KIP-554)."""
+"""The SCRAM credentials of users (KIP-554).
+
+Any broker takes these requests.
+"""
 
 from ..api import ApiKey
 from ..primitives import Array, Bytes, Int8, Int16, Int32, String
@@ -20,15 +23,15 @@ __all__ = (
 
 @nested
 class CredentialInfo:
-    """DOC(DescribeUserScramCredentialsResponse.CredentialInfos)."""
+    """A mechanism that the user can log in with; nothing secret is told."""
 
-    mechanism: Int8 = field("0+")
+    mechanism: Int8 = field("0+")  # 0: unknown; 1: SCRAM-SHA-256; 2: SCRAM-SHA-512
     iterations: Int32 = field("0+")
 
 
 @nested
 class DescribeUserScramCredentialsResult:
-    """DOC(DescribeUserScramCredentialsResponse.Results)."""
+    """The credentials of one user, RESOURCE_NOT_FOUND if there are none."""
 
     user: String = field("0+")
     error_code: Int16 = field("0+")
@@ -38,7 +41,7 @@ class DescribeUserScramCredentialsResult:
 
 @message(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
 class DescribeUserScramCredentialsResponse(Response):
-    """DOC."""
+    """The credentials of each user."""
 
     throttle_time_ms: Int32 = field("0+", default=0)
     error_code: Int16 = field("0+")
@@ -48,21 +51,21 @@ class DescribeUserScramCredentialsResponse(Response):
 
 @nested
 class UserName:
-    """DOC(DescribeUserScramCredentialsRequest.Users)."""
+    """A user to describe; one that is named twice is answered with DUPLICATE_RESOURCE."""
 
     name: String = field("0+")
 
 
 @message(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
 class DescribeUserScramCredentialsRequest(Request[DescribeUserScramCredentialsResponse]):
-    """DOC."""
+    """Which credentials do these users have? Null and an empty list are all users."""
 
     users: Array[UserName] | None = field("0+", nullable="0+")
 
 
 @nested
 class AlterUserScramCredentialsResult:
-    """DOC(AlterUserScramCredentialsResponse.Results)."""
+    """How the changes of one user went."""
 
     user: String = field("0+")
     error_code: Int16 = field("0+")
@@ -71,7 +74,7 @@ class AlterUserScramCredentialsResult:
 
 @message(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
 class AlterUserScramCredentialsResponse(Response):
-    """DOC."""
+    """How the changes of each user went."""
 
     throttle_time_ms: Int32 = field("0+", default=0)
     results: Array[AlterUserScramCredentialsResult] = field("0+")
@@ -79,26 +82,26 @@ class AlterUserScramCredentialsResponse(Response):
 
 @nested
 class ScramCredentialDeletion:
-    """DOC(AlterUserScramCredentialsRequest.Deletions)."""
+    """A credential to delete."""
 
     name: String = field("0+")
-    mechanism: Int8 = field("0+")
+    mechanism: Int8 = field("0+")  # 1: SCRAM-SHA-256; 2: SCRAM-SHA-512
 
 
 @nested
 class ScramCredentialUpsertion:
-    """DOC(AlterUserScramCredentialsRequest.Upsertions)."""
+    """A credential to set or to replace; the password stays with the client."""
 
     name: String = field("0+")
-    mechanism: Int8 = field("0+")
-    iterations: Int32 = field("0+")
-    salt: Bytes = field("0+")
-    salted_password: Bytes = field("0+")
+    mechanism: Int8 = field("0+")  # 1: SCRAM-SHA-256; 2: SCRAM-SHA-512
+    iterations: Int32 = field("0+")  # 4096 to 16384
+    salt: Bytes = field("0+")  # random bytes of the client's
+    salted_password: Bytes = field("0+")  # Hi(password, salt, iterations) of RFC 5802
 
 
 @message(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
 class AlterUserScramCredentialsRequest(Request[AlterUserScramCredentialsResponse]):
-    """DOC."""
+    """Credentials to set and to delete; a user that is named twice may be answered with DUPLICATE_RESOURCE."""
 
     deletions: Array[ScramCredentialDeletion] = field("0+")
     upsertions: Array[ScramCredentialUpsertion] = field("0+")

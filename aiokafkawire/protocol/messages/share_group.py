@@ -1,4 +1,9 @@
-"""Share groups: members, their heartbeats, and the groups' offsets (KIP-932)."""
+"""Share groups: members, their heartbeats, and the groups' offsets (KIP-932).
+
+All of these go to the group's coordinator, which FindCoordinator names for key type 0. The early-access v0 of the
+heartbeat and of the description, in Kafka 4.0, is gone in 4.1 and not to be spoken. The requests for offsets are
+there since 4.1.
+"""
 
 from ..api import ApiKey
 from ..primitives import Array, Bool, Int16, Int32, Int64, String, Uuid
@@ -37,7 +42,7 @@ __all__ = (
 
 @nested
 class ShareGroupHeartbeatResponseTopicPartitions:
-    """DOC(ShareGroupHeartbeatResponse.TopicPartitions)."""
+    """Assigned partitions of one topic."""
 
     topic_id: Uuid = field("0+")
     partitions: Array[Int32] = field("0+")
@@ -45,38 +50,38 @@ class ShareGroupHeartbeatResponseTopicPartitions:
 
 @nested
 class ShareGroupHeartbeatResponseAssignment:
-    """DOC(ShareGroupHeartbeatResponse.Assignment)."""
+    """All partitions that the member should read; others may read them as well."""
 
     topic_partitions: Array[ShareGroupHeartbeatResponseTopicPartitions] = field("0+")
 
 
 @message(ApiKey.SHARE_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
 class ShareGroupHeartbeatResponse(Response):
-    """DOC."""
+    """The member's epoch and its assignment, null if that has not changed."""
 
     throttle_time_ms: Int32 = field("0+", default=0)
     error_code: Int16 = field("0+")
     error_message: String | None = field("0+", nullable="0+", default=None)
     member_id: String | None = field("0+", nullable="0+", default=None)
     member_epoch: Int32 = field("0+")
-    heartbeat_interval_ms: Int32 = field("0+")
+    heartbeat_interval_ms: Int32 = field("0+")  # until the next heartbeat is due
     assignment: ShareGroupHeartbeatResponseAssignment | None = field("0+", nullable="0+", default=None)
 
 
 @message(ApiKey.SHARE_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
 class ShareGroupHeartbeatRequest(Request[ShareGroupHeartbeatResponse]):
-    """DOC."""
+    """A member joins a share group, stays in it, or leaves."""
 
     group_id: String = field("0+")
-    member_id: String = field("0+")
-    member_epoch: Int32 = field("0+")
-    rack_id: String | None = field("0+", nullable="0+", default=None)
-    subscribed_topic_names: Array[String] | None = field("0+", nullable="0+", default=None)
+    member_id: String = field("0+")  # the member makes it up and keeps it
+    member_epoch: Int32 = field("0+")  # 0: join; -1: leave; else as the last answer has it
+    rack_id: String | None = field("0+", nullable="0+", default=None)  # null: none, or as before
+    subscribed_topic_names: Array[String] | None = field("0+", nullable="0+", default=None)  # null: as before
 
 
 @nested
 class ShareGroupDescribeResponseTopicPartitions:
-    """DOC(ShareGroupDescribeResponse.TopicPartitions)."""
+    """Assigned partitions of one topic."""
 
     topic_id: Uuid = field("0+")
     topic_name: String = field("0+")
@@ -85,14 +90,14 @@ class ShareGroupDescribeResponseTopicPartitions:
 
 @nested
 class ShareGroupDescribeResponseAssignment:
-    """DOC(ShareGroupDescribeResponse.Assignment)."""
+    """All partitions that a member should read."""
 
     topic_partitions: Array[ShareGroupDescribeResponseTopicPartitions] = field("0+")
 
 
 @nested
 class Member:
-    """DOC(ShareGroupDescribeResponse.Members)."""
+    """A member, what it subscribes to, and what it should read."""
 
     member_id: String = field("0+")
     rack_id: String | None = field("0+", nullable="0+", default=None)
@@ -105,22 +110,22 @@ class Member:
 
 @nested
 class DescribedGroup:
-    """DOC(ShareGroupDescribeResponse.Groups)."""
+    """A share group and its members, or why it cannot be described."""
 
     error_code: Int16 = field("0+")
     error_message: String | None = field("0+", nullable="0+", default=None)
     group_id: String = field("0+")
     group_state: String = field("0+")
     group_epoch: Int32 = field("0+")
-    assignment_epoch: Int32 = field("0+")
+    assignment_epoch: Int32 = field("0+")  # the group_epoch that the assignment was made for
     assignor_name: String = field("0+")
     members: Array[Member] = field("0+")
-    authorized_operations: Int32 = field("0+", default=-(2**31))
+    authorized_operations: Int32 = field("0+", default=-(2**31))  # a bit for each operation; -2**31: not asked for
 
 
 @message(ApiKey.SHARE_GROUP_DESCRIBE, versions="0-1", flexible="0+")
 class ShareGroupDescribeResponse(Response):
-    """DOC."""
+    """The groups as their coordinator knows them."""
 
     throttle_time_ms: Int32 = field("0+", default=0)
     groups: Array[DescribedGroup] = field("0+")
@@ -128,7 +133,7 @@ class ShareGroupDescribeResponse(Response):
 
 @message(ApiKey.SHARE_GROUP_DESCRIBE, versions="0-1", flexible="0+")
 class ShareGroupDescribeRequest(Request[ShareGroupDescribeResponse]):
-    """DOC."""
+    """Who is in these share groups, and who reads what?"""
 
     group_ids: Array[String] = field("0+")
     include_authorized_operations: Bool = field("0+")
@@ -136,19 +141,19 @@ class ShareGroupDescribeRequest(Request[ShareGroupDescribeResponse]):
 
 @nested
 class DescribeShareGroupOffsetsResponsePartition:
-    """DOC(DescribeShareGroupOffsetsResponse.Partitions)."""
+    """From where on the group has not finished a partition."""
 
     partition_index: Int32 = field("0+")
-    start_offset: Int64 = field("0+")
+    start_offset: Int64 = field("0+")  # -1: the group has none yet
     leader_epoch: Int32 = field("0+")
-    lag: Int64 = field("1+", default=-1, ignorable=True)
+    lag: Int64 = field("1+", default=-1, ignorable=True)  # KIP-1226: records that are not finished; -1: not known
     error_code: Int16 = field("0+")
     error_message: String | None = field("0+", nullable="0+", default=None)
 
 
 @nested
 class DescribeShareGroupOffsetsResponseTopic:
-    """DOC(DescribeShareGroupOffsetsResponse.Topics)."""
+    """The offsets of one topic."""
 
     topic_name: String = field("0+")
     topic_id: Uuid = field("0+")
@@ -157,7 +162,7 @@ class DescribeShareGroupOffsetsResponseTopic:
 
 @nested
 class DescribeShareGroupOffsetsResponseGroup:
-    """DOC(DescribeShareGroupOffsetsResponse.Groups)."""
+    """The offsets of one group."""
 
     group_id: String = field("0+")
     topics: Array[DescribeShareGroupOffsetsResponseTopic] = field("0+")
@@ -167,7 +172,7 @@ class DescribeShareGroupOffsetsResponseGroup:
 
 @message(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions="0-1", flexible="0+")
 class DescribeShareGroupOffsetsResponse(Response):
-    """DOC."""
+    """Where each group stands."""
 
     throttle_time_ms: Int32 = field("0+", default=0)
     groups: Array[DescribeShareGroupOffsetsResponseGroup] = field("0+")
@@ -175,7 +180,7 @@ class DescribeShareGroupOffsetsResponse(Response):
 
 @nested
 class DescribeShareGroupOffsetsRequestTopic:
-    """DOC(DescribeShareGroupOffsetsRequest.Topics)."""
+    """Partitions of one topic."""
 
     topic_name: String = field("0+")
     partitions: Array[Int32] = field("0+")
@@ -183,7 +188,7 @@ class DescribeShareGroupOffsetsRequestTopic:
 
 @nested
 class DescribeShareGroupOffsetsRequestGroup:
-    """DOC(DescribeShareGroupOffsetsRequest.Groups)."""
+    """A group and the partitions to describe; null topics are all."""
 
     group_id: String = field("0+")
     topics: Array[DescribeShareGroupOffsetsRequestTopic] | None = field("0+", nullable="0+")
@@ -191,14 +196,14 @@ class DescribeShareGroupOffsetsRequestGroup:
 
 @message(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions="0-1", flexible="0+")
 class DescribeShareGroupOffsetsRequest(Request[DescribeShareGroupOffsetsResponse]):
-    """DOC."""
+    """Where do these share groups stand?"""
 
     groups: Array[DescribeShareGroupOffsetsRequestGroup] = field("0+")
 
 
 @nested
 class AlterShareGroupOffsetsResponsePartition:
-    """DOC(AlterShareGroupOffsetsResponse.Partitions)."""
+    """Whether one partition's offset was set."""
 
     partition_index: Int32 = field("0+")
     error_code: Int16 = field("0+")
@@ -207,7 +212,7 @@ class AlterShareGroupOffsetsResponsePartition:
 
 @nested
 class AlterShareGroupOffsetsResponseTopic:
-    """DOC(AlterShareGroupOffsetsResponse.Responses)."""
+    """Whether the offsets of one topic were set."""
 
     topic_name: String = field("0+")
     topic_id: Uuid = field("0+")
@@ -216,7 +221,7 @@ class AlterShareGroupOffsetsResponseTopic:
 
 @message(ApiKey.ALTER_SHARE_GROUP_OFFSETS, versions="0", flexible="0+")
 class AlterShareGroupOffsetsResponse(Response):
-    """DOC."""
+    """Which offsets were set."""
 
     throttle_time_ms: Int32 = field("0+", default=0)
     error_code: Int16 = field("0+")
@@ -226,7 +231,7 @@ class AlterShareGroupOffsetsResponse(Response):
 
 @nested
 class AlterShareGroupOffsetsRequestPartition:
-    """DOC(AlterShareGroupOffsetsRequest.Partitions)."""
+    """The offset at which the group shall go on."""
 
     partition_index: Int32 = field("0+")
     start_offset: Int64 = field("0+")
@@ -234,7 +239,7 @@ class AlterShareGroupOffsetsRequestPartition:
 
 @nested
 class AlterShareGroupOffsetsRequestTopic:
-    """DOC(AlterShareGroupOffsetsRequest.Topics)."""
+    """The offsets for one topic."""
 
     topic_name: String = field("0+")
     partitions: Array[AlterShareGroupOffsetsRequestPartition] = field("0+")
@@ -242,7 +247,7 @@ class AlterShareGroupOffsetsRequestTopic:
 
 @message(ApiKey.ALTER_SHARE_GROUP_OFFSETS, versions="0", flexible="0+")
 class AlterShareGroupOffsetsRequest(Request[AlterShareGroupOffsetsResponse]):
-    """DOC."""
+    """Let a share group go on at these offsets; it must have no members."""
 
     group_id: String = field("0+")
     topics: Array[AlterShareGroupOffsetsRequestTopic] = field("0+")
@@ -250,7 +255,7 @@ class AlterShareGroupOffsetsRequest(Request[AlterShareGroupOffsetsResponse]):
 
 @nested
 class DeleteShareGroupOffsetsResponseTopic:
-    """DOC(DeleteShareGroupOffsetsResponse.Responses)."""
+    """Whether one topic's offsets were deleted."""
 
     topic_name: String = field("0+")
     topic_id: Uuid = field("0+")
@@ -260,7 +265,7 @@ class DeleteShareGroupOffsetsResponseTopic:
 
 @message(ApiKey.DELETE_SHARE_GROUP_OFFSETS, versions="0", flexible="0+")
 class DeleteShareGroupOffsetsResponse(Response):
-    """DOC."""
+    """Which topics' offsets were deleted."""
 
     throttle_time_ms: Int32 = field("0+", default=0)
     error_code: Int16 = field("0+")
@@ -270,14 +275,14 @@ class DeleteShareGroupOffsetsResponse(Response):
 
 @nested
 class DeleteShareGroupOffsetsRequestTopic:
-    """DOC(DeleteShareGroupOffsetsRequest.Topics)."""
+    """A topic, with all its partitions."""
 
     topic_name: String = field("0+")
 
 
 @message(ApiKey.DELETE_SHARE_GROUP_OFFSETS, versions="0", flexible="0+")
 class DeleteShareGroupOffsetsRequest(Request[DeleteShareGroupOffsetsResponse]):
-    """DOC."""
+    """Let a share group forget these topics; it must have no members."""
 
     group_id: String = field("0+")
     topics: Array[DeleteShareGroupOffsetsRequestTopic] = field("0+")

@@ -1,4 +1,10 @@
-"""The state of share groups, as their coordinators ask brokers to keep it (KIP-932)."""
+"""The state of share groups, as brokers ask share coordinators to keep it (KIP-932).
+
+Only between brokers. The group's coordinator initializes and deletes the state of partitions and reads summaries; the
+leader of a partition reads and writes its state. FindCoordinator names the share coordinator of a partition for key
+type 2 and the key ``group:topic id:partition``. A request whose ``state_epoch`` or ``leader_epoch`` is lower than the
+one that is kept is out of date, and refused.
+"""
 
 from ..api import ApiKey
 from ..primitives import Array, Int8, Int16, Int32, Int64, String, Uuid
@@ -41,7 +47,7 @@ __all__ = (
 
 @nested
 class InitializeShareGroupStateResponsePartitionResult:
-    """DOC(InitializeShareGroupStateResponse.Partitions)."""
+    """Whether one partition's state was initialized."""
 
     partition: Int32 = field("0+")
     error_code: Int16 = field("0+")
@@ -50,7 +56,7 @@ class InitializeShareGroupStateResponsePartitionResult:
 
 @nested
 class InitializeStateResult:
-    """DOC(InitializeShareGroupStateResponse.Results)."""
+    """Whether the states of one topic's partitions were initialized."""
 
     topic_id: Uuid = field("0+")
     partitions: Array[InitializeShareGroupStateResponsePartitionResult] = field("0+")
@@ -58,23 +64,23 @@ class InitializeStateResult:
 
 @message(ApiKey.INITIALIZE_SHARE_GROUP_STATE, versions="0", flexible="0+")
 class InitializeShareGroupStateResponse(Response):
-    """DOC."""
+    """Which states were initialized."""
 
     results: Array[InitializeStateResult] = field("0+")
 
 
 @nested
 class InitializeShareGroupStateRequestPartitionData:
-    """DOC(InitializeShareGroupStateRequest.Partitions)."""
+    """The epoch of a partition's new state, and where the group begins."""
 
     partition: Int32 = field("0+")
     state_epoch: Int32 = field("0+")
-    start_offset: Int64 = field("0+")
+    start_offset: Int64 = field("0+")  # -1: left to the leader
 
 
 @nested
 class InitializeStateData:
-    """DOC(InitializeShareGroupStateRequest.Topics)."""
+    """The new states of one topic's partitions."""
 
     topic_id: Uuid = field("0+")
     partitions: Array[InitializeShareGroupStateRequestPartitionData] = field("0+")
@@ -82,7 +88,7 @@ class InitializeStateData:
 
 @message(ApiKey.INITIALIZE_SHARE_GROUP_STATE, versions="0", flexible="0+")
 class InitializeShareGroupStateRequest(Request[InitializeShareGroupStateResponse]):
-    """DOC."""
+    """The group's coordinator begins to share partitions, or begins anew at another offset."""
 
     group_id: String = field("0+")
     topics: Array[InitializeStateData] = field("0+")
@@ -90,29 +96,29 @@ class InitializeShareGroupStateRequest(Request[InitializeShareGroupStateResponse
 
 @nested
 class StateBatch:
-    """DOC(ReadShareGroupStateResponse.StateBatches)."""
+    """A range of records in one state, both offsets inclusive."""
 
     first_offset: Int64 = field("0+")
     last_offset: Int64 = field("0+")
-    delivery_state: Int8 = field("0+")
-    delivery_count: Int16 = field("0+")
+    delivery_state: Int8 = field("0+")  # 0: available; 2: acknowledged; 4: archived
+    delivery_count: Int16 = field("0+")  # how often they were handed out
 
 
 @nested
 class ReadShareGroupStateResponsePartitionResult:
-    """DOC(ReadShareGroupStateResponse.Partitions)."""
+    """The state of one partition."""
 
     partition: Int32 = field("0+")
     error_code: Int16 = field("0+")
     error_message: String | None = field("0+", nullable="0+", default=None)
     state_epoch: Int32 = field("0+")
-    start_offset: Int64 = field("0+")
+    start_offset: Int64 = field("0+")  # -1: not initialized
     state_batches: Array[StateBatch] = field("0+")
 
 
 @nested
 class ReadStateResult:
-    """DOC(ReadShareGroupStateResponse.Results)."""
+    """The states of one topic's partitions."""
 
     topic_id: Uuid = field("0+")
     partitions: Array[ReadShareGroupStateResponsePartitionResult] = field("0+")
@@ -120,14 +126,14 @@ class ReadStateResult:
 
 @message(ApiKey.READ_SHARE_GROUP_STATE, versions="0", flexible="0+")
 class ReadShareGroupStateResponse(Response):
-    """DOC."""
+    """The states that were asked for."""
 
     results: Array[ReadStateResult] = field("0+")
 
 
 @nested
 class ReadShareGroupStateRequestPartitionData:
-    """DOC(ReadShareGroupStateRequest.Partitions)."""
+    """A partition, and the epoch in which the sender leads it."""
 
     partition: Int32 = field("0+")
     leader_epoch: Int32 = field("0+")
@@ -135,7 +141,7 @@ class ReadShareGroupStateRequestPartitionData:
 
 @nested
 class ReadStateData:
-    """DOC(ReadShareGroupStateRequest.Topics)."""
+    """Partitions of one topic."""
 
     topic_id: Uuid = field("0+")
     partitions: Array[ReadShareGroupStateRequestPartitionData] = field("0+")
@@ -143,7 +149,7 @@ class ReadStateData:
 
 @message(ApiKey.READ_SHARE_GROUP_STATE, versions="0", flexible="0+")
 class ReadShareGroupStateRequest(Request[ReadShareGroupStateResponse]):
-    """DOC."""
+    """A partition's leader asks how far the group has come."""
 
     group_id: String = field("0+")
     topics: Array[ReadStateData] = field("0+")
@@ -151,7 +157,7 @@ class ReadShareGroupStateRequest(Request[ReadShareGroupStateResponse]):
 
 @nested
 class WriteShareGroupStateResponsePartitionResult:
-    """DOC(WriteShareGroupStateResponse.Partitions)."""
+    """Whether one partition's state was written."""
 
     partition: Int32 = field("0+")
     error_code: Int16 = field("0+")
@@ -160,7 +166,7 @@ class WriteShareGroupStateResponsePartitionResult:
 
 @nested
 class WriteStateResult:
-    """DOC(WriteShareGroupStateResponse.Results)."""
+    """Whether the states of one topic's partitions were written."""
 
     topic_id: Uuid = field("0+")
     partitions: Array[WriteShareGroupStateResponsePartitionResult] = field("0+")
@@ -168,26 +174,27 @@ class WriteStateResult:
 
 @message(ApiKey.WRITE_SHARE_GROUP_STATE, versions="0-1", flexible="0+")
 class WriteShareGroupStateResponse(Response):
-    """DOC."""
+    """Which states were written."""
 
     results: Array[WriteStateResult] = field("0+")
 
 
 @nested
 class WriteShareGroupStateRequestPartitionData:
-    """DOC(WriteShareGroupStateRequest.Partitions)."""
+    """What has changed in one partition's state."""
 
     partition: Int32 = field("0+")
     state_epoch: Int32 = field("0+")
     leader_epoch: Int32 = field("0+")
-    start_offset: Int64 = field("0+")
+    start_offset: Int64 = field("0+")  # -1: as before
+    # KIP-1226: how many records from start_offset on are done with; -1: not known
     delivery_complete_count: Int32 = field("1+", default=-1, ignorable=True)
     state_batches: Array[StateBatch] = field("0+")
 
 
 @nested
 class WriteStateData:
-    """DOC(WriteShareGroupStateRequest.Topics)."""
+    """What has changed in one topic's partitions."""
 
     topic_id: Uuid = field("0+")
     partitions: Array[WriteShareGroupStateRequestPartitionData] = field("0+")
@@ -195,7 +202,7 @@ class WriteStateData:
 
 @message(ApiKey.WRITE_SHARE_GROUP_STATE, versions="0-1", flexible="0+")
 class WriteShareGroupStateRequest(Request[WriteShareGroupStateResponse]):
-    """DOC."""
+    """A partition's leader stores what was handed out and acknowledged."""
 
     group_id: String = field("0+")
     topics: Array[WriteStateData] = field("0+")
@@ -203,7 +210,7 @@ class WriteShareGroupStateRequest(Request[WriteShareGroupStateResponse]):
 
 @nested
 class DeleteShareGroupStateResponsePartitionResult:
-    """DOC(DeleteShareGroupStateResponse.Partitions)."""
+    """Whether one partition's state was deleted."""
 
     partition: Int32 = field("0+")
     error_code: Int16 = field("0+")
@@ -212,7 +219,7 @@ class DeleteShareGroupStateResponsePartitionResult:
 
 @nested
 class DeleteStateResult:
-    """DOC(DeleteShareGroupStateResponse.Results)."""
+    """Whether the states of one topic's partitions were deleted."""
 
     topic_id: Uuid = field("0+")
     partitions: Array[DeleteShareGroupStateResponsePartitionResult] = field("0+")
@@ -220,21 +227,21 @@ class DeleteStateResult:
 
 @message(ApiKey.DELETE_SHARE_GROUP_STATE, versions="0", flexible="0+")
 class DeleteShareGroupStateResponse(Response):
-    """DOC."""
+    """Which states were deleted."""
 
     results: Array[DeleteStateResult] = field("0+")
 
 
 @nested
 class DeleteShareGroupStateRequestPartitionData:
-    """DOC(DeleteShareGroupStateRequest.Partitions)."""
+    """A partition whose state goes."""
 
     partition: Int32 = field("0+")
 
 
 @nested
 class DeleteStateData:
-    """DOC(DeleteShareGroupStateRequest.Topics)."""
+    """Partitions of one topic."""
 
     topic_id: Uuid = field("0+")
     partitions: Array[DeleteShareGroupStateRequestPartitionData] = field("0+")
@@ -242,7 +249,7 @@ class DeleteStateData:
 
 @message(ApiKey.DELETE_SHARE_GROUP_STATE, versions="0", flexible="0+")
 class DeleteShareGroupStateRequest(Request[DeleteShareGroupStateResponse]):
-    """DOC."""
+    """The group's coordinator has the states of partitions deleted."""
 
     group_id: String = field("0+")
     topics: Array[DeleteStateData] = field("0+")
@@ -250,20 +257,21 @@ class DeleteShareGroupStateRequest(Request[DeleteShareGroupStateResponse]):
 
 @nested
 class ReadShareGroupStateSummaryResponsePartitionResult:
-    """DOC(ReadShareGroupStateSummaryResponse.Partitions)."""
+    """The state of one partition without its batches."""
 
     partition: Int32 = field("0+")
     error_code: Int16 = field("0+")
     error_message: String | None = field("0+", nullable="0+", default=None)
     state_epoch: Int32 = field("0+")
     leader_epoch: Int32 = field("0+")
-    start_offset: Int64 = field("0+")
+    start_offset: Int64 = field("0+")  # -1: not initialized
+    # KIP-1226: how many records from start_offset on are done with; -1: not known
     delivery_complete_count: Int32 = field("1+", default=-1, ignorable=True)
 
 
 @nested
 class ReadStateSummaryResult:
-    """DOC(ReadShareGroupStateSummaryResponse.Results)."""
+    """The summaries of one topic's partitions."""
 
     topic_id: Uuid = field("0+")
     partitions: Array[ReadShareGroupStateSummaryResponsePartitionResult] = field("0+")
@@ -271,14 +279,14 @@ class ReadStateSummaryResult:
 
 @message(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, versions="0-1", flexible="0+")
 class ReadShareGroupStateSummaryResponse(Response):
-    """DOC."""
+    """The summaries that were asked for."""
 
     results: Array[ReadStateSummaryResult] = field("0+")
 
 
 @nested
 class ReadShareGroupStateSummaryRequestPartitionData:
-    """DOC(ReadShareGroupStateSummaryRequest.Partitions)."""
+    """A partition to summarize."""
 
     partition: Int32 = field("0+")
     leader_epoch: Int32 = field("0+")
@@ -286,7 +294,7 @@ class ReadShareGroupStateSummaryRequestPartitionData:
 
 @nested
 class ReadStateSummaryData:
-    """DOC(ReadShareGroupStateSummaryRequest.Topics)."""
+    """Partitions of one topic."""
 
     topic_id: Uuid = field("0+")
     partitions: Array[ReadShareGroupStateSummaryRequestPartitionData] = field("0+")
@@ -294,7 +302,7 @@ class ReadStateSummaryData:
 
 @message(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, versions="0-1", flexible="0+")
 class ReadShareGroupStateSummaryRequest(Request[ReadShareGroupStateSummaryResponse]):
-    """DOC."""
+    """The group's coordinator asks where the group stands."""
 
     group_id: String = field("0+")
     topics: Array[ReadStateSummaryData] = field("0+")

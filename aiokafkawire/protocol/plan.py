@@ -1,0 +1,51 @@
+"""The compiled decoder's view of a message: its structs and fields in one version, and the slots they fill."""
+
+from typing import Any
+
+from ._hot import Field, Struct
+from .primitives import Wire
+from .schema import FieldSchema, Message
+from .source import is_flexible, present_fields
+
+__all__ = ("plan_of",)
+
+
+def plan_of(cls: type[Message], version: int) -> Struct:
+    """How the compiled decoder reads one message in one version."""
+    return _Planner(cls, version).struct(cls)
+
+
+class _Planner:
+    def __init__(self, cls: type[Message], version: int) -> None:
+        self.message, self.version = cls, version
+        self.structs: dict[type[Any], Struct] = {}
+
+    def struct(self, cls: type[Any]) -> Struct:
+        found = self.structs.get(cls)
+        if found is None:
+            inline, tagged, absent = present_fields(cls, self.version)
+            parts = [tuple(self.field(cls, one) for one in fields) for fields in (inline, tagged)]
+            lacked = tuple(self.lacked(cls, one) for one in absent)
+            flexible = self.version in self.message.flexible
+            found = self.structs[cls] = Struct(cls, parts[0], parts[1], lacked, flexible)
+        return found
+
+    def field(self, owner: type[Any], field: FieldSchema) -> Field:
+        wire, struct = (field.kind.value, None) if isinstance(field.kind, Wire) else ("", self.struct(field.kind))
+        return Field(
+            owner,
+            field.name,
+            wire,
+            struct,
+            field.array,
+            self.version in field.nullable,
+            is_flexible(field, self.message.flexible, self.version),
+            field.tag,
+            field.default,
+        )
+
+    def lacked(self, owner: type[Any], field: FieldSchema) -> Field:
+        """A field that is not read: only its slot and default count."""
+        kind = field.kind
+        struct = self.struct(kind) if isinstance(kind, type) and field.default is kind else None
+        return Field(owner, field.name, "bool", struct, False, False, False, None, field.default)
