@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("aiokafkawire", "anyio", "uvloop", "trio", "aiokafka", "confluent-kafka")
+PACKAGES = ("aiokafkawire", "anyio", "uvloop", "trio", "aiokafka", "confluent-kafka", "kafka-python", "kio")
 
 
 def describe(command: list[str]) -> dict[str, str]:

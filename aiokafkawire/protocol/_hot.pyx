@@ -87,8 +87,7 @@ cdef Py_ssize_t *_WIDTHS = [1, 1, 2, 2, 4, 8, 8, 16]
 cdef enum Default:
     CONSTANT
     LIST
-    CALL
-    COPY
+    STRUCT_LATER
 
 
 cdef Py_ssize_t slot_of(type cls, str name) except -1:
@@ -126,9 +125,7 @@ cdef class Field:
         self.compact = compact
         self.tag = -1 if tag is None else tag
         self.default = default
-        self.how = LIST if default is list else CALL if callable(default) else CONSTANT
-        if struct is not None and default is struct.cls and struct.is_flat():
-            self.how, self.default = COPY, default()
+        self.how = LIST if default is list else STRUCT_LATER if callable(default) else CONSTANT
         if self.kind == STRUCT:
             self.width = struct.width
         elif self.kind < STRING:
@@ -142,14 +139,6 @@ cdef class Field:
             return 1 if self.compact else 4
         return 1 if self.nullable and self.kind == STRUCT else self.width
 
-    cdef object fresh(self):
-        """The field's default, a new one where it could be changed."""
-        if self.how == CONSTANT:
-            return self.default
-        if self.how == LIST:
-            return []
-        return copy(self.default, self.struct) if self.how == COPY else self.default()
-
 
 cdef class Struct:
     """A message or nested struct in one version: its fields in line, the tagged ones, and those that the version lacks."""
@@ -158,7 +147,6 @@ cdef class Struct:
     cdef tuple inline
     cdef tuple tagged
     cdef tuple absent
-    cdef tuple every
     cdef bint flexible
     cdef Py_ssize_t unknown
     cdef Py_ssize_t width  # bytes at least
@@ -166,19 +154,10 @@ cdef class Struct:
     def __init__(self, type cls, tuple inline, tuple tagged, tuple absent, bint flexible):
         cdef Field field
         self.cls, self.inline, self.tagged, self.absent, self.flexible = cls, inline, tagged, absent, flexible
-        self.every = inline + tagged + absent
         self.unknown = slot_of(cls, "unknown_tagged_fields")
         self.width = flexible
         for field in inline:
             self.width += field.least()
-
-    cdef bint is_flat(self):
-        """Whether its objects hold nothing that can be changed."""
-        cdef Field field
-        for field in self.every:
-            if field.array or field.kind == STRUCT:
-                return False
-        return True
 
     def decode(self, bytes data not None, Py_ssize_t position):
         """Read one message at ``position``: it, and where it ends. ValueError if the bytes are no such message."""
@@ -269,22 +248,17 @@ cdef inline void put(object target, Py_ssize_t slot, object value) noexcept:
     place[0] = <PyObject *>value
 
 
-cdef object copy(object flat, Struct struct):
-    cdef object made = PyType_GenericAlloc(<PyTypeObject *>struct.cls, 0)
-    cdef PyObject *value
-    cdef Py_ssize_t index, slot
-    PyObject_GC_UnTrack(<void *>made)
-    for index in range(len(struct.every)):
-        slot = (<Field>PyTuple_GET_ITEM(struct.every, index)).slot
-        value = (<PyObject **>(<char *><PyObject *>flat + slot))[0]
-        Py_INCREF(value)
-        (<PyObject **>(<char *><PyObject *>made + slot))[0] = value
-    put(made, struct.unknown, None)
-    return made
-
-
 cdef inline bint is_empty(object target, Py_ssize_t slot) noexcept:
     return (<PyObject **>(<char *><PyObject *>target + slot))[0] == NULL
+
+
+cdef inline int put_default(object target, Field field) except -1:
+    # A default struct is made by schema.py when somebody looks at it: most answers have several that nobody does.
+    if field.how == CONSTANT:
+        put(target, field.slot, field.default)
+    elif field.how == LIST:
+        put(target, field.slot, [])
+    return 0
 
 
 cdef Py_ssize_t _UUID_INT = slot_of(UUID, "int")
@@ -396,10 +370,9 @@ cdef object read_struct(Cursor cursor, Struct struct):
     for index in range(len(struct.tagged)):
         field = <Field>PyTuple_GET_ITEM(struct.tagged, index)
         if is_empty(made, field.slot):
-            put(made, field.slot, field.fresh())
+            put_default(made, field)
     for index in range(len(struct.absent)):
-        field = <Field>PyTuple_GET_ITEM(struct.absent, index)
-        put(made, field.slot, field.fresh())
+        put_default(made, <Field>PyTuple_GET_ITEM(struct.absent, index))
     cursor.structs += 1
     if not cursor.structs & 1023:
         # A large message is decoded on a thread: let the event loop have its turn.

@@ -25,7 +25,8 @@ class _Planner:
         if found is None:
             inline, tagged, absent = present_fields(cls, self.version)
             parts = [tuple(self.field(cls, one) for one in fields) for fields in (inline, tagged)]
-            lacked = tuple(self.lacked(cls, one) for one in absent)
+            # Fields that are not read: only their slots and defaults count.
+            lacked = tuple(Field(cls, one.name, "bool", None, False, False, False, None, one.default) for one in absent)
             flexible = self.version in self.message.flexible
             found = self.structs[cls] = Struct(cls, parts[0], parts[1], lacked, flexible)
         return found
@@ -43,9 +44,3 @@ class _Planner:
             field.tag,
             field.default,
         )
-
-    def lacked(self, owner: type[Any], field: FieldSchema) -> Field:
-        """A field that is not read: only its slot and default count."""
-        kind = field.kind
-        struct = self.struct(kind) if isinstance(kind, type) and field.default is kind else None
-        return Field(owner, field.name, "bool", struct, False, False, False, None, field.default)

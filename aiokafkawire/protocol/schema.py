@@ -200,7 +200,26 @@ def nested(cls: type[T]) -> type[T]:
     unknown = attrs.field(default=None, repr=_repr_if_any, metadata={"unknown": True})
     setattr(cls, "unknown_tagged_fields", unknown)  # noqa: B010  # a name that the class does not declare
     # A decoded metadata answer holds hundreds of thousands of objects: no room in them for weak references.
-    return attrs.define(cls, kw_only=True, slots=True, weakref_slot=False, eq=True)
+    made = attrs.define(cls, kw_only=True, slots=True, weakref_slot=False, eq=True)
+    factories = ((one.name, getattr(one.default, "factory", list)) for one in attrs.fields(made))  # type: ignore[arg-type]
+    defaults = {name: factory for name, factory in factories if factory is not list}
+    if defaults:
+        setattr(made, "__getattr__", _made_when_looked_at(defaults))  # noqa: B010  # type checkers know no such fields
+    return made
+
+
+def _made_when_looked_at(defaults: dict[str, Callable[[], Any]]) -> Callable[[Any, str], Any]:
+    """A ``__getattr__`` for structs by default, which the compiled decoder leaves out: mostly nobody looks."""
+
+    def look(self: Any, name: str) -> Any:
+        make = defaults.get(name)
+        if make is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        made = make()
+        setattr(self, name, made)
+        return made
+
+    return look
 
 
 def _repr_if_any(value: object) -> str:
