@@ -41,6 +41,20 @@ def types(session: nox.Session) -> None:
 
 
 @nox.session
+def definitions(session: nox.Session) -> None:
+    """What a Kafka release says of the messages beside what is declared: `nox -s definitions -- 4.1.1`; try --help."""
+    session.install("-e", ".")
+    session.run("python", "tests/support/compare_definitions.py", *session.posargs)
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Look for bytes that break what reads bytes: `nox -s fuzz -- --seconds 60 messages`; see tests/fuzz/README.md."""
+    session.install("-e", ".[fuzz]")
+    session.run("python", "-m", "fuzz", *session.posargs, env={"PYTHONPATH": "tests"})
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Produce and consume beside aiokafka and confluent-kafka; keep the machine quiet meanwhile."""
     session.install("-e", ".[test,bench]")

@@ -62,8 +62,12 @@ class TopicPartition(NamedTuple):
 
 
 class TimestampType(IntEnum):
-    """Who set a record's timestamp (``message.timestamp.type`` of the topic, KIP-32)."""
+    """Who set a record's timestamp (``message.timestamp.type`` of the topic, KIP-32).
 
+    ``NO_TIMESTAMP_TYPE``: nobody, for the record is in the format from before Kafka 0.10 (magic 0), which has none.
+    """
+
+    NO_TIMESTAMP_TYPE = -1
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
 

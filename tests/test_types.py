@@ -57,4 +57,4 @@ def test_partitions_sort_by_topic_and_number() -> None:
 
 def test_numbers_of_the_wire() -> None:
     assert list(IsolationLevel) == [0, 1]
-    assert list(TimestampType) == [0, 1]
+    assert list(TimestampType) == [-1, 0, 1]

@@ -13,7 +13,7 @@ from ..cluster.metadata import Snapshot
 from ..cluster.offsets import look_up_offsets
 from ..config import ConsumerConfig
 from ..errors import CorruptBatch, UsageError
-from ..records.batch import ConsumerRecord, RecordReader
+from ..records.batch import AnyReader, ConsumerRecord
 from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_partition, check_start, check_topic_name
 from .fetch import Fetched
 from .fetcher import Fetcher
@@ -42,7 +42,7 @@ class ConsumerBatch(Generic[K, V]):
 
     __slots__ = ("_reader", "next_offset", "partition", "topic")
 
-    def __init__(self, where: TopicPartition, reader: "RecordReader[K, V]", next_offset: int) -> None:
+    def __init__(self, where: TopicPartition, reader: "AnyReader[K, V]", next_offset: int) -> None:
         self.topic: str = where.topic
         self.partition: int = where.partition
         self._reader = reader
@@ -257,7 +257,7 @@ class Consumer(Generic[K, V]):
             reading = self._reading
             if reading is None or reading.reader is None or not self._is_readable(reading):
                 reading = self._reading = await self._next_reading()
-            reader: RecordReader[K, V] | None = reading.reader
+            reader: AnyReader[K, V] | None = reading.reader
             if reader is None:
                 continue
             place = reading.ask.place
@@ -280,7 +280,7 @@ class Consumer(Generic[K, V]):
         await self._let_others_run()
         while True:
             reading = await self._next_reading()
-            reader: RecordReader[K, V] | None = reading.reader
+            reader: AnyReader[K, V] | None = reading.reader
             if reader is not None:
                 reading.reader, reading.ask.place.position = None, reading.batch_end
                 return ConsumerBatch(reading.ask.place.where, reader, reading.batch_end)

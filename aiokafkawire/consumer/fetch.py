@@ -30,7 +30,7 @@ from ..protocol.messages.fetch import (
     FetchTopic,
     PartitionData,
 )
-from ..records.batch import BatchHeader, RecordBatch, RecordReader, split
+from ..records.batch import AnyBatch, AnyHeader, AnyReader, split
 from ..types import TopicPartition
 from .positions import Place, Positions
 
@@ -60,17 +60,17 @@ class Fetched:
         self.high_watermark: int = data.high_watermark
         self._aborted = _Aborted(data.aborted_transactions or ()) if committed_only else None
         self._batches = split(self.records, str(ask.place.where))
-        self.begun: RecordBatch | None = None
+        self.begun: AnyBatch | None = None
         """The batch that is being checked and inflated; whoever does it may be cancelled."""
-        self.reader: RecordReader[Any, Any] | None = None
+        self.reader: AnyReader[Any, Any] | None = None
         """The batch that is being read, if one was begun."""
         self.batch_end: int = ask.offset
         """The offset after that batch."""
 
-    def __iter__(self) -> Iterator[RecordBatch]:
+    def __iter__(self) -> Iterator[AnyBatch]:
         return self
 
-    def __next__(self) -> RecordBatch:
+    def __next__(self) -> AnyBatch:
         """The next batch with records for the user. Those without move the position past themselves.
 
         Raises:
@@ -99,16 +99,16 @@ class _Aborted:
         self._later = deque((one.first_offset, one.producer_id) for one in ordered)
         self._producers: dict[int, None] = {}
 
-    def _reach(self, header: BatchHeader) -> None:
+    def _reach(self, header: AnyHeader) -> None:
         while self._later and self._later[0][0] <= header.last_offset:
             self._producers[self._later.popleft()[1]] = None
 
-    def hides(self, header: BatchHeader) -> bool:
+    def hides(self, header: AnyHeader) -> bool:
         """Whether the batch belongs to an aborted transaction."""
         self._reach(header)
         return header.is_transactional and header.producer_id in self._producers
 
-    def ended(self, header: BatchHeader) -> None:
+    def ended(self, header: AnyHeader) -> None:
         """A marker ends its producer's transaction; what the producer writes afterwards is another."""
         self._reach(header)
         self._producers.pop(header.producer_id, None)

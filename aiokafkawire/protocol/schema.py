@@ -132,7 +132,11 @@ class Message:
 
 
 class Response(Message):
-    """What a broker answers."""
+    """What a broker answers.
+
+    ``throttle_time_ms``, which most have, is how long the broker wants to be left alone; newer versions answer at once
+    and leave the waiting to the client, older ones have waited already (KIP-124, KIP-219).
+    """
 
     __slots__ = ()
 

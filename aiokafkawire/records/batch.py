@@ -1,4 +1,4 @@
-"""Record batches v2: their header, the batches of a fetched buffer, and the choice of the twin that reads them."""
+"""Record batches v2, the batches of all formats in a fetched buffer, and the choice of the twin that reads records."""
 
 import importlib
 import os
@@ -12,6 +12,7 @@ from .checksum import crc32c
 from .compression import decompress
 from .delivery import DeliveryResult
 from .header import BatchHeader
+from .reading import DEFAULT_INFLATE_LIMIT, AnyBatch, AnyHeader, AnyReader
 
 if TYPE_CHECKING:
     from ._pure import BatchBuilder, ConsumerRecord, Delivery, RecordReader, record_size_bound
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = (
     "DEFAULT_INFLATE_LIMIT",
     "IMPLEMENTATION",
+    "AnyBatch",
+    "AnyHeader",
+    "AnyReader",
     "BatchBuilder",
     "BatchHeader",
     "ConsumerRecord",
@@ -34,10 +38,6 @@ __all__ = (
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-DEFAULT_INFLATE_LIMIT = 128 * 1024 * 1024
-"""How large a batch may become when inflated. Brokers bound batches by their compressed size, 1 MB by default."""
-
 
 # --- the batch ---------------------------------------------------------------------------------------------
 
@@ -74,7 +74,9 @@ class RecordBatch:
             raise CorruptBatch(f"{place}: {_foreign_magic(header.magic)}")
         if not layout.HEADER_SIZE <= header.size <= len(view) - position:
             raise CorruptBatch(f"{place}: it says {header.size} bytes, with {len(view) - position} left")
-        if header.base_offset < 0 or header.last_offset_delta < 0 or header.count < 0:
+        # No fetch could ask for what follows an offset beyond int64.
+        in_range = 0 <= header.base_offset < header.next_offset <= 0x7FFF_FFFF_FFFF_FFFF
+        if not in_range or header.count < 0:
             raise CorruptBatch(f"{place}: {header.count} records, last offset delta {header.last_offset_delta}")
         return cls(header, view[position : position + header.size], place)
 
@@ -151,8 +153,8 @@ class RecordBatch:
 # --- many batches ------------------------------------------------------------------------------------------
 
 
-def split(buffer: memoryview, where: str = "") -> Iterator[RecordBatch]:
-    """The whole batches of a fetched buffer, in order.
+def split(buffer: memoryview, where: str = "") -> Iterator[AnyBatch]:
+    """The whole batches of a fetched buffer, in order: a RecordBatch, or for magic 0 and 1 a MessageSet.
 
     Brokers cut an answer where its size is used up, so a last batch that is not whole is left out without a word.
 
@@ -160,6 +162,7 @@ def split(buffer: memoryview, where: str = "") -> Iterator[RecordBatch]:
         CorruptBatch: what stands there cannot be the beginning of a batch.
     """
     position = 0
+    parse = RecordBatch.parse
     while len(buffer) - position > layout.MAGIC_AT:
         (length,) = layout.INT32.unpack_from(buffer, position + layout.LENGTH_AT)
         magic = buffer[position + layout.MAGIC_AT]
@@ -171,15 +174,20 @@ def split(buffer: memoryview, where: str = "") -> Iterator[RecordBatch]:
             raise CorruptBatch(f"{place}: a length of {length}, at least {shortest} is due")
         if layout.LOG_OVERHEAD + length > len(buffer) - position:
             return
-        # Message sets (magic 0 and 1) will branch off here; parse refuses them.
-        batch = RecordBatch.parse(buffer, position, where)
+        batch = _message_set(buffer, position, where) if magic < layout.MAGIC else parse(buffer, position, where)
         yield batch
         position += batch.header.size
 
 
+def _message_set(buffer: memoryview, position: int, where: str) -> AnyBatch:
+    from .message_set import MessageSet  # most programs never meet one
+
+    return MessageSet.parse(buffer, position, where)
+
+
 def _foreign_magic(magic: int) -> str:
     if magic in (0, 1):
-        return f"message format v{magic}, from before Kafka 0.11, cannot be read here"
+        return f"message format v{magic}, from before Kafka 0.11, is no record batch"
     return f"unknown message format (magic {magic})"
 
 

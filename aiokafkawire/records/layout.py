@@ -1,4 +1,4 @@
-"""Where the fields of a record batch v2 stand, and what the bits of its attributes mean."""
+"""Where the fields of a record batch v2 and of a message v0 or v1 stand, and what the bits of attributes mean."""
 
 from struct import Struct
 
@@ -22,8 +22,13 @@ __all__ = (
     "MAGIC",
     "MAGIC_AT",
     "MAX_TIMESTAMP_AT",
+    "MESSAGE",
+    "MESSAGE_CRC_AT",
+    "MESSAGE_FRAME",
+    "MESSAGE_KEY_AT",
     "PRODUCER_ID_AT",
     "SHORTEST_MESSAGE",
+    "SHORTEST_MESSAGES",
     "SHORTEST_RECORD",
     "TRANSACTIONAL",
     "UINT32",
@@ -50,6 +55,17 @@ COUNT_AT = 57
 LOG_OVERHEAD = 12  # base offset and length: what the length does not count
 SHORTEST_MESSAGE = 14  # the least length in any format: a message v0 with null key and value
 SHORTEST_RECORD = 7  # length, attributes, two deltas, null key, null value, no headers
+
+MESSAGE = Struct(">qiIBBq")
+"""offset, length, CRC-32, magic, attributes, and in v1 the timestamp. In v0 the lengths of key and value stand there at
+the earliest, so this many bytes can be read of every message."""
+
+MESSAGE_FRAME = Struct(">qiI")
+"""offset, length, CRC-32: what stands before the bytes that the CRC covers, which go from the magic to the end."""
+
+MESSAGE_CRC_AT = 12
+MESSAGE_KEY_AT = (18, 26)  # by magic; a key and then a value, each an int32 and that many bytes, -1 for null
+SHORTEST_MESSAGES = (SHORTEST_MESSAGE, SHORTEST_MESSAGE + 8)  # the least length, by magic
 
 CODEC_MASK = 0b111
 LOG_APPEND_TIME = 1 << 3

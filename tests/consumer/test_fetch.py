@@ -4,19 +4,21 @@ from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
+from support.clusters import partition
+from support.message_sets import message, wrapper
 
-from aiokafkawire.cluster.metadata import Node, Partition, Snapshot, Topic
+from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
 from aiokafkawire.config import ConsumerConfig
 from aiokafkawire.consumer.fetch import Ask, Fetched, answers, plan, request
 from aiokafkawire.consumer.positions import Positions
-from aiokafkawire.errors import BrokerError, KafkaError, NotLeaderOrFollower, WireError
+from aiokafkawire.errors import BrokerError, CorruptBatch, KafkaError, NotLeaderOrFollower, WireError
 from aiokafkawire.protocol.messages.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
     FetchResponse,
     PartitionData,
 )
-from aiokafkawire.records.batch import BatchBuilder, RecordReader, set_base_offset
+from aiokafkawire.records.batch import AnyReader, BatchBuilder, set_base_offset
 from aiokafkawire.types import Address, OffsetSpec, TopicPartition
 
 ID = UUID(int=7)
@@ -24,7 +26,7 @@ LEADERS = (1, 2, None)
 
 
 def snapshot() -> Snapshot:
-    partitions = tuple(Partition(index, leader, 3, (1, 2), (1, 2)) for index, leader in enumerate(LEADERS))
+    partitions = tuple(partition(index, -1 if leader is None else leader, 3) for index, leader in enumerate(LEADERS))
     nodes = {number: Node(number, Address("host", 9090 + number)) for number in (1, 2)}
     return Snapshot(1, "cluster", 1, nodes, {"a": Topic("a", ID, 0, partitions)}, {ID: "a"}, 0.0)
 
@@ -67,7 +69,7 @@ def fetched(data: bytes, offset: int = 0, aborted: Sequence[tuple[int, int]] = (
 
 
 def offsets(one: Fetched) -> list[int]:
-    readers: list[RecordReader[bytes, bytes]] = [each.records("a", 0) for each in one]
+    readers: list[AnyReader[bytes, bytes]] = [each.records("a", 0) for each in one]
     return [record.offset for reader in readers for record in reader]
 
 
@@ -170,13 +172,31 @@ def test_a_marker_that_comes_first_ends_the_transaction_before_it() -> None:
     assert offsets(fetched(log, offset=8, aborted=[(5, 3)])) == [9]
 
 
+def test_message_sets_of_old_topics_are_read_like_batches() -> None:
+    log = message(0, magic=0) + message(1, magic=0) + wrapper(4, message(0), message(1), message(2))
+    log += message(5) + batch(6, [b"new"]) + batch(7, [b"marker"], producer=5, transactional=True, control=True)
+    assert offsets(fetched(log)) == [0, 1, 2, 3, 4, 5, 6]
+    sizes = [one.header.size for one in fetched(log)]
+    assert len(sizes) == 4  # a run of messages is one batch
+    assert [one.header.next_offset for one in fetched(log, offset=3)] == [5, 6, 7]
+    one = fetched(log, offset=3, aborted=[(5, 0)])
+    readers: list[AnyReader[bytes, bytes]] = [each.records("a", 0, from_offset=3) for each in one]
+    assert [record.offset for reader in readers for record in reader] == [3, 4, 5, 6]
+    assert one.ask.place.position == 8
+
+
+def test_a_damaged_message_set_is_told_with_partition_and_place() -> None:
+    with pytest.raises(CorruptBatch, match=r"a-0, message set at byte 0 \(offset 3\): .* a null value"):
+        offsets(fetched(message(3, None, attributes=1)))
+
+
 def test_a_leader_of_which_something_is_unread_is_not_asked_for_the_rest() -> None:
     both = Snapshot(
         1,
         "cluster",
         1,
         snapshot().nodes,
-        {"a": Topic("a", ID, 0, tuple(Partition(index, 1, 3, (1,), (1,)) for index in range(2)))},
+        {"a": Topic("a", ID, 0, (partition(0, 1, 3), partition(1, 1, 3)))},
         {ID: "a"},
         0.0,
     )
@@ -187,7 +207,7 @@ def test_a_leader_of_which_something_is_unread_is_not_asked_for_the_rest() -> No
 
 
 def test_who_was_served_last_is_asked_for_last() -> None:
-    one_leader = tuple(Partition(index, 1, 3, (1,), (1,)) for index in range(3))
+    one_leader = tuple(partition(index, 1, 3) for index in range(3))
     cluster = Snapshot(1, "cluster", 1, snapshot().nodes, {"a": Topic("a", ID, 0, one_leader)}, {ID: "a"}, 0.0)
     made = positions(0, 1, 2)
     made.require(place(0)).served = 2

@@ -11,6 +11,7 @@ import pytest
 
 from aiokafkawire.errors import DeserializationError, KafkaError
 from aiokafkawire.records.batch import (
+    AnyReader,
     BatchBuilder,
     ConsumerRecord,
     Delivery,
@@ -50,12 +51,13 @@ def buffer(*values: bytes | None, codec: Codec = Codec.NONE) -> PinnedBytes:
 
 def batch_of(*values: bytes | None) -> RecordBatch:
     (batch,) = split(memoryview(buffer(*values)))
+    assert isinstance(batch, RecordBatch)
     return batch
 
 
 def first(data: bytes | bytearray) -> ConsumerRecord[bytes, bytes]:
     (batch,) = split(memoryview(data))
-    reader: RecordReader[bytes, bytes] = batch.records("flights", 2)
+    reader: AnyReader[bytes, bytes] = batch.records("flights", 2)
     return next(reader)
 
 

@@ -22,7 +22,7 @@ from aiokafkawire.protocol.messages.offsets import (
 )
 from aiokafkawire.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from aiokafkawire.protocol.schema import Response
-from aiokafkawire.records.batch import RecordReader, set_base_offset, split
+from aiokafkawire.records.batch import AnyReader, set_base_offset, split
 
 __all__ = ("FaultyCluster", "a", "fetched", "id_of", "produced", "serving")
 
@@ -131,7 +131,7 @@ class FaultyCluster:
     def values(self, where: TopicPartition) -> list[bytes | None]:
         """What is in the log."""
         batches = [next(split(memoryview(one))) for one in self.log[where]]
-        readers: list[RecordReader[bytes, bytes]] = [batch.records(*where) for batch in batches]
+        readers: list[AnyReader[bytes, bytes]] = [batch.records(*where) for batch in batches]
         return [record.raw_value for reader in readers for record in reader]
 
     # --- fetch -----------------------------------------------------------------------------------------

@@ -12,8 +12,11 @@ from typing import Any
 from aiokafkawire.protocol import api, messages
 from aiokafkawire.protocol.schema import Message
 
-DIRECTORY = Path(os.environ.get("AIOKAFKAWIRE_VECTORS") or Path(__file__).parent.parent / "data")
-"""Where the vectors are: ours are a subset; a larger set with the same file names takes its place by this variable."""
+OURS = Path(__file__).parent.parent / "data"
+"""The vectors that the project keeps."""
+
+DIRECTORY = Path(os.environ.get("AIOKAFKAWIRE_VECTORS") or OURS)
+"""Where the vectors are: another set with the same file names takes the place of ours by this variable."""
 
 
 def vectors(name: str) -> Iterator[dict[str, Any]]:
@@ -24,12 +27,18 @@ def vectors(name: str) -> Iterator[dict[str, Any]]:
 
 
 def declared_messages() -> dict[str, type[Message]]:
-    """Every message class that the package declares, by its name."""
+    """Every message class that the package declares, by its name, which no other has.
+
+    Raises:
+        ValueError: two modules declare the same message.
+    """
     modules = [import_module(f"{messages.__name__}.{one.name}") for one in pkgutil.iter_modules(messages.__path__)]
     found: dict[str, type[Message]] = {}
     for module in (api, *modules):
         for name in module.__all__:
             value = getattr(module, name)
-            if isinstance(value, type) and issubclass(value, Message):
-                found[name] = value
+            if not (isinstance(value, type) and issubclass(value, Message)):
+                continue
+            if found.setdefault(name, value) is not value:
+                raise ValueError(f"{name} is declared in {found[name].__module__} and in {value.__module__}")
     return found

@@ -1,0 +1,199 @@
+"""The record loop of message sets (magic 0 and 1). It has no compiled twin: these formats are read rarely."""
+
+import zlib
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar, final
+
+from ..errors import CorruptBatch, DeserializationError
+from ..types import TimestampType
+from . import layout
+from .batch import ConsumerRecord
+from .pickling import RAW
+
+__all__ = ("MessageReader", "key_and_value")
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class _Message(NamedTuple):
+    offset: int
+    timestamp: int
+    timestamp_type: TimestampType
+    key: bytes | None
+    value: bytes | None
+
+
+@final
+class MessageReader(Generic[K, V]):
+    """Iterates the records of one message set, from messages whose lengths are known to be right.
+
+    Behaves as RecordReader does: it outlives errors, and checks every message as a whole before it is handed out.
+    ``wrapper`` is what a wrapper says about the timestamps of all inside; None for outer messages.
+    """
+
+    __slots__ = (
+        "_check_crcs",
+        "_from_offset",
+        "_key_deserializer",
+        "_last_offset",
+        "_next_offset",
+        "_partition",
+        "_place",
+        "_position",
+        "_shift",
+        "_topic",
+        "_value_deserializer",
+        "_view",
+        "_wrapper",
+    )
+
+    def __init__(
+        self,
+        messages: memoryview,
+        *,
+        first_offset: int,
+        last_offset: int,
+        shift: int,
+        wrapper: tuple[TimestampType, int] | None,
+        place: str,
+        topic: str,
+        partition: int,
+        from_offset: int = 0,
+        key_deserializer: Callable[[bytes], K] | None = None,
+        value_deserializer: Callable[[bytes], V] | None = None,
+        check_crcs: bool = True,
+    ) -> None:
+        self._view = messages
+        self._next_offset = first_offset
+        self._last_offset = last_offset
+        self._shift = shift
+        self._wrapper = wrapper
+        self._place = place
+        self._topic = topic
+        self._partition = partition
+        self._from_offset = from_offset
+        self._key_deserializer = key_deserializer
+        self._value_deserializer = value_deserializer
+        self._check_crcs = check_crcs
+        self._position = 0
+
+    @property
+    def next_offset(self) -> int:
+        """Where to read on: after the last record handed out, or after the whole set when all were."""
+        following = self._next_offset
+        if self._position >= len(self._view):
+            following = max(following, self._last_offset + 1)
+        return max(self._from_offset, following)
+
+    def __iter__(self) -> "MessageReader[K, V]":
+        return self
+
+    def __next__(self) -> ConsumerRecord[K, V]:
+        offset, timestamp, timestamp_type, raw_key, raw_value = self._step()
+        key: K | None = RAW
+        value: V | None = RAW
+        if self._key_deserializer is not None and raw_key is not None:
+            try:
+                key = self._key_deserializer(raw_key)
+            except Exception as cause:
+                raise self._undeserializable("key", offset) from cause
+        if self._value_deserializer is not None and raw_value is not None:
+            try:
+                value = self._value_deserializer(raw_value)
+            except Exception as cause:
+                raise self._undeserializable("value", offset) from cause
+        return ConsumerRecord(
+            self._topic,
+            self._partition,
+            offset,
+            key=key,
+            value=value,
+            raw_key=raw_key,
+            raw_value=raw_value,
+            timestamp=timestamp,
+            timestamp_type=timestamp_type,
+        )
+
+    def _step(self) -> _Message:
+        """The next message from the asked offset on."""
+        view = self._view
+        while self._position < len(view):
+            position = self._position
+            offset, length, _ = layout.MESSAGE_FRAME.unpack_from(view, position)
+            offset += self._shift
+            end = position + layout.LOG_OVERHEAD + length
+            message: _Message | None = None
+            if offset >= self._from_offset:
+                try:
+                    message = self._message(offset, position, end)
+                except ValueError as damage:
+                    raise self._corrupt(offset, damage) from damage
+            self._position = end
+            self._next_offset = offset + 1
+            if message is not None:
+                return message
+        raise StopIteration
+
+    def _message(self, offset: int, position: int, end: int) -> _Message:
+        """The message there; ValueError where its bytes make no sense."""
+        view = self._view
+        _, length, crc, magic, attributes, timestamp = layout.MESSAGE.unpack_from(view, position)
+        if self._check_crcs:
+            computed = zlib.crc32(view[position + layout.MAGIC_AT : end])
+            if computed != crc:
+                raise ValueError(f"CRC-32 is {computed:#010x}, it says {crc:#010x}")
+        if magic >= layout.MAGIC:
+            raise ValueError(f"unknown message format (magic {magic})")
+        if length < layout.SHORTEST_MESSAGES[magic]:
+            raise ValueError(f"a length of {length}, at least {layout.SHORTEST_MESSAGES[magic]} is due")
+        if attributes & layout.CODEC_MASK:
+            raise ValueError("compressed inside a compressed message")
+        key, value = key_and_value(view, position + layout.MESSAGE_KEY_AT[magic], end)
+        kind = TimestampType.NO_TIMESTAMP_TYPE
+        if not magic:  # also in a wrapper of magic 1, as Java reads it
+            timestamp = -1
+        elif self._wrapper is None:
+            kind = TimestampType(attributes >> 3 & 1)
+        else:
+            kind = self._wrapper[0]
+            if kind is TimestampType.LOG_APPEND_TIME:
+                timestamp = self._wrapper[1]
+        return _Message(
+            offset, timestamp, kind, None if key is None else bytes(key), None if value is None else bytes(value)
+        )
+
+    def _corrupt(self, offset: int, what: object) -> CorruptBatch:
+        which = "message" if self._wrapper is None else "inner message"
+        place = f"{self._topic}-{self._partition}: {self._place}, {which} at byte {self._position} (offset {offset})"
+        return CorruptBatch(f"{place}: {what}")
+
+    def _undeserializable(self, what: str, offset: int) -> DeserializationError:
+        return DeserializationError(
+            f"{self._topic}-{self._partition}, offset {offset}: the {what} could not be deserialized"
+        )
+
+
+def key_and_value(view: memoryview, position: int, end: int) -> tuple[memoryview | None, memoryview | None]:
+    """The key at ``position`` and the value behind it, which ends the message; None for null.
+
+    Raises:
+        ValueError: the lengths contradict the message's.
+    """
+    key, position = _field(view, position, end, "key")
+    value, position = _field(view, position, end, "value")
+    if position != end:
+        raise ValueError(f"{end - position} bytes after the value")
+    return key, value
+
+
+def _field(view: memoryview, position: int, end: int, what: str) -> tuple[memoryview | None, int]:
+    if end - position < layout.INT32.size:
+        raise ValueError(f"cut short before its {what}")
+    (length,) = layout.INT32.unpack_from(view, position)
+    position += layout.INT32.size
+    if length == -1:
+        return None, position
+    if not 0 <= length <= end - position:
+        raise ValueError(f"a {what} of {length} bytes, with {end - position} left")
+    return view[position : position + length], position + length

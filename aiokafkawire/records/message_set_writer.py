@@ -1,0 +1,168 @@
+"""Writing message sets (magic 0 and 1): what a broker from before Kafka 0.11 takes, or a fetcher from that time."""
+
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from ..errors import UnsupportedVersion, UsageError
+from ..types import Header, TimestampType
+from . import layout
+from .compression import Codec, compress
+from .lz4_frames import with_old_checksum
+from .reading import DEFAULT_INFLATE_LIMIT, AnyBatch, AnyReader
+
+__all__ = ("Content", "down_convert", "encode_message_set")
+
+Content: TypeAlias = tuple[int, bytes | None, bytes | None, Sequence[Header]]
+"""Timestamp (ms since the epoch, -1 for none), key, value and headers, as ``BatchBuilder.append`` takes them."""
+
+_SINCE = {0: "0.8 and 0.9", 1: "0.10"}
+
+
+def encode_message_set(
+    records: Iterable[Content],
+    magic: int,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    *,
+    offsets: Iterable[int] | None = None,
+    log_append_time: int | None = None,
+) -> bytes:
+    """Records as messages one after another, or with a codec as one message that wraps them.
+
+    A producer leaves the keywords out: offsets are 0, 1, 2, ... and timestamps its own. A broker gives the offsets,
+    which ascend, and for a topic with LogAppendTime its time (ms since the epoch). Magic 0 has no timestamps: they
+    are dropped. Inside a wrapper, offsets are relative to the first in magic 1 (KIP-31); its own is the last one.
+
+    Raises:
+        UnsupportedVersion: the format has no headers, or not this codec.
+        UsageError: there are no records, offsets do not ascend or are not as many, or no such format exists.
+        ConfigError: the codec has no such level.
+    """
+    _check_format(magic, codec)
+    contents = list(records)
+    given = list(range(len(contents))) if offsets is None else list(offsets)
+    _check_offsets(given, len(contents))
+    flags = layout.LOG_APPEND_TIME if magic and log_append_time is not None else 0
+    first = given[0] if codec is not Codec.NONE and magic else 0
+    newest, messages = -1, []
+    for index, (offset, (timestamp, key, value, headers)) in enumerate(zip(given, contents, strict=True)):
+        if headers:
+            raise _no_headers(f"record {index}", magic)
+        if log_append_time is not None:
+            timestamp = log_append_time
+        newest = max(newest, timestamp)
+        messages.append(_message(offset - first, magic, flags, timestamp, key, value))
+    body = b"".join(messages)
+    if codec is Codec.NONE:
+        return body
+    packed = compress(codec, body, level)
+    if codec is Codec.LZ4 and not magic:
+        packed = with_old_checksum(packed)
+    return _message(given[-1], magic, flags | codec, newest, None, packed)
+
+
+def down_convert(
+    batch: AnyBatch,
+    magic: int,
+    *,
+    lossy: bool = False,
+    from_offset: int = 0,
+    level: int | None = None,
+    limit: int = DEFAULT_INFLATE_LIMIT,
+    check_crcs: bool = True,
+) -> bytes:
+    """A batch in an older format; one that is as old already stays as it is. Offsets and codec are kept.
+
+    For a producer nothing may get lost that it relies on, except timestamps in magic 0. For an old fetcher a broker
+    sends what can be sent, and ``lossy`` does as Kafka's does: control batches come to nothing, headers are dropped,
+    and records of transactions look like any others. Of an uncompressed batch the records before ``from_offset`` are
+    left out, as old clients do not skip them. Nothing left gives ``b""``.
+
+    Raises:
+        UnsupportedVersion: the batch is zstd's; or not ``lossy``, and idempotent, of a transaction, or with headers.
+        UsageError: no such format exists.
+        CorruptBatch: see :meth:`~aiokafkawire.records.batch.RecordBatch.prepare`.
+    """
+    header = batch.header
+    if header.magic <= magic:
+        return bytes(batch.view)
+    _check_format(magic, header.codec)
+    if header.is_control and lossy:
+        return b""
+    if not lossy:
+        _check_producer(batch, magic)
+    start = 0 if header.codec else from_offset
+    reader: AnyReader[bytes, bytes] = batch.records("", -1, from_offset=start, check_crcs=check_crcs, limit=limit)
+    contents: list[Content] = []
+    offsets: list[int] = []
+    for record in reader:
+        if record.headers and not lossy:
+            raise _no_headers(f"the record at offset {record.offset}", magic)
+        contents.append((record.timestamp, record.raw_key, record.raw_value, ()))
+        offsets.append(record.offset)
+    if not contents:
+        return b""
+    by_broker = header.timestamp_type is TimestampType.LOG_APPEND_TIME
+    time = header.max_timestamp if by_broker else None
+    return encode_message_set(contents, magic, Codec(header.codec), level, offsets=offsets, log_append_time=time)
+
+
+def _message(offset: int, magic: int, attributes: int, timestamp: int, key: bytes | None, value: bytes | None) -> bytes:
+    covered = b"".join(
+        (
+            bytes((magic, attributes)),
+            layout.INT64.pack(timestamp) if magic else b"",
+            layout.INT32.pack(-1 if key is None else len(key)),
+            key or b"",
+            layout.INT32.pack(-1 if value is None else len(value)),
+            value or b"",
+        )
+    )
+    length = layout.UINT32.size + len(covered)
+    return layout.MESSAGE_FRAME.pack(offset, length, zlib.crc32(covered)) + covered
+
+
+def _check_format(magic: int, codec: int) -> None:
+    if magic not in _SINCE:
+        raise UsageError(f"a message set has magic 0 or 1, not {magic}")
+    if codec == Codec.ZSTD:
+        raise UnsupportedVersion(
+            f"message format v{magic}, of Kafka {_SINCE[magic]}, does not have zstd, which came with Kafka 2.1"
+            " (KIP-110): set compression_type to gzip, snappy or lz4"
+        )
+
+
+def _check_offsets(offsets: Sequence[int], count: int) -> None:
+    if not count:
+        raise UsageError("a message set without records cannot be built")
+    if len(offsets) != count:
+        raise UsageError(f"{len(offsets)} offsets for {count} records")
+    previous = -1
+    for offset in offsets:
+        if offset <= previous:
+            raise UsageError(f"offsets ascend from 0 on, got {offset} after {previous}")
+        previous = offset
+
+
+def _check_producer(batch: AnyBatch, magic: int) -> None:
+    header = batch.header
+    what = None
+    if header.is_control:
+        what = "control batches"
+    elif header.is_transactional:
+        what = "transactions"
+    elif header.producer_id >= 0:
+        what = "idempotence"
+    if what is not None:
+        raise UnsupportedVersion(
+            f"message format v{magic}, of Kafka {_SINCE[magic]}, does not have {what}, which came with Kafka 0.11"
+            " (KIP-98): produce without idempotence and transactions, or to newer brokers"
+        )
+
+
+def _no_headers(which: str, magic: int) -> UnsupportedVersion:
+    return UnsupportedVersion(
+        f"{which} has headers, which came with Kafka 0.11 (KIP-82); message format v{magic}, of Kafka {_SINCE[magic]},"
+        " does not have them: leave them out, or produce to newer brokers"
+    )
