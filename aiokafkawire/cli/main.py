@@ -9,6 +9,7 @@ from typing import Any, Final
 import anyio
 
 from .endings import MISSING, CommandFailed, explain
+from .wire import options as wire_options
 
 __all__ = ("main",)
 
@@ -19,6 +20,7 @@ examples:
   aiokafkawire demo                         336,776 flights through an in-process broker, and back
   aiokafkawire demo --bootstrap kafka:9092  the same through your own cluster
   aiokafkawire broker                       a broker at 127.0.0.1:9092 to develop against
+  aiokafkawire wire --file capture.pcap     what bytes of the protocol say, field by field
   aiokafkawire demo --help                  more on one command
 """
 
@@ -82,11 +84,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "aiokafkawire", description=_DESCRIPTION, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--version", action=_Version, help="show the version, the record loop and the Python in use")
+    parser.add_argument("--version", action=_Version, help="show the version, the twins and the Python in use")
     parser.set_defaults(command=None)
-    commands = parser.add_subparsers(title="commands", metavar="{demo,broker}")
+    commands = parser.add_subparsers(title="commands", metavar="{demo,broker,wire}")
 
     demo = _command(commands, "demo", _demo, "stream 336,776 flights through Kafka and back", _DEMO, _DEMO_EPILOG)
+    _add_backend(demo)
     demo.add_argument("--bootstrap", metavar="HOST:PORT", help="a running cluster; without it, an in-process broker")
     demo.add_argument("--topic", metavar="NAME", help="the topic; by default a new one, flights-<time>")
     demo.add_argument(
@@ -106,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     broker = _command(commands, "broker", _broker, "run an in-memory broker until Ctrl-C", _BROKER, _BROKER_EPILOG)
+    _add_backend(broker)
     broker.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s)")
     broker.add_argument("--advertised-host", metavar="HOST", help="where clients find it (default: --host)")
     broker.add_argument("--port", type=_port, default=9092, help="0 for any free one (default: %(default)s)")
@@ -113,6 +117,9 @@ def _parser() -> argparse.ArgumentParser:
         "--partitions", type=_count, default=1, metavar="N", help="of topics made on first use (default: %(default)s)"
     )
     broker.add_argument("--no-auto-create", action="store_true", help="make no topic that nobody created")
+
+    told = wire_options.SUMMARY, wire_options.DESCRIPTION, wire_options.EPILOG
+    wire_options.declare(_command(commands, "wire", _wire, *told))
     return parser
 
 
@@ -123,13 +130,16 @@ def _command(
         name, help=summary, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     command.set_defaults(command=function)
+    return command
+
+
+def _add_backend(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--backend",
         choices=("asyncio", "uvloop", "trio"),
         default="asyncio",
         help="the event loop to run on (default: %(default)s)",
     )
-    return command
 
 
 # --- the commands: what they need is imported here, so that --help is quick and missing extras can be explained ------
@@ -166,6 +176,12 @@ def _broker(args: argparse.Namespace) -> int:
     return _run(args.backend, run_broker, options)
 
 
+def _wire(args: argparse.Namespace) -> int:
+    from .wire.command import run_wire
+
+    return run_wire(args)
+
+
 def _run(backend: str, command: Callable[[Any], Awaitable[int]], options: object) -> int:
     if find_spec(backend) is None:
         raise CommandFailed(f'{backend} is not installed here: pip install "aiokafkawire[{backend}]"', MISSING)
@@ -175,7 +191,7 @@ def _run(backend: str, command: Callable[[Any], Awaitable[int]], options: object
 
 
 class _Version(argparse.Action):
-    """Shows the versions; the record loop is loaded for no other command line."""
+    """Shows the versions, and which twins are in use: compiled or pure."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
         super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=options.get("help"))
@@ -184,14 +200,15 @@ class _Version(argparse.Action):
         import platform
         from importlib import metadata
 
-        from ..records.batch import IMPLEMENTATION
+        from ..protocol.compiler import IMPLEMENTATION as MESSAGES
+        from ..records.batch import IMPLEMENTATION as RECORDS
 
         try:
             version = metadata.version("aiokafkawire")
         except metadata.PackageNotFoundError:
             version = "of an unknown version"
         python = f"{platform.python_implementation()} {platform.python_version()}"
-        print(f"aiokafkawire {version}, records: {IMPLEMENTATION}, {python}")
+        print(f"aiokafkawire {version}, messages: {MESSAGES}, records: {RECORDS}, {python}")
         parser.exit()
 
 

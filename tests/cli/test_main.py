@@ -12,6 +12,7 @@ import pytest
 from aiokafkawire import KafkaError, UsageError
 from aiokafkawire.cli.endings import CommandFailed, explain
 from aiokafkawire.cli.main import main
+from aiokafkawire.protocol import compiler
 from aiokafkawire.records.batch import IMPLEMENTATION
 
 Capture = pytest.CaptureFixture[str]
@@ -33,8 +34,9 @@ def leave(*argv: str) -> int | str | None:
 
 def test_version(capsys: Capture) -> None:
     assert leave("--version") == 0
-    version, records, python = capsys.readouterr().out.strip().split(", ")
+    version, messages, records, python = capsys.readouterr().out.strip().split(", ")
     assert version == f"aiokafkawire {metadata.version('aiokafkawire')}"
+    assert messages == f"messages: {compiler.IMPLEMENTATION}"
     assert records == f"records: {IMPLEMENTATION}"
     assert python == f"{platform.python_implementation()} {platform.python_version()}"
 

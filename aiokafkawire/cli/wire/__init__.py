@@ -1,0 +1,1 @@
+"""The wire command: bytes of Kafka's protocol, told field by field."""

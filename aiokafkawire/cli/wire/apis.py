@@ -1,0 +1,108 @@
+"""What users call APIs and messages, and which classes those are."""
+
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Final
+
+from ...protocol import api
+from ...protocol.api import ApiKey
+from ...protocol.catalogue import FAMILIES, request_of
+from ...protocol.messages import consumer_protocol, control_records
+from ...protocol.schema import Message, Request, Response
+from ..endings import MISSING, CommandFailed
+
+__all__ = ("all_requests", "api_named", "message_named", "name_of", "name_of_key")
+
+_EMBEDDED: Final = (consumer_protocol, control_records, api)
+
+
+def name_of(request: type[Request[Response]]) -> str:
+    """The API's name in Kafka's documentation, as in ``ListOffsets``."""
+    return request.__name__.removesuffix("Request")
+
+
+def name_of_key(api_key: int) -> str:
+    """The same by its key; empty for one that is not known."""
+    return ApiKey(api_key).name.title().replace("_", "") if api_key in FAMILIES else ""
+
+
+def all_requests() -> Iterator[type[Request[Response]]]:
+    """The request of every API, by key; this loads all families."""
+    return (request_of(key) for key in sorted(FAMILIES))
+
+
+def api_named(text: str) -> tuple[type[Request[Response]], int | None]:
+    """The API and version of ``Metadata:12``, ``metadata``, ``3:12``; None without a version.
+
+    Raises:
+        CommandFailed: it is none that is known; the message has what is near.
+    """
+    name, version = _parted(text)
+    if name.isdecimal() and int(name) in FAMILIES:
+        request = request_of(int(name))
+    else:
+        keys = {_folded(name_of_key(key)): key for key in FAMILIES}
+        folded = re.sub(r"(request|response)$", "", _folded(name))
+        if folded not in keys:
+            raise _unknown("API", name, folded, {folded: name_of_key(key) for folded, key in keys.items()})
+        request = request_of(keys[folded])
+    _require(request, version, name_of(request))
+    return request, version
+
+
+def message_named(text: str) -> tuple[type[Message], int | None]:
+    """The message and version of ``ConsumerProtocolSubscription:1``, ``MetadataResponse``; None without a version.
+
+    Raises:
+        CommandFailed: it is none that is known; the message has what is near.
+    """
+    name, version = _parted(text)
+    folded = _folded(name)
+    known = {_folded(cls.__name__): cls for cls in _embedded()}
+    found: type[Message] | None = known.get(folded)
+    if found is None:
+        names = {_folded(name_of_key(key) + way): key for key in FAMILIES for way in ("Request", "Response")}
+        if folded not in names:
+            spelled = {key: cls.__name__ for key, cls in known.items()}
+            spelled |= {
+                _folded(name_of_key(key) + way): name_of_key(key) + way
+                for key in FAMILIES
+                for way in ("Request", "Response")
+            }
+            raise _unknown("message", name, folded, spelled)
+        request = request_of(names[folded])
+        found = request if folded.endswith("request") else request.response
+    _require(found, version, found.__name__)
+    return found, version
+
+
+def _embedded() -> Iterator[type[Message]]:
+    for module in _EMBEDDED:
+        for name in module.__all__:
+            value = getattr(module, name)
+            if isinstance(value, type) and issubclass(value, Message):
+                yield value
+
+
+def _parted(text: str) -> tuple[str, int | None]:
+    name, colon, version = text.partition(":")
+    version = version.strip().lower().removeprefix("v")
+    if colon and not (version.isdecimal() and version.isascii() and len(version) < 6):
+        raise CommandFailed(f"{text!r}: after the colon goes a version, as in Metadata:12", MISSING)
+    return name.strip(), int(version) if colon else None
+
+
+def _require(cls: type[Message], version: int | None, name: str) -> None:
+    if version is not None and version not in cls.versions:
+        raise CommandFailed(f"{name} v{version} is not known here, only {cls.versions}", MISSING)
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _unknown(what: str, name: str, folded: str, spelled: dict[str, str]) -> CommandFailed:
+    near = [spelled[one] for one in get_close_matches(folded, spelled, n=3)]
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    return CommandFailed(f"no {what} is called {name!r}{hint}", MISSING)

@@ -1,0 +1,203 @@
+"""Record batches to what is shown of them, however damaged: one bad batch does not hide the next."""
+
+from collections.abc import Callable
+from struct import unpack_from
+from typing import Any, Final, TypeAlias
+
+from ...errors import CorruptBatch
+from ...records import layout
+from ...records.batch import split
+from ...records.compression import Codec
+from ...types import TimestampType
+from .meanings import iso_time
+from .shown import Array, Entry, Leaf, Shown, Struct
+
+__all__ = ("describe_batches",)
+
+Control: TypeAlias = Callable[[bytes | None, bytes | None], tuple[Struct | None, Struct | None]]
+"""What the key and value of a control record are."""
+
+_TOPIC: Final = "records"
+_MOST: Final = 200_000
+"""Records that are shown of a batch: some that inflate a lot may have more than the memory takes."""
+
+_HEADER: Final = (
+    "magic",
+    "leader_epoch",
+    "crc",
+    "base_timestamp",
+    "max_timestamp",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+)
+
+
+def describe_batches(data: bytes, control: Control) -> tuple[Array, bool]:
+    """The batches of a buffer, and whether any of them is damaged; a last one that is cut off is no damage."""
+    shown: list[Shown] = []
+    damaged, position = False, 0
+    view = memoryview(data)
+    while position < len(data):
+        begin = position
+        try:
+            for batch in split(view[position:]):
+                struct, bad = _batch(batch, position, control)
+                shown.append(struct)
+                damaged = damaged or bad
+                position += batch.header.size
+        except CorruptBatch as error:
+            damaged = True
+            size = _size_at(data, position)
+            # The error counts from where this walk began.
+            what = str(error).partition(": ")[2] or str(error)
+            shown.append(_note(f"no batch at byte {position}: {what}", data[position : position + size]))
+            position += size
+            continue
+        if position < len(data):  # neither a batch nor damage: cut off
+            shown.append(_cut(data, position))
+            break
+        assert position > begin, "a walk that finds nothing"
+    return Array((*shown,)), damaged
+
+
+def _size_at(data: bytes, position: int) -> int:
+    """How far to go on from what is no batch: to its end, if that is inside, or else to the end of all."""
+    left = len(data) - position
+    if left <= layout.MAGIC_AT:
+        return left
+    (length,) = unpack_from(">i", data, position + layout.LENGTH_AT)
+    size = layout.LOG_OVERHEAD + int(length)
+    return size if length >= layout.SHORTEST_MESSAGE and size <= left else left
+
+
+def _cut(data: bytes, position: int) -> Struct:
+    left = len(data) - position
+    if left <= layout.MAGIC_AT:
+        return _note(f"{left} bytes at byte {position}, of a batch that is cut off", data[position:])
+    base_offset, length = unpack_from(">qi", data, position)
+    whole = layout.LOG_OVERHEAD + length
+    told = f"a batch at offset {base_offset} that is cut off at byte {position}: {left} of its {whole} bytes are here"
+    return _note(told, data[position:])
+
+
+def _note(told: str, data: bytes) -> Struct:
+    return Struct((Entry("note", Leaf(told)), Entry("bytes", Leaf(data))), told, frozenset({"note"}))
+
+
+def _batch(batch: Any, position: int, control: Control) -> tuple[Struct, bool]:
+    header = batch.header
+    crc_problem = _problem(batch.check)
+    records, damage = _records(batch, control, check_crcs=not crc_problem)
+    is_control = bool(getattr(header, "is_control", False))
+    facts: dict[str, Any] = {
+        "position": position,
+        "base_offset": header.base_offset,
+        "last_offset": getattr(header, "last_offset", None),
+        "count": getattr(header, "count", None),
+        "size": header.size,
+        "compression": _codec(header.codec),
+        "timestamp_type": _timestamp_type(header),
+        "crc_ok": not crc_problem,
+        "transactional": bool(getattr(header, "is_transactional", False)),
+        "control": is_control,
+        "delete_horizon": getattr(header, "delete_horizon", None),
+        **{name: value for name in _HEADER if (value := getattr(header, name, None)) is not None},
+    }
+    entries = [Entry(name, Leaf(value, _time(name, value))) for name, value in facts.items()]
+    problems = [problem for problem in (crc_problem, damage) if problem]
+    if problems:
+        entries.append(Entry("damage", Array(tuple(Leaf(one) for one in problems))))
+    if len(records) == _MOST:
+        entries.append(Entry("note", Leaf(f"records after the first {_MOST} are left out")))
+    entries.append(Entry("records", Array(records)))
+    return Struct((*entries,), _title(facts, len(records)), frozenset(facts)), bool(problems)
+
+
+def _records(batch: Any, control: Control, *, check_crcs: bool) -> tuple[tuple[Shown, ...], str]:
+    """The records up to the first damage, and what it is; a bad checksum does not keep them from being read."""
+    shown: list[Shown] = []
+    is_control = bool(getattr(batch.header, "is_control", False))
+    try:
+        for record in batch.records(_TOPIC, 0, check_crcs=check_crcs):
+            key, value = record.raw_key, record.raw_value
+            meant = control(key, value) if is_control else (None, None)
+            time = iso_time(record.timestamp) if record.timestamp >= 0 else ""
+            entries = (
+                Entry("offset", Leaf(record.offset)),
+                Entry("timestamp", Leaf(record.timestamp, time)),
+                Entry("key", Leaf(key, holds=meant[0])),
+                Entry("value", Leaf(value, holds=meant[1])),
+                Entry("headers", Array(tuple(_header(*one) for one in record.headers))),
+            )
+            when = f", {time} ({record.timestamp} ms)" if time else f", timestamp {record.timestamp}"
+            shown.append(Struct(entries, f"offset {record.offset}{when}", frozenset({"offset", "timestamp"})))
+            if len(shown) == _MOST:
+                break
+    except CorruptBatch as error:
+        return (*shown,), str(error).removeprefix(f"{_TOPIC}-0: ")
+    return (*shown,), ""
+
+
+def _header(name: str, value: bytes | None) -> Struct:
+    return Struct((Entry("name", Leaf(name)), Entry("value", Leaf(value))))
+
+
+def _problem(check: Callable[[], object]) -> str:
+    try:
+        check()
+    except CorruptBatch as error:
+        return str(error).partition(": ")[2] or str(error)
+    return ""
+
+
+def _codec(number: int) -> str:
+    try:
+        return Codec(number).name.lower()
+    except ValueError:
+        return f"codec {number}, which is none"
+
+
+def _timestamp_type(header: Any) -> str:
+    kind: Any = getattr(header, "timestamp_type", None)
+    names = {TimestampType.CREATE_TIME: "CreateTime", TimestampType.LOG_APPEND_TIME: "LogAppendTime"}
+    return names.get(kind, "no timestamps")
+
+
+def _time(name: str, value: object) -> str:
+    if name.endswith(("timestamp", "delete_horizon")) and isinstance(value, int) and value >= 0:
+        return iso_time(value)
+    return ""
+
+
+def _title(facts: dict[str, Any], read: int) -> str:
+    last, count = facts["last_offset"], facts["count"]
+    crc = [f"{facts['crc']:#010x}"] if "crc" in facts else []  # message sets may have one for each message
+    parts = [
+        _offsets(facts["base_offset"], last),
+        _counted(read if count is None else count, "record"),
+        f"{facts['size']} bytes at byte {facts['position']}",
+        f"magic {facts.get('magic', '?')}",
+        "not compressed" if facts["compression"] == "none" else facts["compression"],
+        " ".join(("CRC", *crc, "ok" if facts["crc_ok"] else "BAD")),
+        facts["timestamp_type"],
+    ]
+    if facts.get("producer_id", -1) >= 0:
+        epoch, sequence = facts.get("producer_epoch"), facts.get("base_sequence")
+        parts.append(f"producer {facts['producer_id']} epoch {epoch} sequence {sequence}")
+    if facts.get("leader_epoch", -1) >= 0:
+        parts.append(f"leader epoch {facts['leader_epoch']}")
+    parts += [name for name in ("transactional", "control") if facts[name]]
+    if facts["delete_horizon"] is not None:
+        parts.append(f"delete horizon {_time('delete_horizon', facts['delete_horizon']) or facts['delete_horizon']}")
+    return ", ".join(parts)
+
+
+def _offsets(first: int, last: int | None) -> str:
+    if first < 0 and last is not None:
+        return f"offsets up to {last}"  # a compressed message set knows no other
+    return f"offset {first}" if last in (None, first) else f"offsets {first}-{last}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
