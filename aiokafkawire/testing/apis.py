@@ -14,6 +14,7 @@ from ..protocol.messages.produce import ProduceRequest
 from ..protocol.messages.topics import CreateTopicsRequest, DeleteTopicsRequest
 from ..protocol.messages.transactions import InitProducerIdRequest
 from ..protocol.schema import Request, Response, Versions
+from .call import Call
 from .handlers.fetch import fetch
 from .handlers.group import find_coordinator
 from .handlers.metadata import api_versions, metadata
@@ -21,12 +22,11 @@ from .handlers.offsets import list_offsets
 from .handlers.produce import produce
 from .handlers.topics import create_topics, delete_topics
 from .handlers.transactions import init_producer_id
-from .state import Node
 
 __all__ = ("ADVERTISED", "APIS", "Api", "Handler")
 
-Handler: TypeAlias = Callable[[Node, Any, int], Awaitable[Response | None]]
-"""Answers one request in a version; None is no answer at all, which only Produce with acks=0 gets."""
+Handler: TypeAlias = Callable[[Call, Any], Awaitable[Response | None]]
+"""Answers one request; None is no answer at all, which only Produce with acks=0 gets."""
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""The broker: one node of Kafka inside this process, over TCP and over memory.
+"""The broker: a cluster of Kafka inside this process, over TCP and over memory.
 
 async with Broker() as broker:
     broker.create_topic("flights", partitions=6)
@@ -8,21 +8,21 @@ async with Broker() as broker:
 import errno
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from itertools import count
 from types import TracebackType
 from typing import Final, Self
 from uuid import uuid4
 
-import anyio
 import anyio.lowlevel
-from anyio.abc import ByteStream, Listener, SocketAttribute, SocketStream
+from anyio.abc import ByteStream
 
 from ..runtime import Owner
 from ..types import Address
 from .apis import ADVERTISED
+from .listening import NodeServer
 from .log import PartitionLog
-from .memory import memory_connection
-from .server import serve
 from .state import ClusterState, Node, Settings
 from .topics import Topic
 
@@ -39,7 +39,7 @@ def _wall_ms() -> int:
 
 
 class Broker:
-    """A broker that runs while its context is open, and holds its topics in memory.
+    """A cluster that runs while its context is open, and holds its topics in memory. One broker is one, too.
 
     1. Leaving the context drops every connection at once and leaves no task behind. It may be left in another task
        than it was entered in, as fixtures are.
@@ -49,12 +49,17 @@ class Broker:
     3. Clients' mistakes are no faults: they are answered as Kafka answers them, or cut off with a line in the log.
 
     Args:
+        nodes: how many brokers; their ids count up from ``node_id``.
         host: where to listen.
         advertised_host: where clients find it, if that is elsewhere: listening on "0.0.0.0" is no address to go to.
-        port: 0 for any free one; None to be reached through :meth:`connect` only.
-        node_id: the broker's id in the metadata.
+        port: 0 for any free one; None to be reached through :meth:`connect` only. Further brokers take the ports
+            after it.
+        node_id: the first broker's id in the metadata.
+        racks: the rack of each broker, if they have any (``broker.rack``).
         auto_create_topics: whether asking for the metadata of a topic makes it.
         num_partitions: of topics made without saying how many.
+        replication_factor: of topics made without saying; as many as there are brokers, up to 3, unless given.
+        min_insync_replicas: how many replicas must be in sync for acks=all.
         max_message_bytes: the largest batch.
         cluster_id: the cluster's id in the metadata.
         clock: the time in ms since the epoch.
@@ -62,36 +67,54 @@ class Broker:
 
     def __init__(
         self,
+        nodes: int = 1,
         *,
         host: str = "127.0.0.1",
         advertised_host: str | None = None,
         port: int | None = 0,
         node_id: int = 1,
+        racks: Sequence[str | None] = (),
         auto_create_topics: bool = True,
         num_partitions: int = 1,
+        replication_factor: int | None = None,
+        min_insync_replicas: int = 1,
         max_message_bytes: int = 1_048_588,
         cluster_id: str = _CLUSTER_ID,
         clock: Callable[[], int] = _wall_ms,
     ) -> None:
         self.faults: list[Exception] = []
         """What handlers raised and should not have, since the broker was opened."""
+        if nodes < 1 or (racks and len(racks) != nodes):
+            raise ValueError(
+                f"{nodes} brokers with {len(racks)} racks: at least one broker, and a rack for each or none"
+            )
         settings = Settings(
             auto_create_topics_enable=auto_create_topics,
             num_partitions=num_partitions,
+            default_replication_factor=min(nodes, 3) if replication_factor is None else replication_factor,
+            min_insync_replicas=min_insync_replicas,
             message_max_bytes=max_message_bytes,
         )
-        self._listens_on = None if port is None else (host, port)
-        address = (f"memory-{node_id}", _MEMORY_PORT) if port is None else (advertised_host or host, port)
-        self._node = Node(node_id, *address, ADVERTISED)
-        self._cluster = ClusterState(cluster_id, [self._node], settings, clock=clock, new_topic_id=uuid4)
-        self._node.cluster = self._cluster
+        numbers = count(1)
+        made, self._servers = list[Node](), dict[int, NodeServer]()
+        for index in range(nodes):
+            number = node_id + index
+            at = (
+                (f"memory-{number}", _MEMORY_PORT) if port is None else (advertised_host or host, port and port + index)
+            )
+            node = Node(number, *at, ADVERTISED, rack=racks[index] if racks else None)
+            listens_on = None if port is None else (host, port and port + index)
+            made.append(node)
+            self._servers[number] = NodeServer(node, listens_on, lambda: next(numbers), self._failed)
+        self._cluster = ClusterState(cluster_id, made, settings, clock=clock, new_topic_id=uuid4)
+        for node in made:
+            node.cluster = self._cluster
         self._owner: Owner | None = None
-        self._memory_connections = 0
 
     @property
     def bootstrap(self) -> str:
         """What to give clients as ``bootstrap.servers``; a made-up name where it listens on no port."""
-        return str(Address(self._node.host, self._node.port))
+        return ",".join(str(Address(node.host, node.port)) for node in self._cluster.nodes)
 
     # --- for tests ---------------------------------------------------------------------------------------------
 
@@ -122,37 +145,77 @@ class Broker:
         """
         return self._cluster.topics.partition(topic, partition).log
 
+    @property
+    def node_ids(self) -> list[int]:
+        """The ids of all brokers, stopped ones included."""
+        return list(self._servers)
+
+    async def stop_node(self, node_id: int) -> None:
+        """Kill one broker: its connections break, others lead where it led.
+
+        Raises:
+            KeyError: there is no such broker.
+        """
+        node = self._cluster.node(node_id)
+        await self._servers[node_id].stop()
+        if node.alive:
+            self._cluster.node_stopped(node)
+
+    async def start_node(self, node_id: int) -> None:
+        """Bring a stopped broker back, at the address it had.
+
+        Raises:
+            KeyError: there is no such broker.
+            OSError: its port was taken meanwhile.
+        """
+        node = self._cluster.node(node_id)
+        if not self._servers[node_id].running:
+            await self._servers[node_id].start()
+            self._cluster.node_started(node)
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """The broker that leads a partition; -1 if none does.
+
+        Raises:
+            Refused: there is no such partition.
+        """
+        return self._cluster.topics.partition(topic, partition).leader
+
+    def move_leader(self, topic: str, partition: int, node_id: int, *, unclean: bool = False) -> None:
+        """Have another replica lead a partition; with ``unclean`` one that lags, so that records are lost.
+
+        Raises:
+            Refused: there is no such partition, or the replica cannot lead.
+        """
+        self._cluster.move_leader(self._cluster.topics.partition(topic, partition), node_id, unclean=unclean)
+
     # --- being reached -----------------------------------------------------------------------------------------
 
     async def connect(self, host: str, port: int) -> ByteStream:
         """Open a connection over memory to the broker at ``host`` and ``port``.
 
         Raises:
-            ConnectionRefusedError: nothing listens there: this broker has another address, or is not open.
+            ConnectionRefusedError: nothing listens there: no broker has this address, or it does not run.
         """
         await anyio.lowlevel.checkpoint()
-        if self._owner is None or (host, port) != (self._node.host, self._node.port):
-            raise ConnectionRefusedError(errno.ECONNREFUSED, f"no broker listens at {host}:{port}")
-        theirs, ours = memory_connection()
-        self._memory_connections += 1
-        self._owner.spawn(serve, self._node, ours, f"memory connection {self._memory_connections}")
-        return theirs
+        for node in self._cluster.nodes:
+            server = self._servers[node.node_id]
+            if server.running and (host, port) == (node.host, node.port):
+                return server.connect()
+        raise ConnectionRefusedError(errno.ECONNREFUSED, f"no broker listens at {host}:{port}")
 
     async def __aenter__(self) -> Self:
         if self._owner is not None:
             raise RuntimeError("this broker is open already")
         self.faults.clear()
-        self._owner = Owner(self._failed)
-        await self._owner.open()
-        if self._listens_on is not None:
-            host, port = self._listens_on
-            try:
-                listener = await anyio.create_tcp_listener(local_host=host, local_port=port)
-            except BaseException:
-                await self._stop()
-                raise
-            self._node.port = listener.extra(SocketAttribute.local_port)  # noqa: S610  # not Django's extra
-            self._owner.spawn(self._listen, listener)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._stop)
+            self._owner = Owner(self._failed)
+            await self._owner.open()
+            self._owner.spawn(self._cluster.timers.run)
+            for server in self._servers.values():
+                await server.start()
+            stack.pop_all()
         return self
 
     async def __aexit__(
@@ -168,25 +231,12 @@ class Broker:
             raise ExceptionGroup("the broker failed", self.faults)
 
     async def _stop(self) -> None:
+        for server in self._servers.values():
+            await server.stop()
         owner, self._owner = self._owner, None
         if owner is not None:
             await owner.close()
 
-    async def _listen(self, listener: Listener[SocketStream]) -> None:
-        async def attend(stream: SocketStream) -> None:
-            try:
-                peer = str(stream.extra(SocketAttribute.remote_address))  # noqa: S610  # not Django's extra
-            except anyio.TypedAttributeLookupError:
-                peer = "someone who left at once"
-            try:
-                await serve(self._node, stream, peer)
-            except Exception as fault:
-                # One connection's bug is not the others' end.
-                self._failed(fault)
-
-        async with listener:
-            await listener.serve(attend)
-
     def _failed(self, fault: Exception) -> None:
-        _log.error("node %d failed", self._node.node_id, exc_info=fault)
+        _log.error("the broker failed", exc_info=fault)
         self.faults.append(fault)

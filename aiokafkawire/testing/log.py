@@ -18,7 +18,7 @@ class PartitionLog:
 
     1. Batches are kept as the producer sent them, but for base offset and leader epoch; they are never merged or cut.
     2. Offsets begin at ``log_start_offset``, which only grows; the next batch gets ``log_end_offset``.
-    3. With one replica everything appended is committed: the high watermark is the end.
+    3. ``high_watermark`` is up to where all in-sync replicas have it; the partition's replicas say how far that is.
     """
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -26,6 +26,8 @@ class PartitionLog:
         self.partition = partition
         self.log_start_offset: int = 0
         self.log_end_offset: int = 0
+        self.high_watermark: int = 0
+        """Up to where consumers may read."""
         self.producers: ProducerStates = ProducerStates()
         self._batches: list[bytes] = []
         self._headers: list[BatchHeader] = []
@@ -34,14 +36,9 @@ class PartitionLog:
         self._newest: list[int] = []
 
     @property
-    def high_watermark(self) -> int:
-        """Up to where consumers may read."""
-        return self.log_end_offset
-
-    @property
     def last_stable_offset(self) -> int:
         """Up to where read_committed consumers may read; no transaction is ever open yet."""
-        return self.log_end_offset
+        return self.high_watermark
 
     @property
     def size(self) -> int:
@@ -72,10 +69,11 @@ class PartitionLog:
         self.log_end_offset = header.next_offset
         return base_offset, -1
 
-    def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True) -> bytes:
+    def read(self, offset: int, max_bytes: int, *, up_to: int | None = None, at_least_one: bool = True) -> bytes:
         """Whole batches up to ``max_bytes``, from the one on that holds ``offset``.
 
-        ``at_least_one`` gives the first even if it is larger, so that a reader always gets on (KIP-74).
+        None reaches beyond ``up_to``, the high watermark unless given. ``at_least_one`` gives the first even if it is
+        larger than ``max_bytes``, so that a reader always gets on (KIP-74).
 
         Raises:
             Refused: OFFSET_OUT_OF_RANGE, the offset is before the start or after the end.
@@ -83,15 +81,38 @@ class PartitionLog:
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
         first = end = max(0, bisect_right(self._base_offsets, offset) - 1)
-        if offset == self.log_end_offset:
+        bound = bisect_left(self._base_offsets, self.high_watermark if up_to is None else up_to)
+        if offset == self.log_end_offset or first >= bound:
             return b""
         room = max_bytes
-        while end < len(self._batches) and len(self._batches[end]) <= room:
+        while end < bound and len(self._batches[end]) <= room:
             room -= len(self._batches[end])
             end += 1
         if end == first and at_least_one:
             end = first + 1
         return self._batches[first] if end == first + 1 else b"".join(self._batches[first:end])
+
+    def truncate(self, offset: int) -> None:
+        """Forget the batches from the one on that holds ``offset``: a new leader never had them."""
+        keep = bisect_left(self._base_offsets, offset)
+        if keep and self._headers[keep - 1].next_offset > offset:
+            keep -= 1
+        del self._batches[keep:], self._headers[keep:], self._base_offsets[keep:], self._newest[keep:]
+        end = self._headers[-1].next_offset if self._headers else self.log_start_offset
+        self.log_end_offset = min(self.log_end_offset, max(end, self.log_start_offset))
+        self.high_watermark = min(self.high_watermark, self.log_end_offset)
+
+    def epoch_end(self, epoch: int) -> tuple[int, int]:
+        """The newest epoch up to ``epoch`` that has batches, and the offset after its last; -1 and -1 if none has.
+
+        What OffsetForLeaderEpoch answers for epochs before the leader's own (KIP-101, KIP-279).
+        """
+        found = (-1, -1)
+        for header in self._headers:
+            if header.leader_epoch > epoch:
+                break
+            found = (header.leader_epoch, header.next_offset)
+        return found
 
     def batches(self) -> Iterator[RecordBatch]:
         """Every batch that is kept, the oldest first."""

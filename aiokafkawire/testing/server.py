@@ -14,6 +14,7 @@ from ..protocol.messages.metadata import ApiVersionsRequest
 from ..protocol.primitives import Buffer
 from ..protocol.schema import Message
 from .apis import APIS
+from .call import Call, Peer
 from .handlers.metadata import unsupported_api_versions
 from .refused import Disconnect
 from .state import Node
@@ -30,21 +31,21 @@ _KEY_AND_VERSION: Final = Struct(">hh")
 _log = logging.getLogger(__name__)
 
 
-async def serve(node: Node, stream: ByteStream, peer: str) -> None:
+async def serve(node: Node, stream: ByteStream, peer: Peer) -> None:
     """Answer the requests of one connection in their order, until it ends or is beyond repair.
 
-    ``peer`` names it in the log. Closes the stream. What a handler raises comes out: it is a bug.
+    Closes the stream. What a handler raises comes out: it is a bug.
     """
     frames = _Frames(stream)
     try:
         while (frame := await frames.next()) is not None:
-            answer = await _answer(node, frame)
+            answer = await _answer(node, peer, frame)
             if answer is not None:
                 await stream.send(answer)
     except Disconnect as reason:
-        _log.warning("node %d hangs up on %s: %s", node.node_id, peer, reason)
+        _log.warning("node %d hangs up on %s: %s", node.node_id, peer.name, reason)
     except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-        _log.debug("node %d: %s is gone", node.node_id, peer)
+        _log.debug("node %d: %s is gone", node.node_id, peer.name)
     finally:
         with anyio.CancelScope(shield=True):  # closing a stream takes no time, and must not be left half done
             await stream.aclose()
@@ -99,7 +100,7 @@ class _Frames:
         return b"".join(parts)
 
 
-async def _answer(node: Node, frame: bytes) -> bytes | None:
+async def _answer(node: Node, peer: Peer, frame: bytes) -> bytes | None:
     """The frame that answers a request's frame; None if none does.
 
     Raises:
@@ -122,7 +123,7 @@ async def _answer(node: Node, frame: bytes) -> bytes | None:
         request = decode(api.request, version, frame, position)
     except WireError as fault:
         raise Disconnect(str(fault)) from fault
-    response = await api.handle(node, request, version)
+    response = await api.handle(Call(node, peer, version, header.client_id), request)
     if response is None:
         return None
     return _frame(header.correlation_id, response_header_version(api.request, version), response, version)

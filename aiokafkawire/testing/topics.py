@@ -10,8 +10,9 @@ import attrs
 from ..errors import ErrorCode
 from .log import PartitionLog
 from .refused import Refused
+from .replicas import Partition
 
-__all__ = ("Partition", "Topic", "Topics", "invalid_name")
+__all__ = ("Topic", "Topics", "invalid_name")
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _LONGEST_NAME: Final = 249
@@ -27,28 +28,6 @@ _CONFIGS: Final = frozenset(  # of topics, in Kafka 4.3
     remote.storage.enable retention.bytes retention.ms segment.bytes segment.index.bytes segment.jitter.ms segment.ms
     unclean.leader.election.enable""".split()  # noqa: SIM905  # a list of strings would take one line each
 )
-
-
-@attrs.define
-class Partition:
-    """One partition: who leads and who follows, and its log."""
-
-    index: int
-    replicas: list[int]
-    in_sync_replicas: list[int]
-    leader: int
-    log: PartitionLog
-    leader_epoch: int = 0
-
-    def check_epoch(self, epoch: int) -> None:
-        """Compare the leader epoch that a client knows, negative if it knows none (KIP-320).
-
-        Raises:
-            Refused: FENCED_LEADER_EPOCH, its is older; UNKNOWN_LEADER_EPOCH, its is newer.
-        """
-        if epoch < 0 or epoch == self.leader_epoch:
-            return
-        raise Refused(ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH)
 
 
 @attrs.define
@@ -74,14 +53,18 @@ class Topic:
 class Topics:
     """All topics of a cluster.
 
-    ``nodes`` are the brokers that partitions may be placed on, ``new_id`` makes topic ids, ``num_partitions`` is what
-    a topic gets that does not say.
+    ``nodes`` are the brokers that partitions may be placed on, ``new_id`` makes topic ids, ``num_partitions`` and
+    ``replication_factor`` are what a topic gets that does not say.
     """
 
-    def __init__(self, nodes: Sequence[int], new_id: Callable[[], UUID], num_partitions: int) -> None:
+    def __init__(
+        self, nodes: Sequence[int], new_id: Callable[[], UUID], num_partitions: int, replication_factor: int = 1
+    ) -> None:
         self._nodes = nodes
         self._new_id = new_id
         self._num_partitions = num_partitions
+        self._replication_factor = replication_factor
+        self._down: set[int] = set()
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
 
@@ -135,13 +118,27 @@ class Topics:
             replicas = self._place(num_partitions, replication_factor)
         _check_configs(configs or {})
         partitions = [
-            Partition(index, list(nodes), list(nodes), nodes[0], PartitionLog(name, index))
-            for index, nodes in enumerate(replicas)
+            Partition(PartitionLog(name, index), list(nodes), self._down) for index, nodes in enumerate(replicas)
         ]
         topic = Topic(name, self._new_id(), partitions, dict(configs or {}))
         if not validate_only:
             self._by_name[name] = self._by_id[topic.topic_id] = topic
         return topic
+
+    def node_stopped(self, node_id: int) -> list[Partition]:
+        """A broker is gone: others lead where it led. The partitions that have changed."""
+        self._down.add(node_id)
+        return [one for one in self.partitions() if one.node_stopped(node_id)]
+
+    def node_started(self, node_id: int) -> list[Partition]:
+        """A broker is back, and follows again. The partitions that have changed."""
+        self._down.discard(node_id)
+        return [one for one in self.partitions() if one.node_started(node_id)]
+
+    def partitions(self) -> Iterator[Partition]:
+        """All partitions of all topics."""
+        for topic in self:
+            yield from topic.partitions
 
     def delete(self, topic: Topic) -> None:
         """Forget a topic and all its records."""
@@ -174,7 +171,7 @@ class Topics:
                 ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
             )
         count = self._num_partitions if num_partitions == -1 else num_partitions
-        copies = 1 if replication_factor == -1 else replication_factor
+        copies = self._replication_factor if replication_factor == -1 else replication_factor
         nodes = self._nodes
         if copies > len(nodes):
             raise Refused(

@@ -23,8 +23,8 @@ from aiokafkawire.protocol.messages.metadata import (
 from aiokafkawire.protocol.messages.transactions import InitProducerIdRequest
 from aiokafkawire.testing import apis
 from aiokafkawire.testing.broker import Broker
+from aiokafkawire.testing.call import Call
 from aiokafkawire.testing.refused import Refused
-from aiokafkawire.testing.state import Node
 
 pytestmark = pytest.mark.anyio
 
@@ -143,7 +143,7 @@ async def test_a_cancelled_body_closes_the_broker() -> None:
 
 @pytest.fixture
 def broken_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(node: Node, request: MetadataRequest, version: int) -> MetadataResponse:
+    async def broken(call: Call, request: MetadataRequest) -> MetadataResponse:
         raise ZeroDivisionError("a bug")
 
     api = apis.APIS[ApiKey.METADATA]

@@ -13,10 +13,10 @@ from ...protocol.messages.fetch import (
     PartitionData,
 )
 from ...types import IsolationLevel
+from ..call import Call
 from ..log import PartitionLog
 from ..refused import Refused
-from ..state import ClusterState, Node
-from ..topics import Partition
+from ..replicas import Partition
 
 __all__ = ("fetch",)
 
@@ -25,13 +25,13 @@ _NO_SESSION: Final = -1
 _NEW_SESSION: Final = 0
 
 
-async def fetch(node: Node, request: FetchRequest, version: int) -> FetchResponse:
+async def fetch(call: Call, request: FetchRequest) -> FetchResponse:
     """Read every partition; with less than ``min_bytes`` in all, wait for more until ``max_wait_ms`` have passed."""
     # No session is ever made, which is what a broker does whose cache of sessions is full (KIP-227).
     if request.session_epoch not in (_NEW_SESSION, _NO_SESSION):
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
-    cluster = node.cluster
-    read = _Read.of(cluster, request, version)
+    cluster = call.cluster
+    read = _Read.of(call, request)
     if request.max_wait_ms <= 0 or read.is_due(request.min_bytes):
         return read.response
     watched = read.logs
@@ -39,7 +39,7 @@ async def fetch(node: Node, request: FetchRequest, version: int) -> FetchRespons
         # Where a topic was deleted, perhaps made anew, the logs are others, and the answer tells.
         while not read.is_due(request.min_bytes) and read.logs == watched:
             await watch.wait()
-            read = _Read.of(cluster, request, version)
+            read = _Read.of(call, request)
     return read.response
 
 
@@ -54,15 +54,16 @@ class _Read:
         self._failed = False
 
     @classmethod
-    def of(cls, cluster: ClusterState, request: FetchRequest, version: int) -> Self:
+    def of(cls, call: Call, request: FetchRequest) -> Self:
         """Read what is there."""
+        cluster = call.cluster
         read = cls(min(request.max_bytes, cluster.settings.fetch_max_bytes))
         for topic in request.topics:
             name: str | None = topic.topic
-            if version >= _TOPIC_IDS_SINCE:
+            if call.version >= _TOPIC_IDS_SINCE:
                 found = cluster.topics.by_id(topic.topic_id)
                 name = found.name if found else None
-            partitions = [read._partition(cluster, name, asked, request.isolation_level) for asked in topic.partitions]
+            partitions = [read._partition(call, name, asked, request.isolation_level) for asked in topic.partitions]
             read.response.responses.append(
                 FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=partitions)
             )
@@ -75,13 +76,11 @@ class _Read:
         """
         return self._failed or self._size >= min_bytes or not self.logs
 
-    def _partition(
-        self, cluster: ClusterState, name: str | None, asked: FetchPartition, isolation_level: int
-    ) -> PartitionData:
+    def _partition(self, call: Call, name: str | None, asked: FetchPartition, isolation_level: int) -> PartitionData:
         try:
             if name is None:
                 raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
-            partition = cluster.topics.partition(name, asked.partition)
+            partition = call.node.led(name, asked.partition)
         except Refused as refused:
             return PartitionData(
                 partition_index=asked.partition, error_code=refused.code, high_watermark=-1, records=b""

@@ -4,7 +4,9 @@ from typing import Final
 
 from ...errors import ErrorCode
 from ...protocol.messages.group import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from ..state import Node
+from ..call import Call
+from ..replicas import NO_LEADER
+from ..state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 __all__ = ("find_coordinator",)
 
@@ -17,12 +19,12 @@ _MALFORMED: Final = (
 )
 
 
-async def find_coordinator(node: Node, request: FindCoordinatorRequest, version: int) -> FindCoordinatorResponse:
-    """This node, for every group and transactional id: the only one there is."""
-    if version >= _SEVERAL_KEYS_SINCE:
-        coordinators = [_coordinator(node, key, request.key_type, version) for key in request.coordinator_keys]
+async def find_coordinator(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    """The broker that leads the partition which the group or transactional id belongs to."""
+    if call.version >= _SEVERAL_KEYS_SINCE:
+        coordinators = [_coordinator(call, key, request.key_type) for key in request.coordinator_keys]
         return FindCoordinatorResponse(coordinators=coordinators)
-    found = _coordinator(node, request.key, request.key_type, version)
+    found = _coordinator(call, request.key, request.key_type)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message or "NONE",  # as Apache Kafka spells success here
@@ -32,14 +34,20 @@ async def find_coordinator(node: Node, request: FindCoordinatorRequest, version:
     )
 
 
-def _coordinator(node: Node, key: str, key_type: int, version: int) -> Coordinator:
-    error, message = ErrorCode.NONE, ""
-    if key_type == _SHARE_GROUP and version >= _SHARE_GROUPS_SINCE:
-        error, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available."
-    elif key_type not in (_GROUP, _TRANSACTION):
-        error, message = ErrorCode.INVALID_REQUEST, _MALFORMED
-    if error is not ErrorCode.NONE:
-        return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
+def _coordinator(call: Call, key: str, key_type: int) -> Coordinator:
+    if key_type == _SHARE_GROUP and call.version >= _SHARE_GROUPS_SINCE:
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
+    if key_type not in (_GROUP, _TRANSACTION):
+        return _none(key, ErrorCode.INVALID_REQUEST, _MALFORMED)
+    topic = OFFSETS_TOPIC if key_type == _GROUP else TRANSACTIONS_TOPIC
+    leader = call.cluster.coordinator_partition(topic, key).leader
+    if leader == NO_LEADER:
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
+    node = call.cluster.node(leader)
     return Coordinator(
-        key=key, node_id=node.node_id, host=node.host, port=node.port, error_code=error, error_message=message
+        key=key, node_id=node.node_id, host=node.host, port=node.port, error_code=ErrorCode.NONE, error_message=""
     )
+
+
+def _none(key: str, error: ErrorCode, message: str) -> Coordinator:
+    return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)

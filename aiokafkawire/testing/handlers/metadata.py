@@ -19,6 +19,7 @@ from ...protocol.messages.metadata import (
 )
 from ...protocol.primitives import ZERO_UUID
 from ...protocol.schema import Versions
+from ..call import Call
 from ..refused import Refused
 from ..state import ClusterState, Node
 from ..topics import Topic, invalid_name
@@ -32,12 +33,12 @@ _TOPIC_OPERATIONS: Final = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
 _CLUSTER_OPERATIONS: Final = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
 
 
-async def api_versions(node: Node, request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
+async def api_versions(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
     """The versions of every API that this broker advertises."""
     software = (request.client_software_name, request.client_software_version)
-    if version >= 3 and not all(_SOFTWARE.fullmatch(text) for text in software):
+    if call.version >= 3 and not all(_SOFTWARE.fullmatch(text) for text in software):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
-    keys = [_api_version(key, versions) for key, versions in sorted(node.advertised.items())]
+    keys = [_api_version(key, versions) for key, versions in sorted(call.node.advertised.items())]
     return ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=keys)
 
 
@@ -49,19 +50,20 @@ def unsupported_api_versions(node: Node) -> ApiVersionsResponse:
     )
 
 
-async def metadata(node: Node, request: MetadataRequest, version: int) -> MetadataResponse:
+async def metadata(call: Call, request: MetadataRequest) -> MetadataResponse:
     """The brokers and the topics asked for; a missing one may be created, and is unknown until asked for again."""
-    cluster = node.cluster
-    error = _bad_request(request, version)
+    cluster = call.cluster
+    error = _bad_request(request, call.version)
     if error is not None:
         return MetadataResponse(brokers=[], topics=[_missing(asked, error) for asked in request.topics or ()])
     return MetadataResponse(
         brokers=[
-            MetadataResponseBroker(node_id=each.node_id, host=each.host, port=each.port) for each in cluster.nodes
+            MetadataResponseBroker(node_id=each.node_id, host=each.host, port=each.port, rack=each.rack)
+            for each in cluster.alive
         ],
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
-        topics=list(_topics(cluster, request, version)),
+        topics=list(_topics(cluster, request, call.version)),
         cluster_authorized_operations=(
             _CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else _NO_OPERATIONS
         ),
@@ -140,12 +142,13 @@ def _found(topic: Topic, with_operations: bool) -> MetadataResponseTopic:
         is_internal=topic.is_internal,
         partitions=[
             MetadataResponsePartition(
-                error_code=ErrorCode.NONE,
+                error_code=ErrorCode.NONE if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
                 partition_index=partition.index,
                 leader_id=partition.leader,
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=list(partition.replicas),
                 isr_nodes=list(partition.in_sync_replicas),
+                offline_replicas=partition.offline_replicas,
             )
             for partition in topic.partitions
         ],

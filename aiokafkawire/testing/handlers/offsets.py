@@ -12,9 +12,9 @@ from ...protocol.messages.offsets import (
     ListOffsetsTopicResponse,
 )
 from ...types import OffsetAndTimestamp
+from ..call import Call
 from ..refused import Refused
-from ..state import Node
-from ..topics import Partition
+from ..replicas import Partition
 
 __all__ = ("OffsetName", "list_offsets")
 
@@ -43,7 +43,7 @@ _SINCE: Final[dict[int, int]] = {
 _NEVER: Final = 2**15
 
 
-async def list_offsets(node: Node, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+async def list_offsets(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """The offset of each partition for the time or name asked for; -1 where there is none."""
     topics = []
     for topic in request.topics:
@@ -53,7 +53,7 @@ async def list_offsets(node: Node, request: ListOffsetsRequest, version: int) ->
             try:
                 if indexes.count(asked.partition_index) > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST)
-                answers.append(_found(node, topic.name, asked, version))
+                answers.append(_found(call, topic.name, asked))
             except Refused as refused:
                 answers.append(
                     ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=refused.code)
@@ -62,17 +62,17 @@ async def list_offsets(node: Node, request: ListOffsetsRequest, version: int) ->
     return ListOffsetsResponse(topics=topics)
 
 
-def _found(node: Node, topic: str, asked: ListOffsetsPartition, version: int) -> ListOffsetsPartitionResponse:
-    if asked.timestamp < 0 and version < _SINCE.get(asked.timestamp, _NEVER):
+def _found(call: Call, topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+    if asked.timestamp < 0 and call.version < _SINCE.get(asked.timestamp, _NEVER):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
-    partition = node.cluster.topics.partition(topic, asked.partition_index)
+    partition = call.node.led(topic, asked.partition_index)
     partition.check_epoch(asked.current_leader_epoch)
     found = _look_up(partition, asked.timestamp)
     answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=ErrorCode.NONE)
     if found is not None:
         answer.offset = found.offset
         answer.timestamp = found.timestamp
-        if version >= 4 and found.leader_epoch is not None:
+        if call.version >= 4 and found.leader_epoch is not None:
             answer.leader_epoch = found.leader_epoch
     return answer
 

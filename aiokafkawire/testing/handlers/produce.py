@@ -14,9 +14,10 @@ from ...protocol.messages.produce import (
     TopicProduceResponse,
 )
 from ...records.batch import RecordBatch
+from ..call import Call
 from ..refused import Disconnect, Refused
-from ..state import ClusterState, Node
-from ..topics import Partition
+from ..replicas import Partition
+from ..state import ClusterState
 from ..validation import only_batch, validated
 
 __all__ = ("produce",)
@@ -28,10 +29,9 @@ _WITHOUT_LOG_START: Final = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LA
 _log = logging.getLogger(__name__)
 
 
-async def produce(node: Node, request: ProduceRequest, version: int) -> ProduceResponse | None:
+async def produce(call: Call, request: ProduceRequest) -> ProduceResponse | None:
     """Append each batch; no answer with acks=0, where an error closes the connection instead."""
-    cluster = node.cluster
-    responses = [_topic(cluster, topic, request.acks, version) for topic in request.topic_data]
+    responses = [_topic(call, topic, request.acks) for topic in request.topic_data]
     if request.acks != 0:
         return ProduceResponse(responses=responses)
     for topic in responses:
@@ -42,32 +42,30 @@ async def produce(node: Node, request: ProduceRequest, version: int) -> ProduceR
     return None
 
 
-def _topic(cluster: ClusterState, topic: TopicProduceData, acks: int, version: int) -> TopicProduceResponse:
+def _topic(call: Call, topic: TopicProduceData, acks: int) -> TopicProduceResponse:
     name: str | None = topic.name
-    if version >= _TOPIC_IDS_SINCE:
-        found = cluster.topics.by_id(topic.topic_id)
+    if call.version >= _TOPIC_IDS_SINCE:
+        found = call.cluster.topics.by_id(topic.topic_id)
         name = found.name if found else None
     responses = []
     for data in topic.partition_data:
         try:
-            responses.append(_partition(cluster, name, data, acks, version))
+            responses.append(_partition(call, name, data, acks))
         except Refused as refused:
             _log.info("%s-%d refuses a batch: %s", name or topic.topic_id, data.index, refused)
             responses.append(_refusal(data.index, refused))
     return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=responses)
 
 
-def _partition(
-    cluster: ClusterState, name: str | None, data: PartitionProduceData, acks: int, version: int
-) -> PartitionProduceResponse:
+def _partition(call: Call, name: str | None, data: PartitionProduceData, acks: int) -> PartitionProduceResponse:
     if name is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
-    partition = cluster.topics.partition(name, data.index)
-    batch = only_batch(data.records, version)
+    partition = call.node.led(name, data.index)
+    batch = only_batch(data.records, call.version)
     if acks not in (-1, 0, 1):
         raise Refused(ErrorCode.INVALID_REQUIRED_ACKS)
     try:
-        base_offset, timestamp = _append(cluster, partition, batch)
+        base_offset, timestamp = _append(call.cluster, partition, batch)
     except Refused as refused:
         if refused.code in _WITHOUT_LOG_START:
             raise
@@ -91,7 +89,8 @@ def _append(cluster: ClusterState, partition: Partition, batch: RecordBatch) -> 
         after_max_ms=settings.message_timestamp_after_max_ms,
     )
     appended = partition.log.append(batch, partition.leader_epoch)
-    cluster.arrivals.notify(partition.log)
+    partition.replicate()
+    cluster.changed(partition)
     return appended
 
 

@@ -13,8 +13,9 @@ from ...protocol.messages.topics import (
     DeleteTopicState,
 )
 from ...protocol.primitives import ZERO_UUID
+from ..call import Call
 from ..refused import Refused
-from ..state import ClusterState, Node
+from ..state import ClusterState
 from ..topics import Topic
 
 __all__ = ("create_topics", "delete_topics")
@@ -22,7 +23,7 @@ __all__ = ("create_topics", "delete_topics")
 _DYNAMIC_TOPIC_CONFIG = 1
 
 
-async def create_topics(node: Node, request: CreateTopicsRequest, version: int) -> CreateTopicsResponse:
+async def create_topics(call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
     """Make each topic by itself: one that fails does not stop the others."""
     names = [topic.name for topic in request.topics]
     results = {}
@@ -30,7 +31,7 @@ async def create_topics(node: Node, request: CreateTopicsRequest, version: int) 
         try:
             if names.count(asked.name) > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            results[asked.name] = _created(_create(node.cluster, asked, request.validate_only))
+            results[asked.name] = _created(_create(call.cluster, asked, request.validate_only))
         except Refused as refused:
             results[asked.name] = CreatableTopicResult(
                 name=asked.name, error_code=refused.code, error_message=refused.message
@@ -38,21 +39,21 @@ async def create_topics(node: Node, request: CreateTopicsRequest, version: int) 
     return CreateTopicsResponse(topics=list(results.values()))
 
 
-async def delete_topics(node: Node, request: DeleteTopicsRequest, version: int) -> DeleteTopicsResponse:
+async def delete_topics(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     """Delete each topic, by name or by id."""
-    wanted = request.topics if version >= 6 else [DeleteTopicState(name=name) for name in request.topic_names]
+    wanted = request.topics if call.version >= 6 else [DeleteTopicState(name=name) for name in request.topic_names]
     named = [(topic.name, topic.topic_id) for topic in wanted]
     responses = []
     for asked in {(topic.name, topic.topic_id): topic for topic in wanted}.values():
         try:
             if named.count((asked.name, asked.topic_id)) > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            topic = _find(node.cluster, asked)
+            topic = _find(call.cluster, asked)
         except Refused as refused:
             response = DeletableTopicResult(name=asked.name, topic_id=asked.topic_id, error_code=refused.code)
             response.error_message = refused.message
         else:
-            node.cluster.delete_topic(topic)
+            call.cluster.delete_topic(topic)
             response = DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=ErrorCode.NONE)
         responses.append(response)
     return DeleteTopicsResponse(responses=responses)
