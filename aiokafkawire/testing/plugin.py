@@ -1,0 +1,56 @@
+"""The pytest plugin: Kafka as a fixture, for tests with an event loop and without.
+
+    def test_orders(kafka_broker):
+        kafka_broker.create_topic("orders", partitions=6)
+        ...  # any client, at kafka_broker.bootstrap
+
+`kafka_broker` is one broker, `kafka_cluster` three. Each is a
+:class:`~aiokafkawire.testing.background.BackgroundBroker` and lives as long as the ini options say:
+
+    [tool.pytest.ini_options]
+    kafka_broker_scope = "session"   # function (unless set), class, module, package or session; for both
+    kafka_cluster_nodes = "5"
+
+A test on an event loop may as well open a :class:`~aiokafkawire.testing.broker.Broker` in its own loop.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+if TYPE_CHECKING:
+    from .background import BackgroundBroker
+
+__all__ = ("kafka_broker", "kafka_cluster", "pytest_addoption")
+
+_Scope = Literal["session", "package", "module", "class", "function"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the ini options."""
+    parser.addini("kafka_broker_scope", "how long kafka_broker and kafka_cluster live", default="function")
+    parser.addini("kafka_cluster_nodes", "how many brokers kafka_cluster has", default="3")
+
+
+def _scope(fixture_name: str, config: pytest.Config) -> _Scope:
+    scope: Any = config.getini("kafka_broker_scope")
+    return scope  # type: ignore[no-any-return]  # pytest refuses any other
+
+
+@pytest.fixture(scope=_scope)
+def kafka_broker() -> "Iterator[BackgroundBroker]":
+    """One Kafka broker in this process, over TCP; it makes topics when they are first used."""
+    from .background import BackgroundBroker  # tests that use no broker do not wait for the import
+
+    with BackgroundBroker() as broker:
+        yield broker
+
+
+@pytest.fixture(scope=_scope)
+def kafka_cluster(pytestconfig: pytest.Config) -> "Iterator[BackgroundBroker]":
+    """A cluster of Kafka brokers in this process, over TCP."""
+    from .background import BackgroundBroker
+
+    with BackgroundBroker(nodes=int(pytestconfig.getini("kafka_cluster_nodes"))) as cluster:
+        yield cluster

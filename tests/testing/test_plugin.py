@@ -1,0 +1,67 @@
+"""The fixtures that users get."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from aiokafkawire import Client
+from aiokafkawire.testing.background import BackgroundBroker
+
+pytest_plugins = ["pytester"]
+
+
+def test_a_test_without_a_loop_talks_to_a_broker(kafka_broker: BackgroundBroker) -> None:
+    kafka_broker.create_topic("orders", partitions=6)
+
+    async def topics() -> tuple[str, ...]:
+        async with Client(kafka_broker.bootstrap) as client:
+            return await client.admin.list_topics()
+
+    assert anyio.run(topics) == ("orders",)
+
+
+@pytest.mark.anyio
+async def test_so_does_one_with_a_loop(kafka_cluster: BackgroundBroker) -> None:
+    assert len(kafka_cluster.bootstrap.split(",")) == 3
+    async with Client(kafka_cluster.bootstrap) as client, client.producer() as producer:
+        await client.admin.create_topics({"orders": 3})
+        assert (await producer.send("orders", b"value")).offset == 0
+
+
+def test_a_broker_takes_orders_from_another_thread(kafka_cluster: BackgroundBroker) -> None:
+    kafka_cluster.create_topic("orders")
+    first = kafka_cluster.do(lambda broker: broker.leader("orders"))
+    kafka_cluster.do(lambda broker: broker.stop_node(first))
+    assert kafka_cluster.do(lambda broker: broker.leader("orders")) != first
+
+
+def test_what_is_not_open_says_so() -> None:
+    broker = BackgroundBroker()
+    with pytest.raises(RuntimeError, match="this broker is not open: use it as a context manager"):
+        broker.create_topic("orders")
+
+
+def test_a_bug_in_the_broker_fails_the_test() -> None:
+    def broken() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), BackgroundBroker() as broker:
+        broker.do(lambda one: one.faults.append(ZeroDivisionError()))
+
+
+def test_the_scope_is_the_users_choice(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nkafka_broker_scope = session\nkafka_cluster_nodes = 2\n")
+    pytester.makepyfile(
+        """
+        seen = []
+
+        def test_first(kafka_broker, kafka_cluster):
+            seen.append(kafka_broker.bootstrap)
+            assert len(kafka_cluster.bootstrap.split(",")) == 2
+
+        def test_second(kafka_broker):
+            assert seen == [kafka_broker.bootstrap]
+        """
+    )
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
