@@ -6,7 +6,8 @@ import anyio
 import attrs
 
 from ..testing.broker import Broker
-from .endings import INTERRUPTED, CommandFailed, run_until_signalled
+from ..testing.refused import Refused
+from .endings import INTERRUPTED, MISSING, CommandFailed, run_until_signalled
 
 __all__ = ("BrokerOptions", "run_broker")
 
@@ -18,6 +19,9 @@ class BrokerOptions:
     host: str = "127.0.0.1"
     advertised_host: str | None = None
     port: int = 9092
+    nodes: int = 1
+    topics: tuple[tuple[str, int], ...] = ()
+    """Topics to begin with, and how many partitions each has."""
     partitions: int = 1
     auto_create: bool = True
 
@@ -26,10 +30,11 @@ async def run_broker(options: BrokerOptions) -> int:
     """Serve until Ctrl-C or SIGTERM, and give the exit status.
 
     Raises:
-        CommandFailed: the broker met bugs of its own; it has logged them.
+        CommandFailed: a topic cannot be made; or the broker met bugs of its own, which it has logged.
         OSError: the address cannot be listened at.
     """
     broker = Broker(
+        options.nodes,
         host=options.host,
         advertised_host=options.advertised_host,
         port=options.port,
@@ -39,6 +44,8 @@ async def run_broker(options: BrokerOptions) -> int:
 
     async def serve() -> None:
         async with broker:
+            for name, partitions in options.topics:
+                _create(broker, name, partitions)
             print(_hint(broker.bootstrap, options), flush=True)
             await anyio.sleep_forever()
 
@@ -53,12 +60,20 @@ async def run_broker(options: BrokerOptions) -> int:
     return INTERRUPTED if received == signal.SIGINT else 0
 
 
+def _create(broker: Broker, name: str, partitions: int) -> None:
+    try:
+        broker.create_topic(name, partitions)
+    except Refused as refused:
+        raise CommandFailed(f"--topic {name}:{partitions}: {refused.message or refused}", MISSING) from None
+
+
 def _hint(bootstrap: str, options: BrokerOptions) -> str:
     partitions = "1 partition" if options.partitions == 1 else f"{options.partitions} partitions"
     topics = f"Topics are made when first used, with {partitions}." if options.auto_create else "Clients create topics."
+    what = "Kafka broker" if options.nodes == 1 else f"{options.nodes} Kafka brokers"
     return "\n".join(
         (
-            f"Kafka broker at {bootstrap}, in memory: what it holds goes when it stops. {topics}",
+            f"{what} at {bootstrap}, in memory: what it holds goes when it stops. {topics}",
             f"Try it from another terminal:  aiokafkawire demo --bootstrap {bootstrap}",
             f'or from Python:                async with Client("{bootstrap}") as kafka: ...',
             "Ctrl-C stops it.",

@@ -45,14 +45,17 @@ It needs: pip install "aiokafkawire[demo]"
 """
 
 _BROKER: Final = """\
-Run the in-process broker of the tests as a process: one node of Kafka, in memory, that starts at once. For developing
-and trying out; nothing is kept when it stops.
+Run the in-process broker of the tests as a process: Kafka in memory, one node or several, that starts at once. For
+developing and trying out, with any client; nothing is kept when it stops.
 """
 
 _BROKER_EPILOG: Final = """\
 examples:
   aiokafkawire broker                            at 127.0.0.1:9092
   aiokafkawire broker --port 0                   at a free port, which it prints
+  aiokafkawire broker --topic orders:6 --topic log
+                                                 with two topics, one of 6 partitions and one of 1
+  aiokafkawire broker --nodes 3                  three brokers, at 9092, 9093 and 9094; topics have three replicas
   aiokafkawire broker --partitions 6             topics made on first use get 6 partitions
   aiokafkawire broker --no-auto-create           unknown topics are errors, as on a strict cluster
 
@@ -113,6 +116,15 @@ def _parser() -> argparse.ArgumentParser:
     broker.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s)")
     broker.add_argument("--advertised-host", metavar="HOST", help="where clients find it (default: --host)")
     broker.add_argument("--port", type=_port, default=9092, help="0 for any free one (default: %(default)s)")
+    broker.add_argument("--nodes", type=_nodes, default=1, metavar="N", help="how many brokers (default: %(default)s)")
+    broker.add_argument(
+        "--topic",
+        type=_topic,
+        action="append",
+        default=[],
+        metavar="NAME[:PARTITIONS]",
+        help="a topic to begin with; may be given several times",
+    )
     broker.add_argument(
         "--partitions", type=_count, default=1, metavar="N", help="of topics made on first use (default: %(default)s)"
     )
@@ -170,6 +182,8 @@ def _broker(args: argparse.Namespace) -> int:
         host=args.host,
         advertised_host=args.advertised_host,
         port=args.port,
+        nodes=args.nodes,
+        topics=tuple(args.topic),
         partitions=args.partitions,
         auto_create=not args.no_auto_create,
     )
@@ -219,6 +233,17 @@ def _count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 2**31 - 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
     return int(text)
+
+
+def _nodes(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 100")
+    return int(text)
+
+
+def _topic(text: str) -> tuple[str, int]:
+    name, _, partitions = text.partition(":")
+    return name, _count(partitions or "1")
 
 
 def _port(text: str) -> int:

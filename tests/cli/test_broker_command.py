@@ -25,7 +25,7 @@ def broker(*argv: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
         try:
             assert process.stdout is not None
             hints = "".join(process.stdout.readline() for _ in range(4))
-            told = re.match(r"Kafka broker at (\S+), ", hints)
+            told = re.match(r"(?:\d )?Kafka brokers? at (\S+), ", hints)
             assert told is not None
             assert f"aiokafkawire demo --bootstrap {told[1]}\n" in hints
             yield process, told[1]
@@ -63,6 +63,32 @@ def test_topics_made_on_first_use_get_the_partitions_asked_for() -> None:
 
     with broker("--partitions", "6") as (_, bootstrap):
         assert anyio.run(partitions, bootstrap) == 6
+
+
+def test_it_begins_with_the_topics_and_nodes_asked_for() -> None:
+    async def described(bootstrap: str) -> list[tuple[int, int]]:
+        async with Client(bootstrap) as kafka:
+            topics = [await kafka.admin.describe_topic(name) for name in ("orders", "log")]
+            return [(len(topic.partitions), len(topic.partitions[0].replicas)) for topic in topics]
+
+    with broker("--nodes", "3", "--topic", "orders:6", "--topic", "log") as (_, bootstrap):
+        assert len(bootstrap.split(",")) == 3
+        assert anyio.run(described, bootstrap) == [(6, 3), (1, 3)]
+
+
+def test_a_topic_that_cannot_be_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["broker", "--port", "0", "--topic", "a/b:2"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("aiokafkawire: --topic a/b:2: Topic name is invalid: 'a/b' contains")
+
+
+@pytest.mark.parametrize("argument", ["--nodes=0", "--nodes=x", "--topic=orders:0", "--topic=orders:many"])
+def test_numbers_that_cannot_be_are_wrong_usage(argument: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["broker", argument])
+    assert left.value.code == 2
+    assert "is not a number from 1" in capsys.readouterr().err
 
 
 def test_no_topic_is_made_where_that_is_off() -> None:
