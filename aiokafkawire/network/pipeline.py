@@ -124,6 +124,8 @@ class Pipeline:
     def _checked_size(self, data: bytes, position: int) -> int:
         size: int = _SIZE.unpack_from(data, position)[0]
         if _CORRELATION_ID_SIZE <= size <= self._max_frame:
+            if not self._waiting:  # before it is gathered
+                raise WireError(f"{self._where} sent a frame of {size} bytes that nothing asked for")
             return size
         guess = _what_it_is(data[position:])
         allowed = f"{_CORRELATION_ID_SIZE} to {self._max_frame} (receive_message_max_bytes)"
@@ -131,8 +133,6 @@ class Pipeline:
         raise WireError(f"{self._where} sent {guess or told}")
 
     def _answer(self, frame: bytes) -> None:
-        if not self._waiting:
-            raise WireError(f"{self._where} sent a frame of {len(frame)} bytes that nothing asked for")
         expected, header_version, name, slot = self._waiting[0]
         try:
             header, position = decode_prefix(ResponseHeader, header_version, frame)

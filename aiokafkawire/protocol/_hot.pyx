@@ -304,8 +304,6 @@ cdef object read_sized(Cursor cursor, Field field):
     cdef Py_ssize_t size = length(cursor, field, False)
     if size < 0:
         return None
-    if size > 32767 and field.kind == STRING:  # the compact form could hold more, which no one can write
-        raise ValueError
     cdef const uint8_t *data = take(cursor, size)
     if field.kind == STRING:
         return PyUnicode_DecodeUTF8(<const char *>data, size, NULL)

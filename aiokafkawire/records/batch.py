@@ -74,8 +74,7 @@ class RecordBatch:
             raise CorruptBatch(f"{place}: {_foreign_magic(header.magic)}")
         if not layout.HEADER_SIZE <= header.size <= len(view) - position:
             raise CorruptBatch(f"{place}: it says {header.size} bytes, with {len(view) - position} left")
-        # No fetch could ask for what follows an offset beyond int64.
-        in_range = 0 <= header.base_offset < header.next_offset <= 0x7FFF_FFFF_FFFF_FFFF
+        in_range = 0 <= header.base_offset < header.next_offset <= layout.LAST_OFFSET
         if not in_range or header.count < 0:
             raise CorruptBatch(f"{place}: {header.count} records, last offset delta {header.last_offset_delta}")
         return cls(header, view[position : position + header.size], place)

@@ -15,6 +15,7 @@ __all__ = (
     "INT16",
     "INT32",
     "INT64",
+    "LAST_OFFSET",
     "LEADER_EPOCH_AT",
     "LENGTH_AT",
     "LOG_APPEND_TIME",
@@ -52,6 +53,7 @@ MAX_TIMESTAMP_AT = 35
 PRODUCER_ID_AT = 43
 COUNT_AT = 57
 
+LAST_OFFSET = 2**63 - 1  # no record has it: nobody could ask for what follows
 LOG_OVERHEAD = 12  # base offset and length: what the length does not count
 SHORTEST_MESSAGE = 14  # the least length in any format: a message v0 with null key and value
 SHORTEST_RECORD = 7  # length, attributes, two deltas, null key, null value, no headers

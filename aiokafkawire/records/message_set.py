@@ -104,8 +104,8 @@ class MessageSet:
             raise CorruptBatch(f"{named}: magic {magic} is no message format v0 or v1")
         if not layout.SHORTEST_MESSAGES[magic] <= length <= left - layout.LOG_OVERHEAD:
             raise CorruptBatch(f"{named}: a length of {length}, with {left - layout.LOG_OVERHEAD} left for it")
-        if offset < 0:
-            raise CorruptBatch(f"{named}: a negative offset")
+        if not 0 <= offset < layout.LAST_OFFSET:
+            raise CorruptBatch(f"{named}: no offset that a log has")
         size, newest = layout.LOG_OVERHEAD + length, timestamp if magic else -1
         if attributes & layout.CODEC_MASK:
             header = MessageSetHeader(magic, attributes, size, -1, offset, newest, crc)
@@ -215,7 +215,12 @@ def _run(view: memoryview, position: int, newest: int) -> tuple[int, int, int]:
     while bound - end >= layout.MESSAGE.size:
         offset, length, _, magic, attributes, timestamp = layout.MESSAGE.unpack_from(view, end)
         after = end + layout.LOG_OVERHEAD + length
-        if (magic, attributes & alike) != kind or length < shortest or after > bound or offset <= last:
+        if (
+            (magic, attributes & alike) != kind
+            or length < shortest
+            or after > bound
+            or not last < offset < layout.LAST_OFFSET
+        ):
             break
         end, last = after, offset
         if magic and timestamp > newest:

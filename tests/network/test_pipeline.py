@@ -1,9 +1,15 @@
 """The pipeline alone: bytes in, bytes out, no stream and no clock."""
 
 import time
+import tracemalloc
 from struct import pack
 
 import pytest
+from fuzz.feeding import asked, fed
+from fuzz.seeds import seeds
+from fuzz.targets import frames, read_frames
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.scripted_broker import answer_frame, api_versions
 
 from aiokafkawire.errors import ConnectionLost, InvalidMessage, KafkaError, UnsupportedVersion, WireError
@@ -265,3 +271,83 @@ def test_the_first_failure_counts_and_meets_later_calls() -> None:
         assert caught.value is not lost
         assert caught.value.__cause__ is cause
     assert pipeline.in_flight == 0
+
+
+# --- any bytes -----------------------------------------------------------------------------------------------
+
+STREAMS = list(seeds("frames"))
+"""A byte that says which requests wait, and then a golden answer to each of them."""
+
+
+def test_golden_streams_are_the_same_whole_in_pieces_and_with_a_tail() -> None:
+    for stream in STREAMS:
+        assert frames(stream)
+        heard = fed(stream[0], [stream[1:]])
+        assert len(heard.answers) == len(asked(stream[0]))
+        assert all(message is not None for _, _, message in heard.answers)
+        assert (heard.failure, heard.in_flight) == (None, 0)
+
+
+def test_a_stream_cut_at_any_byte_is_its_beginning() -> None:
+    for waiting, *data in STREAMS:
+        whole = fed(waiting, [bytes(data)])
+        for end in range(len(data)):
+            cut = fed(waiting, [bytes(data[:end])])
+            assert cut.failure is None
+            assert cut.answers == whole.answers[: len(cut.answers)]
+            assert len(cut.answers) + cut.in_flight == len(whole.answers)
+            assert fed(waiting, [bytes(data[:end]), bytes(data[end:])]) == whole
+
+
+@st.composite
+def damaged_streams(draw: st.DrawFn) -> tuple[int, bytes]:
+    """A golden stream with pieces replaced, left out or put in."""
+    waiting, *rest = draw(st.sampled_from(STREAMS))
+    data = bytes(rest)
+    for _ in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, len(data)))
+        end = draw(st.integers(start, min(len(data), start + 6)))
+        lies = st.sampled_from((b"\0\0\0\0", b"\0\0\0\4", b"\xff" * 4, b"\x7f\xff\xff\xff", b"\0\1\0\0"))
+        data = data[:start] + draw(st.one_of(st.binary(max_size=6), lies)) + data[end:]
+    return waiting, data
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(damaged_streams())
+def test_a_damaged_stream_is_the_same_in_every_way_it_comes(stream: tuple[int, bytes]) -> None:
+    read_frames(*stream)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.integers(0, 19), st.binary(max_size=80))
+def test_any_bytes_are_the_same_in_every_way_they_come(waiting: int, data: bytes) -> None:
+    read_frames(waiting, data)
+
+
+@pytest.mark.parametrize("size", [-(2**31), -1, 0, 5, MAX_FRAME, 128 << 20, 2**31 - 1])
+def test_a_size_allocates_nothing(size: int) -> None:
+    pipeline, box = make(128 << 20), Box()
+    pipeline.send(metadata(), 12, box)
+    tracemalloc.start()
+    try:
+        pipeline.receive(pack(">i", size) + b"\0\0")
+        held, peak = tracemalloc.get_traced_memory()
+    except WireError:
+        held, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held <= peak < 10_000
+
+
+def test_what_is_held_is_what_came() -> None:
+    pipeline, box = make(128 << 20), Box()
+    pipeline.send(metadata(), 12, box)
+    pipeline.receive(pack(">i", 128 << 20))
+    tracemalloc.start()
+    try:
+        for _ in range(100):
+            pipeline.receive(bytes(10_000))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 1_000_000 < peak < 1_100_000

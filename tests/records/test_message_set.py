@@ -366,7 +366,8 @@ def test_a_damaged_message_inside_a_wrapper_is_found_as_java_finds_it() -> None:
         (with_length(message(0), -1), "a length of -1"),
         (with_length(message(0), -(1 << 31)), "a length of -"),
         (with_length(message(0), 21), "a length of 21"),  # a message v1 has 22
-        (message(-1), "a negative offset"),
+        (message(-1), "no offset that a log has"),
+        (message(2**63 - 1), "no offset that a log has"),
         (message(0, magic=3), "unknown message format (magic 3)"),
         (message(0, attributes=5), "unknown compression codec 5"),
         (message(0, attributes=7), "unknown compression codec 7"),

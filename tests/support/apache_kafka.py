@@ -200,13 +200,15 @@ class ApacheKafka:
             time.sleep(0.05)
 
 
-def resolve(version: str) -> Path:
+def resolve(version: str, artifact: str = "kafka_2.13") -> Path:
     """The folder with the server's jars, filled by Maven at the first call for a version on this machine.
+
+    ``artifact`` is the server unless given; ``kafka-tools`` has the commands.
 
     :raises BootFailed: Maven failed, or another process has held the lock for too long.
     """
     cache = Path(os.environ.get("AIOKAFKAWIRE_CACHE") or Path.home() / ".cache" / "aiokafkawire")
-    folder = cache.absolute() / "apache-kafka" / version
+    folder = cache.absolute() / "apache-kafka" / (version if artifact == "kafka_2.13" else f"{version}-{artifact}")
     jars, complete = folder / "jars", folder / "ok"
     if complete.exists():
         return jars
@@ -214,7 +216,7 @@ def resolve(version: str) -> Path:
     with _locked(folder / "lock"):
         if not complete.exists():
             shutil.rmtree(jars, ignore_errors=True)  # what an interrupted run left
-            _copy_dependencies(version, folder / "pom.xml", jars)
+            _copy_dependencies(version, artifact, folder / "pom.xml", jars)
             complete.touch()
     return jars
 
@@ -252,15 +254,15 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _copy_dependencies(version: str, pom: Path, jars: Path) -> None:
-    pom.write_text(_pom(version))
+def _copy_dependencies(version: str, artifact: str, pom: Path, jars: Path) -> None:
+    pom.write_text(_pom(version, artifact))
     maven = ["mvn", "--batch-mode", "--quiet", "--no-transfer-progress", "-Dstyle.color=never", "--file", str(pom)]
     goal = ["dependency:copy-dependencies", f"-DoutputDirectory={jars}", "-DincludeScope=runtime"]
     _run([*maven, *goal], pom.with_name("maven.log"), _RESOLVE_TIMEOUT, f"resolving Apache Kafka {version} by Maven")
 
 
-def _pom(version: str) -> str:
-    wanted = [f"org.apache.kafka:kafka_2.13:{version}", "org.slf4j:slf4j-simple:1.7.36"]
+def _pom(version: str, artifact: str) -> str:
+    wanted = [f"org.apache.kafka:{artifact}:{version}", "org.slf4j:slf4j-simple:1.7.36"]
     if version.startswith("3."):
         wanted.append("ch.qos.reload4j:reload4j:1.2.25")  # the server's own log control is written against Log4j 1
     shape = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"

@@ -1,0 +1,132 @@
+"""Kafka's own command-line tools believe the broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.apache_kafka import NEWEST, missing, resolve
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+
+TOPICS = "org.apache.kafka.tools.TopicCommand"
+PERFORMANCE = "org.apache.kafka.tools.ProducerPerformance"
+CONSOLE = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+CONFIGS = "org.apache.kafka.tools.ConfigCommand"
+VERIFIABLE_PRODUCER = "org.apache.kafka.tools.VerifiableProducer"
+VERIFIABLE_CONSUMER = "org.apache.kafka.tools.VerifiableConsumer"
+
+Tool = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def java() -> list[str]:
+    """The command that runs a tool of Kafka's newest release."""
+    reason = missing()
+    if reason and os.environ.get("AIOKAFKAWIRE_REQUIRE_KAFKA", "0") not in ("", "0"):
+        pytest.fail(f"AIOKAFKAWIRE_REQUIRE_KAFKA is set. {reason}", pytrace=False)
+    if reason:
+        pytest.skip(reason)
+    quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+    return ["java", *quick, "-cp", f"{resolve(NEWEST, 'kafka-tools')}/*"]
+
+
+@pytest.fixture
+def tool(java: list[str], bootstrap: str) -> Tool:
+    """Run a tool to its end, and give what it prints."""
+
+    def run(main: str, *argv: str) -> str:
+        done = subprocess.run(
+            [*java, main, *argv, "--bootstrap-server", bootstrap], capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+@contextmanager
+def events(java: list[str], main: str, *argv: str) -> Iterator[list[dict[str, Any]]]:
+    """What a verifiable client tells of itself, a JSON object a line, while it runs."""
+    seen: list[dict[str, Any]] = []
+    with subprocess.Popen([*java, main, *argv], stdout=subprocess.PIPE, text=True) as process:
+
+        def read() -> None:
+            assert process.stdout is not None
+            for line in process.stdout:
+                seen.append(json.loads(line))
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        try:
+            yield seen
+        finally:
+            process.terminate()
+            reader.join(30)
+
+
+def until(condition: Callable[[], bool], patience: float = 60) -> None:
+    """Wait for what another process does."""
+    deadline = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_topics_are_made_listed_described_altered_and_deleted(tool: Tool, name: str) -> None:
+    made = tool(TOPICS, "--create", "--topic", name, "--partitions", "2", "--config", "retention.ms=60000")
+    assert f"Created topic {name}." in made
+    assert name in tool(TOPICS, "--list").splitlines()
+    described = tool(TOPICS, "--describe", "--topic", name)
+    assert "PartitionCount: 2" in described
+    assert "retention.ms=60000" in described
+    tool(TOPICS, "--alter", "--topic", name, "--partitions", "5")
+    assert "PartitionCount: 5" in tool(TOPICS, "--describe", "--topic", name)
+    tool(TOPICS, "--delete", "--topic", name)
+    assert name not in tool(TOPICS, "--list").splitlines()
+
+
+def test_a_group_reads_what_the_performance_test_writes(
+    tool: Tool, java: list[str], bootstrap: str, name: str, tmp_path: Path
+) -> None:
+    settings = ["--topic", name, "--num-records", "5000", "--record-size", "100", "--throughput", "-1"]
+    written = tool(PERFORMANCE, *settings)
+    assert "5000 records sent" in written
+    read = tool(CONSOLE, "--topic", name, "--group", name, "--from-beginning", "--max-messages", "5000")
+    assert len(read.splitlines()) == 5000
+    described = tool(GROUPS, "--describe", "--group", name)
+    rows = [line.split() for line in described.splitlines() if name in line]
+    assert sum(int(row[3]) for row in rows) == 5000  # committed
+    assert sum(int(row[5]) for row in rows) == 0  # lag
+    tool(GROUPS, "--reset-offsets", "--group", name, "--topic", name, "--to-earliest", "--execute")
+    assert sum(int(row.split()[5]) for row in tool(GROUPS, "--describe", "--group", name).splitlines() if name in row)
+    assert name in tool(GROUPS, "--list")
+    tool(GROUPS, "--delete", "--group", name)
+    assert name not in tool(GROUPS, "--list").splitlines()
+
+
+def test_settings_are_described_and_altered(tool: Tool, name: str) -> None:
+    tool(TOPICS, "--create", "--topic", name)
+    tool(CONFIGS, "--alter", "--entity-type", "topics", "--entity-name", name, "--add-config", "cleanup.policy=compact")
+    assert "cleanup.policy=compact" in tool(CONFIGS, "--describe", "--entity-type", "topics", "--entity-name", name)
+
+
+def test_verifiable_clients_verify(java: list[str], tool: Tool, bootstrap: str, name: str) -> None:
+    tool(TOPICS, "--create", "--topic", name, "--partitions", "3")
+    at = ["--bootstrap-server", bootstrap, "--topic", name]
+    with events(java, VERIFIABLE_CONSUMER, *at, "--group-id", name, "--reset-policy", "earliest") as consumed:
+        until(lambda: any(one["name"] == "partitions_assigned" for one in consumed))
+        with events(java, VERIFIABLE_PRODUCER, *at, "--max-messages", "500") as produced:
+            until(lambda: any(one["name"] == "tool_data" for one in produced))
+        assert sum(one["name"] == "producer_send_success" for one in produced) == 500
+        until(lambda: sum(one.get("count", 0) for one in consumed if one["name"] == "records_consumed") == 500)
+        until(lambda: any(one["name"] == "offsets_committed" and one["success"] for one in consumed))
