@@ -37,7 +37,7 @@ Route = Callable[[Snapshot], Node | None]
 """Picks the broker to ask; None where the snapshot does not tell."""
 
 _HEAVY: Final = 10_000
-"""An answer of more partitions is merged on a thread: 100,000 would hold the event loop for some 20 ms."""
+"""An answer of more partitions is merged on a thread, and freed there: 100,000 would hold the event loop for long."""
 
 # Before v4 the question itself may create topics, and before v1 there is no way to ask for none.
 _NO_CREATION = Versions.parse("4+")
@@ -52,6 +52,13 @@ def any_broker(snapshot: Snapshot) -> Node | None:
 def controller(snapshot: Snapshot) -> Node | None:
     """The broker that takes changes of topics and configs."""
     return snapshot.nodes.get(snapshot.controller_id)
+
+
+def _forget(snapshots: list[Snapshot]) -> None:
+    """Free what only these snapshots hold, topic by topic: all at once would hold the interpreter for as long."""
+    topics = list(snapshots.pop().topics.values())
+    while topics:
+        topics.pop()
 
 
 class Cluster:

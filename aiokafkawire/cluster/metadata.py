@@ -1,6 +1,6 @@
 """What is known of the cluster: immutable snapshots, each made from the one before and a Metadata response."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
 from uuid import UUID
@@ -42,8 +42,8 @@ class Topic:
     name: str
     topic_id: UUID
     error: int
-    answered: tuple[MetadataResponsePartition, ...]
-    """What brokers said of each partition, in order of their index."""
+    answered: Sequence[MetadataResponsePartition]
+    """What brokers said of each partition, in order of their index; not to be changed."""
     is_internal: bool = False
 
     @cached_property
@@ -114,20 +114,22 @@ def merge(before: Snapshot, response: MetadataResponse, now: float) -> Snapshot:
 
 
 def _topic(answered: MetadataResponseTopic, name: str, known: Topic | None) -> Topic:
-    indexes = [one.partition_index for one in answered.partitions]
-    ordered: Iterable[MetadataResponsePartition] = answered.partitions
+    # As a rule nothing is out of order and nobody lags: then the answer's own list will do.
+    newest = answered.partitions
+    indexes = [one.partition_index for one in newest]
     if indexes != list(range(len(indexes))):
-        ordered = sorted(ordered, key=lambda one: one.partition_index)
+        newest = sorted(newest, key=lambda one: one.partition_index)
         if sorted(indexes) != list(range(len(indexes))):
             # Positions are indexes everywhere else: a list with holes names no partition that can be trusted.
             return Topic(name, answered.topic_id, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ())
     # A topic that was deleted and made again has a new id, and epochs that begin anew.
-    if known is not None and known.topic_id == answered.topic_id:
-        ordered = (
+    before = known.answered if known is not None and known.topic_id == answered.topic_id else ()
+    if any(-1 < one.leader_epoch < older.leader_epoch for one, older in zip(newest, before, strict=False)):
+        newest = [
             older if older is not None and -1 < one.leader_epoch < older.leader_epoch else one
-            for one, older in zip_longest(ordered, known.answered[: len(indexes)])
-        )
-    return Topic(name, answered.topic_id, answered.error_code, tuple(ordered), answered.is_internal)
+            for one, older in zip_longest(newest, before[: len(newest)])
+        ]
+    return Topic(name, answered.topic_id, answered.error_code, newest, answered.is_internal)
 
 
 def _partition(answered: MetadataResponsePartition) -> Partition:

@@ -353,6 +353,11 @@ cdef object read_value(Cursor cursor, Field field):
     return read_struct(cursor, field.struct)
 
 
+# A large message is decoded on a thread, and the event loop must have its turn. A function in Python is where the
+# interpreter looks whether another thread has asked for it; releasing it here, unasked, would make that one ask anew.
+_pause = eval("lambda: None")
+
+
 cdef object read_struct(Cursor cursor, Struct struct):
     cdef Field field
     cdef Py_ssize_t index
@@ -373,9 +378,7 @@ cdef object read_struct(Cursor cursor, Struct struct):
         put_default(made, <Field>PyTuple_GET_ITEM(struct.absent, index))
     cursor.structs += 1
     if not cursor.structs & 1023:
-        # A large message is decoded on a thread: let the event loop have its turn.
-        with nogil:
-            pass
+        _pause()
     return made
 
 
