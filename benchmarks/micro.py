@@ -21,16 +21,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from aiokafkawire.protocol.compiler import decode, encode
 from aiokafkawire.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from aiokafkawire.protocol.messages.metadata import (
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
 from aiokafkawire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from aiokafkawire.protocol.schema import Message
 from aiokafkawire.records.batch import IMPLEMENTATION, BatchBuilder, RecordBatch, RecordReader
 from benchmarks.machine import describe
+from benchmarks.messages import metadata
 from benchmarks.report import aligned
 
 TIMESTAMP = 1_700_000_000_000
@@ -122,8 +117,8 @@ def _messages(value: bytes) -> list[tuple[str, int, Message]]:
         ("ProduceRequest, 1 record", 13, _produce(_one_record(value), 1)),
         ("FetchResponse, 4 batches", 18, _fetch(memoryview(batch), 4)),
         ("FetchResponse, 1,000 idle partitions", 18, _fetch(memoryview(b""), 1000)),
-        ("MetadataResponse, 1 topic of 4", 13, _metadata(1, 4)),
-        ("MetadataResponse, 100 topics of 10", 13, _metadata(100, 10)),
+        ("MetadataResponse, 1 topic of 4", 13, metadata(1, 4)),
+        ("MetadataResponse, 100 topics of 10", 13, metadata(100, 10)),
     ]
 
 
@@ -153,34 +148,6 @@ def _fetch(records: memoryview, partitions: int) -> FetchResponse:
         for index in range(partitions)
     ]
     return FetchResponse(responses=[FetchableTopicResponse(topic_id=TOPIC_ID, partitions=data)])
-
-
-def _metadata(topics: int, partitions: int) -> MetadataResponse:
-    brokers = [MetadataResponseBroker(node_id=node, host=f"broker-{node}.example", port=9092) for node in range(3)]
-    return MetadataResponse(
-        brokers=brokers,
-        cluster_id="abcdefghijklmnopqrstuv",
-        controller_id=0,
-        topics=[
-            MetadataResponseTopic(
-                error_code=0,
-                name=f"topic-{topic}",
-                topic_id=UUID(int=topic + 1),
-                partitions=[
-                    MetadataResponsePartition(
-                        error_code=0,
-                        partition_index=index,
-                        leader_id=index % 3,
-                        leader_epoch=5,
-                        replica_nodes=[0, 1, 2],
-                        isr_nodes=[0, 1, 2],
-                    )
-                    for index in range(partitions)
-                ],
-            )
-            for topic in range(topics)
-        ],
-    )
 
 
 # --- imports -------------------------------------------------------------------------------------------------
