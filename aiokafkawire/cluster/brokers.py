@@ -76,15 +76,22 @@ class Brokers:
         return Backoff(config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000, self._runtime.chance)
 
     def least_loaded_first(self, addresses: Sequence[Address]) -> list[Address]:
-        """The addresses in the order to try: open control lanes by what they have in flight, then the others."""
+        """The addresses in the order to try: open control lanes by what they have in flight, then the others.
 
-        def load(address: Address) -> tuple[int, int]:
+        Last come those that had a lane fail, of whatever use: who has left a produce unanswered may leave all so.
+        """
+        troubled = {
+            address
+            for (address, _), lane in self._lanes.items()
+            if lane.error is not None or (lane.connection is not None and lane.connection.failure is not None)
+        }
+
+        def load(address: Address) -> tuple[bool, int, int]:
             lane = self._lanes.get((address, CONTROL))
-            if lane is None:
-                return 1, 0
-            if lane.connection is None or lane.connection.failure is not None:
-                return (1 if lane.error is None else 2), 0
-            return 0, lane.connection.in_flight
+            if lane is None or lane.connection is None or lane.connection.failure is not None:
+                failed = lane is not None and lane.error is not None
+                return address in troubled, 2 if failed else 1, 0
+            return address in troubled, 0, lane.connection.in_flight
 
         return sorted(dict.fromkeys(addresses), key=load)
 

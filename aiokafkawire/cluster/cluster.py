@@ -55,7 +55,7 @@ def controller(snapshot: Snapshot) -> Node | None:
 
 
 def _forget(snapshots: list[Snapshot]) -> None:
-    """Free what only these snapshots hold, topic by topic: all at once would hold the interpreter for as long."""
+    """Free what nobody else holds of these snapshots, topic by topic: at once it would hold up all other threads."""
     topics = list(snapshots.pop().topics.values())
     while topics:
         topics.pop()
@@ -265,14 +265,17 @@ class Cluster:
 
     async def _learned(self, response: MetadataResponse) -> None:
         # One task learns at a time, so the snapshot stays the same meanwhile.
-        before, now = self._snapshot, self.runtime.now()
+        before, now = [self._snapshot], self.runtime.now()
         heavy = sum(len(topic.partitions) for topic in response.topics) > _HEAVY
-        self._snapshot = (
-            await self.runtime.offload(merge, before, response, now) if heavy else merge(before, response, now)
-        )
+        if heavy:
+            self._snapshot = await self.runtime.offload(merge, before[0], response, now)
+        else:
+            self._snapshot = merge(before[0], response, now)
         self._refresh_error = None
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
+        if heavy:
+            await self.runtime.offload(_forget, before)
 
     def _forget_unused_topics(self) -> None:
         oldest = self.runtime.now() - self.config.metadata_max_idle_ms / 1000

@@ -35,7 +35,7 @@ class Partition:
     in_sync: tuple[int, ...]
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, eq=False)
 class Topic:
     """A topic, or with an ``error`` other than 0 why it is not known."""
 
@@ -50,6 +50,15 @@ class Topic:
     def partitions(self) -> tuple[Partition, ...]:
         """In order of their index. Made when they are looked at: an answer may hold 100,000, of which few are."""
         return tuple(_partition(one) for one in self.answered)
+
+    def __eq__(self, other: object) -> bool:
+        return self._said() == other._said() if isinstance(other, Topic) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._said())
+
+    def _said(self) -> tuple[object, ...]:
+        return self.name, self.topic_id, self.error, self.partitions, self.is_internal
 
     def __repr__(self) -> str:
         return (

@@ -6,7 +6,8 @@ into the slots of new objects, past ``__init__``. It refuses the same bytes as t
 whoever called it asks the pure one then, which knows what to say.
 
 A decoded message holds no reference cycle, so its objects are taken from the garbage collector's lists: a metadata
-answer of 100,000 partitions would otherwise make every full collection stop the event loop for tens of ms.
+answer of 100,000 partitions would otherwise make every full collection stop the event loop for tens of ms. Whoever
+builds a cycle through a decoded message must break it by hand.
 """
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -92,7 +93,7 @@ cdef enum Default:
 
 cdef Py_ssize_t slot_of(type cls, str name) except -1:
     """Where in an object of ``cls`` the attribute is."""
-    descriptor = cls.__dict__[name]
+    descriptor = getattr(cls, name, None)
     if not PyObject_TypeCheck(descriptor, &PyMemberDescr_Type):
         raise TypeError(f"{cls.__name__}.{name} is no slot")
     cdef PyMemberDef *member = (<PyMemberDescrObject *><PyObject *>descriptor).d_member
@@ -243,9 +244,10 @@ cdef Py_ssize_t length(Cursor cursor, Field field, bint array) except -2:
 
 cdef inline void put(object target, Py_ssize_t slot, object value) noexcept:
     cdef PyObject **place = <PyObject **>(<char *><PyObject *>target + slot)
+    cdef PyObject *before = place[0]
     Py_INCREF(<PyObject *>value)
-    Py_XDECREF(place[0])
     place[0] = <PyObject *>value
+    Py_XDECREF(before)
 
 
 cdef inline bint is_empty(object target, Py_ssize_t slot) noexcept:
@@ -261,8 +263,11 @@ cdef inline int put_default(object target, Field field) except -1:
     return 0
 
 
-cdef Py_ssize_t _UUID_INT = slot_of(UUID, "int")
-cdef Py_ssize_t _UUID_IS_SAFE = slot_of(UUID, "is_safe")
+cdef Py_ssize_t _UUID_INT, _UUID_IS_SAFE
+try:
+    _UUID_INT, _UUID_IS_SAFE = slot_of(UUID, "int"), slot_of(UUID, "is_safe")
+except TypeError as error:
+    raise ImportError(f"this Python's uuid is another than this module knows: {error}") from error
 cdef object _UNKNOWN_SAFETY = SafeUUID.unknown
 
 

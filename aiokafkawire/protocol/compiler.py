@@ -92,7 +92,7 @@ def _decode_compiled(cls: type[Any], version: int, data: bytes, position: int) -
         function = _plans[cls, version] = _twin.plan_of(cls, version).decode
     try:
         return function(data, position)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return _decode_pure(cls, version, data, position)  # which says where and why
 
 

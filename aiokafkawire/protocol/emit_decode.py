@@ -175,6 +175,7 @@ class _Decoder:
             self.unit.line("p += 1")
             with self.unit.indented(f"if {count}:"):
                 self.unit.line(f"{unknown}, p = decode_tags(data, p - 1)", about)
+                self.unit.line(f"{unknown} = {unknown} or None")
             return unknown
         with self.unit.indented(f"for _ in range({self.uvarint(about)}):"):
             tag, length, end = self.uvarint(about), self.uvarint(about), self.unit.name("end")

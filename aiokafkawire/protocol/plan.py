@@ -1,6 +1,10 @@
 """The compiled decoder's view of a message: its structs and fields in one version, and the slots they fill."""
 
+import sysconfig
 from typing import Any
+
+if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    raise ImportError("the compiled decoder is not made for a Python without the global lock")
 
 from ._hot import Field, Struct
 from .primitives import Wire

@@ -165,6 +165,7 @@ def field(
     tag: int | None = None,
     ignorable: bool = False,
     flexible: str | None = None,
+    secret: bool = False,
 ) -> Any:
     """Declare a field of a message.
 
@@ -175,6 +176,7 @@ def field(
         tag: its number among the tagged fields; None for a field in line.
         ignorable: whether a version without it may drop a value; otherwise that is an UnsupportedVersion error.
         flexible: the versions in which it takes the compact form, where they are not the message's.
+        secret: whether ``repr`` keeps its bytes to itself, since messages get into logs.
     """
     declared = {
         "versions": Versions.parse(versions),
@@ -184,13 +186,17 @@ def field(
         "flexible": None if flexible is None else Versions.parse(flexible),
     }
     made = attrs.Factory(default) if callable(default) else default
-    return attrs.field(default=made, repr=_short_repr, metadata=declared)
+    return attrs.field(default=made, repr=_size_alone if secret else _short_repr, metadata=declared)
 
 
 def _short_repr(value: object) -> str:
-    if isinstance(value, bytes | bytearray | memoryview) and len(value) > 32:
-        return f"<{len(value)} bytes>"
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"<{len(value)} bytes>" if len(value) > 32 else repr(bytes(value))
     return repr(value)
+
+
+def _size_alone(value: object) -> str:
+    return f"<{len(value)} bytes>" if isinstance(value, bytes | bytearray | memoryview) else "<secret>"
 
 
 T = TypeVar("T")

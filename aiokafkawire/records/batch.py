@@ -1,12 +1,10 @@
 """Record batches v2, the batches of all formats in a fetched buffer, and the choice of the twin that reads records."""
 
-import importlib
-import os
 from collections.abc import Callable, Iterator
-from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import CorruptBatch
+from ..twins import load_twin
 from . import layout
 from .checksum import crc32c
 from .compression import decompress
@@ -220,27 +218,10 @@ def set_log_append_time(batch: bytes | memoryview, timestamp: int) -> bytes:
 
 # --- the twins ---------------------------------------------------------------------------------------------
 
-_TWINS = {"cython": "_hot", "pure": "_pure"}  # in the order they are tried
-_CHOICE = "AIOKAFKAWIRE_RECORDS"
-
-
-def _load_twin(asked: str | None) -> tuple[str, ModuleType]:
-    """The twin asked for by name, or else the first that loads."""
-    if asked and asked not in _TWINS:
-        raise ImportError(f"{_CHOICE}={asked}: must be one of {', '.join(_TWINS)}")
-    missing: ImportError | None = None
-    for name in (asked,) if asked else _TWINS:
-        try:
-            return name, importlib.import_module(f"{__package__}.{_TWINS[name]}")
-        except ImportError as error:
-            missing = error
-    raise ImportError(f"{_CHOICE}={asked} asks for the {asked} records, which cannot be loaded: {missing}") from missing
-
-
 if TYPE_CHECKING:
     IMPLEMENTATION: str = "pure"
 else:
-    IMPLEMENTATION, _twin = _load_twin(os.environ.get(_CHOICE))
+    IMPLEMENTATION, _twin = load_twin(__package__, {"cython": "_hot", "pure": "_pure"}, "AIOKAFKAWIRE_RECORDS")
     BatchBuilder = _twin.BatchBuilder
     ConsumerRecord = _twin.ConsumerRecord
     Delivery = _twin.Delivery

@@ -161,7 +161,7 @@ class MessageSet:
         if header.codec == Codec.LZ4 and not header.magic:
             packed = with_right_checksum(packed)
         body = memoryview(decompress(header.codec, packed, limit=limit))
-        first, last = _inner_offsets(body)
+        first, last = _inner_offsets(body, unset=not header.last_offset)
         self._shift = _shift(header, last)
         self._first = first + self._shift
         return body
@@ -228,8 +228,11 @@ def _run(view: memoryview, position: int, newest: int) -> tuple[int, int, int]:
     return end - position, last, newest
 
 
-def _inner_offsets(body: memoryview) -> tuple[int, int]:
-    """The first and the last offset inside, as they are written there, once all messages are known to be whole."""
+def _inner_offsets(body: memoryview, *, unset: bool) -> tuple[int, int]:
+    """The first and the last offset inside, as they are written there, once all messages are known to be whole.
+
+    They ascend, except where they are ``unset``: some producers wrote 0 everywhere, and left the rest to the broker.
+    """
     position, first, last = 0, -1, -1
     while position < len(body):
         place, left = f"inner message at byte {position}", len(body) - position
@@ -238,7 +241,7 @@ def _inner_offsets(body: memoryview) -> tuple[int, int]:
         offset, length, _ = layout.MESSAGE_FRAME.unpack_from(body, position)
         if not layout.SHORTEST_MESSAGE <= length <= left - layout.LOG_OVERHEAD:
             raise CorruptBatch(f"{place}: a length of {length}, with {left - layout.LOG_OVERHEAD} left for it")
-        if offset <= last:
+        if not (last < offset or unset) or not 0 <= offset < layout.LAST_OFFSET:
             raise CorruptBatch(f"{place}: offset {offset} after {last}")
         first, last = first if position else offset, offset
         position += layout.LOG_OVERHEAD + length

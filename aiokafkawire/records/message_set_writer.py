@@ -38,6 +38,8 @@ def encode_message_set(
         UnsupportedVersion: the format has no headers, or not this codec.
         UsageError: there are no records, offsets do not ascend or are not as many, or no such format exists.
         ConfigError: the codec has no such level.
+
+    An argument of another type, or a timestamp beyond 64 bits, raises what Python raises for it.
     """
     _check_format(magic, codec)
     contents = list(records)
@@ -140,7 +142,7 @@ def _check_offsets(offsets: Sequence[int], count: int) -> None:
         raise UsageError(f"{len(offsets)} offsets for {count} records")
     previous = -1
     for offset in offsets:
-        if offset <= previous:
+        if not previous < offset < layout.LAST_OFFSET:
             raise UsageError(f"offsets ascend from 0 on, got {offset} after {previous}")
         previous = offset
 

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from ...errors import CorruptBatch
 from ...records import layout
-from ...records.batch import split
+from ...records.batch import AnyBatch, AnyHeader, split
 from ...records.compression import Codec
 from ...types import TimestampType
 from .meanings import iso_time
@@ -39,7 +39,6 @@ def describe_batches(data: bytes, control: Control) -> tuple[Array, bool]:
     damaged, position = False, 0
     view = memoryview(data)
     while position < len(data):
-        begin = position
         try:
             for batch in split(view[position:]):
                 struct, bad = _batch(batch, position, control)
@@ -57,7 +56,6 @@ def describe_batches(data: bytes, control: Control) -> tuple[Array, bool]:
         if position < len(data):  # neither a batch nor damage: cut off
             shown.append(_cut(data, position))
             break
-        assert position > begin, "a walk that finds nothing"
     return Array((*shown,)), damaged
 
 
@@ -85,22 +83,21 @@ def _note(told: str, data: bytes) -> Struct:
     return Struct((Entry("note", Leaf(told)), Entry("bytes", Leaf(data))), told, frozenset({"note"}))
 
 
-def _batch(batch: Any, position: int, control: Control) -> tuple[Struct, bool]:
+def _batch(batch: AnyBatch, position: int, control: Control) -> tuple[Struct, bool]:
     header = batch.header
     crc_problem = _problem(batch.check)
     records, damage = _records(batch, control, check_crcs=not crc_problem)
-    is_control = bool(getattr(header, "is_control", False))
     facts: dict[str, Any] = {
         "position": position,
         "base_offset": header.base_offset,
-        "last_offset": getattr(header, "last_offset", None),
+        "last_offset": header.last_offset,
         "count": getattr(header, "count", None),
         "size": header.size,
         "compression": _codec(header.codec),
         "timestamp_type": _timestamp_type(header),
         "crc_ok": not crc_problem,
-        "transactional": bool(getattr(header, "is_transactional", False)),
-        "control": is_control,
+        "transactional": header.is_transactional,
+        "control": header.is_control,
         "delete_horizon": getattr(header, "delete_horizon", None),
         **{name: value for name in _HEADER if (value := getattr(header, name, None)) is not None},
     }
@@ -117,7 +114,7 @@ def _batch(batch: Any, position: int, control: Control) -> tuple[Struct, bool]:
 def _records(batch: Any, control: Control, *, check_crcs: bool) -> tuple[tuple[Shown, ...], str]:
     """The records up to the first damage, and what it is; a bad checksum does not keep them from being read."""
     shown: list[Shown] = []
-    is_control = bool(getattr(batch.header, "is_control", False))
+    is_control = batch.header.is_control
     try:
         for record in batch.records(_TOPIC, 0, check_crcs=check_crcs):
             key, value = record.raw_key, record.raw_value
@@ -158,7 +155,7 @@ def _codec(number: int) -> str:
         return f"codec {number}, which is none"
 
 
-def _timestamp_type(header: Any) -> str:
+def _timestamp_type(header: AnyHeader) -> str:
     kind: Any = getattr(header, "timestamp_type", None)
     names = {TimestampType.CREATE_TIME: "CreateTime", TimestampType.LOG_APPEND_TIME: "LogAppendTime"}
     return names.get(kind, "no timestamps")

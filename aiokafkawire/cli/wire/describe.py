@@ -28,8 +28,10 @@ _HELD: Final[Mapping[tuple[str, str], type[Message]]] = {
 }
 """Fields whose bytes are messages of the classic group protocol, where its type is "consumer"."""
 
-_SECRETS: Final = ("auth_bytes", "hmac", "salt", "salted_password")
-_SECRET_CONFIG: Final = re.compile(r"password|secret|jaas|credential", re.IGNORECASE)
+_SECRETS: Final = ("auth_bytes", "hmac", "salt", "salted_password", "request_data")
+_SECRET_CONFIG: Final = re.compile(
+    r"password|passphrase|secret|jaas|credential|keystore\.key|private\.key", re.IGNORECASE
+)
 
 
 class Describer:

@@ -98,6 +98,7 @@ _BY_PLACE: Final[Mapping[tuple[str, str], Mapping[int, str]]] = {
         -3: "that of the largest timestamp",
         -4: "earliest on the broker's own disk",
         -5: "latest in tiered storage",
+        -6: "earliest that waits for tiered storage",
     },
     ("FetchRequest", "replica_id"): {-1: "a consumer"},
     ("ListOffsetsRequest", "replica_id"): {-1: "a consumer"},

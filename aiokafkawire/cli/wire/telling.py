@@ -9,13 +9,13 @@ from .describe import Describer
 from .guessing import spelled
 from .lines import Style, hexdump, lines_of
 from .plain_json import json_of
-from .reading import Reading
+from .reading import Reading, read_request
 from .session import Told
 from .shown import Array, Entry, Leaf, Struct
 
 __all__ = ("object_of", "records_lines", "tell")
 
-_SECRET_APIS = ("SaslAuthenticate", "AlterUserScramCredentials", "DelegationToken", "AlterConfigs")
+_SECRET_APIS = ("SaslAuthenticate", "AlterUserScramCredentials", "DelegationToken", "AlterConfigs", "Envelope")
 
 
 def tell(told: Told, number: int, describer: Describer, style: Style, secrets: bool) -> Iterator[str]:
@@ -110,7 +110,9 @@ def _problem(told: Told, reading: Reading, secrets: bool) -> Iterator[str]:
         yield f"  no version of {name_of(reading.request)} reads it"
     if reading.position is not None and told.frame.data:
         # The problem begins with the message's name.
-        if secrets or not any(api in f"{_title(reading)} {reading.problem}" for api in _SECRET_APIS):
+        # The user may have named another API than the bytes are of.
+        titles = f"{_title(reading)} {reading.problem} {_title(read_request(told.frame.data))}"
+        if secrets or not any(api in titles for api in _SECRET_APIS):
             counted = "" if told.frame.length is None else ", counted from the end of its length prefix"
             yield f"  the bytes around it{counted}:"
             for line in hexdump(told.frame.data, reading.position):

@@ -9,7 +9,7 @@ one. Brokers of 4.0 and later serve v1 and up. The codes:
   where the name * is every resource; 4: prefixed
 - operations: 0: unknown; 1: any; 2: all; 3: read; 4: write; 5: create; 6: delete; 7: alter; 8: describe;
   9: cluster action; 10: describe configs; 11: alter configs; 12: idempotent write; 13: create tokens and
-  14: describe tokens (KIP-373)
+  14: describe tokens (KIP-373); 15: two-phase commit (KIP-939)
 - permission types: 0: unknown; 1: any; 2: deny; 3: allow
 
 "Any" and "match" are for filters alone; "unknown" is never sent.

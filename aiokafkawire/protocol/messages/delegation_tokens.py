@@ -39,7 +39,7 @@ class CreateDelegationTokenResponse(Response):
     expiry_timestamp_ms: Int64 = field("0+")
     max_timestamp_ms: Int64 = field("0+")  # no renewal goes beyond
     token_id: String = field("0+")
-    hmac: Bytes = field("0+")  # the secret
+    hmac: Bytes = field("0+", secret=True)  # the secret
     throttle_time_ms: Int32 = field("0+", default=0)
 
 
@@ -75,7 +75,7 @@ class RenewDelegationTokenResponse(Response):
 class RenewDelegationTokenRequest(Request[RenewDelegationTokenResponse]):
     """A token that is to live longer."""
 
-    hmac: Bytes = field("0+")
+    hmac: Bytes = field("0+", secret=True)
     renew_period_ms: Int64 = field("0+")  # from now; -1: as long as the broker allows
 
 
@@ -92,7 +92,7 @@ class ExpireDelegationTokenResponse(Response):
 class ExpireDelegationTokenRequest(Request[ExpireDelegationTokenResponse]):
     """A token that is to end at another time, or at once."""
 
-    hmac: Bytes = field("0+")
+    hmac: Bytes = field("0+", secret=True)
     expiry_time_period_ms: Int64 = field("0+")  # from now; negative: at once
 
 
@@ -116,7 +116,7 @@ class DescribedDelegationToken:
     expiry_timestamp: Int64 = field("0+")  # ms
     max_timestamp: Int64 = field("0+")  # ms; no renewal goes beyond
     token_id: String = field("0+")
-    hmac: Bytes = field("0+")
+    hmac: Bytes = field("0+", secret=True)
     renewers: Array[DescribedDelegationTokenRenewer] = field("0+")
 
 

@@ -40,7 +40,7 @@ class SaslAuthenticateResponse(Response):
 
     error_code: Int16 = field("0+")
     error_message: String | None = field("0+", nullable="0+")
-    auth_bytes: Bytes = field("0+")
+    auth_bytes: Bytes = field("0+", secret=True)
     # KIP-368: log in again on this connection before; 0: not needed
     session_lifetime_ms: Int64 = field("1+", default=0, ignorable=True)
 
@@ -49,4 +49,4 @@ class SaslAuthenticateResponse(Response):
 class SaslAuthenticateRequest(Request[SaslAuthenticateResponse]):
     """The mechanism's next message from the client (KIP-152)."""
 
-    auth_bytes: Bytes = field("0+")
+    auth_bytes: Bytes = field("0+", secret=True)

@@ -96,7 +96,7 @@ class ScramCredentialUpsertion:
     mechanism: Int8 = field("0+")  # 1: SCRAM-SHA-256; 2: SCRAM-SHA-512
     iterations: Int32 = field("0+")  # 4096 to 16384
     salt: Bytes = field("0+")  # random bytes of the client's
-    salted_password: Bytes = field("0+")  # Hi(password, salt, iterations) of RFC 5802
+    salted_password: Bytes = field("0+", secret=True)  # Hi(password, salt, iterations) of RFC 5802
 
 
 @message(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
