@@ -168,6 +168,19 @@ async def test_the_least_loaded_come_first_and_those_that_failed_last() -> None:
             assert brokers.least_loaded_first([unknown, C, A, B]) == [B, A, unknown, C]
 
 
+async def test_a_broker_that_broke_another_lane_comes_last() -> None:
+    async with ScriptedBroker() as broker:
+        net = Net(a=broker, b=broker)
+        async with brokers_on(net) as brokers:
+            await brokers.connection(A)
+            produce = await brokers.connection(A, "produce-1")
+            assert brokers.least_loaded_first([B, A]) == [A, B]
+            await produce.close()
+            assert brokers.least_loaded_first([A, B]) == [B, A]
+            await brokers.connection(A, "produce-1")
+            assert brokers.least_loaded_first([B, A]) == [A, B]
+
+
 async def test_connections_that_nobody_used_for_long_are_closed() -> None:
     async with ScriptedBroker() as broker:
         net, clock = Net(a=broker, b=broker, c=broker), Clock()

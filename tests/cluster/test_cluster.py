@@ -10,6 +10,7 @@ from support.clusters import Net, hang, metadata, opened, partition, topic
 from support.connecting import eventually
 from support.scripted_broker import Asked, ScriptedBroker
 
+from aiokafkawire.cluster import cluster as cluster_module
 from aiokafkawire.cluster.cluster import any_broker, controller
 from aiokafkawire.errors import (
     ErrorCode,
@@ -50,6 +51,27 @@ def asked_topics(broker: ScriptedBroker) -> list[list[str | None]]:
 
 
 # --- metadata ------------------------------------------------------------------------------------------------
+
+
+async def test_a_large_answer_is_merged_and_freed_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "_HEAVY", 1)
+    async with ScriptedBroker() as broker:
+        first, second = topic("t", partition(0), partition(1)), topic("t", partition(0, epoch=1), partition(1))
+        answering(broker, metadata(first), metadata(second))
+        async with opened(broker.connect) as cluster:
+            offloaded: list[str] = []
+            offload = cluster.runtime.offload
+
+            async def noted(function: Any, *args: Any) -> Any:
+                offloaded.append(function.__name__)
+                return await offload(function, *args)
+
+            cluster.runtime = attrs.evolve(cluster.runtime, offload=noted)
+            before = cluster.snapshot
+            after = await cluster.refresh(before, cluster.deadline(10))
+            assert [one.leader_epoch for one in after.topics["t"].partitions] == [1, 0]
+            assert [one.leader_epoch for one in before.topics["t"].partitions] == [0, 0]
+            await eventually(lambda: offloaded == ["merge", "_forget"])
 
 
 async def test_however_many_ask_for_metadata_one_request_is_under_way() -> None:
