@@ -66,7 +66,7 @@ async def test_a_large_answer_is_merged_and_freed_on_a_thread(monkeypatch: pytes
                 offloaded.append(function.__name__)
                 return await offload(function, *args)
 
-            cluster.runtime = attrs.evolve(cluster.runtime, offload=noted)
+            cluster.runtime = attrs.evolve(cluster.runtime, offload=noted)  # type: ignore[arg-type]  # a generic one
             before = cluster.snapshot
             after = await cluster.refresh(before, cluster.deadline(10))
             assert [one.leader_epoch for one in after.topics["t"].partitions] == [1, 0]
