@@ -55,6 +55,13 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
+def simulate(session: nox.Session) -> None:
+    """Clients and brokers in virtual time, with faults: `nox -s simulate -- --seeds 1000`; see docs/simulation.md."""
+    session.install("-e", ".[test]")
+    session.run("python", "-m", "simulation", *session.posargs, env={"PYTHONPATH": "tests"})
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Produce and consume beside aiokafka and confluent-kafka; keep the machine quiet meanwhile."""
     session.install("-e", ".[test,bench]")

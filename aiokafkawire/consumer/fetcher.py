@@ -76,7 +76,7 @@ class Fetcher:
     def _ask_what_is_wanted(self, tasks: TaskGroup) -> float | None:
         """Start fetches and lookups. How long to wait for a leader, in seconds; None until something happens."""
         cluster, positions = self._cluster, self._positions
-        cluster.use({where.topic for where in positions.assigned})
+        cluster.use(dict.fromkeys(where.topic for where in positions.assigned))
         # What was fetched for a place that is gone would keep its partition out of every fetch.
         self.unread = {
             where: one for where, one in self.unread.items() if positions.is_current(one.ask.place, one.ask.epoch)

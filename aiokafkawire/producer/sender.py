@@ -89,14 +89,14 @@ class Sender:
         snapshot = self._cluster.snapshot
         requests, unled = accumulator.drain(lambda where: _leader_of(snapshot, where), now, flushing=self._flushing > 0)
         for node_id, batches in requests.items():
-            self._cluster.use({batch.where.topic for batch in batches})
+            self._cluster.use(dict.fromkeys(batch.where.topic for batch in batches))
             tasks.start_soon(self._produce, snapshot, node_id, batches)
         waits = []
         moment = accumulator.deadline(now)
         if moment is not None:
             waits.append(moment - now)
         if unled:
-            self._cluster.use({batch.where.topic for batch in accumulator.unfinished})
+            self._cluster.use(dict.fromkeys(batch.where.topic for batch in accumulator.unfinished))
             self._cluster.outdated(snapshot)
             waits.append(self._cluster.config.retry_backoff_ms / 1000)
         return min(waits, default=None)

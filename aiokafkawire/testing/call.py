@@ -1,10 +1,19 @@
 """One request as a handler sees it: who asks, which broker, in which version."""
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import attrs
 
+from ..errors import ErrorCode
+from .authentication import Login
+from .refused import Refused
 from .state import ClusterState, Node
 
-__all__ = ("Call", "Peer")
+__all__ = ("Blamed", "Call", "Peer")
+
+Blamed: TypeAlias = Callable[[str, int], ErrorCode | None]
+"""The error that a partition gets, by topic and index; None for what it gets by itself."""
 
 
 @attrs.define(eq=False)
@@ -18,6 +27,14 @@ class Peer:
     number: int = 0
     """Counts the connections of a cluster from 1 on."""
     principal: str = "User:ANONYMOUS"
+    """Who has logged in, or whose certificate it is."""
+    login: Login | None = attrs.field(default=None, repr=False)
+    """How far SASL has come; None where it is not asked for."""
+
+    @property
+    def authenticated(self) -> bool:
+        """Whether it may make requests."""
+        return self.login is None or self.login.complete
 
 
 @attrs.frozen(eq=False)
@@ -28,6 +45,18 @@ class Call:
     peer: Peer
     version: int
     client_id: str | None = None
+    blamed: Blamed | None = None
+    """What an order of the test says of the partitions that are read."""
+
+    def check_blame(self, topic: str, partition: int) -> None:
+        """Whether an order lets this partition be read.
+
+        Raises:
+            Refused: it does not.
+        """
+        error = None if self.blamed is None else self.blamed(topic, partition)
+        if error is not None:
+            raise Refused(error)
 
     @property
     def cluster(self) -> ClusterState:

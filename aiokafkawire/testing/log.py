@@ -1,16 +1,28 @@
 """The log of one partition: batches in memory, found by offset and by time."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
+from typing import NamedTuple
 
 from ..errors import ErrorCode
 from ..records.batch import BatchHeader, RecordBatch, RecordReader, set_base_offset
 from ..types import OffsetAndTimestamp
-from .producers import ProducerStates
+from .end_marker import EndMarker, end_marker
+from .producers import Completed, ProducerStates
 from .refused import Refused
 
-__all__ = ("PartitionLog",)
+__all__ = ("Aborted", "PartitionLog")
+
+
+class Aborted(NamedTuple):
+    """An entry of the index of aborted transactions; the last offset is that of its marker."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+    """The log's, as the marker was written."""
 
 
 class PartitionLog:
@@ -19,6 +31,7 @@ class PartitionLog:
     1. Batches are kept as the producer sent them, but for base offset and leader epoch; they are never merged or cut.
     2. Offsets begin at ``log_start_offset``, which only grows; the next batch gets ``log_end_offset``.
     3. ``high_watermark`` is up to where all in-sync replicas have it; the partition's replicas say how far that is.
+    4. What is known of producers and transactions is what the batches say: cutting the end off reads the rest anew.
     """
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -34,11 +47,20 @@ class PartitionLog:
         self._base_offsets: list[int] = []
         # The highest timestamp up to each batch: it never falls, so that a search by time can bisect.
         self._newest: list[int] = []
+        self._aborted: list[Aborted] = []
+        # Transactions whose markers may be above the high watermark, the oldest first.
+        self._unreplicated: list[Completed] = []
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to where read_committed consumers may read; no transaction is ever open yet."""
-        return self.high_watermark
+        """Up to where read_committed consumers may read: where the oldest transaction begins that is still open, or
+        whose marker is not below the high watermark; the high watermark if there is none."""
+        first_open = self.producers.first_open()
+        offsets = [done.first_offset for done in self._unreplicated if done.last_offset >= self.high_watermark]
+        if first_open is not None:
+            offsets.append(first_open)
+        first_unstable = max(min(offsets, default=self.high_watermark), self.log_start_offset)
+        return min(first_unstable, self.high_watermark)
 
     @property
     def size(self) -> int:
@@ -51,23 +73,79 @@ class PartitionLog:
         A batch that an idempotent producer sends again is not appended again: its offset is the one it has. Apache
         Kafka reports the batch's timestamp then, although the topic keeps the producer's; so do we.
 
+        A transactional batch begins a transaction where none is open: whether it may is for the caller to ask.
+
         Raises:
-            Refused: the producer's epoch or sequence is not the one that is due.
+            Refused: the producer's epoch or sequence is not the one that is due, or its transaction is open and the
+                batch not of it.
         """
         first = batch.header
         duplicate = self.producers.admit(first)
         if duplicate is not None:
             return duplicate.base_offset, duplicate.max_timestamp
-        base_offset = self.log_end_offset
-        stored = set_base_offset(batch.view, base_offset, leader_epoch)
-        header = RecordBatch.parse(memoryview(stored)).header
+        header = self._store(batch, leader_epoch)
         self.producers.appended(header)
+        return header.base_offset, -1
+
+    def append_marker(
+        self,
+        producer_id: int,
+        epoch: int,
+        commit: bool,
+        coordinator_epoch: int,
+        *,
+        timestamp: int,
+        leader_epoch: int = 0,
+        version: int = 2,
+    ) -> int:
+        """End a producer's transaction with a control batch; its offset. Without a transaction it is written as well.
+
+        ``version`` is the producer's transaction.version.
+
+        Raises:
+            Refused: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED, one with a newer epoch was here.
+        """
+        self.producers.admit_marker(producer_id, epoch, coordinator_epoch, version)
+        marker = end_marker(producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch, timestamp=timestamp)
+        header = self._store(marker, leader_epoch)
+        self._complete(header, commit, coordinator_epoch)
+        return header.base_offset
+
+    def _store(self, batch: RecordBatch, leader_epoch: int) -> BatchHeader:
+        stored = set_base_offset(batch.view, self.log_end_offset, leader_epoch)
+        header = RecordBatch.parse(memoryview(stored)).header
         self._batches.append(stored)
         self._headers.append(header)
-        self._base_offsets.append(base_offset)
+        self._base_offsets.append(header.base_offset)
         self._newest.append(max(header.max_timestamp, self._newest[-1] if self._newest else -1))
         self.log_end_offset = header.next_offset
-        return base_offset, -1
+        return header
+
+    def _complete(self, header: BatchHeader, commit: bool, coordinator_epoch: int) -> None:
+        """Take note of a marker in the log."""
+        completed = self.producers.marked(header, coordinator_epoch)
+        if completed is None:
+            return
+        self._unreplicated = [done for done in self._unreplicated if done.last_offset >= self.high_watermark]
+        self._unreplicated.append(completed)
+        if not commit:
+            first_open = self.producers.first_open(but=completed.producer_id)
+            stable = completed.last_offset + 1 if first_open is None else first_open
+            self._aborted.append(Aborted(*completed, stable))
+
+    def aborted_in(self, from_offset: int, to_offset: int) -> list[tuple[int, int]]:
+        """The aborted transactions that a reader of these offsets meets, as producer id and first offset.
+
+        In the order of their markers, which is that of Kafka's index; it is read up to the entry from which on none
+        can begin before ``to_offset``.
+        """
+        found = []
+        for entry in self._aborted:
+            if entry.last_offset >= from_offset and entry.first_offset < to_offset:
+                found.append((entry.producer_id, entry.first_offset))
+            if entry.last_stable_offset >= to_offset:
+                break
+        return found
 
     def read(self, offset: int, max_bytes: int, *, up_to: int | None = None, at_least_one: bool = True) -> bytes:
         """Whole batches up to ``max_bytes``, from the one on that holds ``offset``.
@@ -80,7 +158,10 @@ class PartitionLog:
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
-        first = end = max(0, bisect_right(self._base_offsets, offset) - 1)
+        first = max(0, bisect_right(self._base_offsets, offset) - 1)
+        if first < len(self._headers) and self._headers[first].next_offset <= offset:
+            first += 1  # compaction has left a gap there
+        end = first
         bound = bisect_left(self._base_offsets, self.high_watermark if up_to is None else up_to)
         if offset == self.log_end_offset or first >= bound:
             return b""
@@ -92,15 +173,36 @@ class PartitionLog:
             end = first + 1
         return self._batches[first] if end == first + 1 else b"".join(self._batches[first:end])
 
+    def rewrite(self, batches: Iterable[bytes | memoryview]) -> None:
+        """Have these batches instead, which must have their offsets: compaction has taken records out."""
+        self._batches = [bytes(batch) for batch in batches]
+        self._headers = [RecordBatch.parse(memoryview(stored)).header for stored in self._batches]
+        self._base_offsets = [header.base_offset for header in self._headers]
+        self._newest = list(accumulate((header.max_timestamp for header in self._headers), max))
+
     def truncate(self, offset: int) -> None:
         """Forget the batches from the one on that holds ``offset``: a new leader never had them."""
         keep = bisect_left(self._base_offsets, offset)
         if keep and self._headers[keep - 1].next_offset > offset:
             keep -= 1
+            offset = self._base_offsets[keep]
         del self._batches[keep:], self._headers[keep:], self._base_offsets[keep:], self._newest[keep:]
-        end = self._headers[-1].next_offset if self._headers else self.log_start_offset
-        self.log_end_offset = min(self.log_end_offset, max(end, self.log_start_offset))
+        # Not where the last batch ends that is left: what was between may have been compacted away.
+        self.log_end_offset = min(self.log_end_offset, max(offset, self.log_start_offset))
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
+        self._read_producers()
+
+    def _read_producers(self) -> None:
+        self.producers.clear()
+        self._aborted.clear()
+        self._unreplicated.clear()
+        for batch in self.batches():
+            header = batch.header
+            if header.is_control and header.count:
+                marker = EndMarker(batch)
+                self._complete(header, marker.commit, marker.coordinator_epoch)
+            elif not header.is_control:
+                self.producers.appended(header)
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
         """The newest epoch up to ``epoch`` that has batches, and the offset after its last; -1 and -1 if none has.
@@ -134,6 +236,7 @@ class PartitionLog:
         if keep > 0:
             del self._batches[:keep], self._headers[:keep], self._base_offsets[:keep]
             self._newest = list(accumulate((header.max_timestamp for header in self._headers), max))
+        self._aborted = [entry for entry in self._aborted if entry.last_offset >= self.log_start_offset]
 
     def find_timestamp(self, timestamp: int) -> OffsetAndTimestamp | None:
         """The first record whose timestamp is ``timestamp`` or later; None if there is none."""

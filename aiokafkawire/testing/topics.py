@@ -8,9 +8,12 @@ from uuid import UUID
 import attrs
 
 from ..errors import ErrorCode
+from .config_checks import check_topic_configs
+from .configs import Configs
 from .log import PartitionLog
 from .refused import Refused
 from .replicas import Partition
+from .topic_configs import TOPIC_CONFIGS
 
 __all__ = ("Topic", "Topics", "invalid_name")
 
@@ -18,16 +21,6 @@ _NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _LONGEST_NAME: Final = 249
 _INTERNAL: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _METADATA_LOG: Final = "__cluster_metadata"
-_CONFIGS: Final = frozenset(  # of topics, in Kafka 4.3
-    """cleanup.policy compression.gzip.level compression.lz4.level compression.type compression.zstd.level
-    delete.retention.ms file.delete.delay.ms flush.messages flush.ms follower.replication.throttled.replicas
-    index.interval.bytes leader.replication.throttled.replicas local.retention.bytes local.retention.ms
-    max.compaction.lag.ms max.message.bytes message.timestamp.after.max.ms message.timestamp.before.max.ms
-    message.timestamp.type min.cleanable.dirty.ratio min.compaction.lag.ms min.insync.replicas preallocate
-    remote.copy.lag.bytes remote.copy.lag.ms remote.log.copy.disable remote.log.delete.on.disable
-    remote.storage.enable retention.bytes retention.ms segment.bytes segment.index.bytes segment.jitter.ms segment.ms
-    unclean.leader.election.enable""".split()  # noqa: SIM905  # a list of strings would take one line each
-)
 
 
 @attrs.define
@@ -38,6 +31,18 @@ class Topic:
     topic_id: UUID
     partitions: list[Partition]
     configs: dict[str, str]
+    defaults: Configs = attrs.field(factory=Configs, repr=False, eq=False)
+
+    def config(self, name: str, node: int | None = None) -> str:
+        """The value in force of a setting, such as ``max.message.bytes``: its own, or what the brokers have.
+
+        ``node`` is the broker that asks, where it matters that it was given a value of its own.
+
+        Raises:
+            KeyError: topics have no such setting.
+        """
+        own = self.configs.get(name)
+        return self.defaults.topic_default(name, node) if own is None else TOPIC_CONFIGS[name].parse(own)
 
     @property
     def is_internal(self) -> bool:
@@ -58,12 +63,18 @@ class Topics:
     """
 
     def __init__(
-        self, nodes: Sequence[int], new_id: Callable[[], UUID], num_partitions: int, replication_factor: int = 1
+        self,
+        nodes: Sequence[int],
+        new_id: Callable[[], UUID],
+        num_partitions: int,
+        replication_factor: int = 1,
+        configs: Configs | None = None,
     ) -> None:
         self._nodes = nodes
         self._new_id = new_id
         self._num_partitions = num_partitions
         self._replication_factor = replication_factor
+        self.configs: Configs = configs or Configs()
         self._down: set[int] = set()
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
@@ -116,14 +127,53 @@ class Topics:
             replicas = self._check_assignments(assignments)
         else:
             replicas = self._place(num_partitions, replication_factor)
-        _check_configs(configs or {})
-        partitions = [
-            Partition(PartitionLog(name, index), list(nodes), self._down) for index, nodes in enumerate(replicas)
-        ]
-        topic = Topic(name, self._new_id(), partitions, dict(configs or {}))
+        check_topic_configs(configs or {})
+        topic = Topic(name, self._new_id(), [], dict(configs or {}), self.configs)
+        self._extend(topic, replicas)
         if not validate_only:
             self._by_name[name] = self._by_id[topic.topic_id] = topic
         return topic
+
+    def add_partitions(
+        self,
+        name: str,
+        count: int,
+        assignments: Sequence[Sequence[int]] | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Let a topic have ``count`` partitions in all; ``assignments`` are the replicas of each new one (KIP-195).
+
+        Raises:
+            Refused: there is no such topic, it has as many already, or the assignments will not do.
+        """
+        topic = self._by_name.get(name)
+        if topic is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        there = len(topic.partitions)
+        if count == there:
+            raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {there} partition(s).")
+        if count < there:
+            fault = f"The topic {name} currently has {there} partition(s); {count} would not be an increase."
+            raise Refused(ErrorCode.INVALID_PARTITIONS, fault)
+        if assignments is None:
+            replicas = self._spread(there, count, topic.replication_factor)
+        else:
+            if len(assignments) != count - there:
+                raise _bad_assignment(
+                    f"Attempted to add {count - there} additional partition(s), but only {len(assignments)} "
+                    "assignment(s) were specified."
+                )
+            for nodes in assignments:
+                self._check_replicas(nodes, topic.replication_factor)
+            replicas = [list(nodes) for nodes in assignments]
+        if not validate_only:
+            self._extend(topic, replicas)
+
+    def _extend(self, topic: Topic, replicas: Sequence[list[int]]) -> None:
+        for nodes in replicas:
+            log = PartitionLog(topic.name, len(topic.partitions))
+            topic.partitions.append(Partition(log, nodes, self._down, topic.config))
 
     def node_stopped(self, node_id: int) -> list[Partition]:
         """A broker is gone: others lead where it led. The partitions that have changed."""
@@ -180,29 +230,36 @@ class Topics:
                 f"cannot be reached because only {len(nodes)} broker(s) are registered or some brokers have "
                 "all their log directories cordoned.",
             )
-        return [[nodes[(index + copy) % len(nodes)] for copy in range(copies)] for index in range(count)]
+        return self._spread(0, count, copies)
+
+    def _spread(self, first: int, end: int, copies: int) -> list[list[int]]:
+        nodes = self._nodes
+        return [[nodes[(index + copy) % len(nodes)] for copy in range(copies)] for index in range(first, end)]
 
     def _check_assignments(self, assignments: Mapping[int, Sequence[int]]) -> list[list[int]]:
         copies = None
         for nodes in assignments.values():
-            if not nodes:
-                raise _bad_assignment("The manual partition assignment includes an empty replica list.")
-            for node in sorted(nodes):
-                if node not in self._nodes:
-                    raise _bad_assignment(
-                        f"The manual partition assignment includes broker {node}, but no such broker is registered."
-                    )
-                if nodes.count(node) > 1:
-                    raise _bad_assignment(f"The manual partition assignment includes the broker {node} more than once.")
-            if copies not in (None, len(nodes)):
-                raise _bad_assignment(
-                    f"The manual partition assignment includes a partition with {len(nodes)} replica(s), but this is "
-                    f"not consistent with previous partitions, which have {copies} replica(s)."
-                )
+            self._check_replicas(nodes, copies)
             copies = len(nodes)
         if sorted(assignments) != list(range(len(assignments))):
             raise _bad_assignment("partitions should be a consecutive 0-based integer sequence")
         return [list(assignments[index]) for index in range(len(assignments))]
+
+    def _check_replicas(self, nodes: Sequence[int], copies: int | None) -> None:
+        if not nodes:
+            raise _bad_assignment("The manual partition assignment includes an empty replica list.")
+        for node in sorted(nodes):
+            if node not in self._nodes:
+                raise _bad_assignment(
+                    f"The manual partition assignment includes broker {node}, but no such broker is registered."
+                )
+            if nodes.count(node) > 1:
+                raise _bad_assignment(f"The manual partition assignment includes the broker {node} more than once.")
+        if copies not in (None, len(nodes)):
+            raise _bad_assignment(
+                f"The manual partition assignment includes a partition with {len(nodes)} replica(s), but this is "
+                f"not consistent with previous partitions, which have {copies} replica(s)."
+            )
 
 
 def invalid_name(name: str) -> str | None:
@@ -218,12 +275,6 @@ def invalid_name(name: str) -> str | None:
     else:
         return None
     return f"Topic name is invalid: {fault}"
-
-
-def _check_configs(configs: Mapping[str, str]) -> None:
-    for name in configs:
-        if name not in _CONFIGS:
-            raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
 
 
 def _manual_but_set(what: str) -> Refused:

@@ -1,20 +1,23 @@
 """What a broker demands of the records it is sent, check by check, in the order that Apache Kafka makes them."""
 
+from collections.abc import Iterator
 from typing import Final
 
 import crc32c
 
 from ..errors import CorruptBatch, ErrorCode
+from ..protocol.messages.produce import ProduceRequest
 from ..protocol.primitives import Buffer
 from ..records import layout
-from ..records.batch import BatchHeader, RecordBatch, RecordReader
-from ..records.compression import Codec
+from ..records.batch import BatchHeader, RecordBatch, RecordReader, set_log_append_time
+from ..records.compression import Codec, compress
+from .batch_rules import BatchRules
 from .refused import Refused
 
-__all__ = ("only_batch", "validated")
+__all__ = ("first_headers", "only_batch", "validated")
 
 _ZSTD_SINCE: Final = 7  # the first version of Produce that may carry zstd (KIP-110)
-_LONGEST: Final = 2**63 - 1
+_NO_TIMESTAMP: Final = -1
 
 
 def only_batch(records: Buffer | None, version: int) -> RecordBatch:
@@ -39,14 +42,17 @@ def only_batch(records: Buffer | None, version: int) -> RecordBatch:
     return batch
 
 
-def validated(batch: RecordBatch, *, max_bytes: int, now: int, after_max_ms: int) -> RecordBatch:
-    """The batch as a topic with CreateTime keeps it, after every check.
+def first_headers(request: ProduceRequest) -> Iterator[BatchHeader]:
+    """The header of the first batch for each partition, where there is a whole one."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            view = memoryview(data.records or b"")
+            if len(view) >= layout.HEADER_SIZE and view[layout.MAGIC_AT] == layout.MAGIC:
+                yield BatchHeader(*layout.HEADER.unpack_from(view))
 
-    Args:
-        batch: as it came.
-        max_bytes: how large it may be, header and all.
-        now: in ms since the epoch.
-        after_max_ms: how much later than now its records may be.
+
+def validated(batch: RecordBatch, rules: BatchRules) -> RecordBatch:
+    """The batch as a topic with these rules keeps it, after every check.
 
     Raises:
         Refused: the error that Kafka gives.
@@ -54,8 +60,7 @@ def validated(batch: RecordBatch, *, max_bytes: int, now: int, after_max_ms: int
     header = batch.header
     if header.base_offset != 0:
         raise _invalid(f"the base offset is {header.base_offset}, 0 is due")
-    if header.size > max_bytes:
-        raise Refused(ErrorCode.MESSAGE_TOO_LARGE, reason=f"a batch of {header.size} bytes, {max_bytes} the most")
+    _check_size(header, rules)
     try:
         batch.check()
     except CorruptBatch as damage:
@@ -63,9 +68,20 @@ def validated(batch: RecordBatch, *, max_bytes: int, now: int, after_max_ms: int
     _check_header(header)
     if header.attributes & layout.LOG_APPEND_TIME:  # not for the producer to say
         batch = _restamped(batch, header.attributes & ~layout.LOG_APPEND_TIME, header.max_timestamp)
-    newest = _check_records(batch, now, now + after_max_ms)
+    newest = _check_records(batch, rules)
+    if rules.codec is not None and rules.codec != header.codec:
+        batch = _recompressed(batch, rules.codec, rules.level)
+        _check_size(batch.header, rules)
+    if rules.log_append_time:
+        return RecordBatch.parse(memoryview(set_log_append_time(batch.view, rules.now)))
     # Searches by time trust the header, so the broker does not take the producer's word for it.
     return batch if newest == header.max_timestamp else _restamped(batch, batch.header.attributes, newest)
+
+
+def _check_size(header: BatchHeader, rules: BatchRules) -> None:
+    if header.size > rules.max_bytes:
+        reason = f"a batch of {header.size} bytes, {rules.max_bytes} the most"
+        raise Refused(ErrorCode.MESSAGE_TOO_LARGE, reason=reason)
 
 
 def _whole_batch(view: memoryview) -> int | None:
@@ -93,11 +109,9 @@ def _check_header(header: BatchHeader) -> None:
         raise _invalid("clients may not write control records")
     if header.producer_id >= 0 and header.base_sequence < 0:
         raise _invalid(f"the base sequence {header.base_sequence} with producer id {header.producer_id}")
-    if header.is_transactional:
-        raise Refused(ErrorCode.INVALID_TXN_STATE, reason="no transaction is open: there is no coordinator yet")
 
 
-def _check_records(batch: RecordBatch, now: int, latest: int) -> int:
+def _check_records(batch: RecordBatch, rules: BatchRules) -> int:
     """Walk every record, as Kafka does, since what cannot be read must not get into a log; the newest timestamp."""
     try:
         batch.prepare()
@@ -105,28 +119,57 @@ def _check_records(batch: RecordBatch, now: int, latest: int) -> int:
         # An exception that Kafka did not plan for, so its producer is not told that the records are at fault.
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reason=str(damage)) from damage
     newest = -1
-    late: list[tuple[int, str]] = []
+    earliest, latest = rules.now - rules.before_max_ms, rules.now + rules.after_max_ms
+    keyless: list[tuple[int, str]] = []
+    untimely: list[tuple[int, str]] = []
     try:
         records: RecordReader[bytes, bytes] = batch.records("", 0, check_crcs=False)
         for index, record in enumerate(records):
             timestamp = record.timestamp
             if timestamp > newest:
                 newest = timestamp
-            if timestamp > latest:
-                late.append((index, _too_late(index, timestamp, now, latest)))
+            if rules.compacted and record.key is None:
+                fault = f"Compacted topic cannot accept message without key in topic partition {rules.where}"
+                keyless.append((index, fault))
+            elif not rules.log_append_time and not earliest <= timestamp <= latest and timestamp != _NO_TIMESTAMP:
+                untimely.append((index, _untimely(index, timestamp, earliest, latest)))
     except CorruptBatch as damage:
         raise _invalid(str(damage)) from damage
-    if late:
+    faults = tuple(sorted(keyless + untimely))
+    if untimely:
         reason = "One or more records have been rejected due to invalid timestamp"
-        raise Refused(ErrorCode.INVALID_TIMESTAMP, reason, record_errors=tuple(late))
+        raise Refused(ErrorCode.INVALID_TIMESTAMP, reason, record_errors=faults)
+    if keyless:
+        raise Refused(ErrorCode.INVALID_RECORD, _rejected(faults), record_errors=faults)
     return newest
 
 
-def _too_late(index: int, timestamp: int, now: int, latest: int) -> str:
+def _untimely(index: int, timestamp: int, earliest: int, latest: int) -> str:
     return (
         f"Timestamp {timestamp} of message with offset {index} is out of range. "
-        f"The timestamp should be within [{now - _LONGEST}, {latest}]"
+        f"The timestamp should be within [{earliest}, {latest}]"
     )
+
+
+def _rejected(faults: tuple[tuple[int, str], ...]) -> str:
+    shown = ", ".join(f"RecordError(batchIndex={index}, message='{message}')" for index, message in faults[:3])
+    return (
+        f"One or more records have been rejected due to {len(faults)} record errors in total, and only showing the "
+        f"first three errors at most: [{shown}]"
+    )
+
+
+def _recompressed(batch: RecordBatch, codec: Codec, level: int | None) -> RecordBatch:
+    """The same records, with another codec."""
+    header = batch.header
+    body = compress(codec, batch.prepare(check_crcs=False), level)
+    copy = bytearray(batch.view[: layout.HEADER_SIZE]) + body
+    layout.INT32.pack_into(copy, layout.LENGTH_AT, len(copy) - layout.LOG_OVERHEAD)
+    layout.INT16.pack_into(copy, layout.ATTRIBUTES_AT, header.attributes & ~layout.CODEC_MASK | codec)
+    with memoryview(copy) as view:
+        checksum = crc32c.crc32c(view[layout.ATTRIBUTES_AT :])
+    layout.UINT32.pack_into(copy, layout.CRC_AT, checksum)
+    return RecordBatch.parse(memoryview(bytes(copy)))
 
 
 def _restamped(batch: RecordBatch, attributes: int, max_timestamp: int) -> RecordBatch:

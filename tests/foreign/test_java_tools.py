@@ -21,7 +21,7 @@ TOPICS = "org.apache.kafka.tools.TopicCommand"
 PERFORMANCE = "org.apache.kafka.tools.ProducerPerformance"
 CONSOLE = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-CONFIGS = "org.apache.kafka.tools.ConfigCommand"
+CONFIGS = "kafka.admin.ConfigCommand"  # in the server's jar
 VERIFIABLE_PRODUCER = "org.apache.kafka.tools.VerifiableProducer"
 VERIFIABLE_CONSUMER = "org.apache.kafka.tools.VerifiableConsumer"
 
@@ -37,7 +37,7 @@ def java() -> list[str]:
     if reason:
         pytest.skip(reason)
     quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-    return ["java", *quick, "-cp", f"{resolve(NEWEST, 'kafka-tools')}/*"]
+    return ["java", *quick, "-cp", f"{resolve(NEWEST, 'kafka-tools')}/*:{resolve(NEWEST)}/*"]
 
 
 @pytest.fixture

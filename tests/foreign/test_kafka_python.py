@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -40,15 +41,26 @@ def test_what_is_produced_is_consumed_in_a_group(bootstrap: str, name: str, opti
 
 def test_two_members_share_the_partitions(bootstrap: str, name: str) -> None:
     produce(bootstrap, name)
-    readers = [kafka.KafkaConsumer(name, bootstrap_servers=bootstrap, group_id=name) for _ in range(2)]
-    deadline, shares = time.monotonic() + 30, [0, 0]
-    while sorted(shares) != [1, 2] and time.monotonic() < deadline:
-        for reader in readers:
+    shares, done = [0, 0], threading.Event()
+
+    def member(number: int) -> None:
+        reader = kafka.KafkaConsumer(name, bootstrap_servers=bootstrap, group_id=name)
+        while not done.is_set():
             reader.poll(100)
-        shares = [len(reader.assignment()) for reader in readers]
-    assert sorted(shares) == [1, 2]
-    for reader in readers:
+            shares[number] = len(reader.assignment())
         reader.close()
+
+    # Its poll waits for the group, so one thread cannot be two members.
+    threads = [threading.Thread(target=member, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + 30
+    while sorted(shares) != [1, 2] and time.monotonic() < deadline:
+        done.wait(0.05)
+    done.set()
+    for thread in threads:
+        thread.join(20)
+    assert sorted(shares) == [1, 2]
 
 
 def test_its_admin_client_works(bootstrap: str, name: str) -> None:

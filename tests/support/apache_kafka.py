@@ -97,16 +97,25 @@ def exchange(bootstrap: str, api_key: int, version: int, body: bytes, *, timeout
 class ApacheKafka:
     """One Apache Kafka server, broker and controller in one, from `start` to `stop`.
 
-    1. `properties` are lines of ``server.properties`` that win over the defaults here.
+    1. `properties` are lines of ``server.properties`` that win over the defaults here. `listeners` are further ones,
+       by name, each with its security protocol; once started, `addresses` says where they are.
     2. After `start`, `bootstrap` is answered: Metadata lists the broker.
     3. After `stop`, or a failed `start`, no process and no file of it is left; it can be started again, empty.
     4. The server does not outlive this process, even a killed one.
     """
 
-    def __init__(self, version: str = NEWEST, *, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        version: str = NEWEST,
+        *,
+        properties: Mapping[str, str] | None = None,
+        listeners: Mapping[str, str] | None = None,
+    ) -> None:
         self.version = version
         self.properties = dict(properties or {})
+        self.listeners = dict(listeners or {})
         self.bootstrap = ""
+        self.addresses: dict[str, str] = {}
         self.boot_seconds = 0.0
         self._home: tempfile.TemporaryDirectory[str] | None = None
         self._server: subprocess.Popen[bytes] | None = None
@@ -160,9 +169,12 @@ class ApacheKafka:
         began = time.monotonic()
         self._home = tempfile.TemporaryDirectory(prefix="aiokafkawire-kafka-", ignore_cleanup_errors=True)
         home = Path(self._home.name)
-        port, controller_port = _free_ports(2)
+        port, controller_port, *others = _free_ports(2 + len(self.listeners))
+        self.addresses = {name: f"{_HOST}:{other}" for name, other in zip(self.listeners, others, strict=True)}
         settings = home / "server.properties"
-        settings.write_text(_properties(home / "data", port, controller_port, self.properties))
+        settings.write_text(
+            _properties(home / "data", port, controller_port, self._more_listeners(port, controller_port))
+        )
         java = ["java", *_JVM, "-cp", f"{jars}/*"]
         _format(java, settings, home / "format.log")
         log = home / "server.log"
@@ -170,6 +182,19 @@ class ApacheKafka:
         self._wait_ready(f"{_HOST}:{port}", log)
         self.bootstrap = f"{_HOST}:{port}"
         self.boot_seconds = time.monotonic() - began
+
+    def _more_listeners(self, port: int, controller_port: int) -> dict[str, str]:
+        if not self.listeners:
+            return self.properties
+        where = {"PLAINTEXT": f"{_HOST}:{port}", **self.addresses}
+        protocols = {"CONTROLLER": "PLAINTEXT", "PLAINTEXT": "PLAINTEXT", **self.listeners}
+        at = ",".join(f"{name}://{address}" for name, address in where.items())
+        return {
+            "listeners": f"{at},CONTROLLER://{_HOST}:{controller_port}",
+            "advertised.listeners": at,
+            "listener.security.protocol.map": ",".join(":".join(each) for each in protocols.items()),
+            **self.properties,
+        }
 
     def _launch(self, command: list[str], log: Path) -> None:
         with log.open("wb") as out:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -11,6 +12,7 @@ import anyio
 import attrs
 import pytest
 from anyio.abc import ByteStream
+from support.group_members import GroupMember, New, new_group
 from support.raw_client import RawClient
 
 from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
@@ -70,12 +72,18 @@ def address(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def kafka(address: str) -> AsyncIterator[Kafka]:
+def release() -> str | None:
+    """Which release of Kafka it is; None for the newest. Where it is another, `apache_kafka` must be, too."""
+    return None
+
+
+@pytest.fixture
+async def kafka(address: str, release: str | None) -> AsyncIterator[Kafka]:
     if address not in ("memory", "tcp"):
         host, port = address.split(":")
         yield Kafka(lambda: anyio.connect_tcp(host, int(port)))
         return
-    async with Broker(port=None if address == "memory" else 0) as broker:
+    async with Broker(port=None if address == "memory" else 0, max_versions=release) as broker:
         host, port = broker.bootstrap.split(":")
         if address == "memory":
             yield Kafka(lambda: broker.connect(host, int(port)))
@@ -98,6 +106,22 @@ async def topic(kafka: Kafka) -> MetadataResponseTopic:
 def name(topic: MetadataResponseTopic) -> str:
     assert topic.name is not None
     return topic.name
+
+
+@pytest.fixture
+async def group(client: RawClient) -> str:
+    return await new_group(client)
+
+
+@pytest.fixture
+async def new(kafka: Kafka, group: str) -> AsyncIterator[New]:
+    """Makes members of the group, each with a connection of its own."""
+    async with AsyncExitStack() as stack:
+
+        async def make(**fields: Any) -> GroupMember:
+            return GroupMember(await stack.enter_async_context(await kafka.client()), group, **fields)
+
+        yield make
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from support.raw_client import RawClient, batch_of, produce_request
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.compiler import encode
 from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest, MetadataRequest
-from aiokafkawire.testing.server import MAX_FRAME
+from aiokafkawire.testing.state import Settings
 
 if TYPE_CHECKING:
     from .conftest import Kafka
@@ -104,7 +104,8 @@ async def test_requests_in_flight_keep_their_order(client: RawClient, name: str)
 async def test_the_log_says_why(kafka: Kafka, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "aiokafkawire.testing")
     async with await kafka.client() as hostile:
-        await hostile.stream.send(struct.pack(">i", MAX_FRAME + 1))
+        most = Settings().socket_request_max_bytes
+        await hostile.stream.send(struct.pack(">i", most + 1))
         assert await hostile.is_cut_off()
     (line,) = caplog.messages
-    assert f"a frame of {MAX_FRAME + 1} bytes" in line
+    assert f"a frame of {most + 1} bytes" in line

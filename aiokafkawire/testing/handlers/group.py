@@ -1,18 +1,39 @@
-"""FindCoordinator: which broker looks after a group or a transactional id."""
+"""FindCoordinator, and what members ask their coordinator: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
 
 from typing import Final
 
 from ...errors import ErrorCode
-from ...protocol.messages.group import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from ...protocol.messages.group import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 from ..call import Call
+from ..joining import WouldJoin
+from ..members import join_refusal, sync_refusal
+from ..promise import Promise
+from ..refused import Refused
 from ..replicas import NO_LEADER
 from ..state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
-__all__ = ("find_coordinator",)
+__all__ = ("find_coordinator", "heartbeat", "join_group", "leave_group", "sync_group")
 
 _GROUP, _TRANSACTION, _SHARE_GROUP = range(3)
 _SHARE_GROUPS_SINCE: Final = 6
 _SEVERAL_KEYS_SINCE: Final = 4
+_NO_PROTOCOL_SINCE: Final = 7  # of JoinGroup (KIP-559)
+_SYNC_PROTOCOL_SINCE: Final = 5  # likewise
+_SEVERAL_LEAVE_SINCE: Final = 3  # KIP-345
 _MALFORMED: Final = (
     "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
     "incompatible broker. See the broker logs for more details."
@@ -51,3 +72,70 @@ def _coordinator(call: Call, key: str, key_type: int) -> Coordinator:
 
 def _none(key: str, error: ErrorCode, message: str) -> Coordinator:
     return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
+
+
+async def join_group(call: Call, request: JoinGroupRequest) -> JoinGroupResponse:
+    """Join a group; answered when all members have joined."""
+    asked = WouldJoin.of(request, call.version, call.client_id or "", f"/{call.peer.host}")
+    try:
+        _check_coordinator(call, request.group_id)
+        call.cluster.groups.join(request.group_id, asked)
+        response = await asked.answer.wait()
+    except Refused as refused:
+        response = join_refusal(refused.code, request.member_id)
+    if response.protocol_name is None and call.version < _NO_PROTOCOL_SINCE:
+        response.protocol_name = ""
+    return response
+
+
+async def sync_group(call: Call, request: SyncGroupRequest) -> SyncGroupResponse:
+    """Get a member its part; answered when the leader has brought all."""
+    answer: Promise[SyncGroupResponse] = Promise()
+    try:
+        if call.version >= _SYNC_PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
+            raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        _check_coordinator(call, request.group_id)
+        call.cluster.groups.sync(request, answer)
+        return await answer.wait()
+    except Refused as refused:
+        return sync_refusal(refused.code)
+
+
+async def heartbeat(call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
+    """Note that a member lives."""
+    try:
+        _check_coordinator(call, request.group_id)
+        call.cluster.groups.heartbeat(
+            request.group_id, request.generation_id, request.member_id, request.group_instance_id
+        )
+    except Refused as refused:
+        if refused.code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:  # then nobody is to be alarmed
+            return HeartbeatResponse(error_code=refused.code)
+    return HeartbeatResponse(error_code=ErrorCode.NONE)
+
+
+async def leave_group(call: Call, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    """Put members out of a group."""
+    several = call.version >= _SEVERAL_LEAVE_SINCE
+    members = request.members if several else [MemberIdentity(member_id=request.member_id)]
+    try:
+        _check_coordinator(call, request.group_id)
+        leaving = [(member.member_id, member.group_instance_id) for member in members]
+        errors = call.cluster.groups.leave(request.group_id, leaving)
+    except Refused as refused:
+        return LeaveGroupResponse(error_code=refused.code)
+    if not several:
+        return LeaveGroupResponse(error_code=errors[0])
+    return LeaveGroupResponse(
+        error_code=ErrorCode.NONE,
+        members=[
+            MemberResponse(member_id=member.member_id, group_instance_id=member.group_instance_id, error_code=error)
+            for member, error in zip(members, errors, strict=True)
+        ],
+    )
+
+
+def _check_coordinator(call: Call, group_id: str) -> None:
+    if not group_id:
+        raise Refused(ErrorCode.INVALID_GROUP_ID)
+    call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, group_id)

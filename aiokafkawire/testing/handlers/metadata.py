@@ -1,4 +1,4 @@
-"""ApiVersions and Metadata: what this broker speaks, and who leads what."""
+"""ApiVersions, Metadata and DescribeCluster: what this broker speaks, who there is, and who leads what."""
 
 import re
 from collections.abc import Iterable
@@ -10,6 +10,9 @@ from ...protocol.messages.metadata import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
@@ -20,13 +23,16 @@ from ...protocol.messages.metadata import (
 from ...protocol.primitives import ZERO_UUID
 from ...protocol.schema import Versions
 from ..call import Call
+from ..features import tell_features
 from ..refused import Refused
 from ..state import ClusterState, Node
 from ..topics import Topic, invalid_name
 
-__all__ = ("api_versions", "metadata", "unsupported_api_versions")
+__all__ = ("api_versions", "describe_cluster", "metadata", "unsupported_api_versions")
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
+_BROKERS: Final = 1  # endpoint types (KIP-919)
+_CONTROLLERS: Final = 2
 _NO_OPERATIONS: Final = -2147483648
 # What anyone may do where no authorizer is set (KIP-430): bits are the codes of AclOperation.
 _TOPIC_OPERATIONS: Final = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
@@ -38,16 +44,19 @@ async def api_versions(call: Call, request: ApiVersionsRequest) -> ApiVersionsRe
     software = (request.client_software_name, request.client_software_version)
     if call.version >= 3 and not all(_SOFTWARE.fullmatch(text) for text in software):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
+    if call.peer.login is not None:
+        call.peer.login.versions_told()
     keys = [_api_version(key, versions) for key, versions in sorted(call.node.advertised.items())]
-    return ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=keys)
+    answer = ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=keys)
+    tell_features(answer, call.node.release, call.version)
+    return answer
 
 
 def unsupported_api_versions(node: Node) -> ApiVersionsResponse:
     """The answer, as v0, to an ApiVersions request of a version unknown here: try again with one of these."""
     key = ApiKey.API_VERSIONS
-    return ApiVersionsResponse(
-        error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_api_version(key, node.advertised[key])]
-    )
+    told = [_api_version(key, node.advertised[key])] if node.release.since("2.4") else []
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=told)
 
 
 async def metadata(call: Call, request: MetadataRequest) -> MetadataResponse:
@@ -56,6 +65,9 @@ async def metadata(call: Call, request: MetadataRequest) -> MetadataResponse:
     error = _bad_request(request, call.version)
     if error is not None:
         return MetadataResponse(brokers=[], topics=[_missing(asked, error) for asked in request.topics or ()])
+    topics = list(_topics(cluster, request, call.version))
+    if call.version == 0:
+        _leave_out_dead_replicas(topics)
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=each.node_id, host=each.host, port=each.port, rack=each.rack)
@@ -63,11 +75,42 @@ async def metadata(call: Call, request: MetadataRequest) -> MetadataResponse:
         ],
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
-        topics=list(_topics(cluster, request, call.version)),
+        topics=topics,
         cluster_authorized_operations=(
             _CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else _NO_OPERATIONS
         ),
     )
+
+
+async def describe_cluster(call: Call, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    """The brokers of the cluster (KIP-700); with ``include_fenced_brokers`` those that are down, too (KIP-1073)."""
+    cluster = call.cluster
+    error = _wrong_endpoint(request.endpoint_type)
+    if error is not None:
+        return DescribeClusterResponse(error_code=error.code, error_message=error.message, cluster_id="", brokers=[])
+    return DescribeClusterResponse(
+        error_code=ErrorCode.NONE,
+        cluster_id=cluster.cluster_id,
+        controller_id=cluster.controller_id,
+        brokers=[
+            DescribeClusterBroker(
+                broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack, is_fenced=not node.alive
+            )
+            for node in (cluster.nodes if request.include_fenced_brokers else cluster.alive)
+        ],
+        cluster_authorized_operations=(
+            _CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else _NO_OPERATIONS
+        ),
+    )
+
+
+def _wrong_endpoint(kind: int) -> Refused | None:
+    if kind == _BROKERS:
+        return None
+    if kind != _CONTROLLERS:
+        return Refused(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {kind}")
+    message = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+    return Refused(ErrorCode.MISMATCHED_ENDPOINT_TYPE, message)
 
 
 def _api_version(key: int, versions: Versions) -> ApiVersion:
@@ -154,3 +197,13 @@ def _found(topic: Topic, with_operations: bool) -> MetadataResponseTopic:
         ],
         topic_authorized_operations=_TOPIC_OPERATIONS if with_operations else _NO_OPERATIONS,
     )
+
+
+def _leave_out_dead_replicas(topics: Iterable[MetadataResponseTopic]) -> None:
+    """What v0 expects, which cannot say that a replica is offline: the rest, and an error for what is missing."""
+    for partition in (partition for topic in topics for partition in topic.partitions):
+        offline = partition.offline_replicas
+        if offline and not partition.error_code:
+            partition.error_code = ErrorCode.REPLICA_NOT_AVAILABLE
+        partition.replica_nodes = [node for node in partition.replica_nodes if node not in offline]
+        partition.isr_nodes = [node for node in partition.isr_nodes if node not in offline]

@@ -1,22 +1,30 @@
-"""ListOffsets: offsets by time."""
+"""ListOffsets and OffsetForLeaderEpoch: offsets by time and by leader epoch."""
 
 from enum import IntEnum
 from typing import Final
 
 from ...errors import ErrorCode
 from ...protocol.messages.offsets import (
+    EpochEndOffset,
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
 )
-from ...types import OffsetAndTimestamp
+from ...types import IsolationLevel, OffsetAndTimestamp
 from ..call import Call
 from ..refused import Refused
 from ..replicas import Partition
 
-__all__ = ("OffsetName", "list_offsets")
+__all__ = ("OffsetName", "list_offsets", "offset_for_leader_epoch")
+
+_CONSUMER: Final = -1  # replica ids that are none
+_DEBUGGER: Final = -2
 
 
 class OffsetName(IntEnum):
@@ -53,7 +61,7 @@ async def list_offsets(call: Call, request: ListOffsetsRequest) -> ListOffsetsRe
             try:
                 if indexes.count(asked.partition_index) > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST)
-                answers.append(_found(call, topic.name, asked))
+                answers.append(_found(call, topic.name, asked, request))
             except Refused as refused:
                 answers.append(
                     ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=refused.code)
@@ -62,12 +70,51 @@ async def list_offsets(call: Call, request: ListOffsetsRequest) -> ListOffsetsRe
     return ListOffsetsResponse(topics=topics)
 
 
-def _found(call: Call, topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
-    if asked.timestamp < 0 and call.version < _SINCE.get(asked.timestamp, _NEVER):
+async def offset_for_leader_epoch(call: Call, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    """Where each epoch ended, or the newest one before it that wrote anything (KIP-279)."""
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic, partitions=[_epoch_end(call, topic.topic, asked) for asked in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _epoch_end(call: Call, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    try:
+        partition = call.node.hosted(topic, asked.partition)
+        partition.check_epoch(asked.current_leader_epoch)
+        partition.check_leader(call.node.node_id)
+    except Refused as refused:
+        return EpochEndOffset(error_code=refused.code, partition=asked.partition)
+    end = partition.epoch_end(asked.leader_epoch, call.node.node_id)
+    return EpochEndOffset(
+        error_code=ErrorCode.NONE, partition=asked.partition, leader_epoch=end.epoch, end_offset=end.end_offset
+    )
+
+
+def _found(
+    call: Call, topic: str, asked: ListOffsetsPartition, request: ListOffsetsRequest
+) -> ListOffsetsPartitionResponse:
+    if asked.timestamp < 0 and call.version and call.version < _SINCE.get(asked.timestamp, _NEVER):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
-    partition = call.node.led(topic, asked.partition_index)
+    partition = call.node.hosted(topic, asked.partition_index)
     partition.check_epoch(asked.current_leader_epoch)
-    found = _look_up(partition, asked.timestamp)
+    if request.replica_id != _DEBUGGER:
+        partition.check_leader(call.node.node_id)
+    end = _end(partition, call.node.node_id, request)
+    if call.version == 0:
+        offsets = _segments(partition, asked, end, call.cluster.clock())
+        return ListOffsetsPartitionResponse(
+            partition_index=asked.partition_index, error_code=ErrorCode.NONE, old_style_offsets=offsets
+        )
+    found = _look_up(partition, asked.timestamp, end)
+    ends = (OffsetName.EARLIEST, OffsetName.EARLIEST_LOCAL)
+    if asked.timestamp not in ends and (found is None or found.offset >= end):
+        _check_caught_up(partition, request, call.version)
+        found = found if asked.timestamp == OffsetName.LATEST else None
     answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=ErrorCode.NONE)
     if found is not None:
         answer.offset = found.offset
@@ -77,13 +124,48 @@ def _found(call: Call, topic: str, asked: ListOffsetsPartition) -> ListOffsetsPa
     return answer
 
 
-def _look_up(partition: Partition, timestamp: int) -> OffsetAndTimestamp | None:
+def _segments(partition: Partition, asked: ListOffsetsPartition, end: int, now: int) -> list[int]:
+    """What v0 asks for: where segments begin that were written before a time, and the end, the last first.
+
+    A log here has one segment, and was written just now.
+    """
+    if asked.max_num_offsets < 0:
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
+    start = partition.log.log_start_offset
+    found = [] if 0 <= asked.timestamp <= now else [start]
+    if end > start and found and asked.timestamp != OffsetName.EARLIEST:
+        found.insert(0, end)
+    return found[: asked.max_num_offsets]
+
+
+def _end(partition: Partition, node: int, request: ListOffsetsRequest) -> int:
+    """Up to where the asker may know of offsets: brokers and debuggers see what is not committed, too."""
+    if request.replica_id != _CONSUMER:
+        return partition.end_offset(node)
+    if request.isolation_level == IsolationLevel.READ_COMMITTED:
+        return partition.last_stable_offset(node)
+    return partition.high_watermark(node)
+
+
+def _check_caught_up(partition: Partition, request: ListOffsetsRequest, version: int) -> None:
+    """A new leader does not know yet how much of what it found is committed (KIP-207).
+
+    Raises:
+        Refused: OFFSET_NOT_AVAILABLE, which older versions know as LEADER_NOT_AVAILABLE.
+    """
+    if request.replica_id == _CONSUMER and partition.leader_epoch_start > partition.log.high_watermark:
+        raise Refused(ErrorCode.OFFSET_NOT_AVAILABLE if version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE)
+
+
+def _look_up(partition: Partition, timestamp: int, end: int) -> OffsetAndTimestamp | None:
     log = partition.log
     match timestamp:
         case OffsetName.LATEST:
-            return OffsetAndTimestamp(log.high_watermark, leader_epoch=partition.leader_epoch)
+            return OffsetAndTimestamp(end, leader_epoch=partition.leader_epoch)
         case OffsetName.EARLIEST | OffsetName.EARLIEST_LOCAL:
-            return OffsetAndTimestamp(log.log_start_offset, leader_epoch=partition.leader_epoch)
+            return OffsetAndTimestamp(
+                log.log_start_offset, leader_epoch=max(0, partition.epochs.at(log.log_start_offset))
+            )
         case OffsetName.MAX_TIMESTAMP:
             return log.find_max_timestamp()
         case OffsetName.LATEST_TIERED | OffsetName.EARLIEST_PENDING_UPLOAD:

@@ -1,11 +1,17 @@
-"""Produce: record batches into logs."""
+"""Produce: record batches into logs, and the wait until they are committed."""
 
 import logging
+from collections.abc import Iterable
 from typing import Final
+
+import anyio
+import attrs
 
 from ...errors import ErrorCode
 from ...protocol.messages.produce import (
     BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -14,26 +20,68 @@ from ...protocol.messages.produce import (
     TopicProduceResponse,
 )
 from ...records.batch import RecordBatch
+from ...types import TimestampType
+from ..batch_rules import rules_for
 from ..call import Call
+from ..message_sets import BATCHES_PRODUCED_SINCE, up_converted
 from ..refused import Disconnect, Refused
 from ..replicas import Partition
 from ..state import ClusterState
-from ..validation import only_batch, validated
+from ..topics import Topic
+from ..validation import first_headers, only_batch, validated
+from ..verification import check_transactional_id, verify_batch
 
 __all__ = ("produce",)
 
+_ALL: Final = -1  # acks
+_HINTS_SINCE: Final = 10  # an error tells who leads (KIP-951)
 _TOPIC_IDS_SINCE: Final = 13
+_ADMIN_CLIENT: Final = "__admin_client"
+"""The client id that may write to the brokers' own topics."""
 _WITHOUT_LOG_START: Final = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE)
 """Errors of the append that do not tell where the log begins, as all others do."""
 
 _log = logging.getLogger(__name__)
 
 
+@attrs.frozen
+class _Appended:
+    """A batch in the leader's log, and the answer that says so."""
+
+    topic: Topic
+    partition: Partition
+    leader_epoch: int
+    end_offset: int
+    answer: PartitionProduceResponse
+
+    def outcome(self, call: Call) -> ErrorCode | None:
+        """What became of it; None while it is not committed."""
+        if call.cluster.topics.get(self.topic.name) is not self.topic:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        partition = self.partition
+        if (partition.leader, partition.leader_epoch) != (call.node.node_id, self.leader_epoch):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if partition.log.high_watermark < self.end_offset:
+            return None
+        if len(partition.in_sync_replicas) < partition.min_insync_replicas:
+            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return ErrorCode.NONE
+
+
 async def produce(call: Call, request: ProduceRequest) -> ProduceResponse | None:
     """Append each batch; no answer with acks=0, where an error closes the connection instead."""
-    responses = [_topic(call, topic, request.acks) for topic in request.topic_data]
+    appended: list[_Appended] = []
+    try:
+        check_transactional_id(request.transactional_id, first_headers(request))
+    except Refused as refused:
+        responses = [_refused(topic, refused) for topic in request.topic_data]
+    else:
+        responses = [_topic(call, topic, request, appended) for topic in request.topic_data]
+    if request.acks == _ALL:
+        await _committed(call, appended, request.timeout_ms)
     if request.acks != 0:
-        return ProduceResponse(responses=responses)
+        leaders = _tell_leaders(call, responses) if call.version >= _HINTS_SINCE else []
+        return ProduceResponse(responses=responses, node_endpoints=leaders)
     for topic in responses:
         for partition in topic.partition_responses:
             if partition.error_code:
@@ -42,56 +90,84 @@ async def produce(call: Call, request: ProduceRequest) -> ProduceResponse | None
     return None
 
 
-def _topic(call: Call, topic: TopicProduceData, acks: int) -> TopicProduceResponse:
-    name: str | None = topic.name
-    if call.version >= _TOPIC_IDS_SINCE:
-        found = call.cluster.topics.by_id(topic.topic_id)
-        name = found.name if found else None
+# --- appending ---------------------------------------------------------------------------------------------------
+
+
+def _topic(
+    call: Call, data: TopicProduceData, request: ProduceRequest, appended: list[_Appended]
+) -> TopicProduceResponse:
+    topic = _named(call, data)
     responses = []
-    for data in topic.partition_data:
+    for one in data.partition_data:
         try:
-            responses.append(_partition(call, name, data, acks))
+            responses.append(_partition(call, topic, one, request, appended))
         except Refused as refused:
-            _log.info("%s-%d refuses a batch: %s", name or topic.topic_id, data.index, refused)
-            responses.append(_refusal(data.index, refused))
-    return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=responses)
+            _log.info("%s-%d refuses a batch: %s", data.name or data.topic_id, one.index, refused)
+            responses.append(_refusal(one.index, refused))
+    return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=responses)
 
 
-def _partition(call: Call, name: str | None, data: PartitionProduceData, acks: int) -> PartitionProduceResponse:
-    if name is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
-    partition = call.node.led(name, data.index)
-    batch = only_batch(data.records, call.version)
-    if acks not in (-1, 0, 1):
+def _refused(data: TopicProduceData, refused: Refused) -> TopicProduceResponse:
+    """The request as a whole is at fault."""
+    responses = [_refusal(one.index, refused) for one in data.partition_data]
+    return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=responses)
+
+
+def _named(call: Call, data: TopicProduceData | TopicProduceResponse) -> Topic | None:
+    topics = call.cluster.topics
+    return topics.by_id(data.topic_id) if call.version >= _TOPIC_IDS_SINCE else topics.get(data.name)
+
+
+def _partition(
+    call: Call, topic: Topic | None, data: PartitionProduceData, request: ProduceRequest, appended: list[_Appended]
+) -> PartitionProduceResponse:
+    if topic is None:
+        by_id = call.version >= _TOPIC_IDS_SINCE
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    partition = call.cluster.topics.partition(topic.name, data.index)
+    records = data.records
+    if call.version < BATCHES_PRODUCED_SINCE:
+        records = up_converted(records)
+    batch = None if records is None and call.version < BATCHES_PRODUCED_SINCE else only_batch(records, call.version)
+    if request.acks not in (_ALL, 0, 1):
         raise Refused(ErrorCode.INVALID_REQUIRED_ACKS)
+    if topic.is_internal and call.client_id != _ADMIN_CLIENT:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    partition.check_leader(call.node.node_id)
+    if batch is None:  # nothing to append
+        return PartitionProduceResponse(index=data.index, error_code=ErrorCode.NONE, base_offset=-1)
+    verify_batch(call.cluster.transactions, request.transactional_id, partition, batch.header, call.version)
     try:
-        base_offset, timestamp = _append(call.cluster, partition, batch)
+        base_offset, timestamp = _append(call.cluster, topic, partition, batch, request.acks)
     except Refused as refused:
         if refused.code in _WITHOUT_LOG_START:
             raise
-        _log.info("%s-%d refuses a batch: %s", name, data.index, refused)
+        _log.info("%s-%d refuses a batch: %s", topic.name, data.index, refused)
         return _refusal(data.index, refused, partition.log.log_start_offset)
-    return PartitionProduceResponse(
+    answer = PartitionProduceResponse(
         index=data.index,
         error_code=ErrorCode.NONE,
         base_offset=base_offset,
         log_append_time_ms=timestamp,
         log_start_offset=partition.log.log_start_offset,
     )
+    end_offset = base_offset + batch.header.last_offset_delta + 1
+    appended.append(_Appended(topic, partition, partition.leader_epoch, end_offset, answer))
+    return answer
 
 
-def _append(cluster: ClusterState, partition: Partition, batch: RecordBatch) -> tuple[int, int]:
-    settings = cluster.settings
-    batch = validated(
-        batch,
-        max_bytes=settings.message_max_bytes,
-        now=cluster.clock(),
-        after_max_ms=settings.message_timestamp_after_max_ms,
-    )
-    appended = partition.log.append(batch, partition.leader_epoch)
+def _append(
+    cluster: ClusterState, topic: Topic, partition: Partition, batch: RecordBatch, acks: int
+) -> tuple[int, int]:
+    if acks == _ALL and len(partition.in_sync_replicas) < partition.min_insync_replicas:
+        raise Refused(ErrorCode.NOT_ENOUGH_REPLICAS)
+    batch = validated(batch, rules_for(topic, partition.index, partition.leader, cluster.clock()))
+    base_offset, timestamp = partition.log.append(batch, partition.leader_epoch)
+    if timestamp < 0 and batch.header.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        timestamp = batch.header.max_timestamp
     partition.replicate()
     cluster.changed(partition)
-    return appended
+    return base_offset, timestamp
 
 
 def _refusal(index: int, refused: Refused, log_start_offset: int = -1) -> PartitionProduceResponse:
@@ -106,3 +182,58 @@ def _refusal(index: int, refused: Refused, log_start_offset: int = -1) -> Partit
         ],
         error_message=refused.message,
     )
+
+
+# --- acks=all ----------------------------------------------------------------------------------------------------
+
+
+async def _committed(call: Call, appended: list[_Appended], timeout_ms: int) -> None:
+    """Wait until each batch is committed, or cannot be any longer; the rest gets REQUEST_TIMED_OUT.
+
+    What is answered with an error stays in the log, and its offset in the answer.
+    """
+    waiting = _unsettled(call, appended)
+    if not waiting:
+        return
+    logs = [one.partition.log for one in waiting]
+    with call.cluster.arrivals.watch(logs) as watch, anyio.move_on_after(max(0, timeout_ms) / 1000):
+        while waiting:
+            await watch.wait()
+            waiting = _unsettled(call, waiting)
+    for one in waiting:
+        one.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+
+
+def _unsettled(call: Call, appended: Iterable[_Appended]) -> list[_Appended]:
+    """Put what is known into the answers; the batches that have none yet."""
+    waiting = []
+    for one in appended:
+        outcome = one.outcome(call)
+        if outcome is None:
+            waiting.append(one)
+        else:
+            one.answer.error_code = outcome
+    return waiting
+
+
+# --- who leads instead -------------------------------------------------------------------------------------------
+
+
+def _tell_leaders(call: Call, responses: list[TopicProduceResponse]) -> list[NodeEndpoint]:
+    """Name the leader of each partition that this broker does not lead; where those leaders listen."""
+    named: set[int] = set()
+    for response in responses:
+        for answer in response.partition_responses:
+            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                topic = _named(call, response)
+                if topic is not None and answer.index < len(topic.partitions):
+                    partition = topic.partitions[answer.index]
+                    answer.current_leader = LeaderIdAndEpoch(
+                        leader_id=partition.leader, leader_epoch=partition.leader_epoch
+                    )
+                    named.add(partition.leader)
+    return [
+        NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+        for node in call.cluster.alive
+        if node.node_id in named
+    ]

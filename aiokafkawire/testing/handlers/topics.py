@@ -17,10 +17,9 @@ from ..call import Call
 from ..refused import Refused
 from ..state import ClusterState
 from ..topics import Topic
+from .configs import topic_entries
 
 __all__ = ("create_topics", "delete_topics")
-
-_DYNAMIC_TOPIC_CONFIG = 1
 
 
 async def create_topics(call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
@@ -31,7 +30,8 @@ async def create_topics(call: Call, request: CreateTopicsRequest) -> CreateTopic
         try:
             if names.count(asked.name) > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            results[asked.name] = _created(_create(call.cluster, asked, request.validate_only))
+            topic = _create(call.cluster, asked, request.validate_only)
+            results[asked.name] = _created(topic, call.node.node_id)
         except Refused as refused:
             results[asked.name] = CreatableTopicResult(
                 name=asked.name, error_code=refused.code, error_message=refused.message
@@ -83,7 +83,7 @@ def _create(cluster: ClusterState, asked: CreatableTopic, validate_only: bool) -
     )
 
 
-def _created(topic: Topic) -> CreatableTopicResult:
+def _created(topic: Topic, node: int) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -93,9 +93,13 @@ def _created(topic: Topic) -> CreatableTopicResult:
         replication_factor=topic.replication_factor,
         configs=[
             CreatableTopicConfigs(
-                name=name, value=value, read_only=False, config_source=_DYNAMIC_TOPIC_CONFIG, is_sensitive=False
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.read_only,
+                config_source=entry.config_source,
+                is_sensitive=entry.is_sensitive,
             )
-            for name, value in topic.configs.items()
+            for entry in sorted(topic_entries(topic, node), key=lambda entry: entry.name)
         ],
     )
 

@@ -1,0 +1,18 @@
+"""The brokers' settings about groups and their offsets."""
+
+import attrs
+
+__all__ = ("GroupSettings",)
+
+
+@attrs.frozen
+class GroupSettings:
+    """Kafka's property names and defaults, but for the delay before a first rebalance."""
+
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_max_size: int = 2**31 - 1
+    group_initial_rebalance_delay_ms: int = 0  # Kafka's own is 3000, which every test would wait for
+    offset_metadata_max_bytes: int = 4_096
+    offsets_retention_minutes: int = 10_080
+    offsets_retention_check_interval_ms: int = 600_000

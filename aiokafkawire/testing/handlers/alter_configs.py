@@ -1,0 +1,99 @@
+"""AlterConfigs and IncrementalAlterConfigs: settings are changed while the brokers run."""
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol, TypeVar
+
+from ...errors import ErrorCode
+from ...protocol.messages.configs import (
+    AlterConfigsRequest,
+    AlterConfigsRequestAlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+)
+from ..altering import alter, replace
+from ..call import Call
+from ..config_changes import Change, Operation
+from ..config_types import ResourceType
+from ..refused import Refused
+
+__all__ = ("alter_configs", "incremental_alter_configs")
+
+_CHANGED: Final = (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.CLIENT_METRICS, ResourceType.GROUP)
+
+
+class _Resource(Protocol):
+    resource_type: int
+    resource_name: str
+
+
+R = TypeVar("R", bound=_Resource)
+
+
+async def incremental_alter_configs(
+    call: Call, request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
+    """Change single settings; each resource takes all of its changes or none (KIP-339)."""
+
+    def change(asked: IncrementalAlterConfigsRequestAlterConfigsResource) -> None:
+        changes = [Change(each.name, each.config_operation, each.value) for each in asked.configs]
+        _check_names([each.name for each in changes])
+        _check_values([(each.name, each.value) for each in changes if each.operation != Operation.DELETE])
+        kind = _kind(asked.resource_type, (*_CHANGED, ResourceType.BROKER_LOGGER))
+        alter(call.cluster, call.node.node_id, kind, asked.resource_name, changes, request.validate_only)
+
+    return IncrementalAlterConfigsResponse(responses=_each(request.resources, change))
+
+
+async def alter_configs(call: Call, request: AlterConfigsRequest) -> AlterConfigsResponse:
+    """Give each resource these settings and no others (KIP-133)."""
+
+    def change(asked: AlterConfigsRequestAlterConfigsResource) -> None:
+        _check_names([each.name for each in asked.configs])
+        configs = _check_values([(each.name, each.value) for each in asked.configs])
+        kind = _kind(asked.resource_type, _CHANGED)
+        replace(call.cluster, call.node.node_id, kind, asked.resource_name, configs, request.validate_only)
+
+    return AlterConfigsResponse(responses=_each(request.resources, change))
+
+
+def _each(resources: Sequence[R], change: Callable[[R], None]) -> list[AlterConfigsResourceResponse]:
+    named = [(asked.resource_type, asked.resource_name) for asked in resources]
+    responses = []
+    for asked, name in zip(resources, named, strict=True):
+        error, message = ErrorCode.NONE, None
+        try:
+            if named.count(name) > 1:
+                raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            change(asked)
+        except Refused as refused:
+            error, message = refused.code, refused.message
+        responses.append(
+            AlterConfigsResourceResponse(
+                error_code=error,
+                error_message=message,
+                resource_type=asked.resource_type,
+                resource_name=asked.resource_name,
+            )
+        )
+    return responses
+
+
+def _kind(code: int, known: Sequence[ResourceType]) -> ResourceType:
+    if code not in known:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown resource type {code}")
+    return ResourceType(code)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if len(names) != len(dict.fromkeys(names)):
+        raise Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+
+
+def _check_values(configs: Sequence[tuple[str, str | None]]) -> dict[str, str]:
+    nulls = [name for name, value in configs if value is None]
+    if nulls:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
+    return {name: value for name, value in configs if value is not None}

@@ -1,0 +1,251 @@
+"""DescribeConfigs and ListConfigResources: the settings in force, and where they come from."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from ...errors import ErrorCode
+from ...protocol.messages.configs import (
+    ConfigResource,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from ..broker_configs import BROKER_CONFIGS, BROKER_RATES
+from ..call import Call
+from ..config_docs import CONFIG_DOCS
+from ..config_types import ConfigSource, ConfigType, Definition, ResourceType
+from ..configs import ALL_BROKERS, Synonym
+from ..loggers import log_levels
+from ..refused import Refused
+from ..state import Node
+from ..topic_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS
+from ..topics import Topic, invalid_name
+from .log_dirs import log_dir
+
+__all__ = ("describe_configs", "list_config_resources", "topic_entries")
+
+_MALFORMED: Final = (
+    "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
+    "incompatible broker. See the broker logs for more details."
+)
+_DOCS: Final = {**CONFIG_DOCS} | {
+    definition.synonym: CONFIG_DOCS[name] for name, definition in TOPIC_CONFIGS.items() if definition.synonym
+}
+_KINDS: Final = tuple(kind for kind in ResourceType if kind is not ResourceType.UNKNOWN)
+
+
+async def describe_configs(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    """The settings of each resource; a type that there is not spoils the whole request."""
+    if any(asked.resource_type not in _KINDS for asked in request.resources):
+        refused = Refused(ErrorCode.INVALID_REQUEST, _MALFORMED)
+        return DescribeConfigsResponse(results=[_refusal(asked, refused) for asked in request.resources])
+    results = []
+    for asked in request.resources:
+        try:
+            entries = _entries(call, ResourceType(asked.resource_type), asked.resource_name)
+        except Refused as refused:
+            results.append(_refusal(asked, refused))
+            continue
+        wanted = asked.configuration_keys
+        told = [entry for entry in entries if not wanted or entry.name in wanted]
+        for entry in told:
+            if not request.include_synonyms:
+                entry.synonyms = []
+            if asked.resource_type != ResourceType.BROKER_LOGGER:
+                entry.documentation = _DOCS.get(entry.name, "") if request.include_documentation else None
+        results.append(
+            DescribeConfigsResult(
+                error_code=ErrorCode.NONE,
+                error_message="",  # as Apache Kafka spells success here
+                resource_type=asked.resource_type,
+                resource_name=asked.resource_name,
+                configs=told,
+            )
+        )
+    return DescribeConfigsResponse(results=results)
+
+
+async def list_config_resources(call: Call, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+    """The resources of the types asked for (KIP-1142); v0 knew client metrics alone (KIP-1000)."""
+    if call.version == 0:
+        kinds: Iterable[int] = (ResourceType.CLIENT_METRICS,)
+    else:
+        kinds = request.resource_types or _KINDS
+    if any(kind not in _KINDS for kind in kinds):
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=[])
+    found = [
+        ConfigResource(resource_name=name, resource_type=kind)
+        for kind in dict.fromkeys(kinds)
+        for name in _names(call, ResourceType(kind))
+    ]
+    return ListConfigResourcesResponse(error_code=ErrorCode.NONE, config_resources=found)
+
+
+def topic_entries(topic: Topic, node: int) -> list[DescribeConfigsResourceResult]:
+    """The settings of a topic as a broker tells them."""
+    entries = []
+    for name, definition in TOPIC_CONFIGS.items():
+        synonyms = topic.defaults.synonyms(definition.synonym, node) if definition.synonym else []
+        value = topic.config(name, node)
+        if name in topic.configs:
+            synonyms.insert(0, Synonym(name, value, ConfigSource.TOPIC))
+        entries.append(_entry(name, definition, value, synonyms))
+    return entries
+
+
+def _names(call: Call, kind: ResourceType) -> list[str]:
+    match kind:
+        case ResourceType.TOPIC:
+            return [topic.name for topic in call.cluster.topics]
+        case ResourceType.BROKER | ResourceType.BROKER_LOGGER:
+            return [str(node.node_id) for node in call.cluster.alive]
+        case _:
+            return call.cluster.configs.named(kind)
+
+
+def _refusal(asked: DescribeConfigsResource, refused: Refused) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=refused.code,
+        error_message=refused.message or "",
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
+        configs=[],
+    )
+
+
+def _entries(call: Call, kind: ResourceType, name: str) -> list[DescribeConfigsResourceResult]:
+    match kind:
+        case ResourceType.TOPIC:
+            return _of_topic(call, name)
+        case ResourceType.BROKER:
+            if name == ALL_BROKERS:
+                return _of_all_brokers(call)
+            _check_node(call.node, name, " or empty string,")
+            return _of_broker(call)
+        case ResourceType.BROKER_LOGGER:
+            if not name:
+                raise Refused(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+            _check_node(call.node, name, "")
+            return [_level(*each) for each in log_levels(call.cluster.configs, call.node.node_id).items()]
+        case ResourceType.CLIENT_METRICS:
+            return _of_metrics(call, name)
+        case _:
+            return _of_group(call, name)
+
+
+def _check_node(node: Node, name: str, also: str) -> None:
+    if not re.fullmatch(r"[+-]?\d+", name):
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    if int(name) != node.node_id:
+        fault = f"Unexpected broker id, expected {node.node_id}{also} but received {name}"
+        raise Refused(ErrorCode.INVALID_REQUEST, fault)
+
+
+def _of_topic(call: Call, name: str) -> list[DescribeConfigsResourceResult]:
+    fault = invalid_name(name)
+    if fault is not None:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+    topic = call.cluster.topics.get(name)
+    if topic is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return topic_entries(topic, call.node.node_id)
+
+
+def _of_all_brokers(call: Call) -> list[DescribeConfigsResourceResult]:
+    entries = []
+    for name, value in call.cluster.configs.own(ResourceType.BROKER, ALL_BROKERS).items():
+        synonyms = [Synonym(name, value, ConfigSource.DYNAMIC_DEFAULT_BROKER)]
+        entries.append(_broker_entry(name, value, synonyms))
+    return entries
+
+
+def _of_broker(call: Call) -> list[DescribeConfigsResourceResult]:
+    configs, node = call.cluster.configs, call.node
+    given = _started_with(node)
+    own = configs.own(ResourceType.BROKER, str(node.node_id)) | configs.own(ResourceType.BROKER, ALL_BROKERS)
+    entries = []
+    for name in [*BROKER_CONFIGS, *(name for name in own if name not in BROKER_CONFIGS)]:
+        synonyms = configs.synonyms(name, node.node_id, given)
+        entries.append(_broker_entry(name, synonyms[0].value if synonyms else None, synonyms))
+    return entries
+
+
+def _started_with(node: Node) -> Mapping[str, str]:
+    """What each broker has for itself in its file."""
+    given = {
+        "advertised.listeners": f"PLAINTEXT://{node.host}:{node.port}",
+        "broker.id": str(node.node_id),
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"PLAINTEXT://{node.host}:{node.port}",
+        "log.dirs": log_dir(node.node_id),
+        "node.id": str(node.node_id),
+        "process.roles": "broker,controller",
+    }
+    return given if node.rack is None else {**given, "broker.rack": node.rack}
+
+
+def _broker_entry(name: str, value: str | None, synonyms: list[Synonym]) -> DescribeConfigsResourceResult:
+    definition = BROKER_CONFIGS.get(name) or BROKER_RATES.get(name)
+    entry = _entry(name, definition, value, synonyms)
+    entry.read_only = definition is None or definition.dynamic == "-"
+    return entry
+
+
+def _of_group(call: Call, group: str) -> list[DescribeConfigsResourceResult]:
+    if not group:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+    configs = call.cluster.configs
+    own = configs.own(ResourceType.GROUP, group)
+    entries = []
+    for name, definition in GROUP_CONFIGS.items():
+        value = configs.group(group, name)
+        synonyms = configs.synonyms(definition.synonym or name, call.node.node_id)
+        if not synonyms:  # brokers have no such setting
+            synonyms.append(Synonym(name, definition.default, ConfigSource.DEFAULT))
+        if name in own:
+            synonyms.insert(0, Synonym(name, value, ConfigSource.GROUP))
+        entries.append(_entry(name, definition, value, synonyms))
+    return entries
+
+
+def _of_metrics(call: Call, subscription: str) -> list[DescribeConfigsResourceResult]:
+    if not subscription:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+    own = call.cluster.configs.own(ResourceType.CLIENT_METRICS, subscription)
+    entries = []
+    for name, definition in CLIENT_METRICS_CONFIGS.items():
+        value = definition.parse(own.get(name, definition.default or ""))
+        synonyms = [Synonym(name, value, ConfigSource.CLIENT_METRICS)] if name in own else []
+        entries.append(_entry(name, definition, value, synonyms))
+    return entries
+
+
+def _level(logger: str, level: str) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=logger, value=level, read_only=False, config_source=ConfigSource.BROKER_LOGGER, is_sensitive=False
+    )
+
+
+def _entry(
+    name: str, definition: Definition | None, value: str | None, synonyms: list[Synonym]
+) -> DescribeConfigsResourceResult:
+    # What nobody knows might be a secret.
+    sensitive = definition is None or definition.is_sensitive
+    return DescribeConfigsResourceResult(
+        name=name,
+        value=None if sensitive else value,
+        read_only=False,
+        config_source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
+        is_sensitive=sensitive,
+        synonyms=[
+            DescribeConfigsSynonym(name=each.name, value=None if sensitive else each.value, source=each.source)
+            for each in synonyms
+        ],
+        config_type=ConfigType.UNKNOWN if definition is None else definition.type,
+    )

@@ -1,0 +1,192 @@
+"""ElectLeaders, AlterPartitionReassignments and ListPartitionReassignments: who holds and who leads a partition."""
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Final
+
+from ...errors import ErrorCode
+from ...protocol.messages.reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    ListPartitionReassignmentsTopics,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+    PartitionResult,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+    ReplicaElectionResult,
+    TopicPartitions,
+)
+from ..call import Call
+from ..reassigning import cancel, reassign
+from ..refused import Refused
+from ..replicas import Partition
+from ..state import ClusterState
+
+__all__ = ("ElectionType", "alter_partition_reassignments", "elect_leaders", "list_partition_reassignments")
+
+
+_MESSAGES: Final = {
+    ErrorCode.ELECTION_NOT_NEEDED: "Leader election not needed for topic partition.",
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "The preferred leader was not available.",
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "Eligible topic partition leaders are not available.",
+}
+"""What Kafka says where it has nothing to add."""
+
+
+class ElectionType(IntEnum):
+    """What ElectLeaders may be asked for."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+# --- electing ----------------------------------------------------------------------------------------------------
+
+
+async def elect_leaders(call: Call, request: ElectLeadersRequest) -> ElectLeadersResponse:
+    """Elect preferred leaders, or any where there is none (KIP-460); no partitions means all, told where something
+    was done."""
+    cluster = call.cluster
+    kind = request.election_type if call.version >= 1 else ElectionType.PREFERRED
+    asked = request.topic_partitions
+    results = []
+    for one in _all_partitions(cluster) if asked is None else asked:
+        elected = [_elect(cluster, one.topic, index, kind) for index in one.partitions]
+        if asked is None:
+            elected = [result for result in elected if result.error_code != ErrorCode.ELECTION_NOT_NEEDED]
+        results.append(ReplicaElectionResult(topic=one.topic, partition_result=elected))
+    error = ErrorCode.NONE if kind in tuple(ElectionType) else ErrorCode.INVALID_REQUEST
+    return ElectLeadersResponse(error_code=error, replica_election_results=results)
+
+
+def _all_partitions(cluster: ClusterState) -> list[TopicPartitions]:
+    return [
+        TopicPartitions(topic=topic.name, partitions=list(range(len(topic.partitions)))) for topic in cluster.topics
+    ]
+
+
+def _elect(cluster: ClusterState, topic: str, index: int, kind: int) -> PartitionResult:
+    try:
+        if kind not in tuple(ElectionType):
+            raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown election type {kind}")
+        partition = _existing(
+            cluster, topic, index, f"No such topic as {topic}", f"No such partition as {topic}-{index}"
+        )
+        if kind == ElectionType.PREFERRED:
+            partition.elect_preferred()
+        else:
+            partition.elect_any()
+    except Refused as refused:
+        message = refused.message or _MESSAGES.get(refused.code)
+        return PartitionResult(partition_id=index, error_code=refused.code, error_message=message)
+    cluster.changed(partition)
+    return PartitionResult(partition_id=index, error_code=ErrorCode.NONE, error_message=None)
+
+
+# --- moving ------------------------------------------------------------------------------------------------------
+
+
+async def alter_partition_reassignments(
+    call: Call, request: AlterPartitionReassignmentsRequest
+) -> AlterPartitionReassignmentsResponse:
+    """Begin to move partitions to other brokers, or call it off."""
+    responses = []
+    for topic in request.topics:
+        answers = []
+        for asked in topic.partitions:
+            answer = ReassignablePartitionResponse(
+                partition_index=asked.partition_index, error_code=ErrorCode.NONE, error_message=None
+            )
+            try:
+                _reassign(call.cluster, topic.name, asked, request.allow_replication_factor_change)
+            except Refused as refused:
+                answer.error_code, answer.error_message = refused.code, refused.message
+            answers.append(answer)
+        responses.append(ReassignableTopicResponse(name=topic.name, partitions=answers))
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        responses=responses,
+    )
+
+
+def _reassign(cluster: ClusterState, topic: str, asked: ReassignablePartition, any_count: bool) -> None:
+    """Raises Refused: the error of the partition."""
+    index = asked.partition_index
+    partition = _existing(
+        cluster, topic, index, f"Unable to find a topic named {topic}.", f"Unable to find partition {topic}:{index}."
+    )
+    if asked.replicas is None:
+        cancel(partition)
+    else:
+        before = [node for node in partition.replicas if node not in partition.adding]
+        _check_target(cluster, asked.replicas)
+        if not any_count and len(asked.replicas) != len(before):
+            raise Refused(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"The replication factor is changed from {len(before)} to {len(asked.replicas)}",
+            )
+        reassign(partition, asked.replicas)
+    cluster.changed(partition)
+
+
+def _check_target(cluster: ClusterState, nodes: Sequence[int]) -> None:
+    what = "The manual partition assignment includes"
+    known = [node.node_id for node in cluster.nodes]
+    if not nodes:
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{what} an empty replica list.")
+    for node in sorted(nodes):
+        if node not in known:
+            raise Refused(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{what} broker {node}, but no such broker is registered."
+            )
+        if nodes.count(node) > 1:
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{what} the broker {node} more than once.")
+
+
+async def list_partition_reassignments(
+    call: Call, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
+    """The partitions that are on the move."""
+    asked = request.topics
+    if asked is None:
+        asked = [
+            ListPartitionReassignmentsTopics(name=topic.name, partition_indexes=list(range(len(topic.partitions))))
+            for topic in call.cluster.topics
+        ]
+    topics = []
+    for wanted in asked:
+        topic = call.cluster.topics.get(wanted.name)
+        known = topic.partitions if topic is not None else []
+        moving = [_ongoing(known[index]) for index in wanted.partition_indexes if 0 <= index < len(known)]
+        ongoing = [one for one in moving if one is not None]
+        if ongoing:
+            topics.append(OngoingTopicReassignment(name=wanted.name, partitions=ongoing))
+    return ListPartitionReassignmentsResponse(error_code=ErrorCode.NONE, error_message=None, topics=topics)
+
+
+def _ongoing(partition: Partition) -> OngoingPartitionReassignment | None:
+    if not partition.adding and not partition.removing:
+        return None
+    return OngoingPartitionReassignment(
+        partition_index=partition.index,
+        replicas=list(partition.replicas),
+        adding_replicas=list(partition.adding),
+        removing_replicas=list(partition.removing),
+    )
+
+
+def _existing(cluster: ClusterState, topic: str, index: int, no_topic: str, no_partition: str) -> Partition:
+    found = cluster.topics.get(topic)
+    if found is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, no_topic)
+    if not 0 <= index < len(found.partitions):
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, no_partition)
+    return found.partitions[index]

@@ -1,0 +1,117 @@
+"""DescribeGroups, ListGroups and DeleteGroups."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ...errors import ErrorCode
+from ...protocol.messages.group_admin import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from ..call import Call
+from ..group import ClassicGroup
+from ..group_states import GroupState
+from ..refused import Refused
+from ..state import OFFSETS_TOPIC
+
+__all__ = ("delete_groups", "describe_groups", "list_groups")
+
+_NOT_FOUND_SINCE: Final = 6  # of DescribeGroups (KIP-1043)
+_CLASSIC: Final = "classic"
+_OPERATIONS: Final = 3400
+"""What anyone may do with a group where nothing is forbidden: READ, DELETE, DESCRIBE and both _CONFIGS."""
+
+
+async def describe_groups(call: Call, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    """What each group is like; one that is not there is dead."""
+    groups = []
+    for group_id in request.groups:
+        try:
+            call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, group_id)
+            described = _described(call.cluster.groups.get(group_id))
+        except Refused as refused:
+            described = _absent(group_id, refused, call.version)
+        if request.include_authorized_operations and not described.error_code:
+            described.authorized_operations = _OPERATIONS
+        groups.append(described)
+    return DescribeGroupsResponse(groups=groups)
+
+
+async def list_groups(call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
+    """The groups that this broker coordinates, of the states and types asked for."""
+    states = [state.lower().strip() for state in request.states_filter]
+    types = [kind.lower() for kind in request.types_filter]
+    groups = []
+    for group in call.cluster.groups.all():
+        led_here = call.cluster.coordinator_partition(OFFSETS_TOPIC, group.group_id).leader == call.node.node_id
+        if led_here and _passes(group.state.lower(), states) and _passes(_CLASSIC, types):
+            groups.append(
+                ListedGroup(
+                    group_id=group.group_id,
+                    protocol_type=group.protocol_type or "",
+                    group_state=group.state,
+                    group_type=_CLASSIC,
+                )
+            )
+    return ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups)
+
+
+async def delete_groups(call: Call, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+    """Delete each group that has no members, with its offsets."""
+    results = []
+    for group_id in dict.fromkeys(request.groups_names):
+        error = ErrorCode.NONE
+        try:
+            call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, group_id)
+            call.cluster.groups.delete(group_id)
+        except Refused as refused:
+            error = refused.code
+        results.append(DeletableGroupResult(group_id=group_id, error_code=error))
+    return DeleteGroupsResponse(results=results)
+
+
+def _passes(value: str, wanted: Sequence[str]) -> bool:
+    return not wanted or value in wanted
+
+
+def _described(group: ClassicGroup) -> DescribedGroup:
+    protocol = group.protocol if group.state == GroupState.STABLE else None
+    return DescribedGroup(
+        error_code=ErrorCode.NONE,
+        group_id=group.group_id,
+        group_state=group.state,
+        protocol_type=group.protocol_type or "",
+        protocol_data=protocol or "",
+        members=[
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata(protocol),
+                member_assignment=member.assignment,
+            )
+            for member in group.members.values()
+        ],
+    )
+
+
+def _absent(group_id: str, refused: Refused, version: int) -> DescribedGroup:
+    absent = DescribedGroup(
+        error_code=refused.code, group_id=group_id, group_state="", protocol_type="", protocol_data="", members=[]
+    )
+    if refused.code == ErrorCode.GROUP_ID_NOT_FOUND:
+        absent.group_state = GroupState.DEAD
+        if version < _NOT_FOUND_SINCE:
+            absent.error_code = ErrorCode.NONE
+        else:
+            absent.error_message = refused.message
+    return absent

@@ -1,0 +1,276 @@
+"""OffsetCommit, OffsetFetch and OffsetDelete."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import attrs
+
+from ...errors import ErrorCode
+from ...protocol.messages.group_offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from ...types import TopicPartition
+from ..call import Call
+from ..committed import Committed
+from ..refused import Refused
+from ..state import OFFSETS_TOPIC, ClusterState
+from .zookeeper_offsets import commit_to_zookeeper, fetch_from_zookeeper
+
+__all__ = ("offset_commit", "offset_delete", "offset_fetch")
+
+_TOPIC_IDS_SINCE: Final = 10
+_NOT_FOUND_SINCE: Final = 9
+_SEVERAL_GROUPS_SINCE: Final = 8
+_GROUP_ERROR_SINCE: Final = 2
+
+
+# --- committing ----------------------------------------------------------------------------------------------------
+
+
+async def offset_commit(call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    """Keep the offsets of partitions that exist, if the coordinator accepts who commits them."""
+    if call.version == 0:
+        return commit_to_zookeeper(call, request)
+    answers = _Answers()
+    commits: list[tuple[OffsetCommitResponseTopic, str, OffsetCommitRequestPartition]] = []
+    for topic in request.topics:
+        name: str | None = topic.name
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if call.version >= _TOPIC_IDS_SINCE:
+            found = call.cluster.topics.by_id(topic.topic_id)
+            name, unknown = (found.name, unknown) if found else (None, ErrorCode.UNKNOWN_TOPIC_ID)
+        key = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=[])
+        for partition in topic.partitions:
+            if name is not None and _exists(call.cluster, name, partition.partition_index):
+                commits.append((key, name, partition))
+            else:
+                answers.add(key, partition.partition_index, unknown)
+    if commits:
+        try:
+            _check_commit(call, request)
+        except Refused as refused:
+            for key, _, partition in commits:
+                answers.add(key, partition.partition_index, refused.code)
+        else:
+            for key, name, partition in commits:
+                answers.add(key, partition.partition_index, _commit(call.cluster, request, name, partition))
+    return OffsetCommitResponse(topics=list(answers.topics.values()))
+
+
+class _Answers:
+    """What becomes of each partition; topics come in the order of their first answer."""
+
+    def __init__(self) -> None:
+        self.topics: dict[object, OffsetCommitResponseTopic] = {}
+
+    def add(self, topic: OffsetCommitResponseTopic, partition: int, error: ErrorCode) -> None:
+        self.topics.setdefault((topic.name, topic.topic_id), topic).partitions.append(
+            OffsetCommitResponsePartition(partition_index=partition, error_code=error)
+        )
+
+
+def _check_commit(call: Call, request: OffsetCommitRequest) -> None:
+    call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, request.group_id)
+    call.cluster.groups.check_member(
+        request.group_id,
+        request.member_id,
+        request.generation_id_or_member_epoch,
+        request.group_instance_id,
+        missing=(ErrorCode.GROUP_ID_NOT_FOUND if call.version >= _NOT_FOUND_SINCE else ErrorCode.ILLEGAL_GENERATION),
+    )
+
+
+def _commit(
+    cluster: ClusterState, request: OffsetCommitRequest, topic: str, asked: OffsetCommitRequestPartition
+) -> ErrorCode:
+    metadata = asked.committed_metadata or ""
+    if _java_length(metadata) > cluster.settings.offset_metadata_max_bytes:
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+    now = cluster.clock()
+    keeps = request.retention_time_ms
+    committed = Committed(
+        asked.committed_offset,
+        asked.committed_leader_epoch,
+        metadata,
+        timestamp=now,
+        expires=None if keeps == -1 else now + keeps,
+    )
+    cluster.committed.commit(request.group_id, TopicPartition(topic, asked.partition_index), committed)
+    return ErrorCode.NONE
+
+
+def _java_length(text: str) -> int:
+    return len(text.encode("utf-16-be")) // 2
+
+
+def _exists(cluster: ClusterState, topic: str, partition: int) -> bool:
+    try:
+        cluster.topics.partition(topic, partition)
+    except Refused:
+        return False
+    return True
+
+
+# --- looking up ----------------------------------------------------------------------------------------------------
+
+
+async def offset_fetch(call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    """What each group has committed: for the partitions asked for, or for all."""
+    if call.version == 0:
+        return fetch_from_zookeeper(call, request)
+    if call.version >= _SEVERAL_GROUPS_SINCE:
+        return OffsetFetchResponse(groups=[_fetch(call, group, request.require_stable) for group in request.groups])
+    topics = None
+    if request.topics is not None:
+        topics = [
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        ]
+    group = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
+    answer = _fetch(call, group, request.require_stable)
+    if answer.error_code and call.version < _GROUP_ERROR_SINCE:
+        # Before there was a place for it, each partition brought the error.
+        answer.topics = [_none(topic, ErrorCode(answer.error_code)) for topic in topics or ()]
+    return OffsetFetchResponse(
+        error_code=answer.error_code,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=partition.partition_index,
+                        committed_offset=partition.committed_offset,
+                        committed_leader_epoch=partition.committed_leader_epoch,
+                        metadata=partition.metadata,
+                        error_code=partition.error_code,
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in answer.topics
+        ],
+    )
+
+
+@attrs.frozen
+class _Wanted:
+    group_id: str
+    require_stable: bool
+
+
+def _fetch(call: Call, group: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
+    try:
+        call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, group.group_id)
+    except Refused as refused:
+        return OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=refused.code)
+    wanted = _Wanted(group.group_id, require_stable)
+    topics = _all(call, wanted) if group.topics is None else [_asked(call, wanted, topic) for topic in group.topics]
+    return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
+
+
+def _all(call: Call, wanted: _Wanted) -> list[OffsetFetchResponseTopics]:
+    by_topic: dict[str, list[int]] = {}
+    for where in call.cluster.committed.of(wanted.group_id):
+        by_topic.setdefault(where.topic, []).append(where.partition)
+    topics = []
+    for name, indexes in by_topic.items():
+        found = call.cluster.topics.get(name)
+        if found is not None:
+            topics.append(
+                _topic(
+                    call.cluster,
+                    wanted,
+                    name,
+                    OffsetFetchResponseTopics(name=name, topic_id=found.topic_id, partitions=[]),
+                    indexes,
+                )
+            )
+    return topics
+
+
+def _asked(call: Call, wanted: _Wanted, topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+    name = topic.name
+    if call.version >= _TOPIC_IDS_SINCE:
+        found = call.cluster.topics.by_id(topic.topic_id)
+        if found is None:
+            return _none(topic, ErrorCode.UNKNOWN_TOPIC_ID)
+        name = found.name
+    answer = OffsetFetchResponseTopics(name=name, topic_id=topic.topic_id, partitions=[])
+    return _topic(call.cluster, wanted, name, answer, topic.partition_indexes)
+
+
+def _topic(
+    cluster: ClusterState, wanted: _Wanted, name: str, answer: OffsetFetchResponseTopics, indexes: Sequence[int]
+) -> OffsetFetchResponseTopics:
+    for index in indexes:
+        where = TopicPartition(name, index)
+        if wanted.require_stable and cluster.committed.is_pending(wanted.group_id, where):
+            partition = _partition(index, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        else:
+            partition = _partition(index, cluster.committed.get(wanted.group_id, where))
+        answer.partitions.append(partition)
+    return answer
+
+
+def _none(topic: OffsetFetchRequestTopics, error: ErrorCode) -> OffsetFetchResponseTopics:
+    partitions = [_partition(index, None, error) for index in topic.partition_indexes]
+    return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+
+
+def _partition(
+    index: int, committed: Committed | None, error: ErrorCode = ErrorCode.NONE
+) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=committed.offset if committed else -1,
+        committed_leader_epoch=committed.leader_epoch if committed else -1,
+        metadata=committed.metadata if committed else "",
+        error_code=error,
+    )
+
+
+# --- deleting ------------------------------------------------------------------------------------------------------
+
+
+async def offset_delete(call: Call, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    """Forget offsets of partitions that exist, unless the group reads them."""
+    try:
+        if not request.group_id:
+            raise Refused(ErrorCode.INVALID_GROUP_ID)
+        call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, request.group_id)
+        group = call.cluster.groups.check_offset_delete(request.group_id)
+    except Refused as refused:
+        return OffsetDeleteResponse(error_code=refused.code, topics=[])
+    topics = []
+    for topic in request.topics:
+        indexes = [partition.partition_index for partition in topic.partitions]
+        missing = [index for index in indexes if not _exists(call.cluster, topic.name, index)]
+        there = [index for index in indexes if index not in missing]
+        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.reads(topic.name) else ErrorCode.NONE
+        if error == ErrorCode.NONE:
+            for index in there:
+                call.cluster.committed.delete(request.group_id, TopicPartition(topic.name, index))
+        partitions = [*_results(missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), *_results(there, error)]
+        topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
+    return OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=topics)
+
+
+def _results(indexes: Iterable[int], error: ErrorCode) -> list[OffsetDeleteResponsePartition]:
+    return [OffsetDeleteResponsePartition(partition_index=index, error_code=error) for index in indexes]

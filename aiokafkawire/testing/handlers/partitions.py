@@ -1,0 +1,178 @@
+"""CreatePartitions, DeleteRecords and DescribeTopicPartitions."""
+
+from typing import Final
+
+from ...errors import ErrorCode
+from ...protocol.messages.metadata import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from ...protocol.messages.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from ...protocol.primitives import ZERO_UUID
+from ..call import Call
+from ..refused import Refused
+from ..replicas import NO_LEADER, Partition
+from ..topics import Topic, invalid_name
+
+__all__ = ("create_partitions", "delete_records", "describe_topic_partitions")
+
+_UP_TO_HIGH_WATERMARK: Final = -1
+_MOST_PARTITIONS: Final = 2000  # max.request.partition.size.limit
+_TOPIC_OPERATIONS: Final = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))  # anyone may do everything
+_NO_OPERATIONS: Final = -(2**31)
+
+
+async def create_partitions(call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    """Add partitions to each topic by itself: one that fails does not stop the others (KIP-195)."""
+    names = [topic.name for topic in request.topics]
+    results = {}
+    for asked in request.topics:
+        error, message = ErrorCode.NONE, None
+        try:
+            if names.count(asked.name) > 1:
+                raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            _extend(call, asked, request.validate_only)
+        except Refused as refused:
+            error, message = refused.code, refused.message
+        results[asked.name] = CreatePartitionsTopicResult(name=asked.name, error_code=error, error_message=message)
+    return CreatePartitionsResponse(results=list(results.values()))
+
+
+def _extend(call: Call, asked: CreatePartitionsTopic, validate_only: bool) -> None:
+    assignments = None if asked.assignments is None else [each.broker_ids for each in asked.assignments]
+    call.cluster.topics.add_partitions(asked.name, asked.count, assignments, validate_only=validate_only)
+
+
+# --- deleting records --------------------------------------------------------------------------------------------
+
+
+async def delete_records(call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    """Move the beginning of each partition that this broker leads (KIP-107); followers are there at once."""
+    wanted: dict[str, dict[int, int]] = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            wanted.setdefault(topic.name, {})[partition.partition_index] = partition.offset
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=name, partitions=[_deleted(call, name, index, offset) for index, offset in offsets.items()]
+            )
+            for name, offsets in wanted.items()
+        ]
+    )
+
+
+def _deleted(call: Call, name: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
+    error, low_watermark = ErrorCode.NONE, -1
+    try:
+        low_watermark = _delete(call, name, index, offset)
+    except Refused as refused:
+        error = refused.code
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark, error_code=error)
+
+
+def _delete(call: Call, name: str, index: int, offset: int) -> int:
+    topic = call.cluster.topics.get(name)
+    if topic is not None and topic.is_internal:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    partition = call.node.led(name, index)
+    if topic is not None and topic.config("cleanup.policy") == "compact":
+        raise Refused(ErrorCode.POLICY_VIOLATION)
+    log = partition.log
+    if offset == _UP_TO_HIGH_WATERMARK:
+        offset = log.high_watermark
+    elif offset < 0:
+        raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+    log.delete_before(offset)
+    call.cluster.changed(partition)
+    return log.log_start_offset
+
+
+# --- describing --------------------------------------------------------------------------------------------------
+
+
+async def describe_topic_partitions(
+    call: Call, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    """Topics in the order of their names, up to so many partitions, and where to go on (KIP-966)."""
+    cursor = request.cursor
+    begin = cursor.topic_name if cursor else ""
+    wanted = [topic.name for topic in request.topics]
+    if cursor and (cursor.partition_index < 0 or (wanted and begin not in wanted)):
+        return _all_refused(wanted, ErrorCode.INVALID_REQUEST)
+    if "" in wanted:
+        return _all_refused(wanted, ErrorCode.UNKNOWN_SERVER_ERROR)  # as Apache Kafka does
+    names = sorted(dict.fromkeys(wanted or [topic.name for topic in call.cluster.topics]))
+    room = max(1, min(_MOST_PARTITIONS, request.response_partition_limit))
+    response = DescribeTopicPartitionsResponse(topics=[])
+    for name in names:
+        if name < begin:
+            continue
+        if room == 0:
+            response.next_cursor = Cursor(topic_name=name, partition_index=0)
+            break
+        topic = call.cluster.topics.get(name)
+        if topic is None:
+            response.topics.append(_missing(name))
+            continue
+        first = cursor.partition_index if cursor and name == begin else 0
+        end = min(first + room, len(topic.partitions))
+        response.topics.append(_described(topic, first, end))
+        room -= max(0, end - first)
+        if end < len(topic.partitions):
+            response.next_cursor = Cursor(topic_name=name, partition_index=end)
+            break
+    return response
+
+
+def _all_refused(names: list[str], error: ErrorCode) -> DescribeTopicPartitionsResponse:
+    return DescribeTopicPartitionsResponse(topics=[_refused(name, error, _NO_OPERATIONS) for name in names])
+
+
+def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
+    invalid = invalid_name(name) is not None
+    error = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return _refused(name, error, _TOPIC_OPERATIONS)
+
+
+def _refused(name: str, error: ErrorCode, operations: int) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=error, name=name, topic_id=ZERO_UUID, partitions=[], topic_authorized_operations=operations
+    )
+
+
+def _described(topic: Topic, first: int, end: int) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=[_partition(each) for each in topic.partitions[first:end]],
+        topic_authorized_operations=_TOPIC_OPERATIONS,
+    )
+
+
+def _partition(partition: Partition) -> DescribeTopicPartitionsResponsePartition:
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.LEADER_NOT_AVAILABLE if partition.leader == NO_LEADER else ErrorCode.NONE,
+        partition_index=partition.index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.in_sync_replicas),
+        eligible_leader_replicas=list(partition.eligible_leader_replicas),
+        last_known_elr=[],
+        offline_replicas=partition.offline_replicas,
+    )

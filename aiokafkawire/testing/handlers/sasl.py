@@ -1,0 +1,105 @@
+"""SaslHandshake and SaslAuthenticate, and the gate that other requests wait at until a client has logged in."""
+
+from typing import Final
+
+from anyio import sleep
+
+from ...errors import ErrorCode
+from ...protocol.api import ApiKey
+from ...protocol.messages.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from ...protocol.schema import Request, Response
+from ..authentication import LoginFailed
+from ..call import Call, Peer
+from ..refusals import refusal
+from ..refused import Disconnect, Refused
+from ..state import Node
+
+__all__ = ("admit", "bare_token", "sasl_authenticate", "sasl_handshake")
+
+_TOO_LATE: Final = "SaslAuthenticate request received after successful authentication"
+
+
+async def admit(call: Call, request: Request[Response]) -> Response | None:
+    """None lets a request through to its handler; else it is the answer.
+
+    Raises:
+        Disconnect: it may not be made, and is not answered.
+    """
+    login = call.peer.login
+    if login is None:
+        return None
+    try:
+        login.admit(ApiKey(request.api_key), call.cluster.timers.now())
+    except Refused as refused:
+        await _delay(call.node)
+        return refusal(request, call.version, refused.code)
+    except Disconnect:
+        if not login.complete:
+            await _delay(call.node)
+        raise
+    return None
+
+
+async def sasl_handshake(call: Call, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
+    """The mechanisms that are enabled, and whether the one that the client wants is."""
+    login = call.peer.login
+    if login is None or not login.expects_handshake:
+        return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[])
+    error = ErrorCode.NONE
+    if not login.handshake(request.mechanism, call.version):
+        error = ErrorCode.UNSUPPORTED_SASL_MECHANISM
+        await _delay(call.node)
+    return SaslHandshakeResponse(error_code=error, mechanisms=login.mechanisms)
+
+
+async def sasl_authenticate(call: Call, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
+    """The mechanism's answer to the client's token."""
+    login = call.peer.login
+    if login is None or not login.expects_token:
+        return SaslAuthenticateResponse(
+            error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=_TOO_LATE, auth_bytes=b""
+        )
+    try:
+        said, lifetime = login.answer(bytes(request.auth_bytes), call.cluster.timers.now())
+    except LoginFailed as failure:
+        await _delay(call.node)
+        return SaslAuthenticateResponse(
+            error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=login.why(failure), auth_bytes=b""
+        )
+    _remember(call.peer)
+    return SaslAuthenticateResponse(
+        error_code=ErrorCode.NONE, error_message="", auth_bytes=said, session_lifetime_ms=lifetime
+    )
+
+
+async def bare_token(node: Node, peer: Peer, token: bytes) -> bytes:
+    """The answer to a token that came without a request around it, as after SaslHandshake v0.
+
+    Raises:
+        Disconnect: the login failed.
+    """
+    login = peer.login
+    assert login is not None
+    try:
+        said, _ = login.answer(token, node.cluster.timers.now())
+    except LoginFailed as failure:
+        await _delay(node)
+        raise Disconnect(f"a login failed: {failure}") from failure
+    _remember(peer)
+    return said
+
+
+def _remember(peer: Peer) -> None:
+    assert peer.login is not None
+    if peer.login.user is not None:
+        peer.principal = f"User:{peer.login.user}"
+
+
+async def _delay(node: Node) -> None:
+    """A failed login is answered late (KIP-306), so that guessing takes its time."""
+    await sleep(node.cluster.settings.connection_failed_authentication_delay_ms / 1000)

@@ -1,0 +1,137 @@
+"""DescribeProducers, DescribeTransactions and ListTransactions: transactions as operators see them (KIP-664)."""
+
+from collections.abc import Iterable
+
+from ...errors import ErrorCode
+from ...protocol.messages.transaction_admin import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    DescribeTransactionsResponseTransactionState,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    ListTransactionsResponseTransactionState,
+    PartitionResponse,
+    ProducerState,
+    TopicData,
+    TopicResponse,
+)
+from ...types import TopicPartition
+from ..call import Call
+from ..refused import Refused
+from ..topics import invalid_name
+from ..transaction import State
+
+__all__ = ("describe_producers", "describe_transactions", "list_transactions")
+
+_UNKNOWN = "This server does not host this topic-partition."
+
+
+async def describe_producers(call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    """The producers that each partition remembers; followers are asked as well."""
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                name=topic.name, partitions=[_producers(call, topic.name, index) for index in topic.partition_indexes]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _producers(call: Call, topic: str, index: int) -> PartitionResponse:
+    try:
+        fault = invalid_name(topic)
+        if fault is not None:
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+        if call.cluster.topics.get(topic) is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _UNKNOWN)
+        partition = call.cluster.topics.partition(topic, index)
+        if call.node.node_id not in partition.replicas:
+            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    except Refused as refused:
+        return PartitionResponse(
+            partition_index=index, error_code=refused.code, error_message=refused.message, active_producers=[]
+        )
+    producers = [
+        ProducerState(
+            producer_id=each.producer_id,
+            producer_epoch=each.epoch,
+            last_sequence=each.last_sequence,
+            last_timestamp=each.last_timestamp,
+            coordinator_epoch=each.coordinator_epoch,
+            current_txn_start_offset=-1 if each.first_offset is None else each.first_offset,
+        )
+        for each in partition.log.producers.active()
+    ]
+    return PartitionResponse(partition_index=index, error_code=ErrorCode.NONE, active_producers=producers)
+
+
+async def describe_transactions(call: Call, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+    """What each transactional id is doing, those that this broker coordinates."""
+    return DescribeTransactionsResponse(
+        transaction_states=[_described(call, transactional_id) for transactional_id in request.transactional_ids]
+    )
+
+
+def _described(call: Call, transactional_id: str) -> DescribeTransactionsResponseTransactionState:
+    try:
+        if not transactional_id:
+            raise Refused(ErrorCode.INVALID_REQUEST)
+        call.cluster.transactions.check(transactional_id, call.node.node_id)
+        found = call.cluster.transactions.describe(transactional_id)
+    except Refused as refused:
+        return DescribeTransactionsResponseTransactionState(
+            error_code=refused.code,
+            transactional_id=transactional_id,
+            transaction_state="",
+            transaction_timeout_ms=0,
+            transaction_start_time_ms=0,
+            producer_id=0,
+            producer_epoch=0,
+            topics=[],
+        )
+    return DescribeTransactionsResponseTransactionState(
+        error_code=ErrorCode.NONE,
+        transactional_id=transactional_id,
+        transaction_state=found.state,
+        transaction_timeout_ms=found.timeout_ms,
+        transaction_start_time_ms=found.started_ms,
+        producer_id=found.producer_id,
+        producer_epoch=found.epoch,
+        topics=_by_topic(found.partitions),
+    )
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> list[TopicData]:
+    topics: dict[str, TopicData] = {}
+    for where in partitions:
+        topics.setdefault(where.topic, TopicData(topic=where.topic, partitions=[])).partitions.append(where.partition)
+    return list(topics.values())
+
+
+async def list_transactions(call: Call, request: ListTransactionsRequest) -> ListTransactionsResponse:
+    """The transactional ids that this broker coordinates and that pass every filter."""
+    transactions = call.cluster.transactions
+    names = {state.value for state in State}
+    try:
+        found = transactions.select(
+            transactions.coordinated_by(call.node.node_id),
+            states=request.state_filters,
+            producer_ids=request.producer_id_filters,
+            longer_than_ms=request.duration_filter,
+            pattern=request.transactional_id_pattern,
+        )
+    except Refused as refused:
+        return ListTransactionsResponse(error_code=refused.code, unknown_state_filters=[], transaction_states=[])
+    return ListTransactionsResponse(
+        error_code=ErrorCode.NONE,
+        unknown_state_filters=[name for name in dict.fromkeys(request.state_filters) if name not in names],
+        transaction_states=[
+            ListTransactionsResponseTransactionState(
+                transactional_id=each.transactional_id, producer_id=each.producer_id, transaction_state=each.state
+            )
+            for each in found
+        ],
+    )

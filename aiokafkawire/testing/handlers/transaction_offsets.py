@@ -1,0 +1,101 @@
+"""TxnOffsetCommit: a group's offsets that count once the transaction commits (KIP-98, KIP-447)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from ...errors import ErrorCode
+from ...protocol.messages.transactions import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from ...types import TopicPartition
+from ..call import Call
+from ..committed import Committed
+from ..refused import Refused
+from ..state import OFFSETS_TOPIC, ClusterState
+from ..verification import verify_offsets
+
+__all__ = ("txn_offset_commit",)
+
+_LOADING_SINCE: Final = 2  # older clients take COORDINATOR_LOAD_IN_PROGRESS badly
+
+
+async def txn_offset_commit(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    """Keep offsets until the transaction ends, if its coordinator knows of them and the group accepts the member."""
+    asked = {
+        TopicPartition(topic.name, partition.partition_index): partition
+        for topic in request.topics
+        for partition in topic.partitions
+    }
+    errors = {where: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for where in asked if not _exists(call.cluster, where)}
+    known = {where: partition for where, partition in asked.items() if where not in errors}
+    if known:
+        errors |= _committed(call, request, known)
+    # As in Apache Kafka, what was unknown comes first.
+    topics: dict[str, TxnOffsetCommitResponseTopic] = {}
+    for where, error in errors.items():
+        topic = topics.setdefault(where.topic, TxnOffsetCommitResponseTopic(name=where.topic, partitions=[]))
+        topic.partitions.append(TxnOffsetCommitResponsePartition(partition_index=where.partition, error_code=error))
+    return TxnOffsetCommitResponse(topics=list(topics.values()))
+
+
+def _committed(
+    call: Call, request: TxnOffsetCommitRequest, asked: Mapping[TopicPartition, TxnOffsetCommitRequestPartition]
+) -> dict[TopicPartition, ErrorCode]:
+    cluster = call.cluster
+    try:
+        _check(call, request)
+    except Refused as refused:
+        code = refused.code
+        if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and call.version < _LOADING_SINCE:
+            code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return dict.fromkeys(asked, code)
+    errors, offsets = {}, {}
+    for where, partition in asked.items():
+        metadata = partition.committed_metadata or ""
+        if len(metadata.encode("utf-16-be")) // 2 > cluster.settings.offset_metadata_max_bytes:
+            errors[where] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            continue
+        errors[where] = ErrorCode.NONE
+        offsets[where] = Committed(
+            partition.committed_offset,
+            max(partition.committed_leader_epoch, -1),
+            metadata,
+            timestamp=cluster.clock(),
+        )
+    if offsets:
+        cluster.committed.pend(request.group_id, request.producer_id, offsets)
+    return errors
+
+
+def _check(call: Call, request: TxnOffsetCommitRequest) -> None:
+    cluster = call.cluster
+    if not request.group_id:
+        raise Refused(ErrorCode.INVALID_GROUP_ID)
+    cluster.check_coordinator(call.node, OFFSETS_TOPIC, request.group_id)
+    index = cluster.coordinator_partition(OFFSETS_TOPIC, request.group_id).index
+    verify_offsets(
+        cluster.transactions,
+        request.transactional_id,
+        (request.producer_id, request.producer_epoch),
+        TopicPartition(OFFSETS_TOPIC, index),
+        call.version,
+    )
+    cluster.groups.check_member(
+        request.group_id,
+        request.member_id,
+        request.generation_id_or_member_epoch,
+        request.group_instance_id,
+        transactional=True,
+    )
+
+
+def _exists(cluster: ClusterState, where: TopicPartition) -> bool:
+    try:
+        cluster.topics.partition(where.topic, where.partition)
+    except Refused:
+        return False
+    return True

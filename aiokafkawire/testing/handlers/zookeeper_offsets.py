@@ -1,0 +1,80 @@
+"""OffsetCommit v0 and OffsetFetch v0: the offsets of consumers before 0.8.2, which any broker put into ZooKeeper.
+
+They are apart from those of later versions, belong to no coordinator, and have no metadata. Brokers with KRaft, which
+are those from 3.3 on here, refuse them.
+"""
+
+from ...errors import ErrorCode
+from ...protocol.messages.group_offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
+)
+from ...types import TopicPartition
+from ..call import Call
+from ..refused import Refused
+
+__all__ = ("commit_to_zookeeper", "fetch_from_zookeeper")
+
+_KRAFT_SINCE = "3.3"
+
+
+def commit_to_zookeeper(call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    """Keep the offset of each partition that exists."""
+    topics = []
+    for topic in request.topics:
+        answers = [
+            OffsetCommitResponsePartition(
+                partition_index=asked.partition_index,
+                error_code=_commit(call, request.group_id, TopicPartition(topic.name, asked.partition_index), asked),
+            )
+            for asked in topic.partitions
+        ]
+        topics.append(OffsetCommitResponseTopic(name=topic.name, partitions=answers))
+    return OffsetCommitResponse(topics=topics)
+
+
+def fetch_from_zookeeper(call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    """The offset of each partition; one that has none is as unknown as one that does not exist."""
+    topics = []
+    for topic in request.topics or ():
+        answers = []
+        for index in topic.partition_indexes:
+            offset, error = -1, ErrorCode.UNSUPPORTED_VERSION
+            if not call.node.release.since(_KRAFT_SINCE):
+                where = TopicPartition(topic.name, index)
+                found = call.cluster.zookeeper_offsets.get((request.group_id, where))
+                offset = -1 if found is None or not _exists(call, where) else found
+                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if offset < 0 else ErrorCode.NONE
+            answers.append(
+                OffsetFetchResponsePartition(
+                    partition_index=index, committed_offset=offset, metadata="", error_code=error
+                )
+            )
+        topics.append(OffsetFetchResponseTopic(name=topic.name, partitions=answers))
+    return OffsetFetchResponse(topics=topics)
+
+
+def _commit(call: Call, group: str, where: TopicPartition, asked: OffsetCommitRequestPartition) -> ErrorCode:
+    if not _exists(call, where):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if call.node.release.since(_KRAFT_SINCE):
+        return ErrorCode.UNSUPPORTED_VERSION
+    if len(asked.committed_metadata or "") > call.cluster.settings.offset_metadata_max_bytes:
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+    call.cluster.zookeeper_offsets[group, where] = asked.committed_offset
+    return ErrorCode.NONE
+
+
+def _exists(call: Call, where: TopicPartition) -> bool:
+    try:
+        call.cluster.topics.partition(where.topic, where.partition)
+    except Refused:
+        return False
+    return True

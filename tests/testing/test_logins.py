@@ -1,0 +1,195 @@
+"""Logins on our broker alone: lifetimes in virtual time, delays, secrets kept."""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import AsyncIterator
+
+import anyio
+import pytest
+from support.logging_in import handshake, in_scram, plain, token
+from support.raw_client import RawClient
+
+from aiokafkawire.errors import ErrorCode
+from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest
+from aiokafkawire.protocol.messages.sasl import SaslAuthenticateRequest
+from aiokafkawire.protocol.messages.scram import ScramCredentialUpsertion
+from aiokafkawire.testing.authentication import Login
+from aiokafkawire.testing.broker import Broker
+from aiokafkawire.testing.credentials import Credentials, ScramCredential, ScramMechanism
+from aiokafkawire.testing.handlers import sasl
+from aiokafkawire.testing.refused import Disconnect, Refused
+
+USERS = {"alice": "hunter2-hunter2"}
+PASSWORD = USERS["alice"]
+
+
+async def connected(broker: Broker) -> RawClient:
+    host, port = broker.bootstrap.split(":")
+    return RawClient(await broker.connect(host, int(port)))
+
+
+# --- the machine -------------------------------------------------------------------------------------------
+
+
+def logged_in(max_reauth_ms: int = 0, now: float = 100.0) -> Login:
+    login = Login(["PLAIN"], Credentials(USERS), max_reauth_ms=max_reauth_ms, new_nonce=lambda: "nonce")
+    login.admit(ApiKey.SASL_HANDSHAKE, now)
+    assert login.handshake("PLAIN", 1)
+    login.admit(ApiKey.SASL_AUTHENTICATE, now)
+    assert login.answer(plain("alice", PASSWORD), now) == (b"", max_reauth_ms)
+    assert login.complete
+    return login
+
+
+def test_a_login_holds_for_ever_unless_told() -> None:
+    logged_in().admit(ApiKey.METADATA, 1e9)
+
+
+def test_a_login_expires() -> None:
+    login = logged_in(max_reauth_ms=5000)
+    login.admit(ApiKey.METADATA, 105.0)
+    for key in (ApiKey.METADATA, ApiKey.API_VERSIONS, ApiKey.SASL_AUTHENTICATE):
+        with pytest.raises(Disconnect, match="expired"):
+            login.admit(key, 105.001)
+
+
+def test_an_expired_login_can_be_renewed() -> None:
+    login = logged_in(max_reauth_ms=5000)
+    login.admit(ApiKey.SASL_HANDSHAKE, 200.0)
+    assert login.handshake("PLAIN", 1)
+    assert not login.complete
+    assert login.answer(plain("alice", PASSWORD), 200.0) == (b"", 5000)
+    login.admit(ApiKey.METADATA, 205.0)
+    with pytest.raises(Disconnect):
+        login.admit(ApiKey.METADATA, 205.001)
+
+
+@pytest.mark.parametrize(("later", "begins"), [(0.999, False), (1.0, True)])
+def test_renewals_are_a_second_apart(later: float, begins: bool) -> None:
+    login = logged_in(max_reauth_ms=5000)
+    login.admit(ApiKey.SASL_HANDSHAKE, 101.0)
+    assert login.handshake("PLAIN", 1)
+    login.answer(plain("alice", PASSWORD), 101.0)
+    login.admit(ApiKey.SASL_HANDSHAKE, 101.0 + later)
+    assert login.expects_handshake == begins
+
+
+def test_a_request_amid_tokens_ends_the_login() -> None:
+    login = Login(["PLAIN"], Credentials(USERS), new_nonce=str)
+    login.handshake("PLAIN", 1)
+    with pytest.raises(Refused) as refused:
+        login.admit(ApiKey.METADATA, 0)
+    assert refused.value.code == ErrorCode.ILLEGAL_SASL_STATE
+    assert login.failed == "Unexpected Kafka request of type METADATA during SASL authentication."
+
+
+# --- the broker --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def guarded() -> AsyncIterator[Broker]:
+    async with Broker(port=None, users=USERS, connection_failed_authentication_delay_ms=0) as broker:
+        yield broker
+
+
+@pytest.mark.anyio
+async def test_the_broker_hangs_up_when_a_login_has_expired() -> None:
+    async with (
+        Broker(port=None, users=USERS, connections_max_reauth_ms=1) as broker,
+        await connected(broker) as client,
+    ):
+        await handshake(client, "PLAIN")
+        assert (await token(client, plain("alice", PASSWORD))).session_lifetime_ms == 1
+        with anyio.fail_after(10):
+            while not await _hung_up(client):
+                pass
+
+
+async def _hung_up(client: RawClient) -> bool:
+    try:
+        await client.ask(ApiVersionsRequest(), 0)
+    except (anyio.EndOfStream, anyio.BrokenResourceError):
+        return True
+    return False
+
+
+@pytest.mark.anyio
+async def test_who_has_logged_in_is_known(guarded: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with await connected(guarded) as client:
+        await in_scram(client, "SCRAM-SHA-256", "alice", PASSWORD)
+    async with await connected(guarded) as client:
+        await handshake(client, "PLAIN")
+        await token(client, plain("alice", PASSWORD[:-1]))
+        assert await client.is_cut_off()
+    assert "Invalid username or password" in caplog.text
+    assert PASSWORD[:-1] not in caplog.text
+    assert PASSWORD[:-1] not in repr(list(guarded.requests))
+
+
+@pytest.mark.anyio
+async def test_a_failed_login_is_answered_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(sasl, "sleep", sleep)
+    async with Broker(port=None, users=USERS, connection_failed_authentication_delay_ms=1500) as broker:
+        async with await connected(broker) as client:
+            await in_scram(client, "SCRAM-SHA-256", "alice", PASSWORD)
+            await client.ask(ApiVersionsRequest(), 0)
+        assert slept == []
+        for mechanism, said in (("PLAIN", b"?"), ("SCRAM-SHA-256", b"?"), ("GSSAPI", None)):
+            async with await connected(broker) as client:
+                await handshake(client, mechanism)
+                if said is not None:
+                    await token(client, said)
+                assert await client.is_cut_off()
+    assert slept == [1.5, 1.5, 1.5]
+
+
+@pytest.mark.anyio
+async def test_only_mechanisms_that_are_enabled_are_offered() -> None:
+    async with (
+        Broker(
+            port=None, users=USERS, sasl_mechanisms=["SCRAM-SHA-512"], connection_failed_authentication_delay_ms=0
+        ) as broker,
+        await connected(broker) as client,
+    ):
+        answer = await handshake(client, "PLAIN")
+        assert (answer.error_code, answer.mechanisms) == (ErrorCode.UNSUPPORTED_SASL_MECHANISM, ["SCRAM-SHA-512"])
+        assert await client.is_cut_off()
+
+
+def test_a_mechanism_that_there_is_not() -> None:
+    with pytest.raises(ValueError, match="GSSAPI"):
+        Broker(port=None, users=USERS, sasl_mechanisms=["GSSAPI"])
+
+
+def test_secrets_have_no_repr() -> None:
+    credential = ScramCredential.made_of(ScramMechanism.SHA_256, b"salted", b"pepper", 4096)
+    upsertion = ScramCredentialUpsertion(
+        name="alice", mechanism=1, iterations=4096, salt=b"pepper", salted_password=b"salted"
+    )
+    shown = repr([credential, upsertion, SaslAuthenticateRequest(auth_bytes=plain("alice", PASSWORD))])
+    assert PASSWORD not in shown
+    assert "salted'" not in shown
+    assert repr(credential) == "ScramCredential(iterations=4096)"
+    assert PASSWORD not in repr(Credentials(USERS, ["SCRAM-SHA-256"]))
+
+
+def test_known_values_of_scram() -> None:
+    """The example of RFC 7677."""
+    mechanism = ScramMechanism.SHA_256
+    salt = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
+    credential = ScramCredential.made_of(mechanism, mechanism.salted("pencil", salt, 4096), salt, 4096)
+    said = (
+        b"n=user,r=rOprNGfwEbeRWgbNEkqO,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,"
+        b"s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096,c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
+    )
+    signature = base64.b64encode(mechanism.hmac(credential.server_key, said))
+    assert signature == b"6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
