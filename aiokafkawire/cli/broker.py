@@ -6,7 +6,7 @@ import anyio
 import attrs
 
 from ..testing.broker import Broker
-from ..testing.refused import Refused
+from ..testing.cluster.refused import Refused
 from .endings import INTERRUPTED, MISSING, CommandFailed, run_until_signalled
 
 __all__ = ("BrokerOptions", "run_broker")

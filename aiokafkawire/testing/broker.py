@@ -21,16 +21,16 @@ from anyio.abc import ByteStream
 
 from ..runtime import Owner
 from ..types import Address
-from .apis import APIS
-from .credentials import Credentials
-from .listening import NodeServer
-from .log import PartitionLog
-from .mechanisms import MECHANISMS
-from .releases import newest, release_named
-from .replicas import Partition
-from .state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ClusterState, Node, Settings
-from .taking_orders import TakesOrders
-from .topics import Topic
+from .cluster.releases import newest, release_named
+from .cluster.replicas import Partition
+from .cluster.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ClusterState, Node, Settings
+from .cluster.topics import Topic
+from .logs.log import PartitionLog
+from .orders.taking_orders import TakesOrders
+from .security.credentials import Credentials
+from .security.mechanisms import MECHANISMS
+from .serving.apis import APIS
+from .serving.listening import NodeServer
 
 __all__ = ("Broker",)
 

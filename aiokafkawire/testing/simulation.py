@@ -26,11 +26,11 @@ from trio._core import _run  # for what no public name tells: see `_seeded_sched
 
 from ..runtime import Owner, Runtime
 from .broker import Broker
-from .broker_links import BrokerLinks
-from .chaos import Chaos, Fault
-from .simulated_network import Network
-from .trace import Trace
-from .virtual_clock import VirtualClock
+from .virtual.chaos import Chaos, Fault
+from .virtual.clock import VirtualClock
+from .virtual.links import BrokerLinks
+from .virtual.network import Network
+from .virtual.trace import Trace
 
 if TYPE_CHECKING:
     from ..client import Client

@@ -10,7 +10,7 @@ from support.scripted_broker import ScriptedBroker
 
 from aiokafkawire.errors import ErrorCode, NoBrokerReachable, WireError
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.testing.memory import memory_connection
+from aiokafkawire.testing.serving.memory import memory_connection
 
 pytestmark = pytest.mark.anyio
 

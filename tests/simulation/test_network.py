@@ -6,9 +6,9 @@ import anyio
 import pytest
 from anyio.abc import ByteStream
 
-from aiokafkawire.testing.simulated_network import Network
 from aiokafkawire.testing.simulation import Simulation, simulate
-from aiokafkawire.testing.trace import Trace
+from aiokafkawire.testing.virtual.network import Network
+from aiokafkawire.testing.virtual.trace import Trace
 
 Body = Callable[["Lines"], Awaitable[None]]
 

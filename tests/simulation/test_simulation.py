@@ -6,8 +6,8 @@ from simulation.idle import idle
 
 from aiokafkawire import NoBrokerReachable, RequestTimeout, TopicPartition
 from aiokafkawire.records.batch import AnyReader
-from aiokafkawire.testing.chaos import Fault
 from aiokafkawire.testing.simulation import Simulation, simulate
+from aiokafkawire.testing.virtual.chaos import Fault
 
 A0 = TopicPartition("a", 0)
 

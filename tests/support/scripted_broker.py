@@ -23,7 +23,7 @@ from aiokafkawire.protocol.api import (
 from aiokafkawire.protocol.compiler import decode, decode_prefix, encode
 from aiokafkawire.protocol.messages.metadata import ApiVersion, ApiVersionsResponse
 from aiokafkawire.protocol.schema import Request, Response, Versions
-from aiokafkawire.testing.memory import memory_connection
+from aiokafkawire.testing.serving.memory import memory_connection
 
 __all__ = ("Asked", "HeldStream", "Peer", "ScriptedBroker", "answer_frame", "api_versions")
 

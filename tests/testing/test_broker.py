@@ -20,10 +20,10 @@ from aiokafkawire.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
-from aiokafkawire.testing import apis
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.call import Call
-from aiokafkawire.testing.refused import Refused
+from aiokafkawire.testing.cluster.refused import Refused
+from aiokafkawire.testing.serving import apis
+from aiokafkawire.testing.serving.call import Call
 
 pytestmark = pytest.mark.anyio
 

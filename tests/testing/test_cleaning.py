@@ -14,7 +14,7 @@ from aiokafkawire.protocol.messages.offsets import ListOffsetsPartition, ListOff
 from aiokafkawire.records.batch import BatchBuilder, split
 from aiokafkawire.records.compression import Codec
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.refused import Refused
+from aiokafkawire.testing.cluster.refused import Refused
 
 pytestmark = pytest.mark.anyio
 

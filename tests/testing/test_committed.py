@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aiokafkawire.testing.committed import Committed, CommittedOffsets
+from aiokafkawire.testing.groups.committed import Committed, CommittedOffsets
 from aiokafkawire.types import TopicPartition
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)

@@ -13,7 +13,7 @@ from support.raw_client import RawClient, batch_of, produce_request
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.compiler import encode
 from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest, MetadataRequest
-from aiokafkawire.testing.state import Settings
+from aiokafkawire.testing.cluster.state import Settings
 
 if TYPE_CHECKING:
     from .conftest import Kafka

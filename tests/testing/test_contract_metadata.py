@@ -21,7 +21,7 @@ from aiokafkawire.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from aiokafkawire.protocol.primitives import ZERO_UUID
-from aiokafkawire.testing.apis import ADVERTISED
+from aiokafkawire.testing.serving.apis import ADVERTISED
 
 if TYPE_CHECKING:
     from .conftest import Kafka

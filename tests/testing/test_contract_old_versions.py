@@ -36,8 +36,8 @@ from aiokafkawire.protocol.messages.offsets import (
 from aiokafkawire.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, DeleteTopicsRequest
 from aiokafkawire.records.batch import AnyReader, BatchBuilder, split
 from aiokafkawire.records.compression import Codec
-from aiokafkawire.testing.apis import ADVERTISED
-from aiokafkawire.testing.releases import versions_of
+from aiokafkawire.testing.cluster.releases import versions_of
+from aiokafkawire.testing.serving.apis import ADVERTISED
 
 pytestmark = pytest.mark.anyio
 

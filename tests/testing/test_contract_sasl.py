@@ -21,7 +21,7 @@ from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest, Metadata
 from aiokafkawire.protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from aiokafkawire.protocol.messages.scram import AlterUserScramCredentialsRequest, ScramCredentialUpsertion
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.credentials import ScramMechanism
+from aiokafkawire.testing.security.credentials import ScramMechanism
 
 pytestmark = pytest.mark.anyio
 

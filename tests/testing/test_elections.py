@@ -21,7 +21,7 @@ from aiokafkawire.protocol.messages.reassignments import (
     TopicPartitions,
 )
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.replicas import Partition
+from aiokafkawire.testing.cluster.replicas import Partition
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from support.raw_client import RawClient
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.journal import Outcome
+from aiokafkawire.testing.orders.journal import Outcome
 
 pytestmark = pytest.mark.anyio
 

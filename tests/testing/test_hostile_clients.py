@@ -17,11 +17,11 @@ from support.vectors import vectors
 from aiokafkawire.protocol.api import ApiKey, RequestHeader, request_header_version
 from aiokafkawire.protocol.compiler import encode
 from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest
-from aiokafkawire.testing.apis import APIS
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.frames import Frames
-from aiokafkawire.testing.refused import Disconnect
-from aiokafkawire.testing.state import Settings
+from aiokafkawire.testing.cluster.refused import Disconnect
+from aiokafkawire.testing.cluster.state import Settings
+from aiokafkawire.testing.serving.apis import APIS
+from aiokafkawire.testing.serving.frames import Frames
 
 pytestmark = pytest.mark.anyio
 

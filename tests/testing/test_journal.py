@@ -12,7 +12,7 @@ from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.group import HeartbeatRequest, HeartbeatResponse
 from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest, MetadataRequest
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.journal import Asked, Journal, Outcome
+from aiokafkawire.testing.orders.journal import Asked, Journal, Outcome
 
 
 def heartbeat(group: str = "g", size: int = 10) -> Asked:

@@ -7,8 +7,8 @@ from support.raw_client import batch_of
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.records.batch import BatchBuilder, RecordBatch, split
-from aiokafkawire.testing.log import PartitionLog
-from aiokafkawire.testing.refused import Refused
+from aiokafkawire.testing.cluster.refused import Refused
+from aiokafkawire.testing.logs.log import PartitionLog
 from aiokafkawire.types import OffsetAndTimestamp
 
 

@@ -16,11 +16,11 @@ from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest
 from aiokafkawire.protocol.messages.sasl import SaslAuthenticateRequest
 from aiokafkawire.protocol.messages.scram import ScramCredentialUpsertion
-from aiokafkawire.testing.authentication import Login
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.credentials import Credentials, ScramCredential, ScramMechanism
+from aiokafkawire.testing.cluster.refused import Disconnect, Refused
 from aiokafkawire.testing.handlers import sasl
-from aiokafkawire.testing.refused import Disconnect, Refused
+from aiokafkawire.testing.security.authentication import Login
+from aiokafkawire.testing.security.credentials import Credentials, ScramCredential, ScramMechanism
 
 USERS = {"alice": "hunter2-hunter2"}
 PASSWORD = USERS["alice"]

@@ -6,7 +6,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from aiokafkawire.testing.memory import memory_connection
+from aiokafkawire.testing.serving.memory import memory_connection
 
 pytestmark = pytest.mark.anyio
 

@@ -22,9 +22,9 @@ from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataReq
 from aiokafkawire.protocol.messages.topics import DeleteTopicsRequest
 from aiokafkawire.protocol.messages.transactions import AddOffsetsToTxnRequest
 from aiokafkawire.protocol.schema import Request
-from aiokafkawire.testing.journal import Asked, Selector
-from aiokafkawire.testing.orders import Action, Order, Orders, UnmetOrders
-from aiokafkawire.testing.targets import divided, targets_of
+from aiokafkawire.testing.orders.journal import Asked, Selector
+from aiokafkawire.testing.orders.orders import Action, Order, Orders, UnmetOrders
+from aiokafkawire.testing.orders.targets import divided, targets_of
 
 ID = UUID(int=7)
 

@@ -23,8 +23,8 @@ from aiokafkawire.protocol.messages.metadata import (
 from aiokafkawire.protocol.messages.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from aiokafkawire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.journal import Outcome
-from aiokafkawire.testing.orders import UnmetOrders
+from aiokafkawire.testing.orders.journal import Outcome
+from aiokafkawire.testing.orders.orders import UnmetOrders
 
 pytestmark = pytest.mark.anyio
 

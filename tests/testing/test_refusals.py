@@ -17,7 +17,7 @@ from aiokafkawire.protocol.messages.group import FindCoordinatorRequest, FindCoo
 from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from aiokafkawire.protocol.primitives import ZERO_UUID, Wire
 from aiokafkawire.protocol.schema import Request, Response, schema_of
-from aiokafkawire.testing.refusals import error_places, merge, refusal
+from aiokafkawire.testing.orders.refusals import error_places, merge, refusal
 
 VERSIONS = [
     (key, version)

@@ -29,9 +29,9 @@ from aiokafkawire.protocol.messages.metadata import (
     MetadataRequestTopic,
 )
 from aiokafkawire.protocol.primitives import ZERO_UUID
-from aiokafkawire.testing.apis import APIS
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.releases import RELEASES, newest, release_named, versions_of
+from aiokafkawire.testing.cluster.releases import RELEASES, newest, release_named, versions_of
+from aiokafkawire.testing.serving.apis import APIS
 
 pytestmark = pytest.mark.anyio
 

@@ -11,12 +11,12 @@ from support.raw_client import batch_of
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.records.batch import RecordBatch, RecordReader
-from aiokafkawire.testing.cleaning import compact
-from aiokafkawire.testing.epochs import UNKNOWN, LeaderEpochs
-from aiokafkawire.testing.log import PartitionLog
-from aiokafkawire.testing.reassigning import cancel, complete, reassign
-from aiokafkawire.testing.refused import Refused
-from aiokafkawire.testing.replicas import NO_LEADER, Partition
+from aiokafkawire.testing.cluster.epochs import UNKNOWN, LeaderEpochs
+from aiokafkawire.testing.cluster.reassigning import cancel, complete, reassign
+from aiokafkawire.testing.cluster.refused import Refused
+from aiokafkawire.testing.cluster.replicas import NO_LEADER, Partition
+from aiokafkawire.testing.logs.cleaning import compact
+from aiokafkawire.testing.logs.log import PartitionLog
 
 NODES = [1, 2, 3, 4]
 REPLICAS = [1, 2, 3]

@@ -9,8 +9,8 @@ from support.raw_client import fetch_request
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.messages.fetch import FetchRequest, PartitionData
-from aiokafkawire.testing.refused import Refused
-from aiokafkawire.testing.sessions import FetchSessions
+from aiokafkawire.testing.cluster.refused import Refused
+from aiokafkawire.testing.logs.sessions import FetchSessions
 
 EVICTION = 120.0  # seconds
 

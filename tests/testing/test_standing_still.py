@@ -16,7 +16,7 @@ from aiokafkawire.protocol.messages.fetch import FetchRequest
 from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest
 from aiokafkawire.protocol.messages.produce import ProduceRequest
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.journal import Outcome
+from aiokafkawire.testing.orders.journal import Outcome
 
 pytestmark = pytest.mark.anyio
 

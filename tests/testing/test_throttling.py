@@ -18,8 +18,8 @@ from aiokafkawire.protocol.messages.quotas import (
     OpData,
 )
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.quotas import ClientQuotas, Limit, Operation, entity_of
-from aiokafkawire.testing.throttling import Rate
+from aiokafkawire.testing.configs.quotas import ClientQuotas, Limit, Operation, entity_of
+from aiokafkawire.testing.configs.throttling import Rate
 
 testing = pytest.importorskip("trio.testing")
 

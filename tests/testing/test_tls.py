@@ -16,10 +16,10 @@ from support.raw_client import RawClient
 
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from aiokafkawire.testing import apis
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.call import Call
-from aiokafkawire.testing.tls import name_in
+from aiokafkawire.testing.security.tls import name_in
+from aiokafkawire.testing.serving import apis
+from aiokafkawire.testing.serving.call import Call
 
 pytestmark = pytest.mark.anyio
 

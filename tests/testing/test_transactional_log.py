@@ -7,9 +7,9 @@ from support.raw_client import batch_of
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.records.batch import RecordBatch
-from aiokafkawire.testing.end_marker import EndMarker, end_marker
-from aiokafkawire.testing.log import PartitionLog
-from aiokafkawire.testing.refused import Refused
+from aiokafkawire.testing.cluster.refused import Refused
+from aiokafkawire.testing.logs.end_marker import EndMarker, end_marker
+from aiokafkawire.testing.logs.log import PartitionLog
 
 
 def send(log: PartitionLog, producer_id: int, sequence: int = 0, *, epoch: int = 0, transactional: bool = True) -> int:

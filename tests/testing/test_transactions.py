@@ -20,7 +20,7 @@ from aiokafkawire.protocol.messages.group_offsets import (
 from aiokafkawire.protocol.messages.transaction_admin import DescribeTransactionsRequest, ListTransactionsRequest
 from aiokafkawire.protocol.messages.transactions import EndTxnRequest, EndTxnResponse
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.transaction import HIGHEST_EPOCH
+from aiokafkawire.testing.transactions.transaction import HIGHEST_EPOCH
 
 pytestmark = pytest.mark.anyio
 

@@ -1,1 +1,1 @@
-"""What a broker does with each request, a file per family; :mod:`aiokafkawire.testing.apis` is the table of them."""
+"""What a broker does with each request, a file per family; ``serving/apis.py`` is the table of them."""

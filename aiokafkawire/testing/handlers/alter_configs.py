@@ -13,11 +13,11 @@ from ...protocol.messages.configs import (
     IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
-from ..altering import alter, replace
-from ..call import Call
-from ..config_changes import Change, Operation
-from ..config_types import ResourceType
-from ..refused import Refused
+from ..cluster.refused import Refused
+from ..configs.altering import alter, replace
+from ..configs.changes import Change, Operation
+from ..configs.types import ResourceType
+from ..serving.call import Call
 
 __all__ = ("alter_configs", "incremental_alter_configs")
 

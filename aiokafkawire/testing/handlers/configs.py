@@ -16,16 +16,16 @@ from ...protocol.messages.configs import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-from ..broker_configs import BROKER_CONFIGS, BROKER_RATES
-from ..call import Call
-from ..config_docs import CONFIG_DOCS
-from ..config_types import ConfigSource, ConfigType, Definition, ResourceType
-from ..configs import ALL_BROKERS, Synonym
-from ..loggers import log_levels
-from ..refused import Refused
-from ..state import Node
-from ..topic_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS
-from ..topics import Topic, invalid_name
+from ..cluster.refused import Refused
+from ..cluster.state import Node
+from ..cluster.topics import Topic, invalid_name
+from ..configs.configs import ALL_BROKERS, Synonym
+from ..configs.docs import CONFIG_DOCS
+from ..configs.loggers import log_levels
+from ..configs.of_brokers import BROKER_CONFIGS, BROKER_RATES
+from ..configs.of_topics import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS
+from ..configs.types import ConfigSource, ConfigType, Definition, ResourceType
+from ..serving.call import Call
 from .log_dirs import log_dir
 
 __all__ = ("describe_configs", "list_config_resources", "topic_entries")

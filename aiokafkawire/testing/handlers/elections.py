@@ -22,11 +22,11 @@ from ...protocol.messages.reassignments import (
     ReplicaElectionResult,
     TopicPartitions,
 )
-from ..call import Call
-from ..reassigning import cancel, reassign
-from ..refused import Refused
-from ..replicas import Partition
-from ..state import ClusterState
+from ..cluster.reassigning import cancel, reassign
+from ..cluster.refused import Refused
+from ..cluster.replicas import Partition
+from ..cluster.state import ClusterState
+from ..serving.call import Call
 
 __all__ = ("ElectionType", "alter_partition_reassignments", "elect_leaders", "list_partition_reassignments")
 

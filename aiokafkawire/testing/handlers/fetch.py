@@ -14,11 +14,11 @@ from ...protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from ..call import Call
-from ..reading import FetchParams, Read, failed
-from ..refused import Refused
-from ..sessions import NO_SESSION, Wanted
-from ..state import ClusterState
+from ..cluster.refused import Refused
+from ..cluster.state import ClusterState
+from ..logs.reading import FetchParams, Read, failed
+from ..logs.sessions import NO_SESSION, Wanted
+from ..serving.call import Call
 
 __all__ = ("fetch",)
 

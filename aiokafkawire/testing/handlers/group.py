@@ -18,13 +18,13 @@ from ...protocol.messages.group import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from ..call import Call
-from ..joining import WouldJoin
-from ..members import join_refusal, sync_refusal
-from ..promise import Promise
-from ..refused import Refused
-from ..replicas import NO_LEADER
-from ..state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ..cluster.promise import Promise
+from ..cluster.refused import Refused
+from ..cluster.replicas import NO_LEADER
+from ..cluster.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ..groups.joining import WouldJoin
+from ..groups.members import join_refusal, sync_refusal
+from ..serving.call import Call
 
 __all__ = ("find_coordinator", "heartbeat", "join_group", "leave_group", "sync_group")
 

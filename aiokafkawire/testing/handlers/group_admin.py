@@ -16,11 +16,11 @@ from ...protocol.messages.group_admin import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
-from ..call import Call
-from ..group import ClassicGroup
-from ..group_states import GroupState
-from ..refused import Refused
-from ..state import OFFSETS_TOPIC
+from ..cluster.refused import Refused
+from ..cluster.state import OFFSETS_TOPIC
+from ..groups.group import ClassicGroup
+from ..groups.states import GroupState
+from ..serving.call import Call
 
 __all__ = ("delete_groups", "describe_groups", "list_groups")
 

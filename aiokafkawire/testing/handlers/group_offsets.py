@@ -27,10 +27,10 @@ from ...protocol.messages.group_offsets import (
     OffsetFetchResponseTopics,
 )
 from ...types import TopicPartition
-from ..call import Call
-from ..committed import Committed
-from ..refused import Refused
-from ..state import OFFSETS_TOPIC, ClusterState
+from ..cluster.refused import Refused
+from ..cluster.state import OFFSETS_TOPIC, ClusterState
+from ..groups.committed import Committed
+from ..serving.call import Call
 from .zookeeper_offsets import commit_to_zookeeper, fetch_from_zookeeper
 
 __all__ = ("offset_commit", "offset_delete", "offset_fetch")

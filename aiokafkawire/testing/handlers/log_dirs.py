@@ -8,8 +8,8 @@ from ...protocol.messages.log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from ..call import Call
-from ..replicas import Partition
+from ..cluster.replicas import Partition
+from ..serving.call import Call
 
 __all__ = ("describe_log_dirs", "log_dir")
 

@@ -22,11 +22,11 @@ from ...protocol.messages.metadata import (
 )
 from ...protocol.primitives import ZERO_UUID
 from ...protocol.schema import Versions
-from ..call import Call
-from ..features import tell_features
-from ..refused import Refused
-from ..state import ClusterState, Node
-from ..topics import Topic, invalid_name
+from ..cluster.features import tell_features
+from ..cluster.refused import Refused
+from ..cluster.state import ClusterState, Node
+from ..cluster.topics import Topic, invalid_name
+from ..serving.call import Call
 
 __all__ = ("api_versions", "describe_cluster", "metadata", "unsupported_api_versions")
 

@@ -17,9 +17,9 @@ from ...protocol.messages.offsets import (
     OffsetForLeaderTopicResult,
 )
 from ...types import IsolationLevel, OffsetAndTimestamp
-from ..call import Call
-from ..refused import Refused
-from ..replicas import Partition
+from ..cluster.refused import Refused
+from ..cluster.replicas import Partition
+from ..serving.call import Call
 
 __all__ = ("OffsetName", "list_offsets", "offset_for_leader_epoch")
 

@@ -21,10 +21,10 @@ from ...protocol.messages.topics import (
     DeleteRecordsTopicResult,
 )
 from ...protocol.primitives import ZERO_UUID
-from ..call import Call
-from ..refused import Refused
-from ..replicas import NO_LEADER, Partition
-from ..topics import Topic, invalid_name
+from ..cluster.refused import Refused
+from ..cluster.replicas import NO_LEADER, Partition
+from ..cluster.topics import Topic, invalid_name
+from ..serving.call import Call
 
 __all__ = ("create_partitions", "delete_records", "describe_topic_partitions")
 

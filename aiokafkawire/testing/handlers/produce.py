@@ -21,15 +21,15 @@ from ...protocol.messages.produce import (
 )
 from ...records.batch import RecordBatch
 from ...types import TimestampType
-from ..batch_rules import rules_for
-from ..call import Call
-from ..message_sets import BATCHES_PRODUCED_SINCE, up_converted
-from ..refused import Disconnect, Refused
-from ..replicas import Partition
-from ..state import ClusterState
-from ..topics import Topic
-from ..validation import first_headers, only_batch, validated
-from ..verification import check_transactional_id, verify_batch
+from ..cluster.refused import Disconnect, Refused
+from ..cluster.replicas import Partition
+from ..cluster.state import ClusterState
+from ..cluster.topics import Topic
+from ..logs.batch_rules import rules_for
+from ..logs.message_sets import BATCHES_PRODUCED_SINCE, up_converted
+from ..logs.validation import first_headers, only_batch, validated
+from ..serving.call import Call
+from ..transactions.verification import check_transactional_id, verify_batch
 
 __all__ = ("produce",)
 

@@ -15,9 +15,9 @@ from ...protocol.messages.quotas import (
     ValueData,
 )
 from ...protocol.schema import Request, Response
-from ..call import Call
-from ..quotas import Component, Entity, Operation, entity_of
-from ..refused import Refused
+from ..cluster.refused import Refused
+from ..configs.quotas import Component, Entity, Operation, entity_of
+from ..serving.call import Call
 
 __all__ = ("alter_client_quotas", "describe_client_quotas", "throttled")
 

@@ -13,11 +13,11 @@ from ...protocol.messages.sasl import (
     SaslHandshakeResponse,
 )
 from ...protocol.schema import Request, Response
-from ..authentication import LoginFailed
-from ..call import Call, Peer
-from ..refusals import refusal
-from ..refused import Disconnect, Refused
-from ..state import Node
+from ..cluster.refused import Disconnect, Refused
+from ..cluster.state import Node
+from ..orders.refusals import refusal
+from ..security.authentication import LoginFailed
+from ..serving.call import Call, Peer
 
 __all__ = ("admit", "bare_token", "sasl_authenticate", "sasl_handshake")
 

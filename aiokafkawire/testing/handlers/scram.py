@@ -14,9 +14,9 @@ from ...protocol.messages.scram import (
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
-from ..call import Call
-from ..credentials import LEAST_ITERATIONS, MOST_ITERATIONS, Credentials, ScramCredential, ScramMechanism
-from ..refused import Refused
+from ..cluster.refused import Refused
+from ..security.credentials import LEAST_ITERATIONS, MOST_ITERATIONS, Credentials, ScramCredential, ScramMechanism
+from ..serving.call import Call
 
 __all__ = ("alter_user_scram_credentials", "describe_user_scram_credentials")
 

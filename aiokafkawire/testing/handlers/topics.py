@@ -13,10 +13,10 @@ from ...protocol.messages.topics import (
     DeleteTopicState,
 )
 from ...protocol.primitives import ZERO_UUID
-from ..call import Call
-from ..refused import Refused
-from ..state import ClusterState
-from ..topics import Topic
+from ..cluster.refused import Refused
+from ..cluster.state import ClusterState
+from ..cluster.topics import Topic
+from ..serving.call import Call
 from .configs import topic_entries
 
 __all__ = ("create_topics", "delete_topics")

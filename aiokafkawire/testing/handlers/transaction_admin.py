@@ -18,10 +18,10 @@ from ...protocol.messages.transaction_admin import (
     TopicResponse,
 )
 from ...types import TopicPartition
-from ..call import Call
-from ..refused import Refused
-from ..topics import invalid_name
-from ..transaction import State
+from ..cluster.refused import Refused
+from ..cluster.topics import invalid_name
+from ..serving.call import Call
+from ..transactions.transaction import State
 
 __all__ = ("describe_producers", "describe_transactions", "list_transactions")
 

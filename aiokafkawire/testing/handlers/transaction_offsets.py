@@ -12,11 +12,11 @@ from ...protocol.messages.transactions import (
     TxnOffsetCommitResponseTopic,
 )
 from ...types import TopicPartition
-from ..call import Call
-from ..committed import Committed
-from ..refused import Refused
-from ..state import OFFSETS_TOPIC, ClusterState
-from ..verification import verify_offsets
+from ..cluster.refused import Refused
+from ..cluster.state import OFFSETS_TOPIC, ClusterState
+from ..groups.committed import Committed
+from ..serving.call import Call
+from ..transactions.verification import verify_offsets
 
 __all__ = ("txn_offset_commit",)
 

@@ -25,10 +25,10 @@ from ...protocol.messages.transactions import (
     WriteTxnMarkersResponse,
 )
 from ...types import TopicPartition
-from ..call import Call
-from ..refused import Refused
-from ..state import OFFSETS_TOPIC, ClusterState
-from ..transaction import Ids
+from ..cluster.refused import Refused
+from ..cluster.state import OFFSETS_TOPIC, ClusterState
+from ..serving.call import Call
+from ..transactions.transaction import Ids
 
 __all__ = ("add_offsets_to_txn", "add_partitions_to_txn", "end_txn", "init_producer_id", "write_txn_markers")
 

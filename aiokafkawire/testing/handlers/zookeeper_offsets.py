@@ -17,8 +17,8 @@ from ...protocol.messages.group_offsets import (
     OffsetFetchResponseTopic,
 )
 from ...types import TopicPartition
-from ..call import Call
-from ..refused import Refused
+from ..cluster.refused import Refused
+from ..serving.call import Call
 
 __all__ = ("commit_to_zookeeper", "fetch_from_zookeeper")
 

@@ -1,0 +1,50 @@
+"""The features that a cluster has switched on, as ApiVersions tells them (KIP-584)."""
+
+from typing import Final, NamedTuple
+
+from ...protocol.messages.metadata import ApiVersionsResponse, FinalizedFeatureKey, SupportedFeatureKey
+from .releases import Release
+
+__all__ = ("tell_features",)
+
+_EPOCH: Final = 1  # in Apache Kafka the end of the metadata log; here nothing ever changes
+_FROM_ZERO_SINCE: Final = 4  # older clients fail at a feature whose lowest version is 0
+
+
+class _Feature(NamedTuple):
+    name: str
+    since: str
+    """The release that has it at this level by default."""
+    lowest: int
+    highest: int
+    finalized: int | None
+
+
+_FEATURES: Final = (
+    _Feature("group.version", "4.0", 0, 1, 1),
+    _Feature("kraft.version", "4.0", 0, 1, None),
+    _Feature("metadata.version", "4.3", 7, 30, 30),
+    _Feature("share.version", "4.2", 0, 1, 1),
+    _Feature("streams.version", "4.2", 0, 1, 1),
+    _Feature("transaction.version", "4.0", 0, 2, 2),
+    _Feature("eligible.leader.replicas.version", "4.1", 0, 1, 1),
+)
+
+
+def tell_features(answer: ApiVersionsResponse, release: Release, version: int) -> None:
+    """Put the features of a release into an answer to ApiVersions in ``version``."""
+    known = [feature for feature in _FEATURES if release.since(feature.since)]
+    finalized = [
+        FinalizedFeatureKey(name=each.name, max_version_level=each.finalized, min_version_level=each.finalized)
+        for each in known
+        if each.finalized is not None
+    ]
+    if not finalized:
+        return
+    answer.supported_features = [
+        SupportedFeatureKey(name=each.name, min_version=each.lowest, max_version=each.highest)
+        for each in known
+        if each.lowest > 0 or version >= _FROM_ZERO_SINCE
+    ]
+    answer.finalized_features = finalized
+    answer.finalized_features_epoch = _EPOCH

@@ -1,0 +1,306 @@
+"""What the request handlers work on: the cluster that all nodes share, and the node that was asked."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
+from uuid import UUID
+
+import attrs
+
+from ...errors import ErrorCode
+from ...protocol.schema import Versions
+from ...types import TopicPartition
+from ..configs.configs import Configs
+from ..configs.quotas import ClientQuotas
+from ..configs.throttling import Throttles
+from ..groups.committed import CommittedOffsets
+from ..groups.groups import Groups
+from ..groups.settings import GroupSettings
+from ..logs import cleaning
+from ..logs.sessions import FetchSessions
+from ..orders.journal import Journal
+from ..orders.orders import Orders
+from ..security.credentials import Credentials
+from ..transactions.completion import Completion
+from ..transactions.transactions import Transactions
+from .arrivals import Arrivals
+from .java_hash import java_hash
+from .laggards import Laggards
+from .reassigning import complete
+from .refused import Refused
+from .releases import Release
+from .replicas import NO_LEADER, Partition
+from .timers import Timers
+from .topics import Topic, Topics
+
+__all__ = ("ClusterState", "Node", "Settings")
+
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+_COMPACTED = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
+
+
+@attrs.frozen
+class Settings(GroupSettings):
+    """The brokers' settings, under Kafka's property names."""
+
+    auto_create_topics_enable: bool = True
+    num_partitions: int = 1
+    default_replication_factor: int = 1
+    min_insync_replicas: int = 1
+    message_max_bytes: int = 1_048_588
+    fetch_max_bytes: int = 57_671_680
+    max_incremental_fetch_session_cache_slots: int = 1_000
+    replica_lag_time_max_ms: int = 30_000
+    replica_selector_class: str | None = None
+    message_timestamp_after_max_ms: int = 3_600_000  # KIP-1030
+    offsets_topic_num_partitions: int = 50
+    transaction_state_log_num_partitions: int = 50
+    transaction_max_timeout_ms: int = 900_000
+    socket_request_max_bytes: int = 104_857_600
+    max_connections_per_ip: int = 2_147_483_647
+    sasl_enabled_mechanisms: tuple[str, ...] = ()  # none: nobody has to log in
+    connections_max_reauth_ms: int = 0
+    connection_failed_authentication_delay_ms: int = 100
+
+
+class ClusterState:
+    """Everything that outlives a connection: topics and their logs, producer ids, who waits for records.
+
+    ``clock`` gives the time in ms since the epoch; ``timers`` runs on the loop's own.
+    """
+
+    def __init__(
+        self,
+        cluster_id: str,
+        nodes: "Sequence[Node]",
+        settings: Settings,
+        *,
+        clock: Callable[[], int],
+        new_topic_id: Callable[[], UUID],
+        credentials: Credentials | None = None,
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.nodes = nodes
+        self.settings = settings
+        self.clock = clock
+        self.new_uuid = new_topic_id
+        self.timers: Timers = Timers()
+        self.configs: Configs = Configs(settings)
+        self.quotas: ClientQuotas = ClientQuotas()
+        self.throttles: dict[int, Throttles] = {node.node_id: Throttles(self.quotas) for node in nodes}
+        self.topics: Topics = Topics(
+            [node.node_id for node in nodes],
+            new_topic_id,
+            settings.num_partitions,
+            settings.default_replication_factor,
+            self.configs,
+        )
+        self.arrivals: Arrivals = Arrivals()
+        self.orders: Orders = Orders()
+        self.requests: Journal = Journal()
+        self.credentials: Credentials = credentials or Credentials()
+        self.zookeeper_offsets: dict[tuple[str, TopicPartition], int] = {}
+        self.laggards: Laggards = Laggards(self.timers, settings.replica_lag_time_max_ms / 1000, self.changed)
+        for node in nodes:
+            node.sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
+        self.committed: CommittedOffsets = CommittedOffsets()
+        self.groups: Groups = Groups(
+            settings,
+            self.timers,
+            clock,
+            self.committed,
+            new_id=lambda: str(new_topic_id()),
+            partition_of=lambda group: self.coordinator_partition(OFFSETS_TOPIC, group).index,
+        )
+        self._producer_ids = count()
+        self.transactions: Transactions = Transactions(
+            settings.transaction_max_timeout_ms,
+            self.timers,
+            clock,
+            self.next_producer_id,
+            lambda transactional_id: self.coordinator_partition(TRANSACTIONS_TOPIC, transactional_id),
+            Completion(self.topics, self.committed, clock, self.changed),
+        )
+
+    @property
+    def alive(self) -> "list[Node]":
+        """The nodes that run."""
+        return [node for node in self.nodes if node.alive]
+
+    @property
+    def controller_id(self) -> int:
+        """The node that metadata names as the controller: the first that runs."""
+        return next((node.node_id for node in self.alive), NO_LEADER)
+
+    def node(self, node_id: int) -> "Node":
+        """The node of that id.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for node in self.nodes:
+            if node.node_id == node_id:
+                return node
+        raise KeyError(f"no broker {node_id}: there are {', '.join(str(one.node_id) for one in self.nodes)}")
+
+    def next_producer_id(self) -> int:
+        """A producer id that nobody has had."""
+        return next(self._producer_ids)
+
+    # --- partitions --------------------------------------------------------------------------------------------
+
+    def changed(self, partition: Partition) -> None:
+        """Tell those who wait on a partition that records came, more are committed, or another leads."""
+        if partition.log.topic == OFFSETS_TOPIC:
+            led = partition.leader != NO_LEADER
+            self.groups.store.coordinator_changed(partition.index, partition.leader_epoch, led=led)
+        complete(partition)
+        self.laggards.check(partition)
+        self.transactions.partition_changed(partition)
+        self.arrivals.notify(partition.log)
+
+    def replica(self, topic: str, index: int, node_id: int) -> Partition:
+        """The partition that a broker holds a replica of.
+
+        Raises:
+            Refused: UNKNOWN_TOPIC_OR_PARTITION.
+            KeyError: it holds none.
+        """
+        partition = self.topics.partition(topic, index)
+        if node_id not in partition.replicas:
+            raise KeyError(f"broker {node_id} holds no replica of {topic}-{index}: {partition.replicas} do")
+        return partition
+
+    def move_leader(self, partition: Partition, node_id: int, *, unclean: bool = False) -> None:
+        """Have another replica lead. Raises Refused as :meth:`Partition.elect`."""
+        partition.elect(node_id, unclean=unclean)
+        self.changed(partition)
+
+    def node_stopped(self, node: "Node") -> None:
+        """A node is gone: others lead where it led."""
+        node.alive = False
+        node.sessions.clear()
+        self._all_changed(self.topics.node_stopped(node.node_id))
+
+    def node_started(self, node: "Node") -> None:
+        """A node is back."""
+        node.alive = True
+        self._all_changed(self.topics.node_started(node.node_id))
+
+    def _all_changed(self, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            self.changed(partition)
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        """The name of the topic of that id."""
+        topic = self.topics.by_id(topic_id)
+        return topic.name if topic else None
+
+    def delete_topic(self, topic: Topic) -> None:
+        """Forget a topic, and let those who wait for its records find out."""
+        self.topics.delete(topic)
+        self.committed.delete_topic(topic.name)
+        self._all_changed(topic.partitions)
+
+    # --- old records -------------------------------------------------------------------------------------------
+
+    def compact(self, topic: Topic, *, keep_tombstones: bool) -> None:
+        """Keep the newest record of each key.
+
+        Raises:
+            ValueError: the topic's ``cleanup.policy`` is not to compact.
+        """
+        if "compact" not in topic.config("cleanup.policy"):
+            raise ValueError(f"the cleanup.policy of {topic.name} is {topic.config('cleanup.policy')}")
+        for partition in topic.partitions:
+            if cleaning.compact(partition.log, keep_tombstones=keep_tombstones):
+                self.changed(partition)
+
+    def apply_retention(self, topic: Topic) -> None:
+        """Drop what is too old or too much, where the topic's ``cleanup.policy`` is to delete."""
+        if "delete" not in topic.config("cleanup.policy"):
+            return
+        limits = {name: int(topic.config(name)) for name in ("retention.ms", "retention.bytes")}
+        for partition in topic.partitions:
+            if cleaning.expire(
+                partition.log,
+                now=self.clock(),
+                retention_ms=limits["retention.ms"],
+                retention_bytes=limits["retention.bytes"],
+            ):
+                self.changed(partition)
+
+    # --- coordinators ------------------------------------------------------------------------------------------
+
+    def coordinator_partition(self, topic: str, key: str) -> Partition:
+        """The partition of one of the brokers' own topics that a group or transactional id belongs to.
+
+        Its leader is the coordinator. The topic is made when it is first needed, as Kafka does.
+        """
+        found = self.topics.get(topic)
+        if found is None:
+            partitions = {
+                OFFSETS_TOPIC: self.settings.offsets_topic_num_partitions,
+                TRANSACTIONS_TOPIC: self.settings.transaction_state_log_num_partitions,
+            }[topic]
+            copies = min(3, len(self.nodes))
+            configs = {**_COMPACTED, "compression.type": "producer"}
+            if topic == TRANSACTIONS_TOPIC:
+                configs |= {"compression.type": "uncompressed", "unclean.leader.election.enable": "false"}
+                configs |= {"min.insync.replicas": str(min(2, copies))}
+            found = self.topics.create(topic, num_partitions=partitions, replication_factor=copies, configs=configs)
+        return found.partitions[(java_hash(key) & 0x7FFF_FFFF) % len(found.partitions)]
+
+    def check_coordinator(self, node: "Node", topic: str, key: str) -> None:
+        """Whether this node is the coordinator of a group (``OFFSETS_TOPIC``) or transactional id.
+
+        Raises:
+            Refused: NOT_COORDINATOR; COORDINATOR_LOAD_IN_PROGRESS, it has become that only now.
+        """
+        if self.coordinator_partition(topic, key).leader != node.node_id:
+            raise Refused(ErrorCode.NOT_COORDINATOR)
+        if topic == OFFSETS_TOPIC:
+            self.groups.store.check_loaded(key)
+
+
+@attrs.define(eq=False)
+class Node:
+    """One broker of the cluster: its id, where it can be reached, and what it says that it speaks."""
+
+    node_id: int
+    host: str
+    port: int
+    release: Release
+    rack: str | None = None
+    alive: bool = True
+    sessions: FetchSessions = attrs.field(factory=FetchSessions, init=False, repr=False)
+    connections: Counter[str] = attrs.field(factory=Counter, init=False, repr=False)
+    """How many connections each client's address has."""
+    cluster: ClusterState = attrs.field(init=False, repr=False)
+
+    @property
+    def advertised(self) -> Mapping[int, Versions]:
+        """The versions of each API that ApiVersions lists."""
+        return self.release.advertised
+
+    def hosted(self, topic: str, index: int) -> Partition:
+        """One partition that this node leads or follows.
+
+        Raises:
+            Refused: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
+        """
+        partition = self.cluster.topics.partition(topic, index)
+        if self.node_id not in partition.replicas:
+            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return partition
+
+    def led(self, topic: str, index: int) -> Partition:
+        """One partition that this node leads.
+
+        Raises:
+            Refused: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
+        """
+        partition = self.cluster.topics.partition(topic, index)
+        partition.check_leader(self.node_id)
+        return partition

@@ -1,0 +1,287 @@
+"""The topics of a cluster: their names, ids, partitions and settings, and the rules for making them."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+import attrs
+
+from ...errors import ErrorCode
+from ..configs.checks import check_topic_configs
+from ..configs.configs import Configs
+from ..configs.of_topics import TOPIC_CONFIGS
+from ..logs.log import PartitionLog
+from .refused import Refused
+from .replicas import Partition
+
+__all__ = ("Topic", "Topics", "invalid_name")
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+_LONGEST_NAME: Final = 249
+_INTERNAL: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+_METADATA_LOG: Final = "__cluster_metadata"
+
+
+@attrs.define
+class Topic:
+    """One topic; ``configs`` are the settings it was given, by property name."""
+
+    name: str
+    topic_id: UUID
+    partitions: list[Partition]
+    configs: dict[str, str]
+    defaults: Configs = attrs.field(factory=Configs, repr=False, eq=False)
+
+    def config(self, name: str, node: int | None = None) -> str:
+        """The value in force of a setting, such as ``max.message.bytes``: its own, or what the brokers have.
+
+        ``node`` is the broker that asks, where it matters that it was given a value of its own.
+
+        Raises:
+            KeyError: topics have no such setting.
+        """
+        own = self.configs.get(name)
+        return self.defaults.topic_default(name, node) if own is None else TOPIC_CONFIGS[name].parse(own)
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether it is one of the brokers' own."""
+        return self.name in _INTERNAL
+
+    @property
+    def replication_factor(self) -> int:
+        """How many brokers hold each partition."""
+        return len(self.partitions[0].replicas)
+
+
+class Topics:
+    """All topics of a cluster.
+
+    ``nodes`` are the brokers that partitions may be placed on, ``new_id`` makes topic ids, ``num_partitions`` and
+    ``replication_factor`` are what a topic gets that does not say.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[int],
+        new_id: Callable[[], UUID],
+        num_partitions: int,
+        replication_factor: int = 1,
+        configs: Configs | None = None,
+    ) -> None:
+        self._nodes = nodes
+        self._new_id = new_id
+        self._num_partitions = num_partitions
+        self._replication_factor = replication_factor
+        self.configs: Configs = configs or Configs()
+        self._down: set[int] = set()
+        self._by_name: dict[str, Topic] = {}
+        self._by_id: dict[UUID, Topic] = {}
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(list(self._by_name.values()))
+
+    def get(self, name: str) -> Topic | None:
+        """The topic of that name."""
+        return self._by_name.get(name)
+
+    def by_id(self, topic_id: UUID) -> Topic | None:
+        """The topic of that id."""
+        return self._by_id.get(topic_id)
+
+    def partition(self, name: str, index: int) -> Partition:
+        """One partition of a topic by name.
+
+        Raises:
+            Refused: UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        topic = self._by_name.get(name)
+        if topic is None or not 0 <= index < len(topic.partitions):
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return topic.partitions[index]
+
+    def create(
+        self,
+        name: str,
+        *,
+        num_partitions: int = -1,
+        replication_factor: int = -1,
+        assignments: Mapping[int, Sequence[int]] | None = None,
+        configs: Mapping[str, str] | None = None,
+        validate_only: bool = False,
+    ) -> Topic:
+        """Make a topic, by partition count or by assignment; -1 means the default.
+
+        With ``validate_only`` it is only checked: the topic returned is not kept.
+
+        Raises:
+            Refused: the name, count, replication factor, assignment or settings will not do.
+        """
+        self._check_name(name)
+        if assignments:
+            if replication_factor != -1:
+                raise _manual_but_set("replication factor")
+            if num_partitions != -1:
+                raise _manual_but_set("numPartitions")
+            replicas = self._check_assignments(assignments)
+        else:
+            replicas = self._place(num_partitions, replication_factor)
+        check_topic_configs(configs or {})
+        topic = Topic(name, self._new_id(), [], dict(configs or {}), self.configs)
+        self._extend(topic, replicas)
+        if not validate_only:
+            self._by_name[name] = self._by_id[topic.topic_id] = topic
+        return topic
+
+    def add_partitions(
+        self,
+        name: str,
+        count: int,
+        assignments: Sequence[Sequence[int]] | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Let a topic have ``count`` partitions in all; ``assignments`` are the replicas of each new one (KIP-195).
+
+        Raises:
+            Refused: there is no such topic, it has as many already, or the assignments will not do.
+        """
+        topic = self._by_name.get(name)
+        if topic is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        there = len(topic.partitions)
+        if count == there:
+            raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {there} partition(s).")
+        if count < there:
+            fault = f"The topic {name} currently has {there} partition(s); {count} would not be an increase."
+            raise Refused(ErrorCode.INVALID_PARTITIONS, fault)
+        if assignments is None:
+            replicas = self._spread(there, count, topic.replication_factor)
+        else:
+            if len(assignments) != count - there:
+                raise _bad_assignment(
+                    f"Attempted to add {count - there} additional partition(s), but only {len(assignments)} "
+                    "assignment(s) were specified."
+                )
+            for nodes in assignments:
+                self._check_replicas(nodes, topic.replication_factor)
+            replicas = [list(nodes) for nodes in assignments]
+        if not validate_only:
+            self._extend(topic, replicas)
+
+    def _extend(self, topic: Topic, replicas: Sequence[list[int]]) -> None:
+        for nodes in replicas:
+            log = PartitionLog(topic.name, len(topic.partitions))
+            topic.partitions.append(Partition(log, nodes, self._down, topic.config))
+
+    def node_stopped(self, node_id: int) -> list[Partition]:
+        """A broker is gone: others lead where it led. The partitions that have changed."""
+        self._down.add(node_id)
+        return [one for one in self.partitions() if one.node_stopped(node_id)]
+
+    def node_started(self, node_id: int) -> list[Partition]:
+        """A broker is back, and follows again. The partitions that have changed."""
+        self._down.discard(node_id)
+        return [one for one in self.partitions() if one.node_started(node_id)]
+
+    def partitions(self) -> Iterator[Partition]:
+        """All partitions of all topics."""
+        for topic in self:
+            yield from topic.partitions
+
+    def delete(self, topic: Topic) -> None:
+        """Forget a topic and all its records."""
+        del self._by_name[topic.name], self._by_id[topic.topic_id]
+
+    def _check_name(self, name: str) -> None:
+        fault = invalid_name(name)
+        if fault is not None:
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+        if name == _METADATA_LOG:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
+        if name in self._by_name:
+            raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        # Metrics of both would have one name, since '.' becomes '_' there.
+        metric = name.replace(".", "_")
+        for other in self._by_name:
+            if other.replace(".", "_") == metric:
+                raise Refused(
+                    ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
+                )
+
+    def _place(self, num_partitions: int, replication_factor: int) -> list[list[int]]:
+        if replication_factor < -1 or replication_factor == 0:
+            raise Refused(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                "Replication factor must be larger than 0, or -1 to use the default value.",
+            )
+        if num_partitions < -1 or num_partitions == 0:
+            raise Refused(
+                ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
+            )
+        count = self._num_partitions if num_partitions == -1 else num_partitions
+        copies = self._replication_factor if replication_factor == -1 else replication_factor
+        nodes = self._nodes
+        if copies > len(nodes):
+            raise Refused(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"Unable to replicate the partition {copies} time(s): The target replication factor of {copies} "
+                f"cannot be reached because only {len(nodes)} broker(s) are registered or some brokers have "
+                "all their log directories cordoned.",
+            )
+        return self._spread(0, count, copies)
+
+    def _spread(self, first: int, end: int, copies: int) -> list[list[int]]:
+        nodes = self._nodes
+        return [[nodes[(index + copy) % len(nodes)] for copy in range(copies)] for index in range(first, end)]
+
+    def _check_assignments(self, assignments: Mapping[int, Sequence[int]]) -> list[list[int]]:
+        copies = None
+        for nodes in assignments.values():
+            self._check_replicas(nodes, copies)
+            copies = len(nodes)
+        if sorted(assignments) != list(range(len(assignments))):
+            raise _bad_assignment("partitions should be a consecutive 0-based integer sequence")
+        return [list(assignments[index]) for index in range(len(assignments))]
+
+    def _check_replicas(self, nodes: Sequence[int], copies: int | None) -> None:
+        if not nodes:
+            raise _bad_assignment("The manual partition assignment includes an empty replica list.")
+        for node in sorted(nodes):
+            if node not in self._nodes:
+                raise _bad_assignment(
+                    f"The manual partition assignment includes broker {node}, but no such broker is registered."
+                )
+            if nodes.count(node) > 1:
+                raise _bad_assignment(f"The manual partition assignment includes the broker {node} more than once.")
+        if copies not in (None, len(nodes)):
+            raise _bad_assignment(
+                f"The manual partition assignment includes a partition with {len(nodes)} replica(s), but this is "
+                f"not consistent with previous partitions, which have {copies} replica(s)."
+            )
+
+
+def invalid_name(name: str) -> str | None:
+    """What is wrong with a topic's name, in Kafka's words; None if nothing."""
+    if not name:
+        fault = "the empty string is not allowed"
+    elif name in (".", ".."):
+        fault = f"'{name}' is not allowed"
+    elif len(name) > _LONGEST_NAME:
+        fault = f"the length of '{name}' is longer than the max allowed length {_LONGEST_NAME}"
+    elif not _NAME.fullmatch(name):
+        fault = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    else:
+        return None
+    return f"Topic name is invalid: {fault}"
+
+
+def _manual_but_set(what: str) -> Refused:
+    return Refused(
+        ErrorCode.INVALID_REQUEST, f"A manual partition assignment was specified, but {what} was not set to -1."
+    )
+
+
+def _bad_assignment(message: str) -> Refused:
+    return Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

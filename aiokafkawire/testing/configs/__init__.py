@@ -1,0 +1,1 @@
+"""Settings of topics, brokers and the rest, and clients' quotas."""

@@ -1,0 +1,115 @@
+"""Changes of settings: what Kafka refuses, and what a resource has afterwards (KIP-133, KIP-339)."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ...errors import ErrorCode
+from ..cluster.refused import Refused
+from ..cluster.state import ClusterState
+from ..cluster.topics import invalid_name
+from .changes import Change, apply
+from .checks import (
+    check_broker_configs,
+    check_group_configs,
+    check_metrics_configs,
+    check_min_insync,
+    check_topic_configs,
+)
+from .loggers import alter_levels
+from .types import ResourceType
+
+__all__ = ("alter", "replace")
+
+
+def alter(
+    cluster: ClusterState, node: int, kind: ResourceType, name: str, changes: Sequence[Change], validate_only: bool
+) -> None:
+    """Make all changes of one resource, or with ``validate_only`` check them, as IncrementalAlterConfigs does.
+
+    Raises:
+        Refused: one of them will not do; then none is made.
+    """
+    if kind is ResourceType.BROKER_LOGGER:
+        alter_levels(cluster.configs, node, name, changes, validate_only)
+        return
+    if kind is ResourceType.BROKER:
+        _check_node(node, name)
+    before = _own(cluster, kind, name)
+    after = dict(before)
+    for change in changes:
+        apply(kind, after, change)
+    _check(cluster, node, kind, name, before, after, [change.name for change in changes])
+    if not validate_only:
+        _keep(cluster, kind, name, after)
+
+
+def replace(
+    cluster: ClusterState, node: int, kind: ResourceType, name: str, configs: Mapping[str, str], validate_only: bool
+) -> None:
+    """Give a resource these settings and no others, as AlterConfigs does.
+
+    Raises:
+        Refused: one of them will not do; then nothing changes.
+    """
+    if kind is ResourceType.BROKER:
+        _check_node(node, name)
+    before = _own(cluster, kind, name)
+    _check(cluster, node, kind, name, before, dict(configs), list(configs))
+    if not validate_only:
+        _keep(cluster, kind, name, dict(configs))
+
+
+def _own(cluster: ClusterState, kind: ResourceType, name: str) -> dict[str, str]:
+    if kind is not ResourceType.TOPIC:
+        return cluster.configs.own(kind, name)
+    topic = cluster.topics.get(name)
+    return dict(topic.configs) if topic else {}
+
+
+def _keep(cluster: ClusterState, kind: ResourceType, name: str, configs: dict[str, str]) -> None:
+    topic = cluster.topics.get(name) if kind is ResourceType.TOPIC else None
+    if topic is not None:
+        topic.configs = configs
+    else:
+        cluster.configs.replace(kind, name, configs)
+
+
+def _check(
+    cluster: ClusterState,
+    node: int,
+    kind: ResourceType,
+    name: str,
+    before: Mapping[str, str],
+    after: Mapping[str, str],
+    touched: Sequence[str],
+) -> None:
+    match kind:
+        case ResourceType.TOPIC:
+            _check_topic(cluster, name, after)
+        case ResourceType.GROUP:
+            check_group_configs(cluster.configs, name, after)
+        case ResourceType.CLIENT_METRICS:
+            check_metrics_configs(name, after)
+        case _:
+            check_broker_configs(cluster.configs, node, name, after)
+            check_min_insync(name, before, after, touched)
+
+
+def _check_topic(cluster: ClusterState, name: str, configs: Mapping[str, str]) -> None:
+    if not name:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+    fault = invalid_name(name)
+    if fault is not None:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+    check_topic_configs(configs)
+    if cluster.topics.get(name) is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+
+
+def _check_node(node: int, name: str) -> None:
+    if not name:
+        return
+    if not re.fullmatch(r"[+-]?\d+", name):
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+    if int(name) != node:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node}, but received {name}")

@@ -1,0 +1,80 @@
+"""One change of a setting: set, delete, append to a list, subtract from it (KIP-339)."""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from ...errors import ErrorCode
+from ..cluster.refused import Refused
+from .of_brokers import BROKER_CONFIGS
+from .of_topics import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS
+from .types import ConfigType, Definition, ResourceType
+
+__all__ = ("Change", "Operation", "apply")
+
+
+class Operation(IntEnum):
+    """What to do with one setting."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Change(NamedTuple):
+    """One change of a setting; ``operation`` as it was sent, which may be none that there is."""
+
+    name: str
+    operation: int
+    value: str | None
+
+
+_DEFINITIONS: Final[Mapping[ResourceType, Mapping[str, Definition]]] = {
+    ResourceType.TOPIC: TOPIC_CONFIGS,
+    ResourceType.BROKER: BROKER_CONFIGS,
+    ResourceType.GROUP: GROUP_CONFIGS,
+    ResourceType.CLIENT_METRICS: CLIENT_METRICS_CONFIGS,
+}
+
+
+def apply(kind: ResourceType, configs: dict[str, str], change: Change) -> None:
+    """Make one change in what a resource was given.
+
+    Raises:
+        Refused: there is no such operation, or the setting is no list.
+    """
+    name, value = change.name, change.value or ""
+    if change.operation not in tuple(Operation):
+        if kind is ResourceType.BROKER:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown operations type {change.operation}")
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
+    match Operation(change.operation):
+        case Operation.SET:
+            configs[name] = value
+        case Operation.DELETE:
+            configs.pop(name, None)
+        case operation:
+            definition = _DEFINITIONS[kind].get(name)
+            _check_list(kind, definition, name, operation)
+            old = configs.get(name, definition.default if definition else None) or ""
+            items = [item for item in old.split(",") if item]
+            if operation is Operation.APPEND:
+                items += [item for item in dict.fromkeys(value.split(",")) if item not in items]
+            else:
+                for item in value.split(","):
+                    if item in items:
+                        items.remove(item)
+            configs[name] = ",".join(items)
+
+
+def _check_list(kind: ResourceType, definition: Definition | None, name: str, operation: Operation) -> None:
+    if definition is not None and definition.type is ConfigType.LIST:
+        return
+    if kind is not ResourceType.BROKER:
+        fault = f"Can't {operation.name} to key {name} because its type is not LIST."
+    elif definition is None:
+        fault = f"Unknown config name: {name}"
+    else:
+        fault = f"Config value {operation.name.lower()} is not allowed for config key: {name}"
+    raise Refused(ErrorCode.INVALID_CONFIG, fault)

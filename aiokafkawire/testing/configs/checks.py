@@ -1,0 +1,177 @@
+"""What Kafka refuses of settings: unknown names, values beyond their limits, and pairs that contradict each other."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ...errors import ErrorCode
+from ..cluster.refused import Refused
+from .configs import ALL_BROKERS, Configs
+from .of_brokers import BROKER_CONFIGS, BROKER_RATES
+from .of_topics import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS
+
+__all__ = (
+    "check_broker_configs",
+    "check_group_configs",
+    "check_metrics_configs",
+    "check_min_insync",
+    "check_topic_configs",
+)
+
+_ONLY_PER_LISTENER: Final = ("ssl.key", "ssl.trust")
+_THREADS: Final = (
+    "background.threads",
+    "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+)
+_MATCHES: Final = (
+    "client_id",
+    "client_instance_id",
+    "client_software_name",
+    "client_software_version",
+    "client_source_address",
+    "client_source_port",
+)
+_MIN_ISR: Final = "min.insync.replicas"
+
+
+def check_topic_configs(configs: Mapping[str, str]) -> None:
+    """Whether a topic may have these settings.
+
+    Raises:
+        Refused: INVALID_CONFIG.
+    """
+    for name in sorted(configs):
+        if name not in TOPIC_CONFIGS:
+            raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
+    parsed = {name: each.parse(configs[name]) for name, each in TOPIC_CONFIGS.items() if name in configs}
+    least, most = (
+        int(parsed.get(name, TOPIC_CONFIGS[name].default or "0"))
+        for name in ("min.compaction.lag.ms", "max.compaction.lag.ms")
+    )
+    if least > most:
+        raise Refused(
+            ErrorCode.INVALID_CONFIG,
+            f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})",
+        )
+    if parsed.get("remote.storage.enable") == "true":
+        raise Refused(
+            ErrorCode.INVALID_CONFIG,
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage.",
+        )
+
+
+def check_group_configs(settings: Configs, group: str, configs: Mapping[str, str]) -> None:
+    """Whether a group may have these settings, within the bounds that the brokers set.
+
+    Raises:
+        Refused: INVALID_REQUEST, INVALID_CONFIG.
+    """
+    if not group:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    for name in sorted(configs):
+        if name not in GROUP_CONFIGS:
+            raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
+    parsed = {name: each.parse(configs[name]) for name, each in GROUP_CONFIGS.items() if name in configs}
+    for name, value in parsed.items():
+        family, _, rest = name.partition(".")
+        for word, least in (("min", True), ("max", False)):
+            limit = f"group.{family}.{word}.{rest.removeprefix('num.')}"
+            found = settings.synonyms(limit)
+            if found and (int(value) < int(found[0].value or 0) if least else int(value) > int(found[0].value or 0)):
+                than = "greater than or equal to" if least else "less than or equal to"
+                raise Refused(ErrorCode.INVALID_CONFIG, f"{name} must be {than} {limit}")
+
+
+def check_metrics_configs(subscription: str, configs: Mapping[str, str]) -> None:
+    """Whether a subscription to client metrics may be this (KIP-714).
+
+    Raises:
+        Refused: INVALID_REQUEST, INVALID_CONFIG.
+    """
+    if not subscription:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+    for name, value in configs.items():
+        if name not in CLIENT_METRICS_CONFIGS:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
+        parsed = CLIENT_METRICS_CONFIGS[name].parse(value)
+        if name == "interval.ms" and not 100 <= int(parsed) <= 3_600_000:
+            fault = f"Invalid value {parsed} for interval.ms, interval must be between 100 and 3600000 (1 hour)"
+            raise Refused(ErrorCode.INVALID_REQUEST, fault)
+        for pattern in parsed.split(",") if name == "match" and parsed else ():
+            key, _, expression = pattern.partition("=")
+            if key.strip() not in _MATCHES or not _is_pattern(expression):
+                raise Refused(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}")
+
+
+def _is_pattern(expression: str) -> bool:
+    try:
+        re.compile(expression)
+    except re.error:
+        return False
+    return True
+
+
+def check_broker_configs(settings: Configs, node: int, name: str, configs: Mapping[str, str]) -> None:
+    """Whether one broker, or all of them, may be given these settings while they run (KIP-226).
+
+    Raises:
+        Refused: INVALID_REQUEST.
+    """
+    every = {**BROKER_CONFIGS, **BROKER_RATES}
+    known = {each: every[each] for each in configs if each in every}
+    _none_of(
+        [each for each, definition in known.items() if definition.dynamic == "-"],
+        "Cannot update these configs dynamically",
+    )
+    _none_of(
+        [each for each in known if each.startswith(_ONLY_PER_LISTENER) and each != "ssl.keymanager.algorithm"],
+        "These security configs can be dynamically updated only per-listener using the listener prefix",
+    )
+    if name == ALL_BROKERS:
+        _none_of(
+            [each for each, definition in known.items() if definition.dynamic == "broker"],
+            "Cannot update these configs at default cluster level, broker id must be specified",
+        )
+    for each, definition in known.items():
+        try:
+            parsed = definition.parse(configs[each])
+        except Refused as refused:
+            raise Refused(ErrorCode.INVALID_REQUEST, refused.message) from None
+        if each in _THREADS:
+            now = settings.synonyms(each, node)[0].value or "1"
+            _check_threads(each, int(now), int(parsed))
+
+
+def _check_threads(name: str, now: int, wanted: int) -> None:
+    if wanted > 2 * now:
+        fault = f"value should not be greater than double the current value {now}"
+    elif wanted < now // 2:
+        fault = f"value should be at least half the current value {now}"
+    else:
+        return
+    raise Refused(
+        ErrorCode.INVALID_REQUEST,
+        "Invalid value org.apache.kafka.common.config.ConfigException: Dynamic thread count update validation failed "
+        f"for {name}={wanted}, {fault} for configuration Invalid dynamic configuration",
+    )
+
+
+def _none_of(names: Sequence[str], fault: str) -> None:
+    if names:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"{fault}: [{', '.join(names)}]")
+
+
+def check_min_insync(name: str, before: Mapping[str, str], after: Mapping[str, str], touched: Sequence[str]) -> None:
+    """Every broker has the same ``min.insync.replicas``, and there always is one: KIP-966 counts on it.
+
+    Raises:
+        Refused: INVALID_CONFIG.
+    """
+    if name != ALL_BROKERS and _MIN_ISR in touched:
+        raise Refused(ErrorCode.INVALID_CONFIG, f"Broker-level {_MIN_ISR} cannot be altered while ELR is enabled.")
+    if name == ALL_BROKERS and _MIN_ISR in before and _MIN_ISR not in after:
+        raise Refused(ErrorCode.INVALID_CONFIG, f"Cluster-level {_MIN_ISR} cannot be removed while ELR is enabled.")

@@ -1,0 +1,59 @@
+"""The loggers of a broker and their levels, which requests can change (KIP-412); nothing here heeds them."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from ...errors import ErrorCode
+from ..cluster.refused import Refused
+from .changes import Change, Operation
+from .configs import Configs
+from .types import ResourceType
+
+__all__ = ("alter_levels", "log_levels")
+
+ROOT: Final = "root"
+_LEVELS: Final = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
+_LOGGERS: Final = (ROOT, "kafka", "org.apache.kafka")
+
+
+def log_levels(settings: Configs, node: int) -> dict[str, str]:
+    """The loggers of a broker and their levels: their own, or the root's."""
+    own = settings.own(ResourceType.BROKER_LOGGER, str(node))
+    return {logger: own.get(logger) or own.get(ROOT) or "INFO" for logger in _LOGGERS}
+
+
+def alter_levels(settings: Configs, node: int, name: str, changes: Sequence[Change], validate_only: bool) -> None:
+    """Make all changes of a broker's loggers, or with ``validate_only`` check them.
+
+    Raises:
+        Refused: one of them will not do; then none is made.
+    """
+    if not re.fullmatch(r"[+-]?\d+", name):
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+    if int(name) != node:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {node}, but received {name}")
+    levels = settings.own(ResourceType.BROKER_LOGGER, name)
+    for logger, operation, level in changes:
+        if operation not in tuple(Operation):
+            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
+        if operation in (Operation.APPEND, Operation.SUBTRACT):
+            fault = f"{Operation(operation).name} operation is not allowed for the BROKER_LOGGER resource"
+            raise Refused(ErrorCode.INVALID_REQUEST, fault)
+        if logger not in _LOGGERS:
+            raise Refused(ErrorCode.INVALID_CONFIG, f"Logger {logger} does not exist!")
+        if operation == Operation.DELETE:
+            if logger == ROOT:
+                fault = "Removing the log level of the root logger is not allowed"
+                raise Refused(ErrorCode.INVALID_REQUEST, fault)
+            levels.pop(logger, None)
+        elif level not in _LEVELS:
+            raise Refused(
+                ErrorCode.INVALID_CONFIG,
+                f"Cannot set the log level of {logger} to {level} as it is not a supported log level. "
+                f"Valid log levels are {', '.join(_LEVELS)}",
+            )
+        else:
+            levels[logger] = level or ""
+    if not validate_only:
+        settings.replace(ResourceType.BROKER_LOGGER, str(node), levels)

@@ -1,0 +1,216 @@
+"""The groups of a cluster, and what their members ask: to join, for their part, to stay and to leave."""
+
+from collections.abc import Callable
+
+from ...errors import ErrorCode
+from ...protocol.messages.group import SyncGroupRequest, SyncGroupResponse
+from ..cluster.promise import Promise
+from ..cluster.refused import Refused
+from ..cluster.timers import Timers
+from .committed import CommittedOffsets
+from .expiry import Expiry
+from .group import CONSUMER, ClassicGroup
+from .joining import Joins, WouldJoin
+from .members import Member
+from .rebalance import assigned
+from .settings import GroupSettings
+from .states import GroupState
+from .store import GroupStore
+
+__all__ = ("Groups",)
+
+
+class Groups:
+    """All groups of a cluster. There are classic ones alone.
+
+    ``new_id`` makes the part of member ids that nobody else has; ``partition_of`` is as in :class:`GroupStore`.
+    """
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        timers: Timers,
+        clock: Callable[[], int],
+        committed: CommittedOffsets,
+        new_id: Callable[[], str],
+        partition_of: Callable[[str], int],
+    ) -> None:
+        self.store = GroupStore(settings, timers, clock, committed, partition_of)
+        self.expiry = Expiry(settings, timers, clock, self.store, committed)
+        self._settings = settings
+        self._rebalances = self.store.rebalances
+        self._joins = Joins(settings, self._rebalances, new_id)
+
+    def start(self) -> None:
+        """The whole cluster starts: all groups are as they were written, and time passes for them."""
+        self.store.restart()
+        self.expiry.start()
+
+    def all(self) -> list[ClassicGroup]:
+        """The groups, oldest first."""
+        return list(self.store)
+
+    def get(self, group_id: str) -> ClassicGroup:
+        """A group.
+
+        Raises:
+            Refused: GROUP_ID_NOT_FOUND.
+        """
+        group = self.store.get(group_id)
+        if group is None:
+            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group
+
+    # --- members -----------------------------------------------------------------------------------------------
+
+    def join(self, group_id: str, asked: WouldJoin) -> None:
+        """Decide on a JoinGroup; its answer is kept now or when the group is complete. Who is new makes the group.
+
+        Raises:
+            Refused: INVALID_SESSION_TIMEOUT, UNKNOWN_MEMBER_ID.
+        """
+        bounds = (self._settings.group_min_session_timeout_ms, self._settings.group_max_session_timeout_ms)
+        if not bounds[0] <= asked.session_timeout_ms <= bounds[1]:
+            raise Refused(ErrorCode.INVALID_SESSION_TIMEOUT)
+        group = self.store.get(group_id)
+        if group is None:
+            if asked.member_id:
+                raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+            group = self.store.make(group_id)
+        self._joins.join(group, asked)
+
+    def sync(self, request: SyncGroupRequest, answer: Promise[SyncGroupResponse]) -> None:
+        """Give a member its part, now or when the leader has brought it.
+
+        Raises:
+            Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
+                REBALANCE_IN_PROGRESS.
+        """
+        group = self._with_members(request.group_id)
+        member = self._member_of(group, request.generation_id, request.member_id, request.group_instance_id)
+        if request.protocol_type not in (None, group.protocol_type):
+            raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if request.protocol_name not in (None, group.protocol) and group.protocol is not None:
+            raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if group.state == GroupState.PREPARING_REBALANCE:
+            raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)
+        self._rebalances.synced(group, member)
+        if group.state == GroupState.STABLE:
+            answer.keep(assigned(group, member))
+            return
+        member.awaiting_sync = answer
+        if group.leader == member.member_id:
+            parts = {part.member_id: bytes(part.assignment) for part in request.assignments}
+            self._rebalances.assign(group, parts)
+
+    def heartbeat(self, group_id: str, generation: int, member_id: str, group_instance_id: str | None) -> None:
+        """Note that a member lives.
+
+        Raises:
+            Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION; REBALANCE_IN_PROGRESS, it has to join.
+        """
+        group = self._with_members(group_id)
+        member = self._member_of(group, generation, member_id, group_instance_id)
+        self._rebalances.keep_alive(group, member)
+        if group.state == GroupState.PREPARING_REBALANCE:
+            raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)
+
+    def leave(self, group_id: str, leaving: list[tuple[str, str | None]]) -> list[ErrorCode]:
+        """Put members out, each by its id or by its instance id alone; what became of each.
+
+        One rebalance follows on all of them.
+        """
+        group = self.store.get(group_id)
+        if group is None:
+            return [ErrorCode.UNKNOWN_MEMBER_ID for _ in leaving]
+        errors = []
+        for member_id, group_instance_id in leaving:
+            try:
+                self._leave(group, member_id, group_instance_id)
+                errors.append(ErrorCode.NONE)
+            except Refused as refused:
+                errors.append(refused.code)
+        if ErrorCode.NONE in errors and group.state not in (GroupState.EMPTY, GroupState.DEAD):
+            self._rebalances.prepare_or_complete(group, "members have left")
+        return errors
+
+    def _leave(self, group: ClassicGroup, member_id: str, group_instance_id: str | None) -> None:
+        if not member_id and group_instance_id is not None:
+            member_id = group.static_members.get(group_instance_id, "")
+        if member_id in group.pending:
+            group.remove(member_id)
+            return
+        self._rebalances.remove(group, group.check_member(member_id, group_instance_id))
+
+    def _with_members(self, group_id: str) -> ClassicGroup:
+        group = self.store.get(group_id)
+        if group is None or group.state == GroupState.EMPTY:
+            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+        return group
+
+    def _member_of(self, group: ClassicGroup, generation: int, member_id: str, group_instance_id: str | None) -> Member:
+        member = group.check_member(member_id, group_instance_id)
+        if generation != group.generation:
+            raise Refused(ErrorCode.ILLEGAL_GENERATION)
+        return member
+
+    # --- offsets -----------------------------------------------------------------------------------------------
+
+    def check_member(
+        self,
+        group_id: str,
+        member_id: str,
+        generation: int,
+        group_instance_id: str | None = None,
+        *,
+        transactional: bool = False,
+        missing: ErrorCode = ErrorCode.ILLEGAL_GENERATION,
+    ) -> None:
+        """Whether offsets may be committed: by a member of this generation, or by anyone while there are no members.
+
+        The latter, with generation -1, makes the group if there is none; otherwise a group that is not there is
+        refused with ``missing``. A member's commit counts as a heartbeat. With ``transactional`` (TxnOffsetCommit)
+        those who do not say who they are may commit to any group, and at any time.
+
+        Raises:
+            Refused: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS.
+        """
+        group = self.store.get(group_id)
+        if group is None:
+            if generation >= 0:
+                raise Refused(missing)
+            group = self.store.make(group_id)
+        if generation < 0 and group.state == GroupState.EMPTY:
+            return
+        if generation < 0 and not member_id and group_instance_id is None:
+            if not transactional:
+                raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+            return
+        member = self._member_of(group, generation, member_id, group_instance_id)
+        if transactional:
+            return
+        if group.state == GroupState.COMPLETING_REBALANCE:
+            raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)
+        self._rebalances.keep_alive(group, member)
+
+    def check_offset_delete(self, group_id: str) -> ClassicGroup:
+        """The group, if its offsets may be deleted: it has no members, or brokers can see what they read.
+
+        Raises:
+            Refused: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+        """
+        group = self.get(group_id)
+        if group.state != GroupState.EMPTY and group.protocol_type != CONSUMER:
+            raise Refused(ErrorCode.NON_EMPTY_GROUP)
+        return group
+
+    def delete(self, group_id: str) -> None:
+        """Delete a group without members, and its offsets.
+
+        Raises:
+            Refused: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+        """
+        group = self.get(group_id)
+        if group.state != GroupState.EMPTY:
+            raise Refused(ErrorCode.NON_EMPTY_GROUP)
+        self.store.delete(group)

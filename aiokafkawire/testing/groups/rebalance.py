@@ -1,0 +1,218 @@
+"""How a classic group comes from one generation to the next.
+
+Empty -> PreparingRebalance:              the first member joins
+Stable, CompletingRebalance -> Preparing: a member joins anew, changes, leaves or is silent for too long
+PreparingRebalance -> Completing:         all members have joined, or the rebalance timeout is over
+PreparingRebalance -> Empty:              nobody is left
+CompletingRebalance -> Stable:            the leader has brought the assignment
+any -> Dead:                              the group is deleted, or coordinated elsewhere
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from ...errors import ErrorCode
+from ...protocol.messages.group import JoinGroupResponse, SyncGroupResponse
+from ..cluster.timers import Timers
+from .group import ClassicGroup
+from .members import Member, join_refusal, sync_refusal
+from .settings import GroupSettings
+from .states import GroupState
+
+__all__ = ("Rebalances", "assigned", "joined")
+
+_NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
+"""How long a member that has no id yet is waited for: it cannot send heartbeats."""
+
+_log = logging.getLogger(__name__)
+
+
+class Rebalances:
+    """Moves groups from state to state.
+
+    ``clock`` is in ms since the epoch. ``write`` is called when a group reaches what its coordinator would write to its
+    log: see :class:`GroupImage`.
+    """
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        timers: Timers,
+        clock: Callable[[], int],
+        write: Callable[[ClassicGroup], None],
+    ) -> None:
+        self._settings = settings
+        self._timers = timers
+        self._clock = clock
+        self.write = write
+
+    # --- joining -----------------------------------------------------------------------------------------------
+
+    def prepare(self, group: ClassicGroup, reason: str) -> None:
+        """Begin a rebalance: all members have to join again."""
+        if group.state == GroupState.COMPLETING_REBALANCE:
+            self._hand_out(group, {}, ErrorCode.REBALANCE_IN_PROGRESS)
+        group.pending_sync.clear()
+        if group.sync_timer is not None:
+            group.sync_timer.cancel()
+        is_initial = group.state == GroupState.EMPTY
+        group.go(GroupState.PREPARING_REBALANCE)
+        _log.info("group %s rebalances, after generation %d: %s", group.group_id, group.generation, reason)
+        if is_initial:
+            # Members of a new group come one after the other; waiting for them saves rebalances.
+            delay = self._settings.group_initial_rebalance_delay_ms
+            left = max(group.rebalance_timeout_ms - delay, 0)
+            self._join_timer(group, delay, partial(self._end_initial_delay, group, delay, left))
+        elif group.all_have_joined:
+            self._complete_join(group)
+        else:
+            self._join_timer(group, group.rebalance_timeout_ms, partial(self._complete_join, group))
+
+    def prepare_or_complete(self, group: ClassicGroup, reason: str) -> None:
+        """Begin a rebalance, or see whether the one under way has all it waited for."""
+        if group.state in (GroupState.PREPARING_REBALANCE, GroupState.DEAD):
+            self.maybe_complete_join(group)
+        else:
+            self.prepare(group, reason)
+
+    def maybe_complete_join(self, group: ClassicGroup) -> None:
+        """Go on if all members have joined; the first rebalance of a group ends with its delay alone."""
+        preparing = group.state == GroupState.PREPARING_REBALANCE
+        if preparing and group.previous_state != GroupState.EMPTY and group.all_have_joined:
+            self._complete_join(group)
+
+    def _end_initial_delay(self, group: ClassicGroup, delay: int, left: int) -> None:
+        if not (group.new_member_added and left):
+            self._complete_join(group)
+            return
+        group.new_member_added = False
+        longer = min(self._settings.group_initial_rebalance_delay_ms, left)
+        self._join_timer(group, longer, partial(self._end_initial_delay, group, longer, max(left - delay, 0)))
+
+    def _complete_join(self, group: ClassicGroup) -> None:
+        if group.join_timer is not None:
+            group.join_timer.cancel()
+        for member in list(group.members.values()):
+            # Static members stay until their session ends.
+            if member.awaiting_join is None and member.group_instance_id is None:
+                _log.info("group %s goes on without %s, which has not joined", group.group_id, member.member_id)
+                group.remove(member.member_id)
+        if not group.elect_joined_leader() and group.members:
+            self._join_timer(group, group.rebalance_timeout_ms, partial(self._complete_join, group))
+            return
+        group.next_generation()
+        if group.state == GroupState.EMPTY:
+            group.empty_since = self._clock()
+            self.write(group)
+            return
+        for member in group.members.values():
+            member.answer_join(joined(group, member))
+            self.keep_alive(group, member)
+            member.is_new = False
+            group.pending_sync[member.member_id] = None
+        group.sync_timer = self._timers.after(
+            group.rebalance_timeout_ms / 1000, partial(self._expire_sync, group, group.generation)
+        )
+
+    def _join_timer(self, group: ClassicGroup, ms: int, function: Callable[[], None]) -> None:
+        if group.join_timer is not None:
+            group.join_timer.cancel()
+        group.join_timer = self._timers.after(ms / 1000, function)
+
+    # --- assigning ---------------------------------------------------------------------------------------------
+
+    def assign(self, group: ClassicGroup, assignment: Mapping[str, bytes]) -> None:
+        """Hand out what the leader has brought; members that it forgot get nothing."""
+        self._hand_out(group, assignment, ErrorCode.NONE)
+        group.go(GroupState.STABLE)
+        self.write(group)
+
+    def synced(self, group: ClassicGroup, member: Member) -> None:
+        """A member has asked for its part."""
+        group.pending_sync.pop(member.member_id, None)
+        if not group.pending_sync and group.sync_timer is not None:
+            group.sync_timer.cancel()
+
+    def _hand_out(self, group: ClassicGroup, assignment: Mapping[str, bytes], error: ErrorCode) -> None:
+        for member in group.members.values():
+            member.assignment = assignment.get(member.member_id, b"")
+            response = sync_refusal(error)
+            if error == ErrorCode.NONE:
+                response = assigned(group, member)
+            if member.answer_sync(response):
+                self.keep_alive(group, member)
+
+    def _expire_sync(self, group: ClassicGroup, generation: int) -> None:
+        late = list(group.pending_sync)
+        waits = group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
+        if generation != group.generation or not waits or not late:
+            return
+        for member_id in late:
+            group.remove(member_id)
+        self.prepare(group, f"{', '.join(late)} did not ask for their part in time")
+
+    # --- sessions ----------------------------------------------------------------------------------------------
+
+    def keep_alive(self, group: ClassicGroup, member: Member, ms: int | None = None) -> None:
+        """Wait a session timeout long for the next sign of life, or ``ms``."""
+        member.end_session()
+        wait = member.session_timeout_ms if ms is None else ms
+        member.session = self._timers.after(wait / 1000, partial(self._expire_session, group, member))
+
+    def await_join(self, group: ClassicGroup, member: Member) -> None:
+        """Wait for a new member's JoinGroup to be answered, but not forever: it may be gone."""
+        member.is_new = True
+        self.keep_alive(group, member, _NEW_MEMBER_JOIN_TIMEOUT_MS)
+
+    def await_pending(self, group: ClassicGroup, member_id: str, ms: int) -> None:
+        """Wait for who was given a member id to join with it (KIP-394)."""
+        group.pending[member_id] = self._timers.after(ms / 1000, partial(self._expire_pending, group, member_id))
+
+    def remove(self, group: ClassicGroup, member: Member) -> None:
+        """Put a member out; one that waits is told, and joins again if it is still there."""
+        member.answer_join(join_refusal(ErrorCode.UNKNOWN_MEMBER_ID))
+        group.remove(member.member_id)
+
+    def _expire_session(self, group: ClassicGroup, member: Member) -> None:
+        if member.is_alive:
+            return
+        self.remove(group, member)
+        if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+            self.prepare(group, f"{member.member_id} has sent no heartbeat for {member.session_timeout_ms} ms")
+        else:
+            self._complete_without(group)
+
+    def _expire_pending(self, group: ClassicGroup, member_id: str) -> None:
+        group.remove(member_id)
+        self._complete_without(group)
+
+    def _complete_without(self, group: ClassicGroup) -> None:
+        # Unlike maybe_complete_join, this ends a first rebalance early, as it does in Kafka.
+        if group.state == GroupState.PREPARING_REBALANCE and group.all_have_joined:
+            self._complete_join(group)
+
+
+def joined(group: ClassicGroup, member: Member, *, skip_assignment: bool = False) -> JoinGroupResponse:
+    """The answer to a JoinGroup that is granted; the leader is told who the members are."""
+    return JoinGroupResponse(
+        error_code=ErrorCode.NONE,
+        generation_id=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol,
+        leader=group.leader or "",
+        skip_assignment=skip_assignment,
+        member_id=member.member_id,
+        members=group.roster() if group.leader == member.member_id else [],
+    )
+
+
+def assigned(group: ClassicGroup, member: Member) -> SyncGroupResponse:
+    """The answer to a SyncGroup that is granted."""
+    return SyncGroupResponse(
+        error_code=ErrorCode.NONE,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol,
+        assignment=member.assignment,
+    )

@@ -1,0 +1,140 @@
+"""Where groups are kept, and how they come from one coordinator to the next."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from ...errors import ErrorCode
+from ..cluster.refused import Refused
+from ..cluster.timers import Timer, Timers
+from .committed import CommittedOffsets
+from .group import ClassicGroup
+from .image import GroupImage
+from .members import join_refusal, sync_refusal
+from .rebalance import Rebalances
+from .settings import GroupSettings
+from .states import GroupState
+
+__all__ = ("GroupStore",)
+
+
+class GroupStore:
+    """All groups of a cluster, by id: as they are at their coordinators, and as those have written them.
+
+    ``partition_of`` says which partition of ``__consumer_offsets`` a group belongs to, whose leader coordinates it.
+    """
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        timers: Timers,
+        clock: Callable[[], int],
+        committed: CommittedOffsets,
+        partition_of: Callable[[str], int],
+    ) -> None:
+        self.rebalances = Rebalances(settings, timers, clock, self._write)
+        self._settings = settings
+        self._timers = timers
+        self._committed = committed
+        self._partition_of = partition_of
+        self._groups: dict[str, ClassicGroup] = {}
+        self._written: dict[str, GroupImage] = {}
+        self._leader_epochs: dict[int, int] = {}
+        self._loading: dict[int, Timer] = {}
+        self._loading_takes = 0.0
+
+    def __iter__(self) -> Iterator[ClassicGroup]:
+        return iter(list(self._groups.values()))
+
+    def get(self, group_id: str) -> ClassicGroup | None:
+        """The group of that id."""
+        return self._groups.get(group_id)
+
+    def make(self, group_id: str) -> ClassicGroup:
+        """A new group without members."""
+        group = self._groups[group_id] = ClassicGroup(group_id)
+        self._write(group)
+        return group
+
+    def delete(self, group: ClassicGroup) -> None:
+        """Forget a group, and its offsets."""
+        self._drop(group)
+        self._written.pop(group.group_id, None)
+        self._committed.delete_group(group.group_id)
+
+    # --- coordinators ------------------------------------------------------------------------------------------
+
+    def check_loaded(self, group_id: str) -> None:
+        """Whether the group's coordinator knows of it yet.
+
+        Raises:
+            Refused: COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        timer = self._loading.get(self._partition_of(group_id))
+        if timer is not None and timer.pending:
+            raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+    def coordinator_changed(self, partition: int, leader_epoch: int, *, led: bool) -> None:
+        """Hand the groups of a partition to its new leader, if it is ``led``; nothing happens if that is known already.
+
+        Who waits at the old one hears NOT_COORDINATOR. The new one knows what was written, and every session starts
+        anew when it has read that.
+        """
+        if leader_epoch == self._leader_epochs.get(partition, 0):
+            return
+        self._leader_epochs[partition] = leader_epoch
+        loading = self._loading.pop(partition, None)
+        if loading is not None:
+            loading.cancel()
+        for group in self:
+            if self._partition_of(group.group_id) == partition:
+                self._hand_over(group)
+        if not led:
+            return
+        if self._loading_takes:
+            self._loading[partition] = self._timers.after(self._loading_takes, partial(self._load, partition))
+        else:
+            self._load(partition)
+
+    @contextmanager
+    def loading_for(self, seconds: float) -> Iterator[None]:
+        """Inside, a new coordinator takes this long to read what was written."""
+        self._loading_takes = seconds
+        try:
+            yield
+        finally:
+            self._loading_takes = 0.0
+
+    def restart(self) -> None:
+        """The whole cluster starts: all groups are as they were written."""
+        for group in self:
+            self._hand_over(group)
+        self._load(None)
+
+    def _write(self, group: ClassicGroup) -> None:
+        self._written[group.group_id] = GroupImage.of(group)
+
+    def _hand_over(self, group: ClassicGroup) -> None:
+        for member in group.members.values():
+            member.answer_join(join_refusal(ErrorCode.NOT_COORDINATOR, member.member_id))
+            member.answer_sync(sync_refusal(ErrorCode.NOT_COORDINATOR))
+        self._drop(group)
+
+    def _drop(self, group: ClassicGroup) -> None:
+        group.stop()
+        group.go(GroupState.DEAD)
+        del self._groups[group.group_id]
+
+    def _load(self, partition: int | None) -> None:
+        # A group that only keeps offsets may not be written itself.
+        for group_id in dict.fromkeys([*self._written, *self._committed.groups()]):
+            if partition in (None, self._partition_of(group_id)):
+                self._read(group_id)
+
+    def _read(self, group_id: str) -> None:
+        image = self._written.get(group_id)
+        group = self._groups[group_id] = image.group() if image else ClassicGroup(group_id)
+        for member in group.members.values():
+            self.rebalances.keep_alive(group, member)
+        if len(group.members) > self._settings.group_max_size:
+            self.rebalances.prepare(group, "it has more members than it may")

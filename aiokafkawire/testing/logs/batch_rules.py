@@ -1,0 +1,58 @@
+"""What a topic's settings demand of a batch, and make of it."""
+
+import attrs
+
+from ...records.compression import Codec
+from ..cluster.topics import Topic
+
+__all__ = ("BatchRules", "rules_for")
+
+
+@attrs.frozen
+class BatchRules:
+    """The settings that count as a batch is appended. Times are in ms."""
+
+    now: int
+    max_bytes: int
+    """The largest batch, before and after it is compressed anew."""
+    before_max_ms: int
+    """How much earlier than now a record may be."""
+    after_max_ms: int
+    """How much later than now a record may be."""
+    log_append_time: bool
+    """Whether records get the broker's time, and may have come with any."""
+    compacted: bool
+    """Whether records need a key."""
+    codec: Codec | None
+    """What the batch is kept with; None is what it came with."""
+    level: int | None
+    where: str
+    """Topic and partition, for messages."""
+
+
+def rules_for(topic: Topic, index: int, node: int, now: int) -> BatchRules:
+    """The rules for one partition, as a broker has them."""
+
+    def number(name: str) -> int:
+        return int(topic.config(name, node))
+
+    compression = topic.config("compression.type", node)
+    match compression:
+        case "producer":
+            codec = None
+        case "uncompressed":
+            codec = Codec.NONE
+        case _:
+            codec = Codec.parse(compression)
+    leveled = codec in (Codec.GZIP, Codec.LZ4, Codec.ZSTD)
+    return BatchRules(
+        now=now,
+        max_bytes=number("max.message.bytes"),
+        before_max_ms=number("message.timestamp.before.max.ms"),
+        after_max_ms=number("message.timestamp.after.max.ms"),
+        log_append_time=topic.config("message.timestamp.type", node) == "LogAppendTime",
+        compacted="compact" in topic.config("cleanup.policy", node),
+        codec=codec,
+        level=number(f"compression.{compression}.level") if leveled else None,
+        where=f"{topic.name}-{index}",
+    )

@@ -1,0 +1,266 @@
+"""The log of one partition: batches in memory, found by offset and by time."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+from typing import NamedTuple
+
+from ...errors import ErrorCode
+from ...records.batch import BatchHeader, RecordBatch, RecordReader, set_base_offset
+from ...types import OffsetAndTimestamp
+from ..cluster.refused import Refused
+from .end_marker import EndMarker, end_marker
+from .producers import Completed, ProducerStates
+
+__all__ = ("Aborted", "PartitionLog")
+
+
+class Aborted(NamedTuple):
+    """An entry of the index of aborted transactions; the last offset is that of its marker."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+    """The log's, as the marker was written."""
+
+
+class PartitionLog:
+    """The batches of one partition, in the order of their offsets.
+
+    1. Batches are kept as the producer sent them, but for base offset and leader epoch; they are never merged or cut.
+    2. Offsets begin at ``log_start_offset``, which only grows; the next batch gets ``log_end_offset``.
+    3. ``high_watermark`` is up to where all in-sync replicas have it; the partition's replicas say how far that is.
+    4. What is known of producers and transactions is what the batches say: cutting the end off reads the rest anew.
+    """
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.log_start_offset: int = 0
+        self.log_end_offset: int = 0
+        self.high_watermark: int = 0
+        """Up to where consumers may read."""
+        self.producers: ProducerStates = ProducerStates()
+        self._batches: list[bytes] = []
+        self._headers: list[BatchHeader] = []
+        self._base_offsets: list[int] = []
+        # The highest timestamp up to each batch: it never falls, so that a search by time can bisect.
+        self._newest: list[int] = []
+        self._aborted: list[Aborted] = []
+        # Transactions whose markers may be above the high watermark, the oldest first.
+        self._unreplicated: list[Completed] = []
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to where read_committed consumers may read: where the oldest transaction begins that is still open, or
+        whose marker is not below the high watermark; the high watermark if there is none."""
+        first_open = self.producers.first_open()
+        offsets = [done.first_offset for done in self._unreplicated if done.last_offset >= self.high_watermark]
+        if first_open is not None:
+            offsets.append(first_open)
+        first_unstable = max(min(offsets, default=self.high_watermark), self.log_start_offset)
+        return min(first_unstable, self.high_watermark)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all batches."""
+        return sum(map(len, self._batches))
+
+    def append(self, batch: RecordBatch, leader_epoch: int = 0) -> tuple[int, int]:
+        """Put a validated batch at the end; its base offset there, and the timestamp to report, -1 for none.
+
+        A batch that an idempotent producer sends again is not appended again: its offset is the one it has. Apache
+        Kafka reports the batch's timestamp then, although the topic keeps the producer's; so do we.
+
+        A transactional batch begins a transaction where none is open: whether it may is for the caller to ask.
+
+        Raises:
+            Refused: the producer's epoch or sequence is not the one that is due, or its transaction is open and the
+                batch not of it.
+        """
+        first = batch.header
+        duplicate = self.producers.admit(first)
+        if duplicate is not None:
+            return duplicate.base_offset, duplicate.max_timestamp
+        header = self._store(batch, leader_epoch)
+        self.producers.appended(header)
+        return header.base_offset, -1
+
+    def append_marker(
+        self,
+        producer_id: int,
+        epoch: int,
+        commit: bool,
+        coordinator_epoch: int,
+        *,
+        timestamp: int,
+        leader_epoch: int = 0,
+        version: int = 2,
+    ) -> int:
+        """End a producer's transaction with a control batch; its offset. Without a transaction it is written as well.
+
+        ``version`` is the producer's transaction.version.
+
+        Raises:
+            Refused: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED, one with a newer epoch was here.
+        """
+        self.producers.admit_marker(producer_id, epoch, coordinator_epoch, version)
+        marker = end_marker(producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch, timestamp=timestamp)
+        header = self._store(marker, leader_epoch)
+        self._complete(header, commit, coordinator_epoch)
+        return header.base_offset
+
+    def _store(self, batch: RecordBatch, leader_epoch: int) -> BatchHeader:
+        stored = set_base_offset(batch.view, self.log_end_offset, leader_epoch)
+        header = RecordBatch.parse(memoryview(stored)).header
+        self._batches.append(stored)
+        self._headers.append(header)
+        self._base_offsets.append(header.base_offset)
+        self._newest.append(max(header.max_timestamp, self._newest[-1] if self._newest else -1))
+        self.log_end_offset = header.next_offset
+        return header
+
+    def _complete(self, header: BatchHeader, commit: bool, coordinator_epoch: int) -> None:
+        """Take note of a marker in the log."""
+        completed = self.producers.marked(header, coordinator_epoch)
+        if completed is None:
+            return
+        self._unreplicated = [done for done in self._unreplicated if done.last_offset >= self.high_watermark]
+        self._unreplicated.append(completed)
+        if not commit:
+            first_open = self.producers.first_open(but=completed.producer_id)
+            stable = completed.last_offset + 1 if first_open is None else first_open
+            self._aborted.append(Aborted(*completed, stable))
+
+    def aborted_in(self, from_offset: int, to_offset: int) -> list[tuple[int, int]]:
+        """The aborted transactions that a reader of these offsets meets, as producer id and first offset.
+
+        In the order of their markers, which is that of Kafka's index; it is read up to the entry from which on none
+        can begin before ``to_offset``.
+        """
+        found = []
+        for entry in self._aborted:
+            if entry.last_offset >= from_offset and entry.first_offset < to_offset:
+                found.append((entry.producer_id, entry.first_offset))
+            if entry.last_stable_offset >= to_offset:
+                break
+        return found
+
+    def read(self, offset: int, max_bytes: int, *, up_to: int | None = None, at_least_one: bool = True) -> bytes:
+        """Whole batches up to ``max_bytes``, from the one on that holds ``offset``.
+
+        None reaches beyond ``up_to``, the high watermark unless given. ``at_least_one`` gives the first even if it is
+        larger than ``max_bytes``, so that a reader always gets on (KIP-74).
+
+        Raises:
+            Refused: OFFSET_OUT_OF_RANGE, the offset is before the start or after the end.
+        """
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+        first = max(0, bisect_right(self._base_offsets, offset) - 1)
+        if first < len(self._headers) and self._headers[first].next_offset <= offset:
+            first += 1  # compaction has left a gap there
+        end = first
+        bound = bisect_left(self._base_offsets, self.high_watermark if up_to is None else up_to)
+        if offset == self.log_end_offset or first >= bound:
+            return b""
+        room = max_bytes
+        while end < bound and len(self._batches[end]) <= room:
+            room -= len(self._batches[end])
+            end += 1
+        if end == first and at_least_one:
+            end = first + 1
+        return self._batches[first] if end == first + 1 else b"".join(self._batches[first:end])
+
+    def rewrite(self, batches: Iterable[bytes | memoryview]) -> None:
+        """Have these batches instead, which must have their offsets: compaction has taken records out."""
+        self._batches = [bytes(batch) for batch in batches]
+        self._headers = [RecordBatch.parse(memoryview(stored)).header for stored in self._batches]
+        self._base_offsets = [header.base_offset for header in self._headers]
+        self._newest = list(accumulate((header.max_timestamp for header in self._headers), max))
+
+    def truncate(self, offset: int) -> None:
+        """Forget the batches from the one on that holds ``offset``: a new leader never had them."""
+        keep = bisect_left(self._base_offsets, offset)
+        if keep and self._headers[keep - 1].next_offset > offset:
+            keep -= 1
+            offset = self._base_offsets[keep]
+        del self._batches[keep:], self._headers[keep:], self._base_offsets[keep:], self._newest[keep:]
+        # Not where the last batch ends that is left: what was between may have been compacted away.
+        self.log_end_offset = min(self.log_end_offset, max(offset, self.log_start_offset))
+        self.high_watermark = min(self.high_watermark, self.log_end_offset)
+        self._read_producers()
+
+    def _read_producers(self) -> None:
+        self.producers.clear()
+        self._aborted.clear()
+        self._unreplicated.clear()
+        for batch in self.batches():
+            header = batch.header
+            if header.is_control and header.count:
+                marker = EndMarker(batch)
+                self._complete(header, marker.commit, marker.coordinator_epoch)
+            elif not header.is_control:
+                self.producers.appended(header)
+
+    def epoch_end(self, epoch: int) -> tuple[int, int]:
+        """The newest epoch up to ``epoch`` that has batches, and the offset after its last; -1 and -1 if none has.
+
+        What OffsetForLeaderEpoch answers for epochs before the leader's own (KIP-101, KIP-279).
+        """
+        found = (-1, -1)
+        for header in self._headers:
+            if header.leader_epoch > epoch:
+                break
+            found = (header.leader_epoch, header.next_offset)
+        return found
+
+    def batches(self) -> Iterator[RecordBatch]:
+        """Every batch that is kept, the oldest first."""
+        for stored in list(self._batches):
+            yield RecordBatch.parse(memoryview(stored), where=f"{self.topic}-{self.partition}")
+
+    def delete_before(self, offset: int) -> None:
+        """Move the start to ``offset`` and drop the batches that end before it, as retention and DeleteRecords do.
+
+        Raises:
+            Refused: OFFSET_OUT_OF_RANGE, the offset is after the high watermark.
+        """
+        if offset > self.high_watermark:
+            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+        self.log_start_offset = max(self.log_start_offset, offset)
+        keep = bisect_right(self._base_offsets, self.log_start_offset) - 1
+        if self.log_start_offset == self.log_end_offset:
+            keep = len(self._batches)
+        if keep > 0:
+            del self._batches[:keep], self._headers[:keep], self._base_offsets[:keep]
+            self._newest = list(accumulate((header.max_timestamp for header in self._headers), max))
+        self._aborted = [entry for entry in self._aborted if entry.last_offset >= self.log_start_offset]
+
+    def find_timestamp(self, timestamp: int) -> OffsetAndTimestamp | None:
+        """The first record whose timestamp is ``timestamp`` or later; None if there is none."""
+        for index in range(bisect_left(self._newest, timestamp), len(self._batches)):
+            # A batch after the first candidate matters only where the start lies behind the records that match.
+            if self._headers[index].max_timestamp >= timestamp:
+                found = self._find_in(index, timestamp)
+                if found is not None:
+                    return found
+        return None
+
+    def find_max_timestamp(self) -> OffsetAndTimestamp | None:
+        """The first record that has the highest timestamp of the log; None if it is empty (KIP-734)."""
+        if not self._newest:
+            return None
+        highest = self._newest[-1]
+        return self._find_in(bisect_left(self._newest, highest), highest)
+
+    def _find_in(self, index: int, timestamp: int) -> OffsetAndTimestamp | None:
+        batch = RecordBatch.parse(memoryview(self._batches[index]))
+        records: RecordReader[bytes, bytes] = batch.records(
+            self.topic, self.partition, from_offset=self.log_start_offset, check_crcs=False
+        )
+        for record in records:
+            if record.timestamp >= timestamp:
+                return OffsetAndTimestamp(record.offset, record.timestamp, batch.header.leader_epoch)
+        return None

@@ -1,0 +1,123 @@
+"""The formats before Kafka 0.11, at the edge: old producers' messages become batches, and back for old fetchers.
+
+Logs hold nothing but batches v2, as those of brokers do whose ``log.message.format.version`` is that of 0.11 or later.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from ...errors import CorruptBatch, ErrorCode, UnsupportedVersion
+from ...protocol.primitives import Buffer
+from ...records import layout
+from ...records.batch import AnyBatch, AnyReader, BatchBuilder, ConsumerRecord, split
+from ...records.compression import Codec
+from ...records.message_set_writer import down_convert
+from ..cluster.refused import Refused
+
+__all__ = ("BATCHES_FETCHED_SINCE", "BATCHES_PRODUCED_SINCE", "down_converted", "up_converted")
+
+BATCHES_PRODUCED_SINCE: Final = 3
+"""The first version of Produce that brings batches v2."""
+BATCHES_FETCHED_SINCE: Final = 4
+"""The first version of Fetch that takes them."""
+
+_MAGIC_1_SINCE: Final = 2  # of Fetch
+_UNBOUNDED: Final = 1 << 31
+
+
+def up_converted(records: Buffer | None) -> Buffer | None:
+    """The messages that a Produce request below v3 brings for a partition, as one batch v2; None for no whole one.
+
+    A batch v2, which these versions should not bring, is taken as it is.
+
+    Raises:
+        Refused: CORRUPT_MESSAGE or INVALID_RECORD.
+    """
+    try:
+        sets = list(split(memoryview(records or b"")))
+        for one in sets:
+            one.check()
+    except CorruptBatch as damage:
+        raise Refused(ErrorCode.CORRUPT_MESSAGE, reason=str(damage)) from damage
+    if not sets:
+        return None
+    if sets[0].header.magic == layout.MAGIC:
+        return records
+    codec = _common_codec(sets)
+    builder = BatchBuilder(limit=_UNBOUNDED, codec=codec)
+    try:
+        for one in sets:
+            _check_inside(one)
+        for record in _records(sets, check_crcs=False):
+            builder.append(record.timestamp, record.raw_key, record.raw_value)
+    except CorruptBatch as damage:
+        raise _invalid(str(damage)) from damage
+    try:
+        for _ in _records(sets, check_crcs=True):
+            pass
+    except CorruptBatch as damage:
+        raise Refused(ErrorCode.CORRUPT_MESSAGE, reason=str(damage)) from damage
+    return builder.build()
+
+
+def down_converted(records: bytes, version: int, from_offset: int, *, exact: bool) -> bytes:
+    """Batches as message sets, for a Fetch below v4: magic 0 below v2, magic 1 from there on.
+
+    With ``exact``, as since 2.0 (KIP-283), it has as many bytes as there were before, or as the first batch needs: cut
+    there, or filled up with the beginning of a message that never ends, which clients leave alone.
+
+    Raises:
+        Refused: UNSUPPORTED_COMPRESSION_TYPE, the first batch is zstd's. One behind it ends what is sent.
+    """
+    magic = 1 if version >= _MAGIC_1_SINCE else 0
+    parts: list[bytes] = []
+    for batch in split(memoryview(records)):
+        try:
+            part = down_convert(batch, magic, lossy=True, from_offset=from_offset)
+        except UnsupportedVersion as fault:
+            if parts:
+                break
+            raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, reason=str(fault)) from fault
+        if part:
+            parts.append(part)
+    converted = b"".join(parts)
+    if not exact or not records:
+        return converted
+    size = max(len(records), len(parts[0]) if parts else 0)
+    missing = size - len(converted)
+    if missing <= 0:
+        return converted[:size]
+    endless = layout.INT64.pack(-1) + layout.INT32.pack(max(missing + 1, layout.HEADER_SIZE))
+    return converted + endless.ljust(missing, b"\0")[:missing]
+
+
+def _common_codec(sets: Sequence[AnyBatch]) -> Codec:
+    if any(one.header.magic != sets[0].header.magic for one in sets):
+        raise _invalid("messages of several formats")
+    codec = sets[0].header.codec
+    if any(one.header.codec for one in sets) and len(sets) > 1:
+        raise _invalid("something beside a compressed message")
+    if codec not in (Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4):
+        raise _invalid(f"codec {codec}, which message sets do not have")
+    return Codec(codec)
+
+
+def _check_inside(one: AnyBatch) -> None:
+    """Whether the messages in a compressed one have its format, and are not compressed again."""
+    if one.header.codec:
+        body, position = one.prepare(), 0
+        while position < len(body):
+            _, length, _, magic, attributes, _ = layout.MESSAGE.unpack_from(body, position)
+            if magic != one.header.magic or attributes & layout.CODEC_MASK:
+                raise _invalid(f"a message inside a compressed one has magic {magic} and attributes {attributes}")
+            position += layout.LOG_OVERHEAD + length
+
+
+def _records(sets: Sequence[AnyBatch], *, check_crcs: bool) -> Iterator[ConsumerRecord[bytes, bytes]]:
+    for one in sets:
+        reader: AnyReader[bytes, bytes] = one.records("", -1, check_crcs=check_crcs)
+        yield from reader
+
+
+def _invalid(reason: str) -> Refused:
+    return Refused(ErrorCode.INVALID_RECORD, reason=reason)

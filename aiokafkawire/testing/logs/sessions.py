@@ -1,0 +1,255 @@
+"""Fetch sessions: a client names its partitions once, and hears of those alone where something is new (KIP-227)."""
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Final, TypeAlias
+from uuid import UUID
+
+import attrs
+
+from ...errors import ErrorCode
+from ...protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
+from ...protocol.primitives import ZERO_UUID
+from ..cluster.refused import Refused
+
+__all__ = ("FetchSessions", "Fetching", "Session", "Wanted")
+
+NO_SESSION: Final = 0
+FULL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+_NEWEST_EPOCH: Final = 2**31 - 1
+
+Key: TypeAlias = tuple[str | UUID, int]
+"""A partition as the client names its topic: by id since v13, by name before."""
+
+
+@attrs.define(eq=False)
+class Wanted:
+    """A partition to read, and in a session what its client was told of it last."""
+
+    topic: str | None
+    """None while no topic has the id."""
+    topic_id: UUID
+    asked: FetchPartition
+    high_watermark: int = -1
+    log_start_offset: int = -1
+
+    @property
+    def key(self) -> Key:
+        """What it is found by in a session."""
+        return (self.topic or "" if self.topic_id == ZERO_UUID else self.topic_id), self.asked.partition
+
+    def told(self, data: PartitionData) -> bool:
+        """Remember an answer; whether the client must hear of it."""
+        news = (
+            bool(data.records)
+            or data.error_code != ErrorCode.NONE
+            or data.high_watermark != self.high_watermark
+            or data.log_start_offset != self.log_start_offset
+            or data.preferred_read_replica >= 0
+            or data.diverging_epoch.epoch >= 0
+        )
+        # After an error the partition is told anew, whatever it was before.
+        self.high_watermark = -1 if data.error_code else data.high_watermark
+        self.log_start_offset = data.log_start_offset
+        return news
+
+
+@attrs.define(eq=False)
+class Session:
+    """What one client reads; ``epoch`` is the one that its next request must have."""
+
+    session_id: int
+    from_follower: bool
+    by_topic_id: bool
+    created: float
+    used: float
+    partitions: dict[Key, Wanted]
+    epoch: int = 1
+    size: int = 0
+    evictable: bool = False
+    """Whether it was used when it was old enough to make room for another consumer's."""
+
+    def update(self, added: Sequence[Wanted], forgotten: Sequence[Key]) -> None:
+        """Take over what a request says: more partitions, other offsets, partitions left out."""
+        for wanted in added:
+            known = self.partitions.get(wanted.key)
+            if known is None:
+                self.partitions[wanted.key] = wanted
+            else:
+                known.asked = wanted.asked
+        for key in forgotten:
+            self.partitions.pop(key, None)
+
+
+class FetchSessions:
+    """The sessions of one broker.
+
+    Args:
+        slots: how many there may be (``max.incremental.fetch.session.cache.slots``).
+        eviction_ms: after how long unused, or after how long at all for a larger one, a session makes room
+            (``min.incremental.fetch.session.eviction.ms``).
+    """
+
+    def __init__(self, slots: int = 1000, eviction_ms: int = 120_000) -> None:
+        self._slots = slots
+        self._eviction = eviction_ms / 1000
+        self._sessions: dict[int, Session] = {}
+        self._ids = count(1)
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def read_by(self, session_id: int) -> list[tuple[str | None, int]]:
+        """The topics and partitions of a session; none where there is no such session."""
+        session = self._sessions.get(session_id)
+        return [(one.topic, one.asked.partition) for one in session.partitions.values()] if session else []
+
+    def clear(self) -> None:
+        """Forget all: the broker has stopped."""
+        self._sessions.clear()
+
+    def begin(
+        self, request: FetchRequest, name_of: Callable[[UUID], str | None], *, by_topic_id: bool, now: float
+    ) -> "Fetching":
+        """What a request is to be answered from.
+
+        Args:
+            request: in any version.
+            name_of: the name of the topic with an id; None if there is none.
+            by_topic_id: whether it is v13 or newer.
+            now: in seconds.
+
+        Raises:
+            Refused: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR.
+        """
+        asked = list(_asked(request, name_of, by_topic_id).values())
+        if request.session_epoch in (FULL_EPOCH, FINAL_EPOCH):
+            self._sessions.pop(request.session_id, None)
+            return Fetching(self, request, asked, by_topic_id, opens=request.session_epoch == FULL_EPOCH)
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            raise Refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != request.session_epoch:
+            raise Refused(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.by_topic_id != by_topic_id:
+            raise Refused(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.update(asked, _forgotten(request, by_topic_id))
+        if not session.partitions:
+            del self._sessions[session.session_id]
+            return Fetching(self, request, asked, by_topic_id, opens=False)
+        session.epoch = _next(session.epoch)
+        self._touch(session, now)
+        for wanted in session.partitions.values():
+            if wanted.topic is None:
+                wanted.topic = name_of(wanted.topic_id)
+        return Fetching(self, request, list(session.partitions.values()), by_topic_id, opens=False, session=session)
+
+    def open(self, partitions: list[Wanted], *, from_follower: bool, by_topic_id: bool, now: float) -> int:
+        """Make a session; its id, or ``NO_SESSION`` where all slots are taken by those that are worth more."""
+        if len(self._sessions) >= self._slots and not self._make_room(len(partitions), from_follower, now):
+            return NO_SESSION
+        session = Session(
+            next(self._ids), from_follower, by_topic_id, now, now, {wanted.key: wanted for wanted in partitions}
+        )
+        self._sessions[session.session_id] = session
+        self._touch(session, now)
+        return session.session_id
+
+    def _touch(self, session: Session, now: float) -> None:
+        session.used = now
+        session.size = len(session.partitions)
+        session.evictable = now - session.created > self._eviction
+
+    def _make_room(self, size: int, from_follower: bool, now: float) -> bool:
+        """Evict the session that was unused for too long, else the one that is worth least, if it is worth less."""
+        if not self._sessions:
+            return False
+        idle = min(self._sessions.values(), key=lambda session: (session.used, session.session_id))
+        if now - idle.used > self._eviction:
+            del self._sessions[idle.session_id]
+            return True
+        evictable = [
+            session
+            for session in self._sessions.values()
+            if session.evictable or (from_follower and not session.from_follower)
+        ]
+        least = min(evictable, key=_worth, default=None)
+        if least is None or (from_follower, size, 0) < _worth(least):
+            return False
+        del self._sessions[least.session_id]
+        return True
+
+
+@attrs.frozen(eq=False)
+class Fetching:
+    """One request and the partitions to read for it."""
+
+    _sessions: FetchSessions
+    _request: FetchRequest
+    partitions: list[Wanted]
+    _by_topic_id: bool
+    _opens: bool = attrs.field(kw_only=True)
+    _session: Session | None = attrs.field(default=None, kw_only=True)
+
+    def answer(
+        self, results: list[tuple[Wanted, PartitionData]], *, from_follower: bool, now: float
+    ) -> tuple[int, int, list[tuple[Wanted, PartitionData]]]:
+        """The answer's error, the session's id, and what of the results the client gets."""
+        session = self._session
+        if session is not None:
+            if session.epoch != _next(self._request.session_epoch):
+                # Another connection has used the session while this request waited.
+                return ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.session_id, []
+            return ErrorCode.NONE, session.session_id, self._news(session, results)
+        session_id = NO_SESSION
+        if self._opens:
+            partitions = [wanted for wanted, _ in results]
+            for wanted, data in results:
+                wanted.high_watermark = data.high_watermark
+                wanted.log_start_offset = data.log_start_offset
+            session_id = self._sessions.open(
+                partitions, from_follower=from_follower, by_topic_id=self._by_topic_id, now=now
+            )
+        return ErrorCode.NONE, session_id, results
+
+    def _news(
+        self, session: Session, results: list[tuple[Wanted, PartitionData]]
+    ) -> list[tuple[Wanted, PartitionData]]:
+        news = []
+        for wanted, data in results:
+            if not wanted.told(data):
+                continue
+            news.append((wanted, data))
+            # Who got records goes to the end, so that with little room all get their turn.
+            if data.records and session.partitions.pop(wanted.key, None) is not None:
+                session.partitions[wanted.key] = wanted
+        return news
+
+
+def _next(epoch: int) -> int:
+    return 1 if epoch == _NEWEST_EPOCH else epoch + 1
+
+
+def _worth(session: Session) -> tuple[bool, int, int]:
+    return session.from_follower, session.size, session.session_id
+
+
+def _asked(request: FetchRequest, name_of: Callable[[UUID], str | None], by_topic_id: bool) -> dict[Key, Wanted]:
+    """The partitions that the request names; of one that is named twice, the last counts."""
+    found: dict[Key, Wanted] = {}
+    for topic in request.topics:
+        name = name_of(topic.topic_id) if by_topic_id else topic.topic
+        topic_id = topic.topic_id if by_topic_id else ZERO_UUID
+        for asked in topic.partitions:
+            wanted = Wanted(name, topic_id, asked)
+            found[wanted.key] = wanted
+    return found
+
+
+def _forgotten(request: FetchRequest, by_topic_id: bool) -> list[Key]:
+    return [
+        (topic.topic_id if by_topic_id else topic.topic, index)
+        for topic in request.forgotten_topics_data
+        for index in topic.partitions
+    ]

@@ -1,0 +1,187 @@
+"""What a broker demands of the records it is sent, check by check, in the order that Apache Kafka makes them."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import crc32c
+
+from ...errors import CorruptBatch, ErrorCode
+from ...protocol.messages.produce import ProduceRequest
+from ...protocol.primitives import Buffer
+from ...records import layout
+from ...records.batch import BatchHeader, RecordBatch, RecordReader, set_log_append_time
+from ...records.compression import Codec, compress
+from ..cluster.refused import Refused
+from .batch_rules import BatchRules
+
+__all__ = ("first_headers", "only_batch", "validated")
+
+_ZSTD_SINCE: Final = 7  # the first version of Produce that may carry zstd (KIP-110)
+_NO_TIMESTAMP: Final = -1
+
+
+def only_batch(records: Buffer | None, version: int) -> RecordBatch:
+    """The one batch v2 that a Produce request in ``version`` must have for a partition, not yet looked into.
+
+    Raises:
+        Refused: there is none, more than one, one of another format, or one compressed as the version cannot.
+    """
+    view = memoryview(records or b"")
+    size = _whole_batch(view)
+    if size is None:
+        raise _invalid("no record batch, one per partition is due")
+    if view[layout.MAGIC_AT] != layout.MAGIC:
+        raise _invalid(f"a record batch with magic {view[layout.MAGIC_AT]}, 2 is due")
+    if size < layout.HEADER_SIZE:
+        raise Refused(ErrorCode.CORRUPT_MESSAGE, reason=f"a record batch of {size} bytes")
+    batch = RecordBatch(BatchHeader(*layout.HEADER.unpack_from(view)), view[:size])
+    if version < _ZSTD_SINCE and batch.header.codec == Codec.ZSTD:
+        raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    if _whole_batch(view[size:]) is not None:
+        raise _invalid("more than one record batch, one per partition is due")
+    return batch
+
+
+def first_headers(request: ProduceRequest) -> Iterator[BatchHeader]:
+    """The header of the first batch for each partition, where there is a whole one."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            view = memoryview(data.records or b"")
+            if len(view) >= layout.HEADER_SIZE and view[layout.MAGIC_AT] == layout.MAGIC:
+                yield BatchHeader(*layout.HEADER.unpack_from(view))
+
+
+def validated(batch: RecordBatch, rules: BatchRules) -> RecordBatch:
+    """The batch as a topic with these rules keeps it, after every check.
+
+    Raises:
+        Refused: the error that Kafka gives.
+    """
+    header = batch.header
+    if header.base_offset != 0:
+        raise _invalid(f"the base offset is {header.base_offset}, 0 is due")
+    _check_size(header, rules)
+    try:
+        batch.check()
+    except CorruptBatch as damage:
+        raise Refused(ErrorCode.CORRUPT_MESSAGE, reason=str(damage)) from damage
+    _check_header(header)
+    if header.attributes & layout.LOG_APPEND_TIME:  # not for the producer to say
+        batch = _restamped(batch, header.attributes & ~layout.LOG_APPEND_TIME, header.max_timestamp)
+    newest = _check_records(batch, rules)
+    if rules.codec is not None and rules.codec != header.codec:
+        batch = _recompressed(batch, rules.codec, rules.level)
+        _check_size(batch.header, rules)
+    if rules.log_append_time:
+        return RecordBatch.parse(memoryview(set_log_append_time(batch.view, rules.now)))
+    # Searches by time trust the header, so the broker does not take the producer's word for it.
+    return batch if newest == header.max_timestamp else _restamped(batch, batch.header.attributes, newest)
+
+
+def _check_size(header: BatchHeader, rules: BatchRules) -> None:
+    if header.size > rules.max_bytes:
+        reason = f"a batch of {header.size} bytes, {rules.max_bytes} the most"
+        raise Refused(ErrorCode.MESSAGE_TOO_LARGE, reason=reason)
+
+
+def _whole_batch(view: memoryview) -> int | None:
+    """The size of the batch or message there, of any format; None if it is not whole."""
+    if len(view) <= layout.MAGIC_AT:
+        return None
+    (length,) = layout.INT32.unpack_from(view, layout.LENGTH_AT)
+    if length < layout.SHORTEST_MESSAGE:
+        fault = f"Record size {length} is less than the minimum record overhead ({layout.SHORTEST_MESSAGE})"
+        raise Refused(ErrorCode.CORRUPT_MESSAGE, fault)
+    magic = view[layout.MAGIC_AT]
+    if magic > layout.MAGIC:
+        signed = magic - 256 if magic > 127 else magic
+        raise Refused(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {signed}")
+    size = layout.LOG_OVERHEAD + int(length)
+    return size if size <= len(view) else None
+
+
+def _check_header(header: BatchHeader) -> None:
+    if header.count <= 0:
+        raise _invalid(f"it says that it has {header.count} records")
+    if header.count != header.last_offset_delta + 1:
+        raise _invalid(f"{header.count} records, and a last offset delta of {header.last_offset_delta}")
+    if header.is_control:
+        raise _invalid("clients may not write control records")
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        raise _invalid(f"the base sequence {header.base_sequence} with producer id {header.producer_id}")
+
+
+def _check_records(batch: RecordBatch, rules: BatchRules) -> int:
+    """Walk every record, as Kafka does, since what cannot be read must not get into a log; the newest timestamp."""
+    try:
+        batch.prepare()
+    except CorruptBatch as damage:
+        # An exception that Kafka did not plan for, so its producer is not told that the records are at fault.
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reason=str(damage)) from damage
+    newest = -1
+    earliest, latest = rules.now - rules.before_max_ms, rules.now + rules.after_max_ms
+    keyless: list[tuple[int, str]] = []
+    untimely: list[tuple[int, str]] = []
+    try:
+        records: RecordReader[bytes, bytes] = batch.records("", 0, check_crcs=False)
+        for index, record in enumerate(records):
+            timestamp = record.timestamp
+            if timestamp > newest:
+                newest = timestamp
+            if rules.compacted and record.key is None:
+                fault = f"Compacted topic cannot accept message without key in topic partition {rules.where}"
+                keyless.append((index, fault))
+            elif not rules.log_append_time and not earliest <= timestamp <= latest and timestamp != _NO_TIMESTAMP:
+                untimely.append((index, _untimely(index, timestamp, earliest, latest)))
+    except CorruptBatch as damage:
+        raise _invalid(str(damage)) from damage
+    faults = tuple(sorted(keyless + untimely))
+    if untimely:
+        reason = "One or more records have been rejected due to invalid timestamp"
+        raise Refused(ErrorCode.INVALID_TIMESTAMP, reason, record_errors=faults)
+    if keyless:
+        raise Refused(ErrorCode.INVALID_RECORD, _rejected(faults), record_errors=faults)
+    return newest
+
+
+def _untimely(index: int, timestamp: int, earliest: int, latest: int) -> str:
+    return (
+        f"Timestamp {timestamp} of message with offset {index} is out of range. "
+        f"The timestamp should be within [{earliest}, {latest}]"
+    )
+
+
+def _rejected(faults: tuple[tuple[int, str], ...]) -> str:
+    shown = ", ".join(f"RecordError(batchIndex={index}, message='{message}')" for index, message in faults[:3])
+    return (
+        f"One or more records have been rejected due to {len(faults)} record errors in total, and only showing the "
+        f"first three errors at most: [{shown}]"
+    )
+
+
+def _recompressed(batch: RecordBatch, codec: Codec, level: int | None) -> RecordBatch:
+    """The same records, with another codec."""
+    header = batch.header
+    body = compress(codec, batch.prepare(check_crcs=False), level)
+    copy = bytearray(batch.view[: layout.HEADER_SIZE]) + body
+    layout.INT32.pack_into(copy, layout.LENGTH_AT, len(copy) - layout.LOG_OVERHEAD)
+    layout.INT16.pack_into(copy, layout.ATTRIBUTES_AT, header.attributes & ~layout.CODEC_MASK | codec)
+    with memoryview(copy) as view:
+        checksum = crc32c.crc32c(view[layout.ATTRIBUTES_AT :])
+    layout.UINT32.pack_into(copy, layout.CRC_AT, checksum)
+    return RecordBatch.parse(memoryview(bytes(copy)))
+
+
+def _restamped(batch: RecordBatch, attributes: int, max_timestamp: int) -> RecordBatch:
+    """A copy with other attributes and another highest timestamp, and the checksum that goes with them."""
+    copy = bytearray(batch.view)
+    layout.INT16.pack_into(copy, layout.ATTRIBUTES_AT, attributes)
+    layout.INT64.pack_into(copy, layout.MAX_TIMESTAMP_AT, max_timestamp)
+    with memoryview(copy) as view:
+        checksum = crc32c.crc32c(view[layout.ATTRIBUTES_AT :])
+    layout.UINT32.pack_into(copy, layout.CRC_AT, checksum)
+    return RecordBatch.parse(memoryview(bytes(copy)))
+
+
+def _invalid(reason: str) -> Refused:
+    return Refused(ErrorCode.INVALID_RECORD, reason=reason)

@@ -1,0 +1,178 @@
+"""One request's way through a broker: an order may answer it, alter its answer, hold it up or spoil it."""
+
+from collections.abc import Awaitable
+from struct import Struct
+from typing import Any, Final, Protocol
+
+import anyio
+import attrs
+
+from ...errors import ErrorCode
+from ...protocol.api import ApiKey
+from ...protocol.messages.fetch import FetchRequest
+from ...protocol.messages.metadata import MetadataResponse
+from ...protocol.primitives import Wire
+from ...protocol.schema import Response, schema_of
+from ..cluster.refused import Disconnect
+from ..serving.call import Blamed
+from .journal import Asked, Outcome, Selector
+from .orders import Action, Order, Orders, When
+from .refusals import OF_A_SESSION, blame, merge, refusal
+from .targets import divided
+
+__all__ = ("Ended", "Handle", "Outgoing", "exchange")
+
+
+class Handle(Protocol):
+    """Answers a request, or a part of it, as Kafka does; but for the partitions that are ``blamed``."""
+
+    def __call__(self, request: Any, blamed: Blamed | None = None) -> Awaitable[Response | None]: ...
+
+
+class Ended(Exception):
+    """An order has ended the exchange, and what becomes of the connection: DROPPED, or SWALLOWED."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
+
+
+@attrs.frozen
+class Outgoing:
+    """An answer, and how an order wants it to be sent."""
+
+    response: Response | None
+    action: Action | None = None
+
+    def spoiled(self, frame: bytes) -> tuple[bytes, Outcome]:
+        """What to send of the frame, its size included, and the outcome. One that was CUT ends the connection."""
+        if self.action is not None and self.action.cut:
+            return frame[: len(frame) // 2], Outcome.CUT
+        if self.action is None or self.action.corrupt is None:
+            return frame, Outcome.ANSWERED
+        if isinstance(self.action.corrupt, int):
+            body = bytearray(frame[4:])
+            body[self.action.corrupt % len(body)] ^= 0xFF
+            frame = frame[:4] + body
+        return frame, Outcome.CORRUPTED
+
+
+async def exchange(orders: Orders, asked: Asked, handle: Handle) -> Outgoing:
+    """The answer to a request.
+
+    Raises:
+        Ended: an order has taken it away.
+        Disconnect: from the handler, or where an error cannot be told.
+    """
+    await orders.thawed(asked.node)
+    if asked.api is ApiKey.PRODUCE:
+        await orders.resumed(asked)
+    order = orders.take(asked)
+    if order is None:
+        outgoing = Outgoing(await handle(asked.request))
+    else:
+        try:
+            outgoing = await _ordered(order, asked, handle)
+        except (Ended, Disconnect):
+            order.done()
+            raise
+    await orders.thawed(asked.node)
+    return outgoing
+
+
+async def _ordered(order: Order, asked: Asked, handle: Handle) -> Outgoing:
+    action = order.action
+    await _at("before", order, asked, action.delay)
+    answer = action.answer
+    if answer is None:
+        response = await handle(asked.request)
+    elif isinstance(answer, Response):
+        response = answer
+    elif isinstance(answer, ErrorCode):
+        response = await _failed(answer, order.selector, asked, handle)
+    else:
+        response = answer(asked.request, await handle(asked.request))
+    await _at("after", order, asked, action.delay_answer)
+    if action.corrupt == "records" and not (response is not None and _spoil_records(response)):
+        order.give_back()  # a fetch that found nothing
+        return Outgoing(response)
+    order.done()
+    return Outgoing(response, action)
+
+
+async def _at(when: When, order: Order, asked: Asked, delay: float) -> None:
+    if delay:
+        await anyio.sleep(delay)
+    if order.gate is not None and order.action.hold == when:
+        await order.gate.wait(asked)
+    if order.action.drop == when:
+        raise Ended(Outcome.DROPPED)
+    if order.action.swallow == when:
+        raise Ended(Outcome.SWALLOWED)
+
+
+# --- errors ------------------------------------------------------------------------------------------------------
+
+
+async def _failed(error: ErrorCode, selector: Selector, asked: Asked, handle: Handle) -> Response:
+    """The answer with an error, to the whole request or to the topic and partition that the order names."""
+    request, version = asked.request, asked.version
+    if asked.api is ApiKey.PRODUCE and request.acks == 0:
+        raise Disconnect(f"acks=0, and an order says {error.name}")  # as brokers tell of errors then
+    if asked.api is ApiKey.METADATA:
+        return await _metadata_failed(error, selector, asked, handle)
+    if isinstance(request, FetchRequest) and error not in OF_A_SESSION:
+        # What is read is in the session, if there is one (KIP-227), and not in the request.
+        answer = await handle(request, lambda *where: error if selector.chooses(*where) else None)
+        assert answer is not None
+        return answer
+    bad, rest = request, None
+    if selector.topic is not None:
+        bad, rest = divided(request, version, asked.name_of, selector.chooses)
+    if bad is None or rest is None:
+        return refusal(request, version, error)
+    answer = await handle(rest)
+    refused = refusal(bad, version, error)
+    if answer is None:
+        return refused
+    merge(answer, refused, version)
+    return answer
+
+
+async def _metadata_failed(error: ErrorCode, selector: Selector, asked: Asked, handle: Handle) -> Response:
+    """The true metadata with errors in it: without any brokers, clients would not believe the rest."""
+    answer = await handle(asked.request)
+    assert isinstance(answer, MetadataResponse)
+    if error is ErrorCode.REBOOTSTRAP_REQUIRED:
+        blame(answer, asked.version, error)
+        return answer
+    for topic in answer.topics:
+        if selector.topic is not None and topic.name != selector.topic:
+            continue
+        if selector.partition is None:
+            topic.error_code, topic.partitions = int(error), []
+        for partition in topic.partitions:
+            if partition.partition_index == selector.partition:
+                partition.error_code = int(error)
+                partition.leader_id = -1
+    return answer
+
+
+# --- spoiling ----------------------------------------------------------------------------------------------------
+
+_BATCH_LENGTH: Final = Struct(">8xi")
+
+
+def _spoil_records(struct: Any) -> bool:
+    """Flip the last byte of the first batch in an answer, so that its CRC is wrong; whether there is one."""
+    for field in schema_of(type(struct)).fields:
+        value = getattr(struct, field.name)
+        if field.kind is Wire.RECORDS and value:
+            records = bytearray(value)
+            (length,) = _BATCH_LENGTH.unpack_from(records)
+            records[min(_BATCH_LENGTH.size + length, len(records)) - 1] ^= 0xFF
+            setattr(struct, field.name, bytes(records))
+            return True
+        if isinstance(field.kind, type) and field.array and any(map(_spoil_records, value or ())):
+            return True
+    return False

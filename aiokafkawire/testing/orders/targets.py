@@ -1,0 +1,165 @@
+"""What a request is about: its topics, partitions, groups and transactional ids, found by the declared schema.
+
+So orders and the journal need no line of code per API. A topic is a struct, or a string, in an array whose name says
+so; its partitions are the numbers or structs of an array inside it.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from uuid import UUID
+
+import attrs
+
+from ...protocol.api import ApiKey
+from ...protocol.primitives import ZERO_UUID
+from ...protocol.schema import FieldSchema, Request, Response, schema_of
+
+__all__ = ("NameOf", "Target", "Targets", "divided", "evolved", "targets_of")
+
+NameOf: TypeAlias = Callable[[UUID], str | None]
+"""Gives the name of a topic by its id, as long as there is such a topic."""
+
+Chosen: TypeAlias = Callable[[str | None, int | None], bool]
+
+T = TypeVar("T")
+
+_TOPIC_RESOURCE: Final = 2  # of DescribeConfigs, AlterConfigs and ACLs alike
+_KEY_IS_TRANSACTIONAL: Final = 1
+_NAMES: Final = ("topic", "topic_name", "name")
+_INDEXES: Final = ("partition", "partition_index", "index")
+_GROUPS: Final = ("group_id", "group_ids", "groups", "groups_names")
+_TRANSACTIONS: Final = ("transactional_id", "transactional_ids", "v3_and_below_transactional_id")
+
+
+class Target(NamedTuple):
+    """A topic, or one partition of it; ``topic`` is None where the request gives an id that no topic has."""
+
+    topic: str | None
+    partition: int | None
+
+
+@attrs.define
+class Targets:
+    """All that one request is about."""
+
+    partitions: list[Target] = attrs.field(factory=list)
+    groups: list[str] = attrs.field(factory=list)
+    transactional_ids: list[str] = attrs.field(factory=list)
+
+
+def targets_of(request: Request[Response], version: int, name_of: NameOf) -> Targets:
+    """What this request names. One that means "all topics" or "all groups" by naming none gives nothing."""
+    found = Targets()
+    _collect(request, version, name_of, found)
+    if request.api_key == ApiKey.FIND_COORDINATOR:
+        keys = [getattr(request, "key")] if version < 4 else getattr(request, "coordinator_keys")  # noqa: B009
+        of_transactions = getattr(request, "key_type") == _KEY_IS_TRANSACTIONAL  # noqa: B009
+        (found.transactional_ids if of_transactions else found.groups).extend(keys)
+    return found
+
+
+def _collect(struct: Any, version: int, name_of: NameOf, found: Targets) -> None:
+    for field in schema_of(type(struct)).fields:
+        value = getattr(struct, field.name) if version in field.versions else None
+        if value is None:
+            continue
+        values = value if field.array else (value,)
+        if _names_topics(field):
+            for one in values:
+                found.partitions += _partitions(one, version, name_of)
+        elif isinstance(field.kind, type):
+            for one in values:
+                _collect(one, version, name_of, found)
+        elif field.name in _GROUPS:
+            found.groups += values
+        elif field.name in _TRANSACTIONS:
+            found.transactional_ids += values
+    if getattr(struct, "resource_type", None) == _TOPIC_RESOURCE:
+        found.partitions.append(Target(struct.resource_name, None))
+
+
+def _names_topics(field: FieldSchema) -> bool:
+    """Whether a request's field is an array of topics. Those that a fetch session forgets are not asked for."""
+    return field.array and "topic" in field.name and not field.name.startswith("forgotten")
+
+
+def _partition_field(struct: Any, version: int) -> FieldSchema | None:
+    """The array of partitions of a topic in a request."""
+    for field in schema_of(type(struct)).fields:
+        if field.array and "partition" in field.name and version in field.versions:
+            return field
+    return None
+
+
+def _partitions(topic: Any, version: int, name_of: NameOf) -> list[Target]:
+    name = _name(topic, version, name_of)
+    field = None if isinstance(topic, str) else _partition_field(topic, version)
+    if field is None:
+        return [Target(name, None)]
+    return [Target(name, _index(one)) for one in getattr(topic, field.name) or ()]
+
+
+def _name(topic: Any, version: int, name_of: NameOf) -> str | None:
+    if isinstance(topic, str):
+        return topic
+    fields = {field.name for field in schema_of(type(topic)).fields if version in field.versions}
+    name = next((getattr(topic, name) for name in _NAMES if name in fields), None)
+    if not name and "topic_id" in fields and topic.topic_id != ZERO_UUID:
+        return name_of(topic.topic_id)
+    return name or None
+
+
+def _index(partition: Any) -> int | None:
+    if isinstance(partition, int):
+        return partition
+    return next((getattr(partition, name) for name in _INDEXES if hasattr(partition, name)), None)
+
+
+# --- one request as two ------------------------------------------------------------------------------------------
+
+
+def divided(request: T, version: int, name_of: NameOf, chosen: Chosen) -> tuple[T | None, T | None]:
+    """The part of a request about the chosen topics and partitions, and the rest of it; None where nothing is left.
+
+    ``chosen`` is asked for each partition, or with None for a topic whose partitions the request does not name.
+    """
+
+    def others(topic: str | None, partition: int | None) -> bool:
+        return not chosen(topic, partition)
+
+    return _kept(request, version, name_of, chosen), _kept(request, version, name_of, others)
+
+
+def evolved(struct: Any, **changes: Any) -> Any:
+    """A copy of a message or struct with other values."""
+    return attrs.evolve(struct, **changes)
+
+
+def _kept(struct: T, version: int, name_of: NameOf, keep: Chosen) -> T | None:
+    """A copy with the topics to be kept; None if there were some and none is left."""
+    changes: dict[str, Any] = {}
+    lost = False
+    for field in schema_of(type(struct)).fields:
+        value = getattr(struct, field.name) if field.array and version in field.versions else None
+        if not value:
+            continue
+        if _names_topics(field):
+            parts = [_kept_topic(one, version, name_of, keep) for one in value]
+        elif isinstance(field.kind, type):
+            parts = [_kept(one, version, name_of, keep) for one in value]
+        else:
+            continue
+        changes[field.name] = [part for part in parts if part is not None]
+        lost = lost or not changes[field.name]
+    made: T = evolved(struct, **changes)
+    return None if lost else made
+
+
+def _kept_topic(topic: T, version: int, name_of: NameOf, keep: Chosen) -> T | None:
+    name = _name(topic, version, name_of)
+    field = None if isinstance(topic, str) else _partition_field(topic, version)
+    if field is None:
+        return topic if keep(name, None) else None
+    partitions = [one for one in getattr(topic, field.name) or () if keep(name, _index(one))]
+    made: T = evolved(topic, **{field.name: partitions})
+    return made if partitions else None

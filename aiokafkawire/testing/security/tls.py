@@ -1,0 +1,63 @@
+"""TLS on a broker's port: the handshake, and whose certificate it was."""
+
+import logging
+import re
+import ssl
+from typing import Any, Final
+
+import anyio
+from anyio.abc import ByteStream
+from anyio.streams.tls import TLSAttribute, TLSStream
+
+from ..serving.call import Peer
+
+__all__ = ("handshake", "name_in")
+
+_PATIENCE: Final = 30.0  # seconds
+_SHORT: Final = {
+    "commonName": "CN",
+    "countryName": "C",
+    "domainComponent": "DC",
+    "localityName": "L",
+    "organizationName": "O",
+    "organizationalUnitName": "OU",
+    "stateOrProvinceName": "ST",
+    "streetAddress": "STREET",
+    "userId": "UID",
+}
+
+_log = logging.getLogger(__name__)
+
+
+async def handshake(stream: ByteStream, context: ssl.SSLContext, peer: Peer) -> ByteStream | None:
+    """The stream inside TLS; None if there is none to be had: then the connection is closed.
+
+    A client that shows a certificate, which it does only if the context asks, is the one that it names.
+    """
+    try:
+        with anyio.fail_after(_PATIENCE):
+            # Kafka's clients leave without saying goodbye, which the standard would have them do.
+            secured = await TLSStream.wrap(stream, server_side=True, ssl_context=context, standard_compatible=False)
+    except (OSError, anyio.BrokenResourceError, anyio.EndOfStream) as fault:  # errors of ssl are OSErrors
+        _log.warning("%s does not get through the TLS handshake: %s", peer.name, fault)
+        with anyio.CancelScope(shield=True):
+            await anyio.aclose_forcefully(stream)
+        return None
+    certificate = secured.extra(TLSAttribute.peer_certificate, None)  # noqa: S610  # not Django's extra
+    if certificate:
+        peer.principal = f"User:{name_in(certificate)}"
+    return secured
+
+
+def name_in(certificate: dict[str, Any]) -> str:
+    """The distinguished name of a certificate as RFC 2253 writes it, and Kafka's principals have it."""
+    return ",".join(
+        "+".join(f"{_SHORT.get(kind, kind)}={_escaped(value)}" for kind, value in relative)
+        for relative in reversed(certificate.get("subject", ()))
+    )
+
+
+def _escaped(value: str) -> str:
+    value = re.sub(r'([,+"\\<>;])', r"\\\1", value)
+    value = re.sub(r"^[# ]", r"\\\g<0>", value)
+    return re.sub(r"(?<!\\) $", r"\\ ", value)

@@ -1,0 +1,1 @@
+"""Connections: listening, frames, and the table of what is served."""

@@ -1,0 +1,164 @@
+"""The table of what a broker serves: for each API its versions, its request and its handler."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeAlias
+
+import attrs
+
+from ...protocol.api import ApiKey
+from ...protocol.messages.configs import (
+    AlterConfigsRequest,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+    ListConfigResourcesRequest,
+)
+from ...protocol.messages.fetch import FetchRequest
+from ...protocol.messages.group import (
+    FindCoordinatorRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
+from ...protocol.messages.group_admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
+from ...protocol.messages.group_offsets import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
+from ...protocol.messages.log_dirs import DescribeLogDirsRequest
+from ...protocol.messages.metadata import (
+    ApiVersionsRequest,
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    MetadataRequest,
+)
+from ...protocol.messages.offsets import ListOffsetsRequest, OffsetForLeaderEpochRequest
+from ...protocol.messages.produce import ProduceRequest
+from ...protocol.messages.quotas import AlterClientQuotasRequest, DescribeClientQuotasRequest
+from ...protocol.messages.reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
+)
+from ...protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+from ...protocol.messages.scram import AlterUserScramCredentialsRequest, DescribeUserScramCredentialsRequest
+from ...protocol.messages.topics import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteRecordsRequest,
+    DeleteTopicsRequest,
+)
+from ...protocol.messages.transaction_admin import (
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+    ListTransactionsRequest,
+)
+from ...protocol.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
+)
+from ...protocol.schema import Request, Response, Versions
+from ..handlers.alter_configs import alter_configs, incremental_alter_configs
+from ..handlers.configs import describe_configs, list_config_resources
+from ..handlers.elections import alter_partition_reassignments, elect_leaders, list_partition_reassignments
+from ..handlers.fetch import fetch
+from ..handlers.group import find_coordinator, heartbeat, join_group, leave_group, sync_group
+from ..handlers.group_admin import delete_groups, describe_groups, list_groups
+from ..handlers.group_offsets import offset_commit, offset_delete, offset_fetch
+from ..handlers.log_dirs import describe_log_dirs
+from ..handlers.metadata import api_versions, describe_cluster, metadata
+from ..handlers.offsets import list_offsets, offset_for_leader_epoch
+from ..handlers.partitions import create_partitions, delete_records, describe_topic_partitions
+from ..handlers.produce import produce
+from ..handlers.quotas import alter_client_quotas, describe_client_quotas
+from ..handlers.sasl import sasl_authenticate, sasl_handshake
+from ..handlers.scram import alter_user_scram_credentials, describe_user_scram_credentials
+from ..handlers.topics import create_topics, delete_topics
+from ..handlers.transaction_admin import describe_producers, describe_transactions, list_transactions
+from ..handlers.transaction_offsets import txn_offset_commit
+from ..handlers.transactions import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
+    end_txn,
+    init_producer_id,
+    write_txn_markers,
+)
+from .call import Call
+
+__all__ = ("ADVERTISED", "APIS", "Api", "Handler")
+
+Handler: TypeAlias = Callable[[Call, Any], Awaitable[Response | None]]
+"""Answers one request; None is no answer at all, which only Produce with acks=0 gets."""
+
+
+@attrs.frozen
+class Api:
+    """One API: the versions that ApiVersions lists, those that are really served, and what serves them."""
+
+    request: type[Request[Any]]
+    handle: Handler
+    advertised: Versions
+    served: Versions
+
+
+def _api(request: type[Request[Any]], handle: Handler, advertised: str, served: str | None = None) -> Api:
+    return Api(request, handle, Versions.parse(advertised), Versions.parse(served or advertised))
+
+
+APIS: Final = {
+    # Versions 0-2 are advertised for the sake of librdkafka, as Apache Kafka does, and yet not served (KIP-896).
+    ApiKey.PRODUCE: _api(ProduceRequest, produce, "0-13", "3-13"),
+    ApiKey.FETCH: _api(FetchRequest, fetch, "4-18"),
+    ApiKey.LIST_OFFSETS: _api(ListOffsetsRequest, list_offsets, "1-11"),
+    ApiKey.METADATA: _api(MetadataRequest, metadata, "0-13"),
+    ApiKey.OFFSET_COMMIT: _api(OffsetCommitRequest, offset_commit, "2-10"),
+    ApiKey.OFFSET_FETCH: _api(OffsetFetchRequest, offset_fetch, "1-10"),
+    ApiKey.FIND_COORDINATOR: _api(FindCoordinatorRequest, find_coordinator, "0-6"),
+    ApiKey.JOIN_GROUP: _api(JoinGroupRequest, join_group, "0-9"),
+    ApiKey.HEARTBEAT: _api(HeartbeatRequest, heartbeat, "0-4"),
+    ApiKey.LEAVE_GROUP: _api(LeaveGroupRequest, leave_group, "0-5"),
+    ApiKey.SYNC_GROUP: _api(SyncGroupRequest, sync_group, "0-5"),
+    ApiKey.DESCRIBE_GROUPS: _api(DescribeGroupsRequest, describe_groups, "0-6"),
+    ApiKey.LIST_GROUPS: _api(ListGroupsRequest, list_groups, "0-5"),
+    ApiKey.DELETE_GROUPS: _api(DeleteGroupsRequest, delete_groups, "0-2"),
+    ApiKey.OFFSET_DELETE: _api(OffsetDeleteRequest, offset_delete, "0"),
+    ApiKey.SASL_HANDSHAKE: _api(SaslHandshakeRequest, sasl_handshake, "0-1"),
+    ApiKey.API_VERSIONS: _api(ApiVersionsRequest, api_versions, "0-4"),
+    ApiKey.CREATE_TOPICS: _api(CreateTopicsRequest, create_topics, "2-7"),
+    ApiKey.DELETE_TOPICS: _api(DeleteTopicsRequest, delete_topics, "1-6"),
+    ApiKey.DELETE_RECORDS: _api(DeleteRecordsRequest, delete_records, "0-2"),
+    ApiKey.CREATE_PARTITIONS: _api(CreatePartitionsRequest, create_partitions, "0-3"),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: _api(DescribeTopicPartitionsRequest, describe_topic_partitions, "0"),
+    ApiKey.DESCRIBE_CONFIGS: _api(DescribeConfigsRequest, describe_configs, "1-4"),
+    ApiKey.ALTER_CONFIGS: _api(AlterConfigsRequest, alter_configs, "0-2"),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _api(IncrementalAlterConfigsRequest, incremental_alter_configs, "0-1"),
+    ApiKey.LIST_CONFIG_RESOURCES: _api(ListConfigResourcesRequest, list_config_resources, "0-1"),
+    ApiKey.DESCRIBE_LOG_DIRS: _api(DescribeLogDirsRequest, describe_log_dirs, "1-5"),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: _api(DescribeClientQuotasRequest, describe_client_quotas, "0-1"),
+    ApiKey.ALTER_CLIENT_QUOTAS: _api(AlterClientQuotasRequest, alter_client_quotas, "0-1"),
+    ApiKey.INIT_PRODUCER_ID: _api(InitProducerIdRequest, init_producer_id, "0-5"),
+    ApiKey.ADD_PARTITIONS_TO_TXN: _api(AddPartitionsToTxnRequest, add_partitions_to_txn, "0-5"),
+    ApiKey.ADD_OFFSETS_TO_TXN: _api(AddOffsetsToTxnRequest, add_offsets_to_txn, "0-4"),
+    ApiKey.END_TXN: _api(EndTxnRequest, end_txn, "0-5"),
+    ApiKey.WRITE_TXN_MARKERS: _api(WriteTxnMarkersRequest, write_txn_markers, "1-2"),
+    ApiKey.TXN_OFFSET_COMMIT: _api(TxnOffsetCommitRequest, txn_offset_commit, "0-5"),
+    ApiKey.DESCRIBE_PRODUCERS: _api(DescribeProducersRequest, describe_producers, "0"),
+    ApiKey.DESCRIBE_TRANSACTIONS: _api(DescribeTransactionsRequest, describe_transactions, "0"),
+    ApiKey.LIST_TRANSACTIONS: _api(ListTransactionsRequest, list_transactions, "0-2"),
+    ApiKey.SASL_AUTHENTICATE: _api(SaslAuthenticateRequest, sasl_authenticate, "0-2"),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _api(
+        DescribeUserScramCredentialsRequest, describe_user_scram_credentials, "0"
+    ),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _api(AlterUserScramCredentialsRequest, alter_user_scram_credentials, "0"),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: _api(OffsetForLeaderEpochRequest, offset_for_leader_epoch, "2-4"),
+    ApiKey.ELECT_LEADERS: _api(ElectLeadersRequest, elect_leaders, "0-2"),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _api(
+        AlterPartitionReassignmentsRequest, alter_partition_reassignments, "0-1"
+    ),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: _api(ListPartitionReassignmentsRequest, list_partition_reassignments, "0"),
+    ApiKey.DESCRIBE_CLUSTER: _api(DescribeClusterRequest, describe_cluster, "0-2"),
+}
+"""What the newest Apache Kafka speaks, of the APIs that there are here."""
+
+ADVERTISED: Final = {int(key): api.advertised for key, api in APIS.items()}

@@ -1,0 +1,102 @@
+"""Frames on the broker's side of a stream: cut out of what comes, within bounds, and put together."""
+
+from struct import Struct
+from typing import Final
+
+import anyio
+from anyio.abc import ByteReceiveStream
+
+from ...protocol.api import ResponseHeader
+from ...protocol.compiler import encode_into
+from ...protocol.primitives import Buffer
+from ...protocol.schema import Message
+from ..cluster.refused import Disconnect
+
+__all__ = ("Frames", "frame_of")
+
+_CHUNK: Final = 256 * 1024
+_SMALL: Final = 4096
+_SIZE: Final = Struct(">i")
+
+
+class Frames:
+    """Cuts a stream into frames; holds one frame at most, and less than a chunk of the next.
+
+    What a frame's size announces takes no memory before it comes.
+    """
+
+    def __init__(self, stream: ByteReceiveStream, max_bytes: int) -> None:
+        self._stream = stream
+        self._max_bytes = max_bytes
+        self._chunk = b""
+        self._position = 0
+
+    async def next(self, max_bytes: int | None = None) -> bytes | None:
+        """The next frame without its size; None at the end of the stream. ``max_bytes`` is a bound for this one.
+
+        Raises:
+            Disconnect: the size cannot be, or the stream ends in the middle of a frame.
+        """
+        prefix = await self._exactly(_SIZE.size)
+        if prefix is None:
+            return None
+        (size,) = _SIZE.unpack(prefix)
+        most = self._max_bytes if max_bytes is None else min(max_bytes, self._max_bytes)
+        if not 0 <= size <= most:
+            raise Disconnect(f"a frame of {size} bytes, with {most} the most")
+        frame = await self._exactly(size)
+        if frame is None:
+            raise Disconnect(f"the connection ended before a frame of {size} bytes")
+        return frame
+
+    async def drain(self) -> None:
+        """Read to the end of the stream, and keep nothing of it."""
+        self._chunk = b""
+        while True:
+            try:
+                await self._stream.receive(_CHUNK)
+            except anyio.EndOfStream:
+                return
+
+    async def _exactly(self, size: int) -> bytes | None:
+        end = self._position + size
+        if end <= len(self._chunk):
+            taken = self._chunk[self._position : end]
+            self._position = end
+            return taken
+        parts: list[bytes | bytearray] = [self._chunk[self._position :]]
+        missing = size - len(parts[0])
+        self._chunk, self._position = b"", 0
+        while missing > 0:
+            try:
+                chunk = await self._stream.receive(_CHUNK)
+            except anyio.EndOfStream:
+                if missing == size:
+                    return None
+                raise Disconnect(f"the connection ended with {missing} of {size} bytes missing") from None
+            if len(chunk) > missing:
+                self._chunk, self._position = chunk, missing
+                chunk = chunk[:missing]
+            _keep(parts, chunk)
+            missing -= len(chunk)
+        return b"".join(parts)
+
+
+def _keep(parts: list[bytes | bytearray], chunk: bytes) -> None:
+    """Add a chunk. Small ones are gathered: objects of a byte each would take fifty times the memory of the frame."""
+    last = parts[-1]
+    if len(chunk) >= _SMALL:
+        parts.append(chunk)
+    elif isinstance(last, bytearray):
+        last += chunk
+    else:
+        parts.append(bytearray(chunk))
+
+
+def frame_of(correlation_id: int, header_version: int, response: Message, version: int) -> bytes:
+    """The frame of an answer, its size included."""
+    parts: list[Buffer] = [b""]
+    encode_into(ResponseHeader(correlation_id=correlation_id), header_version, parts)
+    encode_into(response, version, parts)
+    parts[0] = _SIZE.pack(sum(map(len, parts)))
+    return b"".join(parts)

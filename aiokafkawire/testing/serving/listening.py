@@ -1,0 +1,160 @@
+"""One node at work: it listens, serves connections, stops and returns."""
+
+import logging
+import ssl
+from collections.abc import Callable
+
+import anyio
+from anyio.abc import ByteStream, Listener, SocketAttribute, SocketStream
+
+from ...runtime import Owner
+from ..cluster.state import Node
+from ..security.authentication import Login
+from ..security.tls import handshake
+from .call import Peer
+from .memory import memory_connection
+from .server import serve
+
+__all__ = ("NodeServer",)
+
+_log = logging.getLogger(__name__)
+
+
+class NodeServer:
+    """Serves the requests of one node, from TCP and from memory.
+
+    Args:
+        node: who answers.
+        listens_on: host and port, 0 for a free one; None for memory only. After a stop it comes back to the same port.
+        number: gives each connection its number.
+        on_fault: hears of bugs.
+        tls: what to shake hands with on TCP; None for no TLS.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        listens_on: tuple[str, int] | None,
+        number: Callable[[], int],
+        on_fault: Callable[[Exception], None],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._node = node
+        self._listens_on = listens_on
+        self._number = number
+        self._on_fault = on_fault
+        self._tls = tls
+        self._owner: Owner | None = None
+        self._refuses = False
+        self._listening: anyio.CancelScope | None = None
+        self._closed: anyio.Event | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether it serves connections."""
+        return self._owner is not None
+
+    @property
+    def accepting(self) -> bool:
+        """Whether it takes new ones."""
+        return self._owner is not None and not self._refuses
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            OSError: the address cannot be listened at.
+        """
+        owner = Owner(self._on_fault)
+        try:
+            await owner.open()
+        except BaseException:
+            await owner.close()  # cancelled: its task is there already
+            raise
+        self._owner = owner  # from here on connections may come
+        try:
+            await self.accept()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def accept(self) -> None:
+        """Take connections, as it does from the start; nothing if it does not run.
+
+        Raises:
+            OSError: the address cannot be listened at.
+        """
+        self._refuses = False
+        if self._owner is None or self._listens_on is None or self._listening is not None:
+            return
+        host, port = self._listens_on
+        listener = await anyio.create_tcp_listener(local_host=host, local_port=port)
+        self._node.port = listener.extra(SocketAttribute.local_port)  # noqa: S610  # not Django's extra
+        self._listens_on = host, self._node.port
+        self._listening, self._closed = anyio.CancelScope(), anyio.Event()
+        self._owner.spawn(self._listen, listener, self._listening, self._closed)
+
+    async def refuse(self) -> None:
+        """Take no more connections until told to, and keep those that there are."""
+        self._refuses = True
+        listening, self._listening = self._listening, None
+        if listening is not None and self._closed is not None:
+            listening.cancel()
+            await self._closed.wait()
+
+    async def stop(self) -> None:
+        """Close the listener and every connection at once."""
+        owner, self._owner = self._owner, None
+        self._listening = None
+        if owner is not None:
+            await owner.close()
+
+    def connect(self) -> ByteStream:
+        """A connection over memory: the client's end."""
+        theirs, ours = memory_connection()
+        self.attend(ours, "memory connection")
+        return theirs
+
+    def attend(self, stream: ByteStream, name: str) -> None:
+        """Serve a connection that was made elsewhere; ``stream`` is the broker's end."""
+        assert self._owner is not None
+        number = self._number()
+        self._owner.spawn(serve, self._node, stream, self._peer(f"{name} {number}", number))
+
+    def _peer(self, name: str, number: int, host: str = "127.0.0.1") -> Peer:
+        cluster = self._node.cluster
+        peer = Peer(name, host, number)
+        if cluster.settings.sasl_enabled_mechanisms:
+            peer.login = Login(
+                cluster.settings.sasl_enabled_mechanisms,
+                cluster.credentials,
+                max_reauth_ms=cluster.settings.connections_max_reauth_ms,
+                new_nonce=lambda: cluster.new_uuid().hex,
+            )
+        return peer
+
+    async def _listen(
+        self, listener: Listener[SocketStream], listening: anyio.CancelScope, closed: anyio.Event
+    ) -> None:
+        async def attend(stream: SocketStream) -> None:
+            number = self._number()
+            try:
+                host, port = tuple(stream.extra(SocketAttribute.remote_address))[:2]  # noqa: S610  # not Django's extra
+                peer = self._peer(f"{host}:{port}", number, str(host))
+            except anyio.TypedAttributeLookupError:
+                peer = self._peer("someone who left at once", number)
+            try:
+                if self._tls is None:
+                    await serve(self._node, stream, peer)
+                elif (secured := await handshake(stream, self._tls, peer)) is not None:
+                    await serve(self._node, secured, peer)
+            except Exception as fault:
+                # One connection's bug is not the others' end.
+                self._on_fault(fault)
+
+        # Connections outlive the listener where the broker only refuses new ones.
+        async with anyio.create_task_group() as connections:
+            async with listener:
+                with listening:
+                    await listener.serve(attend, connections)
+            closed.set()

@@ -1,0 +1,200 @@
+"""One connection of a broker: frames in, requests answered one after the other, frames out."""
+
+import logging
+from functools import partial
+from struct import Struct
+from typing import Any, Final
+
+import anyio
+import attrs
+from anyio.abc import ByteStream
+
+from ...errors import ErrorCode, WireError
+from ...protocol.api import ApiKey, RequestHeader, request_header_version, response_header_version
+from ...protocol.compiler import decode_prefix
+from ...protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
+from ...protocol.schema import Response
+from ..cluster.refused import Disconnect
+from ..cluster.state import Node
+from ..handlers.metadata import unsupported_api_versions
+from ..handlers.quotas import throttled
+from ..handlers.sasl import admit, bare_token
+from ..orders.exchange import Ended, exchange
+from ..orders.journal import Asked, Outcome
+from ..security.authentication import MAX_TOKEN_FRAME
+from .apis import APIS, Api
+from .call import Blamed, Call, Peer
+from .frames import Frames, frame_of
+
+__all__ = ("serve",)
+
+_KEY_AND_VERSION: Final = Struct(">hh")
+
+_log = logging.getLogger(__name__)
+
+
+async def serve(node: Node, stream: ByteStream, peer: Peer) -> None:
+    """Answer the requests of one connection in their order, until it ends or is beyond repair.
+
+    Closes the stream. What a handler raises comes out, with a note of who asked whom for what: it is a bug.
+    """
+    frames = Frames(stream, node.cluster.settings.socket_request_max_bytes)
+    node.connections[peer.host] += 1
+    try:
+        if node.connections[peer.host] > node.cluster.settings.max_connections_per_ip:
+            raise Disconnect(f"{node.connections[peer.host]} connections from {peer.host}")
+        while (frame := await frames.next(None if peer.authenticated else MAX_TOKEN_FRAME)) is not None:
+            await _serve_one(node, stream, peer, frame)
+            if peer.login is not None and peer.login.failed is not None:
+                raise Disconnect(peer.login.failed)
+    except Disconnect as reason:
+        _log.warning("node %d hangs up on %s: %s", node.node_id, peer.name, reason)
+    except Ended as end:
+        _log.info("node %d: the answer to %s is %s", node.node_id, peer.name, end.outcome)
+        if end.outcome is Outcome.SWALLOWED:
+            await _forget(frames)
+    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+        _log.debug("node %d: %s is gone", node.node_id, peer.name)
+    finally:
+        node.connections[peer.host] -= 1
+        if not node.connections[peer.host]:
+            del node.connections[peer.host]
+        with anyio.CancelScope(shield=True):  # closing a stream takes no time, and must not be left half done
+            await stream.aclose()
+
+
+async def _forget(frames: Frames) -> None:
+    """Say nothing more: answers come in order, so nothing behind a swallowed one can be answered."""
+    try:
+        await frames.drain()
+    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+        return
+
+
+@attrs.frozen
+class _Received:
+    """A request as it was read."""
+
+    api: Api
+    header: RequestHeader
+    version: int
+    request: Any
+
+
+async def _serve_one(node: Node, stream: ByteStream, peer: Peer, frame: bytes) -> None:
+    """Read one request, and answer it unless there is no answer.
+
+    Raises:
+        Disconnect: nothing can be answered.
+        Ended: an order wants nothing to be.
+    """
+    if peer.login is not None and peer.login.expects_bare_token:
+        said = await bare_token(node, peer, frame)
+        await stream.send(len(said).to_bytes(4) + said)
+        return
+    received = _read(node, frame)
+    if received is None:
+        return
+    if isinstance(received, bytes):
+        await stream.send(received)
+        return
+    requests, asked = node.cluster.requests, _asked(node, peer, received, len(frame))
+    requests.add(asked)
+    try:
+        await _reply(Call(node, peer, asked.version, asked.client_id), stream, received, asked)
+    except Ended as end:
+        requests.settle(asked, end.outcome, asked.response)
+        raise
+    except (anyio.BrokenResourceError, anyio.ClosedResourceError, Disconnect):
+        raise
+    except Exception as fault:
+        met = f"{asked.api.name} v{asked.version}"
+        fault.add_note(f"node {node.node_id}, {peer.name} (connection {peer.number}): {met}")
+        raise
+    finally:
+        if asked.outcome is Outcome.PENDING:
+            requests.settle(asked, Outcome.FAILED)
+
+
+def _asked(node: Node, peer: Peer, received: _Received, size: int) -> Asked:
+    return Asked(
+        time=node.cluster.timers.now(),
+        node=node.node_id,
+        connection=peer.number,
+        client_id=received.header.client_id,
+        api=ApiKey(received.header.request_api_key),
+        version=received.version,
+        request=received.request,
+        size=size,
+        name_of=node.cluster.topic_name,
+        session_of=node.sessions.read_by,
+    )
+
+
+async def _reply(call: Call, stream: ByteStream, received: _Received, asked: Asked) -> None:
+    requests, version = call.cluster.requests, received.version
+    outgoing = await exchange(call.cluster.orders, asked, partial(_handle, received.api, call))
+    response = outgoing.response
+    if response is None:
+        requests.settle(asked, Outcome.UNANSWERED)
+        return
+    if isinstance(response, ApiVersionsResponse) and response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+        version = 0  # an order's; as _read says
+    pause = throttled(call, received.request, response, asked.size)
+    head = response_header_version(received.api.request, version)
+    data, outcome = outgoing.spoiled(frame_of(received.header.correlation_id, head, response, version))
+    # Before it is sent: whoever has the answer shall find it in the journal.
+    requests.settle(asked, outcome, response, len(data))
+    try:
+        await stream.send(data)
+    except BaseException:
+        asked.outcome = Outcome.FAILED
+        raise
+    if outcome is Outcome.CUT:
+        raise Ended(outcome)
+    if pause:
+        await anyio.sleep(pause / 1000)  # what the client sends meanwhile waits (KIP-219)
+
+
+async def _handle(api: Api, call: Call, request: Any, blamed: Blamed | None = None) -> Response | None:
+    if blamed is not None:
+        call = attrs.evolve(call, blamed=blamed)
+    return await admit(call, request) or await api.handle(call, request)
+
+
+def _read(node: Node, frame: bytes) -> _Received | bytes | None:
+    """The request of a frame; or the one answer that needs no understanding of it; None where old brokers say nothing.
+
+    Raises:
+        Disconnect: it makes no sense, or is not served.
+    """
+    if len(frame) < _KEY_AND_VERSION.size:
+        raise Disconnect(f"a request of {len(frame)} bytes")
+    key, version = _KEY_AND_VERSION.unpack_from(frame)
+    api, served = APIS.get(key), node.release.served.get(key)
+    if api is None or served is None:
+        if node.release.keeps_silent:
+            return None
+        raise Disconnect(f"a request with API key {key}, which is not served")
+    if version not in served:
+        if key == ApiKey.API_VERSIONS:
+            header, _ = _header(frame, request_header_version(ApiVersionsRequest, version))
+            # The one answer in another version than asked: v0, which every client can read (KIP-511).
+            return frame_of(header.correlation_id, 0, unsupported_api_versions(node), 0)
+        if node.release.keeps_silent:
+            return None
+        raise Disconnect(f"{api.request.__name__} v{version}, with {served} served")
+    header, position = _header(frame, request_header_version(api.request, version))
+    try:
+        # Kafka does not look at what is left behind a request, and librdkafka's Metadata v13 leaves three bytes.
+        request, _ = decode_prefix(api.request, version, frame, position)
+    except WireError as fault:
+        raise Disconnect(str(fault)) from fault
+    return _Received(api, header, version, request)
+
+
+def _header(frame: bytes, version: int) -> tuple[RequestHeader, int]:
+    try:
+        return decode_prefix(RequestHeader, version, frame)
+    except WireError as fault:
+        raise Disconnect(str(fault)) from fault

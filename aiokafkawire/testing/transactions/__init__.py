@@ -1,0 +1,1 @@
+"""Transactions: their coordinators, and what follows once one is decided."""
