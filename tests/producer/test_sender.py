@@ -117,9 +117,9 @@ async def test_a_connection_that_is_cut_before_the_request_is_opened_again() -> 
 async def test_whoever_waits_is_told_the_last_cause_when_time_is_up() -> None:
     async with serving({a(0): 1, a(1): 2}) as cluster, cluster.client() as client:
         cluster.on_produce = lambda node, asked: cluster.written(asked, {a(0): 6})
-        async with producing(client, delivery_timeout_ms=150) as producer:
+        async with producing(client, delivery_timeout_ms=1000) as producer:
             heard: list[Any] = []
-            with anyio.fail_after(5):
+            with anyio.fail_after(20):
                 async with anyio.create_task_group() as tasks:
                     for value in numbers(5):
                         tasks.start_soon(outcome, lambda value=value: producer.send("a", value, partition=0), heard)
@@ -127,7 +127,7 @@ async def test_whoever_waits_is_told_the_last_cause_when_time_is_up() -> None:
         assert [type(error) for error in heard] == [RequestTimeout] * 5
         assert len(set(map(id, heard))) == 5
         for error in heard:
-            assert str(error).startswith("a-0 took no records for 0.15 s (delivery_timeout_ms); t")
+            assert str(error).startswith("a-0 took no records for 1 s (delivery_timeout_ms); t")
             assert "at last NotLeaderOrFollower: Produce to a-0" in str(error)
             assert isinstance(error.__cause__, NotLeaderOrFollower)
 
@@ -137,15 +137,13 @@ async def test_a_silent_broker_costs_no_more_than_the_delivery_timeout(request_t
     async with (
         serving({a(0): 1, a(1): 2}) as cluster,
         cluster.client(request_timeout_ms=request_timeout_ms) as client,
-        producing(client, delivery_timeout_ms=200) as producer,
+        producing(client, delivery_timeout_ms=1000) as producer,
     ):
         cluster.on_produce = lambda node, asked: None if node == 1 else cluster.written(asked)
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             silent = (await sent(producer, a(0), b"0"))[0]
             assert (await producer.send("a", b"1", partition=1)).offset == 0
-            with pytest.raises(
-                RequestTimeout, match=r"^a-0 took no records for 0.2 s \(delivery_timeout_ms\); "
-            ) as late:
+            with pytest.raises(RequestTimeout, match=r"^a-0 took no records for 1 s \(delivery_timeout_ms\); ") as late:
                 await silent
         if request_timeout_ms == 50:
             assert "no answer from n1:9092 to Produce" in str(late.value)
