@@ -40,7 +40,7 @@ def anyio_backend() -> str:
 @pytest.fixture
 async def broker() -> AsyncIterator[Broker]:
     # port=None: reached over memory only, so tests that run at once cannot disturb one another.
-    async with Broker(port=None, auto_create_topics=False) as broker:
+    async with Broker(port=None, auto_create_topics_enable=False) as broker:
         yield broker
 
 

@@ -1,12 +1,15 @@
 """``aiokafkawire broker``: the in-process broker as a process of its own."""
 
+import errno
+import os
 import signal
+from contextlib import AsyncExitStack
 
 import anyio
 import attrs
 
-from ..testing.broker import Broker
-from ..testing.cluster.refused import Refused
+from ..testing.broker import Broker, Refused
+from ..types import Address
 from .endings import INTERRUPTED, MISSING, CommandFailed, run_until_signalled
 
 __all__ = ("BrokerOptions", "run_broker")
@@ -30,20 +33,17 @@ async def run_broker(options: BrokerOptions) -> int:
     """Serve until Ctrl-C or SIGTERM, and give the exit status.
 
     Raises:
-        CommandFailed: a topic cannot be made; or the broker met bugs of its own, which it has logged.
-        OSError: the address cannot be listened at.
+        CommandFailed: the options do not go together, the address cannot be listened at, or a topic cannot be made;
+            or the broker met bugs of its own, which it has logged.
     """
-    broker = Broker(
-        options.nodes,
-        host=options.host,
-        advertised_host=options.advertised_host,
-        port=options.port,
-        auto_create_topics=options.auto_create,
-        num_partitions=options.partitions,
-    )
+    broker = _broker(options)
 
     async def serve() -> None:
-        async with broker:
+        async with AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(broker)
+            except OSError as error:
+                raise CommandFailed(f"cannot listen at {_ports(options)}: {_why(error)}") from None
             for name, partitions in options.topics:
                 _create(broker, name, partitions)
             print(_hint(broker.bootstrap, options), flush=True)
@@ -58,6 +58,30 @@ async def run_broker(options: BrokerOptions) -> int:
     if broker.faults:
         raise CommandFailed(f"the broker failed {len(broker.faults)} times; see the log above")
     return INTERRUPTED if received == signal.SIGINT else 0
+
+
+def _broker(options: BrokerOptions) -> Broker:
+    try:
+        return Broker(
+            options.nodes,
+            host=options.host,
+            advertised_host=options.advertised_host,
+            port=options.port,
+            auto_create_topics_enable=options.auto_create,
+            num_partitions=options.partitions,
+        )
+    except ValueError as fault:
+        raise CommandFailed(str(fault), MISSING) from None
+
+
+def _ports(options: BrokerOptions) -> str:
+    first = str(Address(options.host, options.port))
+    return first if not options.port or options.nodes == 1 else f"{first} to {options.port + options.nodes - 1}"
+
+
+def _why(error: OSError) -> str:
+    """The system's own words: what asyncio makes of them names the address again."""
+    return os.strerror(error.errno) if error.errno and error.errno in errno.errorcode else str(error)
 
 
 def _create(broker: Broker, name: str, partitions: int) -> None:

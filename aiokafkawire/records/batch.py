@@ -30,6 +30,7 @@ __all__ = (
     "RecordReader",
     "record_size_bound",
     "set_base_offset",
+    "sealed",
     "set_log_append_time",
     "split",
 )
@@ -214,6 +215,14 @@ def set_log_append_time(batch: bytes | memoryview, timestamp: int) -> bytes:
         )
     )
     return b"".join((view[: layout.CRC_AT], layout.UINT32.pack(crc32c(covered)), covered))
+
+
+def sealed(head: bytearray, records: bytes | memoryview) -> bytes:
+    """A batch of a header and the records as they are stored; its length and checksum are made for it."""
+    layout.INT32.pack_into(head, layout.LENGTH_AT, len(head) + len(records) - layout.LOG_OVERHEAD)
+    covered = b"".join((head[layout.ATTRIBUTES_AT :], records))
+    layout.UINT32.pack_into(head, layout.CRC_AT, crc32c(covered))
+    return bytes(head[: layout.ATTRIBUTES_AT]) + covered
 
 
 # --- the twins ---------------------------------------------------------------------------------------------

@@ -1,13 +1,14 @@
 """The broker on a thread of its own: for tests without an event loop, and for clients in any."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from inspect import isawaitable
 from types import TracebackType
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, Unpack, overload
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from .arguments import BrokerArguments
 from .broker import Broker
 
 __all__ = ("BackgroundBroker",)
@@ -25,10 +26,10 @@ class BackgroundBroker:
 
     Args:
         nodes: how many brokers.
-        options: what else Broker takes.
+        options: what else Broker takes, and refuses with ValueError.
     """
 
-    def __init__(self, nodes: int = 1, **options: Any) -> None:
+    def __init__(self, nodes: int = 1, **options: Unpack[BrokerArguments]) -> None:
         self._broker = Broker(nodes, **options)
         self._portal: BlockingPortal | None = None
         self._stack = ExitStack()
@@ -59,20 +60,22 @@ class BackgroundBroker:
 
         return self._portal.call(there)
 
-    def create_topic(self, name: str, partitions: int = 1) -> None:
+    def create_topic(self, name: str, partitions: int = 1, *, configs: Mapping[str, str] | None = None) -> None:
         """Make a topic. Raises as :meth:`Broker.create_topic`."""
 
         def create(broker: Broker) -> None:
-            broker.create_topic(name, partitions)
+            broker.create_topic(name, partitions, configs=configs)
 
         self.do(create)
 
     def __enter__(self) -> Self:
+        if self._portal is not None:
+            raise RuntimeError("this broker is open already")
         with ExitStack() as stack:
-            self._portal = stack.enter_context(start_blocking_portal())
-            running: AbstractContextManager[Broker] = self._portal.wrap_async_context_manager(self._broker)
+            portal = stack.enter_context(start_blocking_portal())
+            running: AbstractContextManager[Broker] = portal.wrap_async_context_manager(self._broker)
             stack.enter_context(running)
-            self._stack = stack.pop_all()
+            self._portal, self._stack = portal, stack.pop_all()
         return self
 
     def __exit__(

@@ -21,18 +21,21 @@ from anyio.abc import ByteStream
 
 from ..runtime import Owner
 from ..types import Address
+from .arguments import check_choices, check_listening, check_nodes
+from .cluster.refused import Refused
 from .cluster.releases import newest, release_named
-from .cluster.replicas import Partition
-from .cluster.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ClusterState, Node, Settings
+from .cluster.state import ClusterState, Node, Settings
 from .cluster.topics import Topic
 from .logs.log import PartitionLog
+from .orders.orders import UnmetOrders
 from .orders.taking_orders import TakesOrders
 from .security.credentials import Credentials
-from .security.mechanisms import MECHANISMS
+from .security.mechanisms import MECHANISMS, enabled_mechanisms
 from .serving.apis import APIS
 from .serving.listening import NodeServer
+from .steering import SteersCluster
 
-__all__ = ("Broker",)
+__all__ = ("Broker", "Refused", "UnmetOrders")
 
 _CLUSTER_ID: Final = "YWlva2Fma2F3aXJlLTAwMQ"  # Kafka's are UUIDs in URL-safe base64, too
 _MEMORY_PORT: Final = 9092
@@ -44,7 +47,14 @@ def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class Broker(TakesOrders):
+class _Servers(dict[int, NodeServer]):
+    """The brokers by id; asked for one that is not there, it says which are."""
+
+    def __missing__(self, node_id: int) -> NodeServer:
+        raise KeyError(f"no broker {node_id}: there are {', '.join(map(str, self))}")
+
+
+class Broker(SteersCluster, TakesOrders):
     """A cluster that runs while its context is open, and holds its topics in memory. One broker is one, too.
 
     1. Leaving the context drops every connection at once and leaves no task behind. It may be left in another task
@@ -53,71 +63,82 @@ class Broker(TakesOrders):
        Leaving the context raises what is there, so that no test passes over it; unless the body raised already,
        whose exception then carries them as notes.
     3. Clients' mistakes are no faults: they are answered as Kafka answers them, or cut off with a line in the log.
+    4. It may be opened again. Topics, records, groups, transactions, settings and orders are as they were, and a port
+       that was chosen stays; ``faults`` and ``requests`` begin anew, and brokers that were stopped or fenced are back.
 
     Args:
         nodes: how many brokers; their ids count up from ``node_id``.
-        host: where to listen.
-        advertised_host: where clients find it, if that is elsewhere: listening on "0.0.0.0" is no address to go to.
-        port: 0 for any free one; None to be reached through :meth:`connect` only. Further brokers take the ports
-            after it.
         node_id: the first broker's id in the metadata.
         racks: the rack of each broker, if they have any (``broker.rack``).
-        auto_create_topics: whether asking for the metadata of a topic makes it.
+        cluster_id: the cluster's id in the metadata.
+        max_versions: the release of Apache Kafka to be, as "2.4": what that speaks, as far as it is there. Up to 0.9
+            it neither tells versions nor answers when asked.
+
+        host: where to listen.
+        port: 0 for any free one; None to be reached through :meth:`connect` only. Further brokers take the ports
+            after it.
+        advertised_host: where clients find it, if that is elsewhere: listening on "0.0.0.0" is no address to go to.
+
+        auto_create_topics_enable: whether asking for the metadata of a topic makes it.
         num_partitions: of topics made without saying how many.
-        replication_factor: of topics made without saying; as many as there are brokers, up to 3, unless given.
+        default_replication_factor: of topics made without saying; as many as there are brokers, up to 3, unless given.
         min_insync_replicas: how many replicas must be in sync for acks=all.
         replica_lag_time_max_ms: how long a follower may lack records before it leaves the in-sync replicas.
         replica_selector_class: Kafka's RackAwareReplicaSelector, or None: whether leaders send consumers to replicas in
             their rack (KIP-392).
-        max_message_bytes: the largest batch.
-        max_incremental_fetch_session_cache_slots: how many fetch sessions each broker keeps (KIP-227).
+
         group_min_session_timeout_ms: the least session timeout that members of groups may ask for.
         group_initial_rebalance_delay_ms: how long a new group waits for more members; Kafka's own default is 3000.
         group_max_size: how many members a group may have.
-        cluster_id: the cluster's id in the metadata.
-        max_versions: the release of Apache Kafka to be, as "2.4": what that speaks, as far as it is there. Up to 0.9
-            it neither tells versions nor answers when asked.
+
         users: who may log in by SASL, and the password of each; None lets everyone in. SCRAM credentials can be
             altered later, by requests.
-        sasl_mechanisms: those to log in with, where there are users (``sasl.enabled.mechanisms``).
+        sasl_enabled_mechanisms: those to log in with, where there are users.
         connections_max_reauth_ms: for how long a login holds; 0 for ever (KIP-368).
         connection_failed_authentication_delay_ms: how late a failed login is answered (KIP-306).
         tls: speak TLS on the port, not over memory. Where it asks for certificates, a client is who its says it is.
+
+        message_max_bytes: the largest batch.
+        max_incremental_fetch_session_cache_slots: how many fetch sessions each broker keeps (KIP-227).
         socket_request_max_bytes: the largest request; who announces a larger one is cut off.
         max_connections_per_ip: how many connections one client's address may have at each broker; those beyond it are
             closed at once. All over memory count as one address.
+
         strict: leaving the context raises UnmetOrders if an order was not carried out as often as it says.
         clock: the time in ms since the epoch.
         new_uuid: makes the ids of topics and of members of groups.
+
+    Raises:
+        ValueError: an argument cannot be what it is; the message says what may be.
     """
 
     def __init__(
         self,
         nodes: int = 1,
         *,
-        host: str = "127.0.0.1",
-        advertised_host: str | None = None,
-        port: int | None = 0,
         node_id: int = 1,
         racks: Sequence[str | None] = (),
-        auto_create_topics: bool = True,
+        cluster_id: str = _CLUSTER_ID,
+        max_versions: str | None = None,
+        host: str = "127.0.0.1",
+        port: int | None = 0,
+        advertised_host: str | None = None,
+        auto_create_topics_enable: bool = True,
         num_partitions: int = 1,
-        replication_factor: int | None = None,
+        default_replication_factor: int | None = None,
         min_insync_replicas: int = 1,
         replica_lag_time_max_ms: int = 30_000,
         replica_selector_class: str | None = None,
-        max_message_bytes: int = 1_048_588,
-        max_incremental_fetch_session_cache_slots: int = 1_000,
         group_min_session_timeout_ms: int = 6_000,
         group_initial_rebalance_delay_ms: int = 0,
         group_max_size: int = 2**31 - 1,
-        cluster_id: str = _CLUSTER_ID,
-        max_versions: str | None = None,
         users: Mapping[str, str] | None = None,
-        sasl_mechanisms: Sequence[str] = MECHANISMS,
+        sasl_enabled_mechanisms: Sequence[str] = MECHANISMS,
         connections_max_reauth_ms: int = 0,
         connection_failed_authentication_delay_ms: int = 100,
         tls: ssl.SSLContext | None = None,
+        message_max_bytes: int = 1_048_588,
+        max_incremental_fetch_session_cache_slots: int = 1_000,
         socket_request_max_bytes: int = 104_857_600,
         max_connections_per_ip: int = 2**31 - 1,
         strict: bool = False,
@@ -126,35 +147,31 @@ class Broker(TakesOrders):
     ) -> None:
         self.faults: list[Exception] = []
         """What handlers raised and should not have, since the broker was opened; a note says who was asked for what."""
-        if nodes < 1 or (racks and len(racks) != nodes):
-            raise ValueError(
-                f"{nodes} brokers with {len(racks)} racks: at least one broker, and a rack for each or none"
-            )
+        check_nodes(nodes, racks, default_replication_factor)
+        check_listening(nodes, port, tls)
+        check_choices(max_versions, replica_selector_class)
         release = newest(APIS) if max_versions is None else release_named(max_versions, APIS)
         settings = Settings(
             message_timestamp_after_max_ms=3_600_000 if release.since("4.0") else 2**63 - 1,  # KIP-1030
-            auto_create_topics_enable=auto_create_topics,
+            auto_create_topics_enable=auto_create_topics_enable,
             num_partitions=num_partitions,
-            default_replication_factor=min(nodes, 3) if replication_factor is None else replication_factor,
+            default_replication_factor=default_replication_factor or min(nodes, 3),
             min_insync_replicas=min_insync_replicas,
             replica_lag_time_max_ms=replica_lag_time_max_ms,
             replica_selector_class=replica_selector_class,
-            message_max_bytes=max_message_bytes,
+            message_max_bytes=message_max_bytes,
             max_incremental_fetch_session_cache_slots=max_incremental_fetch_session_cache_slots,
             group_min_session_timeout_ms=group_min_session_timeout_ms,
             group_initial_rebalance_delay_ms=group_initial_rebalance_delay_ms,
             group_max_size=group_max_size,
             socket_request_max_bytes=socket_request_max_bytes,
             max_connections_per_ip=max_connections_per_ip,
-            sasl_enabled_mechanisms=() if users is None else tuple(sasl_mechanisms),
+            sasl_enabled_mechanisms=enabled_mechanisms(users, sasl_enabled_mechanisms),
             connections_max_reauth_ms=connections_max_reauth_ms,
             connection_failed_authentication_delay_ms=connection_failed_authentication_delay_ms,
         )
-        unknown = [mechanism for mechanism in settings.sasl_enabled_mechanisms if mechanism not in MECHANISMS]
-        if unknown:
-            raise ValueError(f"no SASL mechanism {unknown[0]}: there are {', '.join(MECHANISMS)}")
         numbers = count(1)
-        made, self._servers = list[Node](), dict[int, NodeServer]()
+        made, self._servers = list[Node](), _Servers()
         for index in range(nodes):
             number = node_id + index
             at = (
@@ -192,12 +209,9 @@ class Broker(TakesOrders):
         """Delete a topic, as DeleteTopics does.
 
         Raises:
-            KeyError: there is none of that name.
+            Refused: there is none of that name.
         """
-        topic = self._cluster.topics.get(name)
-        if topic is None:
-            raise KeyError(name)
-        self._cluster.delete_topic(topic)
+        self._cluster.delete_topic(self._topic(name))
 
     def log(self, topic: str, partition: int = 0) -> PartitionLog:
         """The log of a partition.
@@ -205,45 +219,7 @@ class Broker(TakesOrders):
         Raises:
             Refused: there is no such partition.
         """
-        return self._cluster.topics.partition(topic, partition).log
-
-    def compact(self, topic: str, *, keep_tombstones: bool = True) -> None:
-        """Clean a compacted topic now: of each key the newest record stays, and has the offset that it had.
-
-        Nothing is ever compacted otherwise. Without ``keep_tombstones`` deletions go as well, as they do in time.
-
-        Raises:
-            KeyError: there is no such topic.
-            ValueError: its ``cleanup.policy`` is not to compact.
-        """
-        self._cluster.compact(self._topic(topic), keep_tombstones=keep_tombstones)
-
-    def apply_retention(self, topic: str) -> None:
-        """Drop the records of a topic that are older than ``retention.ms``, or more than ``retention.bytes``, now.
-
-        Nothing is ever dropped otherwise. Time is the broker's ``clock``.
-
-        Raises:
-            KeyError: there is no such topic.
-        """
-        self._cluster.apply_retention(self._topic(topic))
-
-    def throttle(self, client_id: str | None, ms: int) -> None:
-        """Have every answer to a client tell it to pause for so long, and its connection wait, as quotas do (KIP-219).
-
-        None is every client that was not named; 0 ends it.
-        """
-        for throttles in self._cluster.throttles.values():
-            if ms > 0:
-                throttles.ordered[client_id] = ms
-            else:
-                throttles.ordered.pop(client_id, None)
-
-    def _topic(self, name: str) -> Topic:
-        topic = self._cluster.topics.get(name)
-        if topic is None:
-            raise KeyError(name)
-        return topic
+        return self._partition(topic, partition).log
 
     @property
     def node_ids(self) -> list[int]:
@@ -266,155 +242,20 @@ class Broker(TakesOrders):
 
         Raises:
             KeyError: there is no such broker.
+            RuntimeError: the cluster is not open.
             OSError: its port was taken meanwhile.
         """
         node = self._cluster.node(node_id)
+        if self._owner is None:
+            raise RuntimeError("this broker is not open")
         if not self._servers[node_id].running:
             await self._servers[node_id].start()
             self._cluster.node_started(node)
-
-    def fence_node(self, node_id: int) -> None:
-        """Let the cluster think that a broker is gone, though it runs: others lead where it led (KIP-631).
-
-        Raises:
-            KeyError: there is no such broker.
-        """
-        node = self._cluster.node(node_id)
-        if node.alive:
-            self._cluster.node_stopped(node)
-
-    def unfence_node(self, node_id: int) -> None:
-        """Undo :meth:`fence_node`; a broker that does not run stays away.
-
-        Raises:
-            KeyError: there is no such broker.
-        """
-        node = self._cluster.node(node_id)
-        if self._servers[node_id].running and not node.alive:
-            self._cluster.node_started(node)
-
-    def isr(self, topic: str, partition: int = 0) -> list[int]:
-        """The in-sync replicas of a partition.
-
-        Raises:
-            Refused: there is no such partition.
-        """
-        return list(self._cluster.topics.partition(topic, partition).in_sync_replicas)
-
-    def hold_replica(self, topic: str, partition: int, node_id: int) -> None:
-        """Keep a follower from copying records, so that acks=all waits for it.
-
-        It leaves the in-sync replicas when it has lacked records for ``replica_lag_time_max_ms``.
-
-        Raises:
-            Refused: there is no such partition.
-            KeyError: the broker does not hold it.
-        """
-        self._cluster.replica(topic, partition, node_id).hold(node_id)
-
-    def release_replica(self, topic: str, partition: int, node_id: int) -> None:
-        """Let a held follower copy what it lacks, and be in sync.
-
-        Raises:
-            Refused: there is no such partition.
-            KeyError: the broker does not hold it.
-        """
-        held = self._cluster.replica(topic, partition, node_id)
-        held.release(node_id)
-        self._cluster.changed(held)
-
-    def shrink_isr(self, topic: str, partition: int, node_id: int) -> None:
-        """Hold a follower, and take it out of the in-sync replicas at once, until :meth:`release_replica`.
-
-        Raises:
-            Refused: there is no such partition.
-            KeyError: the broker does not hold it.
-            ValueError: the broker leads it.
-        """
-        shrunk = self._cluster.replica(topic, partition, node_id)
-        if shrunk.leader == node_id:
-            raise ValueError(f"broker {node_id} leads {topic}-{partition}: it is in sync with itself")
-        shrunk.hold(node_id)
-        shrunk.expel(node_id)
-        self._cluster.changed(shrunk)
-
-    @property
-    def partitions(self) -> list[Partition]:
-        """Every partition of every topic, with its replicas."""
-        return list(self._cluster.topics.partitions())
 
     @property
     def addresses(self) -> dict[tuple[str, int], int]:
         """Which broker listens where: its id by host and port."""
         return {(node.host, node.port): node.node_id for node in self._cluster.nodes}
-
-    def leader(self, topic: str, partition: int = 0) -> int:
-        """The broker that leads a partition; -1 if none does.
-
-        Raises:
-            Refused: there is no such partition.
-        """
-        return self._cluster.topics.partition(topic, partition).leader
-
-    def move_leader(self, topic: str, partition: int, node_id: int, *, unclean: bool = False) -> None:
-        """Have another replica lead a partition; with ``unclean`` one that lags, so that records are lost.
-
-        Raises:
-            Refused: there is no such partition, or the replica cannot lead.
-        """
-        self._cluster.move_leader(self._cluster.topics.partition(topic, partition), node_id, unclean=unclean)
-
-    def coordinator(self, group: str) -> int:
-        """The broker that coordinates a group; -1 if none does."""
-        return self._cluster.coordinator_partition(OFFSETS_TOPIC, group).leader
-
-    def move_coordinator(self, group: str, node_id: int, *, loading: float = 0) -> None:
-        """Have another broker coordinate a group, and all that share its partition of ``__consumer_offsets``.
-
-        Who waits at the old one hears NOT_COORDINATOR, and a generation that is being formed is lost. For ``loading``
-        seconds the new one answers COORDINATOR_LOAD_IN_PROGRESS; then every session starts anew.
-
-        Raises:
-            Refused: the broker cannot lead the partition.
-        """
-        with self._cluster.groups.store.loading_for(loading):
-            self._cluster.move_leader(self._cluster.coordinator_partition(OFFSETS_TOPIC, group), node_id)
-
-    def transaction_coordinator(self, transactional_id: str) -> int:
-        """The broker that coordinates a transactional id; -1 if none does."""
-        return self._cluster.coordinator_partition(TRANSACTIONS_TOPIC, transactional_id).leader
-
-    def move_transaction_coordinator(self, transactional_id: str, node_id: int, *, loading: float = 0) -> None:
-        """Have another broker coordinate a transactional id, and all of its partition of ``__transaction_state``.
-
-        For ``loading`` seconds it answers COORDINATOR_LOAD_IN_PROGRESS; then it knows what the other knew.
-
-        Raises:
-            Refused: the broker cannot lead the partition.
-        """
-        partition = self._cluster.coordinator_partition(TRANSACTIONS_TOPIC, transactional_id)
-        with self._cluster.transactions.loading_for(loading):
-            self._cluster.move_leader(partition, node_id)
-
-    def hold_markers(self, transactional_id: str) -> None:
-        """Write no markers when a transaction of this id ends: it stays in PrepareCommit or PrepareAbort.
-
-        Its producer hears CONCURRENT_TRANSACTIONS, and read_committed consumers wait, until :meth:`release_markers`.
-        """
-        self._cluster.transactions.hold_markers(transactional_id)
-
-    def release_markers(self, transactional_id: str) -> None:
-        """Write the markers that were held, and complete the transaction."""
-        self._cluster.transactions.release_markers(transactional_id)
-
-    def expire_transactional_id(self, transactional_id: str) -> None:
-        """Forget a transactional id, as after ``transactional.id.expiration.ms``: INVALID_PRODUCER_ID_MAPPING follows.
-
-        Raises:
-            KeyError: it is not known.
-            ValueError: its transaction is open or not complete.
-        """
-        self._cluster.transactions.expire(transactional_id)
 
     # --- being reached -----------------------------------------------------------------------------------------
 
@@ -425,6 +266,8 @@ class Broker(TakesOrders):
             ConnectionRefusedError: nothing listens there: no broker has this address, or it does not run.
         """
         await anyio.lowlevel.checkpoint()
+        if self._owner is None:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, f"no broker listens at {host}:{port}: it is not open")
         for node in self._cluster.nodes:
             server = self._servers[node.node_id]
             if server.accepting and (host, port) == (node.host, node.port):
@@ -440,6 +283,7 @@ class Broker(TakesOrders):
             name: whose connection it is, for the log.
 
         Raises:
+            KeyError: there is no such broker.
             ConnectionRefusedError: the broker does not run, or takes no connections.
         """
         if not self._servers[node_id].accepting:
@@ -455,11 +299,15 @@ class Broker(TakesOrders):
             stack.push_async_callback(self._stop)
             self._owner = Owner(self._failed)
             await self._owner.open()
-            self._owner.spawn(self._cluster.timers.run)
+            self._owner.spawn(self._cluster.timers.run, self._failed)
+            self._cluster.reopened()
             self._cluster.groups.start()
             self._cluster.transactions.start()
-            for server in self._servers.values():
+            for node_id, server in self._servers.items():
                 await server.start()
+                node = self._cluster.node(node_id)
+                if not node.alive:  # it was stopped, or fenced, when the broker was open before
+                    self._cluster.node_started(node)
             stack.pop_all()
         return self
 

@@ -25,6 +25,7 @@ import trio
 from trio._core import _run  # for what no public name tells: see `_seeded_scheduler`
 
 from ..runtime import Owner, Runtime
+from .arguments import SimulatedArguments
 from .broker import Broker
 from .virtual.chaos import Chaos, Fault
 from .virtual.clock import VirtualClock
@@ -68,7 +69,7 @@ class Simulation:
         latency: tuple[float, float],
         bandwidth: float | None,
         keep: int,
-        broker_options: dict[str, Any],
+        broker_options: SimulatedArguments,
     ) -> None:
         self.seed: int = seed
         self._now = now
@@ -142,6 +143,7 @@ class Simulation:
             KeyError: there is no such broker.
         """
         self.trace.fault("crash", f"broker {node_id} crashes")
+        self._chaos.spare(node_id)
         await self.broker.stop_node(node_id)
 
     async def restart(self, node_id: int) -> None:
@@ -152,6 +154,7 @@ class Simulation:
         """
         self.trace.add(f"broker {node_id} is back")
         await self.broker.start_node(node_id)
+        self._chaos.spare_no_more(node_id)
 
     def chaos(
         self, *faults: Fault, every: tuple[float, float] = (0.5, 5.0), lasting: tuple[float, float] = (0.1, 8.0)
@@ -162,6 +165,10 @@ class Simulation:
             faults: the kinds; all of them, unless given.
             every: the least and the most time between the beginnings of two faults, in seconds.
             lasting: how long one lasts, in seconds; several may be at work at once.
+
+        Raises:
+            TypeError: a fault is none.
+            ValueError: ``every`` or ``lasting`` is not the least and the most.
         """
         self._chaos.begin(faults or tuple(Fault), every, lasting)
 
@@ -173,6 +180,7 @@ class Simulation:
         self.network.normal()
         for node_id in self.broker.node_ids:
             await self.broker.start_node(node_id)
+            self._chaos.spare_no_more(node_id)
             self.broker.unfence_node(node_id)
         self.trace.add("calm")
 
@@ -198,7 +206,7 @@ def simulate(
     bandwidth: float | None = None,
     time_limit: float = 3_600.0,
     keep: int = 2_000,
-    **broker_options: Any,
+    **broker_options: Unpack[SimulatedArguments],
 ) -> Run[T]:
     """Run ``main(sim)`` in virtual time to its end. Blocks; wants no event loop around it. Needs trio.
 
@@ -213,7 +221,7 @@ def simulate(
         bandwidth: bytes per second, for each direction of each connection; None for no limit.
         time_limit: how much virtual time may pass, in seconds: what hangs ends here.
         keep: how many lines of the trace are kept.
-        broker_options: those of :class:`Broker`.
+        broker_options: those of :class:`Broker`, but for where it listens, its clock and ids.
 
     Raises:
         TimeoutError: it was not over in time.

@@ -111,4 +111,10 @@ def test_a_port_in_use_is_one_line(backend: str, capsys: pytest.CaptureFixture[s
         assert main(["broker", "--port", str(port), "--backend", backend]) == 1
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith("aiokafkawire: OSError: ")
+    assert err.startswith(f"aiokafkawire: cannot listen at 127.0.0.1:{port}: ")
+
+
+def test_ports_that_there_are_not_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["broker", "--port", "65535", "--nodes", "2"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "aiokafkawire: 2 brokers from port 65535 on: the first port is 65534 at most\n")

@@ -1,6 +1,9 @@
-"""A quiet cluster for a long time: one producer, a few records a second, and three consumers that share its topic."""
+"""A quiet cluster for a long time: one producer, a few records a second, three consumers that share its topic, and a
+group of three members."""
 
 import anyio
+from support.group_members import GroupMember, described, error
+from support.raw_client import RawClient
 
 from aiokafkawire import Client, TopicPartition
 from aiokafkawire.testing.simulation import Run, Simulation, simulate
@@ -9,6 +12,8 @@ __all__ = ("idle",)
 
 PARTITIONS = 6
 CONSUMERS = 3
+GROUP = "quiet"
+HEARTBEAT = 3.0  # seconds, heartbeat.interval.ms
 
 
 def idle(seconds: float, seed: int = 0) -> Run[int]:
@@ -20,6 +25,7 @@ def idle(seconds: float, seed: int = 0) -> Run[int]:
         async with sim.client() as client, anyio.create_task_group() as tasks:
             for number in range(CONSUMERS):
                 tasks.start_soon(_read, sim.client(), read, number)
+                tasks.start_soon(_belong, await _member(sim, number))
             sent = 0
             async with client.producer() as producer:
                 while sim.now() < seconds:
@@ -27,6 +33,8 @@ def idle(seconds: float, seed: int = 0) -> Run[int]:
                     sent += 1
                     await anyio.sleep(0.1)
             await anyio.sleep(10)
+            group = await described((await _member(sim, CONSUMERS)).client, GROUP)
+            assert (group.group_state, len(group.members)) == ("Stable", CONSUMERS)
             tasks.cancel_scope.cancel()
         assert sum(read) == sent
         return sent
@@ -40,3 +48,24 @@ async def _read(client: Client, read: list[int], number: int) -> None:
         consumer.assign([TopicPartition("a", index) for index in range(PARTITIONS) if index % CONSUMERS == number])
         async for _ in consumer:
             read[number] += 1
+
+
+async def _member(sim: Simulation, number: int) -> GroupMember:
+    """A member of a classic group that speaks for itself: groups are not in the client yet."""
+    coordinator = sim.broker.coordinator(GROUP)
+    (at,) = (address for address, node in sim.broker.addresses.items() if node == coordinator)
+    return GroupMember(RawClient(await sim.network.connector(f"member-{number}")(*at)), GROUP)
+
+
+async def _belong(member: GroupMember) -> None:
+    """Be in the group: join, take a part, say so every few seconds, and join again when others come."""
+    answer = await member.enter()
+    while True:
+        parts = {one.member_id: b"part" for one in answer.members} if member.leads else None
+        heard = error(await member.sync(parts))
+        while heard == "NONE":
+            await anyio.sleep(HEARTBEAT)
+            heard = await member.heartbeat()
+        assert heard == "REBALANCE_IN_PROGRESS"
+        answer = await member.join()
+        assert answer.error_code == 0

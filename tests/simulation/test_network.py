@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 import anyio
+import anyio.lowlevel
 import pytest
 from anyio.abc import ByteStream
 
@@ -259,10 +260,10 @@ def test_a_cut_wakes_who_waits_for_bytes_or_for_room() -> None:
             tasks.start_soon(receive)
             await anyio.sleep(10)
             lines.network.cut(client="somebody else")
-            lines.network.cut(node=2)
+            lines.network.cut(2)
             await anyio.wait_all_tasks_blocked()
             assert not broken
-            lines.network.cut(client="me", node=1)
+            lines.network.cut(1, client="me")
         assert sorted(broken) == ["receive", "send"]
 
 
@@ -313,12 +314,91 @@ def test_a_slow_way_is_slow_to_the_brokers_named_and_becomes_normal_again() -> N
     @on_lines()
     async def _(lines: Lines) -> None:
         (mine, theirs), (my_other, other) = await lines.dial(), await lines.dial("two")
-        lines.network.slow(latency=(10, 10), nodes=[1])
+        lines.network.slow(1, latency=(10, 10))
         began = anyio.current_time()
         await mine.send(b"slow")
         await my_other.send(b"quick")
         assert await arrival(other) == (began + 1, b"quick")
         assert await arrival(theirs) == (began + 10, b"slow")
-        lines.network.normal([1])
+        lines.network.normal(1)
         await mine.send(b"quick again")
         assert await arrival(theirs) == (began + 11, b"quick again")
+
+
+def test_a_way_that_is_dialled_later_is_as_slow() -> None:
+    @on_lines()
+    async def _(lines: Lines) -> None:
+        lines.network.slow(1, latency=(10, 10))
+        await lines.dial("two")
+        assert anyio.current_time() == 2
+        await lines.dial()
+        assert anyio.current_time() == 22
+        lines.network.normal()
+        await lines.dial(client="another")
+        assert anyio.current_time() == 24
+
+
+def test_what_one_hand_made_another_does_not_end() -> None:
+    @on_lines()
+    async def _(lines: Lines) -> None:
+        network = lines.network
+        network.partition({1})
+        network.block(2)
+        network.refuse(2)
+        network.slow(latency=(3, 3))
+        hand = network.hand()
+        hand.partition({1}, {2})
+        hand.block(2)
+        hand.refuse(2)
+        hand.slow(2, latency=(10, 10))
+        network.drop(hand)
+        assert network.separated("me", 1)
+        assert network.separated("me", 2)
+        network.heal()
+        with pytest.raises(ConnectionRefusedError):
+            await lines.dial("two")
+        assert anyio.current_time() == 6
+        network.accept()
+        await lines.dial("two")
+        other = network.hand()
+        other.block(2)
+        network.heal()
+        network.unblock()
+        assert network.separated("me", 2)
+
+
+def test_no_broker_named_is_all_of_them() -> None:
+    @on_lines()
+    async def _(lines: Lines) -> None:
+        lines.network.block()
+        assert lines.network.separated("me", 1)
+        lines.network.unblock()
+        assert not lines.network.separated("me", 2)
+        lines.network.refuse()
+        with pytest.raises(ConnectionRefusedError):
+            await lines.dial("two")
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    @on_lines()
+    async def _(lines: Lines) -> None:
+        network = lines.network
+        for fault in (network.block, network.unblock, network.refuse, network.accept, network.normal, network.cut):
+            with pytest.raises(KeyError, match="no broker 7: there are 1, 2"):
+                fault(7)
+        with pytest.raises(KeyError, match="no broker 7: there are 1, 2"):
+            network.slow(7, latency=(1, 1))
+        with pytest.raises(KeyError, match="no broker 7: there are 1, 2"):
+            network.partition({"me", 7})
+        for group in ("me", 1):
+            with pytest.raises(
+                TypeError, match=rf"{group!r} is no group of clients and brokers: \{{{group!r}\}} would"
+            ):
+                network.partition(group)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"latency is \(3, 1\): the least and the most"):
+            network.slow(latency=(3, 1))
+        with pytest.raises(ValueError, match="bandwidth is 0: bytes per second, more than 0"):
+            network.slow(latency=(1, 3), bandwidth=0)
+
+    with pytest.raises(ValueError, match=r"latency is \(3, 1\)"):
+        on_lines(latency=(3, 1))(lambda _: anyio.lowlevel.checkpoint())

@@ -226,3 +226,68 @@ def test_the_trace_keeps_the_newest_lines_and_a_digest_of_all() -> None:
     assert str(short).startswith("... 8 lines before\n")
     assert (short.count, short.digest) == (whole.count, whole.digest)
     assert str(whole).splitlines() == whole.lines
+
+
+def test_the_end_of_a_fault_of_chaos_ends_nothing_that_was_done_by_hand() -> None:
+    async def main(sim: Simulation) -> None:
+        sim.network.partition({1}, {"a", "b"})
+        sim.network.block(2)
+        await sim.crash(3)
+        sim.chaos(every=(0.1, 0.2), lasting=(0.1, 1))
+        for _ in range(2_000):
+            await anyio.sleep(0.1)
+            assert sim.network.separated("a", 1)
+            assert sim.network.separated("c", 2)
+            with pytest.raises(ConnectionRefusedError):
+                await sim.broker.connect("memory-3", 9092)
+        await sim.calm()
+        await sim.broker.connect("memory-3", 9092)
+
+    simulate(main)
+
+
+def test_a_fault_that_is_ended_while_it_begins_leaves_the_broker_to_others() -> None:
+    async def main(sim: Simulation) -> None:
+        begun = anyio.Event()
+        stop = sim.broker.stop_node
+
+        async def slow_stop(node_id: int) -> None:
+            begun.set()
+            await stop(node_id)
+            await anyio.sleep(1)
+
+        sim.broker.stop_node = slow_stop  # type: ignore[method-assign]
+        sim.chaos(Fault.CRASH, every=(1, 1), lasting=(1, 1))
+        for node_id in sim.broker.node_ids * 2:
+            await begun.wait()
+            await sim.calm()
+            begun = anyio.Event()
+            assert sim.broker.coordinator(f"group {node_id}") > 0
+            sim.chaos(Fault.CRASH, every=(1, 1), lasting=(1, 1))
+
+    simulate(main)
+
+
+def test_chaos_is_made_of_faults_and_times() -> None:
+    async def main(sim: Simulation) -> None:
+        with pytest.raises(TypeError, match=r"'crash' is no Fault: there are Fault\.CRASH, "):
+            sim.chaos("crash")  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"every is \(3, 1\): the least and the most"):
+            sim.chaos(every=(3, 1))
+
+    simulate(main)
+
+
+def test_a_broker_that_was_crashed_by_hand_too_is_not_brought_back_by_chaos() -> None:
+    async def main(sim: Simulation) -> None:
+        sim.chaos(Fault.CRASH, every=(1, 1), lasting=(5, 5))
+        await anyio.sleep(3.5)  # all are down, each for 5 s
+        await sim.crash(2)
+        for _ in range(100):
+            await anyio.sleep(0.5)
+            with pytest.raises(ConnectionRefusedError):
+                await sim.broker.connect("memory-2", 9092)
+        await sim.calm()
+        await sim.broker.connect("memory-2", 9092)
+
+    simulate(main)

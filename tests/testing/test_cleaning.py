@@ -30,7 +30,7 @@ def now() -> list[int]:
 @pytest.fixture
 async def broker(now: list[int]) -> AsyncIterator[Broker]:
     clock: Callable[[], int] = lambda: now[0]  # noqa: E731
-    async with Broker(nodes=2, port=None, replication_factor=1, clock=clock) as broker:
+    async with Broker(nodes=2, port=None, default_replication_factor=1, clock=clock) as broker:
         yield broker
 
 
@@ -131,8 +131,10 @@ async def test_only_compacted_topics_are_compacted(broker: Broker) -> None:
     broker.create_topic("t")
     with pytest.raises(ValueError, match=r"the cleanup\.policy of t is delete"):
         broker.compact("t")
-    with pytest.raises(KeyError):
+    with pytest.raises(Refused, match="no topic 'nobody': there are t"):
         broker.compact("nobody")
+    with pytest.raises(Refused, match="no topic 'nobody': there are t"):
+        broker.apply_retention("nobody")
     with pytest.raises(Refused, match="Unknown topic config name: foo"):
         broker.create_topic("u", configs={"foo": "1"})
 
@@ -197,7 +199,7 @@ async def test_a_brokers_own_value_holds_where_it_leads(broker: Broker, client: 
 
 
 async def test_what_a_broker_was_started_with(now: list[int]) -> None:
-    async with Broker(port=None, max_message_bytes=5000) as broker:
+    async with Broker(port=None, message_max_bytes=5000) as broker:
         topic = broker.create_topic("t")
         assert topic.config("max.message.bytes") == "5000"
         async with RawClient(await broker.connect("memory-1", 9092)) as client:
@@ -222,3 +224,10 @@ async def test_settings_in_other_units(changes: dict[str, str], name: str, expec
         topic = broker.create_topic("t")
         topic.defaults.static.update(changes)
         assert topic.config(name) == expected
+
+
+async def test_a_record_without_a_time_is_as_old_as_its_file(broker: Broker, client: RawClient, now: list[int]) -> None:
+    broker.create_topic("t", configs={"retention.ms": "1"})
+    await produce(client, (b"k", b"v"), timestamp=-1)
+    broker.apply_retention("t")
+    assert broker.log("t").log_start_offset == 0

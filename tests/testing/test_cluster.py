@@ -10,9 +10,11 @@ from support.three_brokers import cluster, error, to, values
 from trio.testing import MockClock
 
 from aiokafkawire.errors import ErrorCode
+from aiokafkawire.protocol.messages.group_admin import ListGroupsRequest
 from aiokafkawire.protocol.messages.metadata import DescribeClusterRequest, MetadataRequest, MetadataRequestTopic
 from aiokafkawire.protocol.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
 from aiokafkawire.testing.broker import Broker
+from aiokafkawire.testing.cluster.refused import Refused
 
 pytestmark = pytest.mark.anyio
 
@@ -247,7 +249,7 @@ async def test_a_broker_that_stops_cuts_off_its_clients_and_returns_to_its_addre
 
 
 async def test_a_partition_without_leader() -> None:
-    async with cluster(replication_factor=1) as (broker, _, other, _):
+    async with cluster(default_replication_factor=1) as (broker, _, other, _):
         await broker.stop_node(1)
         for version in (0, 1, 12):
             request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
@@ -283,9 +285,48 @@ async def test_brokers_that_are_down_are_fenced() -> None:
 
 
 async def test_replicas_are_held_where_they_are() -> None:
-    async with cluster(replication_factor=2) as (broker, _, _, _):
+    async with cluster(default_replication_factor=2) as (broker, _, _, _):
         for call in (broker.hold_replica, broker.release_replica, broker.shrink_isr):
             with pytest.raises(KeyError, match="holds no replica of t-0"):
                 call("t", 0, 3)
         with pytest.raises(ValueError, match="broker 1 leads t-0"):
             broker.shrink_isr("t", 0, 1)
+
+
+# --- where partitions are placed -----------------------------------------------------------------------------------
+
+
+async def test_new_partitions_are_led_by_brokers_that_run() -> None:
+    async with Broker(3, port=None, default_replication_factor=1) as broker:
+        await broker.stop_node(1)
+        broker.create_topic("t", 4)
+        assert [broker.leader("t", index) for index in range(4)] == [2, 3, 2, 3]
+        await broker.stop_node(2)
+        await broker.stop_node(3)
+        with pytest.raises(Refused) as refused:
+            broker.create_topic("u")
+        assert refused.value.code == ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+async def test_nothing_is_kept_of_a_deleted_partition_that_lags() -> None:
+    async with cluster() as (broker, client, _, _):
+        broker.hold_replica("t", 0, 3)
+        await client.produce("t", batch_of(b"a"), acks=1)
+        assert broker._cluster.laggards._timed
+        broker.delete_topic("t")
+        assert not broker._cluster.laggards._timed
+
+
+async def test_the_leader_cannot_be_held() -> None:
+    async with cluster() as (broker, _, _, _):
+        with pytest.raises(ValueError, match="broker 1 leads t-0"):
+            broker.hold_replica("t", 0, 1)
+
+
+async def test_groups_are_not_listed_while_their_coordinator_loads() -> None:
+    async with cluster() as (broker, one, _, _):
+        if broker.coordinator("g") == 1:
+            broker.move_coordinator("g", 2)
+        broker.move_coordinator("g", 1, loading=60)
+        answer = await one.ask(ListGroupsRequest(), 5)
+        assert (answer.error_code, answer.groups) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, [])

@@ -86,7 +86,7 @@ async def test_before_v11_leaders_alone_are_read_from() -> None:
 
 
 async def test_who_holds_no_replica_serves_nobody() -> None:
-    async with Broker(2, port=None, replication_factor=1) as broker, await to(broker, 2) as other:
+    async with Broker(2, port=None, default_replication_factor=1) as broker, await to(broker, 2) as other:
         topic = broker.create_topic("t")
         data = await other.fetch(topic.topic_id, 0, epoch=9, max_wait_ms=LONG)
         assert (error(data), data.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 1)

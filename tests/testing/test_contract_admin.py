@@ -329,3 +329,11 @@ async def test_log_directories(kafka: Kafka, client: RawClient, version: int) ->
     every = sizes(await client.ask(DescribeLogDirsRequest(topics=None), version))
     assert every[topic] == {0: (len(batch), 0, False), 1: (0, 0, False)}
     assert sizes(await client.ask(DescribeLogDirsRequest(topics=[]), version)) == {}
+
+
+async def test_ten_thousand_more_partitions_are_too_many(kafka: Kafka, client: RawClient) -> None:
+    topic = await kafka.topic()
+    asked = [CreatePartitionsTopic(name=topic.name or "", count=10_002, assignments=None)]
+    request = CreatePartitionsRequest(topics=asked, timeout_ms=5000, validate_only=True)
+    (answer,) = (await client.ask(request, 3)).results
+    assert (answer.error_code, answer.error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)

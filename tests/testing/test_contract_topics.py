@@ -250,3 +250,11 @@ async def test_a_topic_made_again_is_empty_and_another(
     (created,) = await create(client, creatable(topic.name))
     assert created.error_code == 0
     assert created.topic_id != topic.topic_id
+
+
+async def test_one_request_makes_10000_partitions_at_most(client: RawClient, name: str) -> None:
+    for topics in ([creatable(name, 10_001)], [creatable(name, 10_000), creatable(f"{name}-2", 1)]):
+        answers = await create(client, *topics)
+        assert [answer.error_code for answer in answers] == [ErrorCode.POLICY_VIOLATION] * len(topics)
+        message = "Excessively large number of partitions per request."
+        assert [answer.error_message for answer in answers] == [message] * len(topics)

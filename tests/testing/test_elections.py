@@ -67,7 +67,7 @@ async def test_any_leader_is_elected_where_there_is_none() -> None:
 
 
 async def test_nobody_can_be_elected_where_no_replica_runs() -> None:
-    async with cluster(replication_factor=1) as (broker, client, _):
+    async with cluster(default_replication_factor=1) as (broker, client, _):
         await broker.stop_node(1)
         assert await elect(client, UNCLEAN) == ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
 
@@ -128,7 +128,7 @@ async def test_a_partition_moves_with_its_records() -> None:
 
 
 async def test_the_old_brokers_go_when_the_new_ones_are_in_sync() -> None:
-    async with cluster(4, replication_factor=2) as (broker, client, partition):
+    async with cluster(4, default_replication_factor=2) as (broker, client, partition):
         await broker.stop_node(3)
         assert await move(client, [4, 3]) == ErrorCode.NONE
         assert await moving(client) == [([4, 3, 1, 2], [4, 3], [1, 2])]
@@ -140,7 +140,7 @@ async def test_the_old_brokers_go_when_the_new_ones_are_in_sync() -> None:
 
 
 async def test_a_move_is_called_off() -> None:
-    async with cluster(4, replication_factor=2) as (broker, client, partition):
+    async with cluster(4, default_replication_factor=2) as (broker, client, partition):
         await broker.stop_node(3)
         assert await move(client, [4, 3]) == ErrorCode.NONE
         assert await move(client, None) == ErrorCode.NONE
@@ -150,7 +150,7 @@ async def test_a_move_is_called_off() -> None:
 
 
 async def test_a_move_under_way_may_get_another_aim() -> None:
-    async with cluster(4, replication_factor=2) as (broker, client, partition):
+    async with cluster(4, default_replication_factor=2) as (broker, client, partition):
         await broker.stop_node(3)
         await move(client, [3])
         assert await moving(client) == [([3, 1, 2], [3], [1, 2])]

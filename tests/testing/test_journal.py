@@ -113,3 +113,24 @@ async def test_what_cannot_be_read_is_not_in_the_journal() -> None:
         await client.send_frame(b"\0\3\0\1")
         assert await client.is_cut_off()
         assert [one.api for one in broker.requests] == [ApiKey.METADATA]
+
+
+@pytest.mark.anyio
+async def test_the_newest_request_is_kept_however_large_it_is() -> None:
+    journal = Journal(max_bytes=100)
+    filled(journal, "a")
+    filled(journal, "b", size=1000)
+    assert groups(journal) == ["b"]
+    with anyio.fail_after(10):
+        await journal.wait_for(ApiKey.HEARTBEAT, group="b")
+    filled(journal, "c")
+    assert groups(journal) == ["c"]
+
+
+def test_what_there_is_to_select_by() -> None:
+    unknown: Any = {"topik": "t"}
+    with pytest.raises(TypeError, match="no selector topik=: there are node, client_id, version, topic"):
+        Journal().of(ApiKey.FETCH, **unknown)
+    for api in ("FETCH", 1):
+        with pytest.raises(TypeError, match="is no API: an ApiKey"):
+            Journal().of(api)  # type: ignore[arg-type]

@@ -13,7 +13,11 @@ from support.raw_client import RawClient
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest
+from aiokafkawire.protocol.messages.configs import (
+    AlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterableConfig,
+)
+from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest, MetadataRequest, MetadataResponse
 from aiokafkawire.protocol.messages.sasl import SaslAuthenticateRequest
 from aiokafkawire.protocol.messages.scram import ScramCredentialUpsertion
 from aiokafkawire.testing.broker import Broker
@@ -21,6 +25,7 @@ from aiokafkawire.testing.cluster.refused import Disconnect, Refused
 from aiokafkawire.testing.handlers import sasl
 from aiokafkawire.testing.security.authentication import Login
 from aiokafkawire.testing.security.credentials import Credentials, ScramCredential, ScramMechanism
+from aiokafkawire.testing.security.mechanisms import enabled_mechanisms
 
 USERS = {"alice": "hunter2-hunter2"}
 PASSWORD = USERS["alice"]
@@ -35,7 +40,7 @@ async def connected(broker: Broker) -> RawClient:
 
 
 def logged_in(max_reauth_ms: int = 0, now: float = 100.0) -> Login:
-    login = Login(["PLAIN"], Credentials(USERS), max_reauth_ms=max_reauth_ms, new_nonce=lambda: "nonce")
+    login = Login(["PLAIN"], Credentials(USERS, ["PLAIN"]), max_reauth_ms=max_reauth_ms, new_nonce=lambda: "nonce")
     login.admit(ApiKey.SASL_HANDSHAKE, now)
     assert login.handshake("PLAIN", 1)
     login.admit(ApiKey.SASL_AUTHENTICATE, now)
@@ -78,7 +83,7 @@ def test_renewals_are_a_second_apart(later: float, begins: bool) -> None:
 
 
 def test_a_request_amid_tokens_ends_the_login() -> None:
-    login = Login(["PLAIN"], Credentials(USERS), new_nonce=str)
+    login = Login(["PLAIN"], Credentials(USERS, ["PLAIN"]), new_nonce=str)
     login.handshake("PLAIN", 1)
     with pytest.raises(Refused) as refused:
         login.admit(ApiKey.METADATA, 0)
@@ -156,7 +161,10 @@ async def test_a_failed_login_is_answered_late(monkeypatch: pytest.MonkeyPatch) 
 async def test_only_mechanisms_that_are_enabled_are_offered() -> None:
     async with (
         Broker(
-            port=None, users=USERS, sasl_mechanisms=["SCRAM-SHA-512"], connection_failed_authentication_delay_ms=0
+            port=None,
+            users=USERS,
+            sasl_enabled_mechanisms=["SCRAM-SHA-512"],
+            connection_failed_authentication_delay_ms=0,
         ) as broker,
         await connected(broker) as client,
     ):
@@ -167,7 +175,7 @@ async def test_only_mechanisms_that_are_enabled_are_offered() -> None:
 
 def test_a_mechanism_that_there_is_not() -> None:
     with pytest.raises(ValueError, match="GSSAPI"):
-        Broker(port=None, users=USERS, sasl_mechanisms=["GSSAPI"])
+        Broker(port=None, users=USERS, sasl_enabled_mechanisms=["GSSAPI"])
 
 
 def test_secrets_have_no_repr() -> None:
@@ -193,3 +201,62 @@ def test_known_values_of_scram() -> None:
     )
     signature = base64.b64encode(mechanism.hmac(credential.server_key, said))
     assert signature == b"6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+
+
+def test_users_need_a_mechanism_to_log_in_with() -> None:
+    with pytest.raises(ValueError, match="no mechanism to log in with"):
+        Broker(port=None, users=USERS, sasl_enabled_mechanisms=[])
+
+
+@pytest.mark.parametrize("users", [None, USERS])
+def test_mechanisms_are_a_list_of_what_there_is(users: dict[str, str] | None) -> None:
+    with pytest.raises(ValueError, match="no SASL mechanism GSSAPI: there are PLAIN, SCRAM"):
+        enabled_mechanisms(users, ["PLAIN", "GSSAPI"])
+    with pytest.raises(ValueError, match="'PLAIN': a list of them"):
+        enabled_mechanisms(users, "PLAIN")
+    assert enabled_mechanisms(users, ["PLAIN"]) == (() if users is None else ("PLAIN",))
+
+
+def test_users_are_never_let_in_without_a_mechanism() -> None:
+    with pytest.raises(ValueError, match="no mechanism to log in with"):
+        enabled_mechanisms(USERS, [])
+    with pytest.raises(ValueError, match="no mechanism to log in with"):
+        Credentials(USERS)
+
+
+@pytest.mark.anyio
+async def test_orders_do_not_open_the_gate(guarded: Broker) -> None:
+    order = guarded.on(ApiKey.METADATA, answer=MetadataResponse(brokers=[], topics=[]))
+    async with await connected(guarded) as client:
+        await client.send(MetadataRequest(topics=[]), 12)
+        assert await client.is_cut_off()
+    assert order.count == 0
+    async with await connected(guarded) as client:
+        await in_scram(client, "SCRAM-SHA-256", "alice", PASSWORD)
+        await client.ask(MetadataRequest(topics=[]), 12)
+    assert order.count == 1
+
+
+@pytest.mark.anyio
+async def test_a_frozen_node_takes_no_bare_tokens(guarded: Broker) -> None:
+    async with await connected(guarded) as client:
+        await handshake(client, "PLAIN", 0)
+        received: list[bytes] = []
+
+        async def receive() -> None:
+            received.append(await client.frame())
+
+        guarded.freeze_node(1)
+        await client.send_frame(plain("alice", PASSWORD))
+        async with anyio.create_task_group() as group:
+            group.start_soon(receive)
+            await anyio.wait_all_tasks_blocked()
+            assert received == []
+            guarded.thaw_node(1)
+        assert received == [b""]
+
+
+def test_settings_that_may_be_secret_have_no_repr() -> None:
+    changed = IncrementalAlterConfigsRequestAlterableConfig(name="n", config_operation=0, value=PASSWORD)
+    replaced = AlterConfigsRequestAlterableConfig(name="n", value=PASSWORD)
+    assert PASSWORD not in repr([changed, replaced])

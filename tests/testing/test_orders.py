@@ -22,6 +22,7 @@ from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataReq
 from aiokafkawire.protocol.messages.topics import DeleteTopicsRequest
 from aiokafkawire.protocol.messages.transactions import AddOffsetsToTxnRequest
 from aiokafkawire.protocol.schema import Request
+from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.orders.journal import Asked, Selector
 from aiokafkawire.testing.orders.orders import Action, Order, Orders, UnmetOrders
 from aiokafkawire.testing.orders.targets import divided, targets_of
@@ -225,3 +226,64 @@ def test_an_order_must_make_sense(action: dict[str, Any], api: ApiKey | None, to
 def test_an_order_acts_at_least_once(often: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="one time at least"):
         order(**often)
+
+
+@pytest.mark.parametrize(
+    ("action", "told"),
+    [
+        ({"drop": "befor"}, "drop='befor': 'before' or 'after'"),
+        ({"swallow": True}, "swallow=True: 'before' or 'after'"),
+        ({"hold": "later"}, "hold='later': 'before' or 'after'"),
+        ({"corrupt": "record"}, "corrupt='record': an index, or 'records'"),
+        ({"corrupt": True}, "corrupt=True: an index, or 'records'"),
+    ],
+)
+def test_moments_and_places_are_what_there_is(action: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        Order(Selector(), Action(**action))
+
+
+async def _async_answer(request: object, response: object) -> None: ...
+
+
+@pytest.mark.parametrize("answer", [6, "NOT_LEADER_OR_FOLLOWER", HeartbeatResponse, _async_answer])
+def test_an_answer_is_an_error_a_response_or_a_function(answer: Any) -> None:
+    with pytest.raises(TypeError, match="an ErrorCode, a response, or a function of the request and the true answer"):
+        Order(Selector(api=ApiKey.HEARTBEAT), Action(answer=answer))
+
+
+def test_selectors_of_a_broker_are_checked_at_once() -> None:
+    broker = Broker(2, port=None)
+    unknown: Any = {"topik": "t"}
+    give: list[Any] = [lambda *api, **which: broker.on(*api, drop="before", **which), broker.hold]
+    for order in give:
+        with pytest.raises(TypeError, match="no selector topik=: there are node, "):
+            order(ApiKey.FETCH, **unknown)
+        with pytest.raises(TypeError, match="'FETCH' is no API: an ApiKey, or None for any"):
+            order("FETCH")
+        with pytest.raises(ValueError, match="node=3: there are 1, 2"):
+            order(ApiKey.FETCH, node=3)
+    assert broker.orders == []
+
+
+def test_orders_that_are_over_are_not_asked_again() -> None:
+    class Counted(Order):
+        asked = 0
+
+        def take(self, asked: Asked) -> bool:
+            self.asked += 1
+            return super().take(asked)
+
+    orders, removed, met = Orders(), *(Counted(Selector(), Action(drop="before")) for _ in range(2))
+    for each in (removed, met):
+        orders.add(each)
+    removed.remove()
+    assert orders.take(asked()) is met
+    assert orders.take(asked()) is None  # it is under way, and may be given back
+    met.give_back()
+    assert orders.take(asked()) is met
+    met.done()
+    assert orders.take(asked()) is None
+    assert (removed.asked, met.asked) == (0, 3)
+    assert list(orders) == [met]
+    orders.check()

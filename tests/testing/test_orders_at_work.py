@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from typing import Any
+from uuid import UUID
 
 import anyio
 import pytest
@@ -12,7 +13,7 @@ from support.raw_client import RawClient, batch_of, fetch_request, produce_reque
 
 from aiokafkawire.errors import CorruptBatch, ErrorCode
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from aiokafkawire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from aiokafkawire.protocol.messages.metadata import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -22,9 +23,8 @@ from aiokafkawire.protocol.messages.metadata import (
 )
 from aiokafkawire.protocol.messages.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from aiokafkawire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from aiokafkawire.testing.broker import Broker
+from aiokafkawire.testing.broker import Broker, UnmetOrders
 from aiokafkawire.testing.orders.journal import Outcome
-from aiokafkawire.testing.orders.orders import UnmetOrders
 
 pytestmark = pytest.mark.anyio
 
@@ -291,3 +291,62 @@ async def test_a_strict_broker_tells_of_orders_that_nobody_asked_for() -> None:
         async with Broker(port=None, strict=True) as broker:
             broker.on(ApiKey.HEARTBEAT, drop="before")
             raise ClosedResourceError
+
+
+async def test_only_records_of_the_chosen_partition_fail_their_crc(broker: Broker, client: RawClient) -> None:
+    for partition in range(2):
+        await client.produce("t", batch_of(b"x"), partition=partition)
+    await client.produce("u", batch_of(b"x"))
+    topic_ids = {name: broker.create_topic(name).topic_id for name in ("v", "w")}
+    for topic_id in topic_ids.values():
+        await client.produce(topic_id, batch_of(b"x"))
+
+    async def spoiled(version: int, *wanted: tuple[str | UUID, int]) -> list[tuple[int, bool]]:
+        topics = [
+            FetchTopic(
+                **({"topic_id": topic} if isinstance(topic, UUID) else {"topic": topic}),
+                partitions=[
+                    FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1000) for index in range(count)
+                ],
+            )
+            for topic, count in wanted
+        ]
+        answer = await client.ask(FetchRequest(max_wait_ms=0, min_bytes=1, topics=topics), version)
+        return [(one.partition_index, is_spoiled(one)) for topic in answer.responses for one in topic.partitions]
+
+    broker.on(ApiKey.FETCH, corrupt="records", topic="t", partition=1)
+    assert await spoiled(12, ("u", 1), ("t", 2)) == [(0, False), (0, False), (1, True)]
+    broker.on(ApiKey.FETCH, corrupt="records", topic="w")
+    assert await spoiled(18, *((topic_id, 1) for topic_id in topic_ids.values())) == [(0, False), (0, True)]
+
+
+def is_spoiled(data: PartitionData) -> bool:
+    try:
+        return not records_of(data)
+    except CorruptBatch:
+        return True
+
+
+async def test_nothing_is_cut_or_spoiled_where_nothing_is_sent(broker: Broker, client: RawClient) -> None:
+    actions: list[dict[str, Any]] = [{"cut": True}, {"corrupt": 7}]
+    for action in actions:
+        order = broker.on(ApiKey.PRODUCE, **action)
+        await client.send(produce_request("t", batch_of(b"x"), acks=0), 12)
+        await client.ask(ApiVersionsRequest(), 0)
+        assert (order.count, order.is_active, broker.requests[-2].outcome) == (0, True, Outcome.UNANSWERED)
+        order.remove()
+
+
+@pytest.mark.parametrize("made", [5, ApiVersionsResponse(error_code=0, api_keys=[]), "async"])
+async def test_a_function_that_answers_with_something_else(made: Any) -> None:
+    async def later() -> None: ...
+
+    def answer(*_: object) -> Any:
+        return later() if made == "async" else made
+
+    with pytest.raises(TypeError, match=r"answers METADATA with .*: MetadataResponse, or None"):
+        async with Broker(port=None) as broker, await connect(broker) as client:
+            order = broker.on(ApiKey.METADATA, answer=answer)
+            await client.send(MetadataRequest(topics=[]), 12)
+            assert await client.is_cut_off()
+            assert (order.count, order.is_met) == (1, True)

@@ -65,3 +65,18 @@ def test_the_scope_is_the_users_choice(pytester: pytest.Pytester) -> None:
         """
     )
     pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
+
+
+def test_topics_have_settings() -> None:
+    with BackgroundBroker(port=None) as broker:
+        broker.create_topic("orders", configs={"cleanup.policy": "compact"})
+        broker.do(lambda one: one.compact("orders"))
+
+
+def test_one_that_is_open_is_not_opened_again_and_stays() -> None:
+    with BackgroundBroker(port=None) as broker:
+        with pytest.raises(RuntimeError, match="this broker is open already"):
+            broker.__enter__()
+        broker.create_topic("orders")
+    with broker:  # but after its end
+        pass

@@ -104,7 +104,7 @@ class AnySequence(RuleBasedStateMachine):
 
     @rule(node=nodes)
     def hold(self, node: int) -> None:
-        if node in self.partition.replicas:
+        if node in self.partition.replicas and node != self.partition.leader:
             self.partition.hold(node)
 
     @rule(node=nodes)
@@ -128,7 +128,7 @@ class AnySequence(RuleBasedStateMachine):
 
     @rule(node=nodes)
     def expel(self, node: int) -> None:
-        if node in self.partition.replicas:
+        if node in self.partition.replicas and node != self.partition.leader:
             self.partition.hold(node)
             self.partition.expel(node)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -169,3 +170,54 @@ async def test_connections_are_refused_and_those_that_there_are_live_on(port: in
             await broker.stop_node(1)
             await broker.start_node(1)
             await (await dial()).aclose()
+
+
+async def test_a_frozen_node_does_not_tell_versions_either(broker: Broker, client: RawClient) -> None:
+    received: list[bytes] = []
+
+    async def receive() -> None:
+        received.append(await client.frame())
+
+    broker.freeze_node(1)
+    await client.send_frame(struct.pack(">hhihb", ApiKey.API_VERSIONS, 99, 7, -1, 0))
+    async with anyio.create_task_group() as group:
+        group.start_soon(receive)
+        await anyio.wait_all_tasks_blocked()
+        assert received == []
+        broker.thaw_node(1)
+    assert received[0][:6] == struct.pack(">ih", 7, ErrorCode.UNSUPPORTED_VERSION)
+
+
+async def test_a_hold_is_entered_once_and_holds_nothing_before(broker: Broker) -> None:
+    held = broker.hold(ApiKey.PRODUCE)
+    with anyio.fail_after(10), pytest.raises(RuntimeError, match="before the context is entered"):
+        await held.arrived()
+    with pytest.raises(RuntimeError, match="before the context is entered"):
+        held.release()
+    async with held:
+        with pytest.raises(RuntimeError, match="entered once"):
+            await held.__aenter__()
+    with pytest.raises(RuntimeError, match="entered once"):
+        await held.__aenter__()
+
+
+async def test_a_handler_that_is_cancelled_gives_its_order_back() -> None:
+    async with Broker(port=None) as broker:
+        broker.create_topic("t")
+        order = broker.on(ApiKey.FETCH, cut=True)
+        async with await connect(broker) as client:
+            await client.send(fetch_request("t", 0, max_wait_ms=3_600_000), 12)
+            await broker.requests.wait_for(ApiKey.FETCH)
+            await anyio.wait_all_tasks_blocked()
+            await broker.stop_node(1)
+        assert (order.count, order.is_active) == (0, True)
+
+
+async def test_a_hold_that_is_cancelled_has_held() -> None:
+    async with Broker(port=None) as broker:
+        broker.create_topic("t")
+        async with broker.hold(ApiKey.PRODUCE, times=1) as held, await connect(broker) as client:
+            await client.send(produce_request("t", batch_of(b"x")), 12)
+            await held.arrived()
+            await broker.stop_node(1)
+            assert (held.order.count, held.order.is_active) == (1, False)

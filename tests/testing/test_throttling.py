@@ -35,7 +35,7 @@ def anyio_backend() -> tuple[str, dict[str, Any]]:
 
 @pytest.fixture
 async def broker() -> AsyncIterator[Broker]:
-    async with Broker(nodes=2, port=None, replication_factor=1) as broker:
+    async with Broker(nodes=2, port=None, default_replication_factor=1) as broker:
         broker.create_topic("t", 2)
         yield broker
 
@@ -194,3 +194,28 @@ async def test_a_rate_forgets_what_is_long_ago() -> None:
     assert rate.excess_ms(500, 19_000) == pytest.approx(11 * 1000 * 2 - 10_000)
     assert rate.excess_ms(500, 29_500) == pytest.approx(1000 * 2 - 10_500)
     assert rate.excess_ms(1, 31_000) == -10_000
+
+
+async def test_a_full_fetch_that_is_throttled_makes_no_session(broker: Broker, client: RawClient) -> None:
+    await produce(client)
+    await limit(broker, "consumer_byte_rate", 3000, user="ANONYMOUS")
+    full = fetch_request("t", 0, session_epoch=0)
+    assert (await client.ask(full, 12)).session_id == 1
+    answer = await client.ask(full, 12)
+    assert (answer.throttle_time_ms > 0, answer.session_id) == (True, 0)
+    assert len(broker._cluster.nodes[0].sessions) == 1
+
+
+async def test_what_a_throttled_fetch_does_not_tell_is_told_later(broker: Broker, client: RawClient) -> None:
+    await limit(broker, "consumer_byte_rate", 3000, user="ANONYMOUS")
+    opened = await client.ask(fetch_request("t", 0, session_epoch=0, max_wait_ms=0), 12)
+    await produce(client)
+    await client.ask(fetch_request("t", 0), 12)
+    going_on = fetch_request("t", 0, session_id=opened.session_id, session_epoch=1, max_wait_ms=0)
+    throttled = await client.ask(going_on, 12)
+    assert (throttled.throttle_time_ms > 0, throttled.responses) == (True, [])
+    await anyio.sleep(60)
+    # It is at the end now: only what it was not told of the high watermark is news.
+    going_on = fetch_request("t", 1, session_id=opened.session_id, session_epoch=2, max_wait_ms=0)
+    (topic,) = (await client.ask(going_on, 12)).responses
+    assert topic.partitions[0].high_watermark == 1

@@ -17,9 +17,10 @@ from support.raw_client import RawClient
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.security.tls import name_in
+from aiokafkawire.testing.security.tls import handshake, name_in
 from aiokafkawire.testing.serving import apis
-from aiokafkawire.testing.serving.call import Call
+from aiokafkawire.testing.serving.call import Call, Peer
+from aiokafkawire.testing.serving.memory import memory_connection
 
 pytestmark = pytest.mark.anyio
 
@@ -174,3 +175,25 @@ def test_names_of_certificates() -> None:
     subject = ((("countryName", "CH"),), (("organizationName", 'a, "b"'),), (("commonName", " x "), ("userId", "#1")))
     assert name_in({"subject": subject}) == r"CN=\ x\ +UID=\#1,O=a\, \"b\",C=CH"
     assert name_in({}) == ""
+
+
+async def test_what_is_no_tls_after_the_handshake_is_no_fault(broker: Broker, authority: trustme.CA) -> None:
+    async with await secured(broker, client_context(authority)) as client:
+        await ask(client)
+        assert isinstance(client.stream, TLSStream)
+        below = client.stream.transport_stream
+        await below.send(b"\x17\x03\x03\x00\x20" + bytes(32))  # a record that cannot be decrypted
+        with anyio.fail_after(10), suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+            while True:
+                await below.receive()
+    assert broker.faults == []
+
+
+async def test_a_handshake_that_is_cancelled_closes_its_stream(authority: trustme.CA) -> None:
+    theirs, ours = memory_connection()
+    async with anyio.create_task_group() as group:
+        group.start_soon(handshake, ours, server_context(authority), Peer("a client"))
+        await anyio.wait_all_tasks_blocked()
+        group.cancel_scope.cancel()
+    with anyio.fail_after(10), pytest.raises(anyio.EndOfStream):
+        await theirs.receive()

@@ -38,7 +38,7 @@ class Describer:
     """Says what messages hold, one after another; ``damaged`` tells whether any batch of records was."""
 
     def __init__(self, *, secrets: bool = False) -> None:
-        self.damaged = False
+        self.damaged: bool = False
         self._secrets = secrets
 
     def message(self, message: Message, version: int) -> Struct:

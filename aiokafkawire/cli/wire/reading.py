@@ -60,7 +60,7 @@ class Asked:
 
     def __init__(self) -> None:
         self._waiting: dict[int, deque[tuple[AnyRequest, int]]] = {}
-        self.bare_sasl = False
+        self.bare_sasl: bool = False
         """Whether a SaslHandshake v0 was seen: what follows it are the mechanism's bytes, without headers."""
 
     def __len__(self) -> int:

@@ -123,7 +123,7 @@ class AlterConfigsRequestAlterableConfig:
     """A setting with its new value; null is refused."""
 
     name: String = field("0+")
-    value: String | None = field("0+", nullable="0+")
+    value: String | None = field("0+", nullable="0+", secret=True)  # perhaps a password
 
 
 @nested
@@ -160,7 +160,7 @@ class IncrementalAlterConfigsRequestAlterableConfig:
 
     name: String = field("0+")
     config_operation: Int8 = field("0+")  # 0: set; 1: delete, back to the default; 2: append and 3: subtract, for lists
-    value: String | None = field("0+", nullable="0+")  # null is for delete alone
+    value: String | None = field("0+", nullable="0+", secret=True)  # perhaps a password; null is for delete alone
 
 
 @nested

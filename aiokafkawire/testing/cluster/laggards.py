@@ -39,6 +39,11 @@ class Laggards:
         if not timed:
             del self._timed[partition]
 
+    def forget(self, partition: Partition) -> None:
+        """A partition is gone."""
+        for timer in self._timed.pop(partition, {}).values():
+            timer.cancel()
+
     def _expel(self, partition: Partition, node: int) -> None:
         self._timed[partition].pop(node, None)
         if partition.expel(node):

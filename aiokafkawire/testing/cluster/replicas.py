@@ -45,7 +45,7 @@ class Partition:
         config: Callable[[str], str] = _DEFAULTS.__getitem__,
     ) -> None:
         self.log = log
-        self.replicas = replicas
+        self.replicas: list[int] = replicas
         self.down = down
         self.config = config
         self.held: dict[int, int] = {}
@@ -54,11 +54,11 @@ class Partition:
         self.eligible_leader_replicas: list[int] = [] if self.in_sync_replicas else replicas[:1]
         self.adding: list[int] = []
         self.removing: list[int] = []
-        self.leader = self._electable()
-        self.leader_epoch = 0
-        self.leader_epoch_start = 0
+        self.leader: int = self._electable()
+        self.leader_epoch: int = 0
+        self.leader_epoch_start: int = 0
         """The end of the log when the leader took over."""
-        self.partition_epoch = 0
+        self.partition_epoch: int = 0
         self.epochs: LeaderEpochs = LeaderEpochs()
         self.epochs.begin(0, 0)
         self._ends: dict[int, int] = dict.fromkeys(replicas, 0)
@@ -140,7 +140,13 @@ class Partition:
         return self.log.high_watermark != before
 
     def hold(self, node: int) -> None:
-        """Keep a follower from copying; it stays among the in-sync replicas until :meth:`expel`."""
+        """Keep a follower from copying; it stays among the in-sync replicas until :meth:`expel`.
+
+        Raises:
+            ValueError: it leads.
+        """
+        if node == self.leader:
+            raise ValueError(f"broker {node} leads {self.log.topic}-{self.index}: it has nothing to copy")
         self.held.setdefault(node, self.high_watermark(node))
 
     def release(self, node: int) -> bool:

@@ -31,12 +31,10 @@ from .refused import Refused
 from .releases import Release
 from .replicas import NO_LEADER, Partition
 from .timers import Timers
-from .topics import Topic, Topics
+from .topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topic, Topics
 
-__all__ = ("ClusterState", "Node", "Settings")
+__all__ = ("OFFSETS_TOPIC", "TRANSACTIONS_TOPIC", "ClusterState", "Node", "Settings")
 
-OFFSETS_TOPIC = "__consumer_offsets"
-TRANSACTIONS_TOPIC = "__transaction_state"
 _COMPACTED = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
 
 
@@ -188,6 +186,11 @@ class ClusterState:
         node.alive = True
         self._all_changed(self.topics.node_started(node.node_id))
 
+    def reopened(self) -> None:
+        """All nodes start anew, perhaps for the first time: what each has in memory alone is gone."""
+        for node in self.nodes:
+            node.sessions.clear()
+
     def _all_changed(self, partitions: Iterable[Partition]) -> None:
         for partition in partitions:
             self.changed(partition)
@@ -198,10 +201,21 @@ class ClusterState:
         return topic.name if topic else None
 
     def delete_topic(self, topic: Topic) -> None:
-        """Forget a topic, and let those who wait for its records find out."""
+        """Forget a topic, and let those who wait for its records find out.
+
+        With one of the brokers' own goes what the coordinators have written there.
+        """
         self.topics.delete(topic)
         self.committed.delete_topic(topic.name)
-        self._all_changed(topic.partitions)
+        if topic.name == OFFSETS_TOPIC:
+            self.groups.store.clear()
+            self.committed.clear()
+        elif topic.name == TRANSACTIONS_TOPIC:
+            self.transactions.clear()
+        for partition in topic.partitions:
+            self.laggards.forget(partition)
+            self.arrivals.notify(partition.log)
+        self.transactions.resume()
 
     # --- old records -------------------------------------------------------------------------------------------
 
@@ -238,19 +252,33 @@ class ClusterState:
 
         Its leader is the coordinator. The topic is made when it is first needed, as Kafka does.
         """
-        found = self.topics.get(topic)
-        if found is None:
-            partitions = {
-                OFFSETS_TOPIC: self.settings.offsets_topic_num_partitions,
-                TRANSACTIONS_TOPIC: self.settings.transaction_state_log_num_partitions,
-            }[topic]
-            copies = min(3, len(self.nodes))
-            configs = {**_COMPACTED, "compression.type": "producer"}
-            if topic == TRANSACTIONS_TOPIC:
-                configs |= {"compression.type": "uncompressed", "unclean.leader.election.enable": "false"}
-                configs |= {"min.insync.replicas": str(min(2, copies))}
-            found = self.topics.create(topic, num_partitions=partitions, replication_factor=copies, configs=configs)
+        found = self.topics.get(topic) or self.make_internal(topic)
         return found.partitions[(java_hash(key) & 0x7FFF_FFFF) % len(found.partitions)]
+
+    def make_internal(self, topic: str) -> Topic:
+        """Make ``OFFSETS_TOPIC`` or ``TRANSACTIONS_TOPIC``, which is not there."""
+        partitions = {
+            OFFSETS_TOPIC: self.settings.offsets_topic_num_partitions,
+            TRANSACTIONS_TOPIC: self.settings.transaction_state_log_num_partitions,
+        }[topic]
+        copies = min(3, len(self.nodes))
+        configs = {**_COMPACTED, "compression.type": "producer"}
+        if topic == TRANSACTIONS_TOPIC:
+            configs |= {"compression.type": "uncompressed", "unclean.leader.election.enable": "false"}
+            configs |= {"min.insync.replicas": str(min(2, copies))}
+        return self.topics.create(
+            topic, num_partitions=partitions, replication_factor=copies, configs=configs, internal=True
+        )
+
+    def check_all_loaded(self, node: "Node") -> None:
+        """Whether this node knows of all groups that it coordinates.
+
+        Raises:
+            Refused: COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        loading = [self.topics.partition(OFFSETS_TOPIC, index) for index in self.groups.store.loading]
+        if any(partition.leader == node.node_id for partition in loading):
+            raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     def check_coordinator(self, node: "Node", topic: str, key: str) -> None:
         """Whether this node is the coordinator of a group (``OFFSETS_TOPIC``) or transactional id.

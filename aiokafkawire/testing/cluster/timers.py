@@ -1,12 +1,18 @@
 """What a broker does when time has passed: session timeouts, rebalance timeouts, transactions left open."""
 
+import logging
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
+from typing import Final
 
-import anyio
+import anyio.lowlevel
 
 __all__ = ("Timer", "Timers")
+
+_FEW: Final = 64  # timers that are not worth looking through
+
+_log = logging.getLogger(__name__)
 
 
 class Timer:
@@ -15,7 +21,7 @@ class Timer:
     __slots__ = ("_function", "due")
 
     def __init__(self, due: float, function: Callable[[], None]) -> None:
-        self.due = due
+        self.due: float = due
         self._function: Callable[[], None] | None = function
 
     def cancel(self) -> None:
@@ -40,6 +46,7 @@ class Timers:
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Timer]] = []
         self._count = count()
+        self._most = _FEW
         self._sooner = anyio.Event()
 
     def now(self) -> float:
@@ -49,17 +56,42 @@ class Timers:
     def after(self, seconds: float, function: Callable[[], None]) -> Timer:
         """Have ``function`` called in ``seconds``."""
         timer = Timer(self.now() + seconds, function)
+        if len(self._heap) >= self._most:
+            self._forget_cancelled()
         heappush(self._heap, (timer.due, next(self._count), timer))
         if self._heap[0][2] is timer:
             self._sooner.set()
         return timer
 
-    async def run(self) -> None:
-        """Make the calls when they are due, until cancelled."""
+    async def run(self, on_fault: Callable[[Exception], None] | None = None) -> None:
+        """Make the calls when they are due, until cancelled. One that fails stops no other: ``on_fault`` hears of it,
+        or the log."""
         while True:
             self._sooner = anyio.Event()
-            while self._heap and (not self._heap[0][2].pending or self._heap[0][0] <= self.now()):
-                heappop(self._heap)[2].fire()
+            for timer in self._due():
+                try:
+                    timer.fire()
+                except Exception as fault:
+                    if on_fault is None:
+                        _log.error("a timer failed", exc_info=fault)
+                    else:
+                        on_fault(fault)
+            # A call may want to be made again at once, for ever: the others get their turn.
+            await anyio.lowlevel.checkpoint()
             left = self._heap[0][0] - self.now() if self._heap else None
             with anyio.move_on_after(left):
                 await self._sooner.wait()
+
+    def _due(self) -> list[Timer]:
+        """Take out what is due now; what the calls themselves add is not among it."""
+        now = self.now()
+        due = []
+        while self._heap and (not self._heap[0][2].pending or self._heap[0][0] <= now):
+            due.append(heappop(self._heap)[2])
+        return due
+
+    def _forget_cancelled(self) -> None:
+        """Heartbeats cancel and make a timer each: what is kept stays within twice of what is pending."""
+        self._heap = [entry for entry in self._heap if entry[2].pending]
+        heapify(self._heap)
+        self._most = max(_FEW, 2 * len(self._heap))

@@ -1,6 +1,7 @@
 """The topics of a cluster: their names, ids, partitions and settings, and the rules for making them."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 from uuid import UUID
@@ -8,6 +9,7 @@ from uuid import UUID
 import attrs
 
 from ...errors import ErrorCode
+from ...types import TopicPartition
 from ..configs.checks import check_topic_configs
 from ..configs.configs import Configs
 from ..configs.of_topics import TOPIC_CONFIGS
@@ -15,11 +17,15 @@ from ..logs.log import PartitionLog
 from .refused import Refused
 from .replicas import Partition
 
-__all__ = ("Topic", "Topics", "invalid_name")
+__all__ = ("MOST_PARTITIONS", "OFFSETS_TOPIC", "TRANSACTIONS_TOPIC", "Topic", "Topics", "invalid_name")
 
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
+MOST_PARTITIONS: Final = 10_000
+"""That one request may add."""
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _LONGEST_NAME: Final = 249
-_INTERNAL: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+_INTERNAL: Final = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state")
 _METADATA_LOG: Final = "__cluster_metadata"
 
 
@@ -78,6 +84,8 @@ class Topics:
         self._down: set[int] = set()
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
+        # The names that metrics would know by the same one, in which '.' becomes '_'.
+        self._metrics: dict[str, list[str]] = {}
 
     def __iter__(self) -> Iterator[Topic]:
         return iter(list(self._by_name.values()))
@@ -101,6 +109,11 @@ class Topics:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return topic.partitions[index]
 
+    def has(self, where: TopicPartition) -> bool:
+        """Whether there is such a partition."""
+        topic = self._by_name.get(where.topic)
+        return topic is not None and 0 <= where.partition < len(topic.partitions)
+
     def create(
         self,
         name: str,
@@ -110,15 +123,18 @@ class Topics:
         assignments: Mapping[int, Sequence[int]] | None = None,
         configs: Mapping[str, str] | None = None,
         validate_only: bool = False,
+        internal: bool = False,
     ) -> Topic:
         """Make a topic, by partition count or by assignment; -1 means the default.
 
-        With ``validate_only`` it is only checked: the topic returned is not kept.
+        With ``validate_only`` it is only checked: the topic returned is not kept, and its partitions are all the same.
+        One that is ``internal`` is made whatever others are called, and whether a broker runs or not.
 
         Raises:
             Refused: the name, count, replication factor, assignment or settings will not do.
         """
-        self._check_name(name)
+        if not internal:
+            self._check_name(name)
         if assignments:
             if replication_factor != -1:
                 raise _manual_but_set("replication factor")
@@ -126,12 +142,16 @@ class Topics:
                 raise _manual_but_set("numPartitions")
             replicas = self._check_assignments(assignments)
         else:
-            replicas = self._place(num_partitions, replication_factor)
+            replicas = self._place(num_partitions, replication_factor, even_if_down=internal)
         check_topic_configs(configs or {})
         topic = Topic(name, self._new_id(), [], dict(configs or {}), self.configs)
-        self._extend(topic, replicas)
-        if not validate_only:
+        if validate_only:
+            self._extend(topic, replicas[:1])
+            topic.partitions *= len(replicas)
+        else:
+            self._extend(topic, replicas)
             self._by_name[name] = self._by_id[topic.topic_id] = topic
+            self._metrics.setdefault(_metric(name), []).append(name)
         return topic
 
     def add_partitions(
@@ -157,6 +177,7 @@ class Topics:
             fault = f"The topic {name} currently has {there} partition(s); {count} would not be an increase."
             raise Refused(ErrorCode.INVALID_PARTITIONS, fault)
         if assignments is None:
+            self._check_running(topic.replication_factor)
             replicas = self._spread(there, count, topic.replication_factor)
         else:
             if len(assignments) != count - there:
@@ -165,7 +186,7 @@ class Topics:
                     "assignment(s) were specified."
                 )
             for nodes in assignments:
-                self._check_replicas(nodes, topic.replication_factor)
+                self.check_replicas(nodes, topic.replication_factor)
             replicas = [list(nodes) for nodes in assignments]
         if not validate_only:
             self._extend(topic, replicas)
@@ -193,6 +214,10 @@ class Topics:
     def delete(self, topic: Topic) -> None:
         """Forget a topic and all its records."""
         del self._by_name[topic.name], self._by_id[topic.topic_id]
+        alike = self._metrics[_metric(topic.name)]
+        alike.remove(topic.name)
+        if not alike:
+            del self._metrics[_metric(topic.name)]
 
     def _check_name(self, name: str) -> None:
         fault = invalid_name(name)
@@ -202,15 +227,10 @@ class Topics:
             raise Refused(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
         if name in self._by_name:
             raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-        # Metrics of both would have one name, since '.' becomes '_' there.
-        metric = name.replace(".", "_")
-        for other in self._by_name:
-            if other.replace(".", "_") == metric:
-                raise Refused(
-                    ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
-                )
+        for other in self._metrics.get(_metric(name), ()):
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
-    def _place(self, num_partitions: int, replication_factor: int) -> list[list[int]]:
+    def _place(self, num_partitions: int, replication_factor: int, *, even_if_down: bool) -> list[list[int]]:
         if replication_factor < -1 or replication_factor == 0:
             raise Refused(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -230,30 +250,48 @@ class Topics:
                 f"cannot be reached because only {len(nodes)} broker(s) are registered or some brokers have "
                 "all their log directories cordoned.",
             )
+        if not even_if_down:
+            self._check_running(copies)
         return self._spread(0, count, copies)
 
+    def _check_running(self, copies: int) -> None:
+        if self._down.issuperset(self._nodes):
+            raise Refused(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"Unable to replicate the partition {copies} time(s): All brokers are currently fenced, or have "
+                "all their log directories cordoned.",
+            )
+
     def _spread(self, first: int, end: int, copies: int) -> list[list[int]]:
-        nodes = self._nodes
-        return [[nodes[(index + copy) % len(nodes)] for copy in range(copies)] for index in range(first, end)]
+        """Replicas for new partitions: one broker after the other, and those that are down last."""
+        running = [node for node in self._nodes if node not in self._down]
+        down = [node for node in self._nodes if node in self._down]
+        return [[*_turned(running, index), *_turned(down, index)][:copies] for index in range(first, end)]
 
     def _check_assignments(self, assignments: Mapping[int, Sequence[int]]) -> list[list[int]]:
         copies = None
         for nodes in assignments.values():
-            self._check_replicas(nodes, copies)
+            self.check_replicas(nodes, copies)
             copies = len(nodes)
         if sorted(assignments) != list(range(len(assignments))):
             raise _bad_assignment("partitions should be a consecutive 0-based integer sequence")
         return [list(assignments[index]) for index in range(len(assignments))]
 
-    def _check_replicas(self, nodes: Sequence[int], copies: int | None) -> None:
+    def check_replicas(self, nodes: Sequence[int], copies: int | None = None) -> None:
+        """Whether a partition may be given to these brokers; ``copies`` is how many other partitions have.
+
+        Raises:
+            Refused: INVALID_REPLICA_ASSIGNMENT.
+        """
         if not nodes:
             raise _bad_assignment("The manual partition assignment includes an empty replica list.")
+        times = Counter(nodes)
         for node in sorted(nodes):
             if node not in self._nodes:
                 raise _bad_assignment(
                     f"The manual partition assignment includes broker {node}, but no such broker is registered."
                 )
-            if nodes.count(node) > 1:
+            if times[node] > 1:
                 raise _bad_assignment(f"The manual partition assignment includes the broker {node} more than once.")
         if copies not in (None, len(nodes)):
             raise _bad_assignment(
@@ -275,6 +313,15 @@ def invalid_name(name: str) -> str | None:
     else:
         return None
     return f"Topic name is invalid: {fault}"
+
+
+def _metric(name: str) -> str:
+    return name.replace(".", "_")
+
+
+def _turned(nodes: list[int], by: int) -> list[int]:
+    at = by % len(nodes) if nodes else 0
+    return nodes[at:] + nodes[:at]
 
 
 def _manual_but_set(what: str) -> Refused:

@@ -1,6 +1,5 @@
 """Changes of settings: what Kafka refuses, and what a resource has afterwards (KIP-133, KIP-339)."""
 
-import re
 from collections.abc import Mapping, Sequence
 
 from ...errors import ErrorCode
@@ -9,6 +8,7 @@ from ..cluster.state import ClusterState
 from ..cluster.topics import invalid_name
 from .changes import Change, apply
 from .checks import (
+    broker_id,
     check_broker_configs,
     check_group_configs,
     check_metrics_configs,
@@ -109,7 +109,8 @@ def _check_topic(cluster: ClusterState, name: str, configs: Mapping[str, str]) -
 def _check_node(node: int, name: str) -> None:
     if not name:
         return
-    if not re.fullmatch(r"[+-]?\d+", name):
+    number = broker_id(name)
+    if number is None:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
-    if int(name) != node:
+    if number != node:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node}, but received {name}")

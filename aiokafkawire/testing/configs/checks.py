@@ -37,6 +37,13 @@ _MATCHES: Final = (
 _MIN_ISR: Final = "min.insync.replicas"
 
 
+def broker_id(name: str) -> int | None:
+    """The number that a resource is named by; None if it is no int32."""
+    found = re.fullmatch(r"([+-]?)0*(\d{1,10})", name)  # int() refuses thousands of digits
+    number = int("".join(found.groups())) if found else 2**31
+    return number if -(2**31) <= number < 2**31 else None
+
+
 def check_topic_configs(configs: Mapping[str, str]) -> None:
     """Whether a topic may have these settings.
 

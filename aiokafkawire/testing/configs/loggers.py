@@ -1,12 +1,12 @@
 """The loggers of a broker and their levels, which requests can change (KIP-412); nothing here heeds them."""
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 from ...errors import ErrorCode
 from ..cluster.refused import Refused
 from .changes import Change, Operation
+from .checks import broker_id
 from .configs import Configs
 from .types import ResourceType
 
@@ -29,9 +29,10 @@ def alter_levels(settings: Configs, node: int, name: str, changes: Sequence[Chan
     Raises:
         Refused: one of them will not do; then none is made.
     """
-    if not re.fullmatch(r"[+-]?\d+", name):
+    number = broker_id(name)
+    if number is None:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
-    if int(name) != node:
+    if number != node:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {node}, but received {name}")
     levels = settings.own(ResourceType.BROKER_LOGGER, name)
     for logger, operation, level in changes:

@@ -6,7 +6,7 @@ import attrs
 
 from ...types import TopicPartition
 
-__all__ = ("Committed", "CommittedOffsets")
+__all__ = ("Committed", "CommittedOffsets", "metadata_length")
 
 
 @attrs.frozen
@@ -74,6 +74,11 @@ class CommittedOffsets:
                     if where.topic == topic:
                         _drop(groups, group, where)
 
+    def clear(self) -> None:
+        """Forget all."""
+        self._groups.clear()
+        self._pending.clear()
+
     # --- transactions ------------------------------------------------------------------------------------------
 
     def pend(self, group: str, producer_id: int, offsets: dict[TopicPartition, Committed]) -> None:
@@ -95,6 +100,11 @@ class CommittedOffsets:
     def is_pending(self, group: str, where: TopicPartition) -> bool:
         """Whether an open transaction has an offset for it, so that the one kept is not stable (KIP-447)."""
         return any(where in groups.get(group, {}) for groups in self._pending.values())
+
+
+def metadata_length(metadata: str | None) -> int:
+    """How long brokers find what a client noted, for ``offset.metadata.max.bytes``: Java counts UTF-16 units."""
+    return len((metadata or "").encode("utf-16-be")) // 2
 
 
 def _drop(groups: dict[str, _Offsets], group: str, where: TopicPartition) -> Committed | None:

@@ -11,7 +11,7 @@ from .committed import CommittedOffsets
 from .expiry import Expiry
 from .group import CONSUMER, ClassicGroup
 from .joining import Joins, WouldJoin
-from .members import Member
+from .members import Member, sync_refusal
 from .rebalance import assigned
 from .settings import GroupSettings
 from .states import GroupState
@@ -35,8 +35,8 @@ class Groups:
         new_id: Callable[[], str],
         partition_of: Callable[[str], int],
     ) -> None:
-        self.store = GroupStore(settings, timers, clock, committed, partition_of)
-        self.expiry = Expiry(settings, timers, clock, self.store, committed)
+        self.store: GroupStore = GroupStore(settings, timers, clock, committed, partition_of)
+        self.expiry: Expiry = Expiry(settings, timers, clock, self.store, committed)
         self._settings = settings
         self._rebalances = self.store.rebalances
         self._joins = Joins(settings, self._rebalances, new_id)
@@ -98,6 +98,7 @@ class Groups:
         if group.state == GroupState.STABLE:
             answer.keep(assigned(group, member))
             return
+        member.answer_sync(sync_refusal(ErrorCode.REBALANCE_IN_PROGRESS))
         member.awaiting_sync = answer
         if group.leader == member.member_id:
             parts = {part.member_id: bytes(part.assignment) for part in request.assignments}

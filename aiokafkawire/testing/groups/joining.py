@@ -180,4 +180,6 @@ class Joins:
         member.protocols = asked.protocols
         member.rebalance_timeout_ms = asked.rebalance_timeout_ms
         member.session_timeout_ms = asked.session_timeout_ms
+        # Whoever asked before is on a connection that nobody may read any longer; it is told to ask again.
+        member.answer_join(join_refusal(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         member.awaiting_join = asked.answer

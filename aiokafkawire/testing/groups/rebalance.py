@@ -100,7 +100,8 @@ class Rebalances:
                 _log.info("group %s goes on without %s, which has not joined", group.group_id, member.member_id)
                 group.remove(member.member_id)
         if not group.elect_joined_leader() and group.members:
-            self._join_timer(group, group.rebalance_timeout_ms, partial(self._complete_join, group))
+            again = max(group.rebalance_timeout_ms, 1)
+            self._join_timer(group, again, partial(self._complete_join, group))
             return
         group.next_generation()
         if group.state == GroupState.EMPTY:
@@ -173,6 +174,7 @@ class Rebalances:
     def remove(self, group: ClassicGroup, member: Member) -> None:
         """Put a member out; one that waits is told, and joins again if it is still there."""
         member.answer_join(join_refusal(ErrorCode.UNKNOWN_MEMBER_ID))
+        member.answer_sync(sync_refusal(ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.member_id)
 
     def _expire_session(self, group: ClassicGroup, member: Member) -> None:

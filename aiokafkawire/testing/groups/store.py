@@ -32,7 +32,7 @@ class GroupStore:
         committed: CommittedOffsets,
         partition_of: Callable[[str], int],
     ) -> None:
-        self.rebalances = Rebalances(settings, timers, clock, self._write)
+        self.rebalances: Rebalances = Rebalances(settings, timers, clock, self._write)
         self._settings = settings
         self._timers = timers
         self._committed = committed
@@ -74,6 +74,11 @@ class GroupStore:
         if timer is not None and timer.pending:
             raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
+    @property
+    def loading(self) -> list[int]:
+        """The partitions of ``__consumer_offsets`` whose new leaders are reading them."""
+        return [partition for partition, timer in self._loading.items() if timer.pending]
+
     def coordinator_changed(self, partition: int, leader_epoch: int, *, led: bool) -> None:
         """Hand the groups of a partition to its new leader, if it is ``led``; nothing happens if that is known already.
 
@@ -107,9 +112,21 @@ class GroupStore:
 
     def restart(self) -> None:
         """The whole cluster starts: all groups are as they were written."""
+        self._unload()
+        self._load(None)
+
+    def clear(self) -> None:
+        """Forget all groups: ``__consumer_offsets`` is gone."""
+        self._unload()
+        self._written.clear()
+        self._leader_epochs.clear()
+
+    def _unload(self) -> None:
+        for loading in self._loading.values():
+            loading.cancel()
+        self._loading.clear()
         for group in self:
             self._hand_over(group)
-        self._load(None)
 
     def _write(self, group: ClassicGroup) -> None:
         self._written[group.group_id] = GroupImage.of(group)
@@ -132,6 +149,8 @@ class GroupStore:
                 self._read(group_id)
 
     def _read(self, group_id: str) -> None:
+        if group_id in self._groups:
+            return
         image = self._written.get(group_id)
         group = self._groups[group_id] = image.group() if image else ClassicGroup(group_id)
         for member in group.members.values():

@@ -1,5 +1,6 @@
 """AlterConfigs and IncrementalAlterConfigs: settings are changed while the brokers run."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeVar
 
@@ -61,11 +62,12 @@ async def alter_configs(call: Call, request: AlterConfigsRequest) -> AlterConfig
 
 def _each(resources: Sequence[R], change: Callable[[R], None]) -> list[AlterConfigsResourceResponse]:
     named = [(asked.resource_type, asked.resource_name) for asked in resources]
+    times = Counter(named)
     responses = []
     for asked, name in zip(resources, named, strict=True):
         error, message = ErrorCode.NONE, None
         try:
-            if named.count(name) > 1:
+            if times[name] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             change(asked)
         except Refused as refused:

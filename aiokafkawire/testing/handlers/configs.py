@@ -1,6 +1,5 @@
 """DescribeConfigs and ListConfigResources: the settings in force, and where they come from."""
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -19,6 +18,7 @@ from ...protocol.messages.configs import (
 from ..cluster.refused import Refused
 from ..cluster.state import Node
 from ..cluster.topics import Topic, invalid_name
+from ..configs.checks import broker_id
 from ..configs.configs import ALL_BROKERS, Synonym
 from ..configs.docs import CONFIG_DOCS
 from ..configs.loggers import log_levels
@@ -27,13 +27,10 @@ from ..configs.of_topics import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CON
 from ..configs.types import ConfigSource, ConfigType, Definition, ResourceType
 from ..serving.call import Call
 from .log_dirs import log_dir
+from .told import MALFORMED
 
 __all__ = ("describe_configs", "list_config_resources", "topic_entries")
 
-_MALFORMED: Final = (
-    "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
-    "incompatible broker. See the broker logs for more details."
-)
 _DOCS: Final = {**CONFIG_DOCS} | {
     definition.synonym: CONFIG_DOCS[name] for name, definition in TOPIC_CONFIGS.items() if definition.synonym
 }
@@ -43,7 +40,7 @@ _KINDS: Final = tuple(kind for kind in ResourceType if kind is not ResourceType.
 async def describe_configs(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """The settings of each resource; a type that there is not spoils the whole request."""
     if any(asked.resource_type not in _KINDS for asked in request.resources):
-        refused = Refused(ErrorCode.INVALID_REQUEST, _MALFORMED)
+        refused = Refused(ErrorCode.INVALID_REQUEST, MALFORMED)
         return DescribeConfigsResponse(results=[_refusal(asked, refused) for asked in request.resources])
     results = []
     for asked in request.resources:
@@ -140,9 +137,10 @@ def _entries(call: Call, kind: ResourceType, name: str) -> list[DescribeConfigsR
 
 
 def _check_node(node: Node, name: str, also: str) -> None:
-    if not re.fullmatch(r"[+-]?\d+", name):
+    number = broker_id(name)
+    if number is None:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
-    if int(name) != node.node_id:
+    if number != node.node_id:
         fault = f"Unexpected broker id, expected {node.node_id}{also} but received {name}"
         raise Refused(ErrorCode.INVALID_REQUEST, fault)
 

@@ -1,6 +1,5 @@
 """ElectLeaders, AlterPartitionReassignments and ListPartitionReassignments: who holds and who leads a partition."""
 
-from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final
 
@@ -127,7 +126,7 @@ def _reassign(cluster: ClusterState, topic: str, asked: ReassignablePartition, a
         cancel(partition)
     else:
         before = [node for node in partition.replicas if node not in partition.adding]
-        _check_target(cluster, asked.replicas)
+        cluster.topics.check_replicas(asked.replicas)
         if not any_count and len(asked.replicas) != len(before):
             raise Refused(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -135,20 +134,6 @@ def _reassign(cluster: ClusterState, topic: str, asked: ReassignablePartition, a
             )
         reassign(partition, asked.replicas)
     cluster.changed(partition)
-
-
-def _check_target(cluster: ClusterState, nodes: Sequence[int]) -> None:
-    what = "The manual partition assignment includes"
-    known = [node.node_id for node in cluster.nodes]
-    if not nodes:
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{what} an empty replica list.")
-    for node in sorted(nodes):
-        if node not in known:
-            raise Refused(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{what} broker {node}, but no such broker is registered."
-            )
-        if nodes.count(node) > 1:
-            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{what} the broker {node} more than once.")
 
 
 async def list_partition_reassignments(

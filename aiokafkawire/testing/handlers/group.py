@@ -25,6 +25,7 @@ from ..cluster.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ..groups.joining import WouldJoin
 from ..groups.members import join_refusal, sync_refusal
 from ..serving.call import Call
+from .told import MALFORMED
 
 __all__ = ("find_coordinator", "heartbeat", "join_group", "leave_group", "sync_group")
 
@@ -34,10 +35,6 @@ _SEVERAL_KEYS_SINCE: Final = 4
 _NO_PROTOCOL_SINCE: Final = 7  # of JoinGroup (KIP-559)
 _SYNC_PROTOCOL_SINCE: Final = 5  # likewise
 _SEVERAL_LEAVE_SINCE: Final = 3  # KIP-345
-_MALFORMED: Final = (
-    "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
-    "incompatible broker. See the broker logs for more details."
-)
 
 
 async def find_coordinator(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
@@ -59,7 +56,7 @@ def _coordinator(call: Call, key: str, key_type: int) -> Coordinator:
     if key_type == _SHARE_GROUP and call.version >= _SHARE_GROUPS_SINCE:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
     if key_type not in (_GROUP, _TRANSACTION):
-        return _none(key, ErrorCode.INVALID_REQUEST, _MALFORMED)
+        return _none(key, ErrorCode.INVALID_REQUEST, MALFORMED)
     topic = OFFSETS_TOPIC if key_type == _GROUP else TRANSACTIONS_TOPIC
     leader = call.cluster.coordinator_partition(topic, key).leader
     if leader == NO_LEADER:

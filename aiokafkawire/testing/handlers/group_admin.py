@@ -49,6 +49,10 @@ async def list_groups(call: Call, request: ListGroupsRequest) -> ListGroupsRespo
     """The groups that this broker coordinates, of the states and types asked for."""
     states = [state.lower().strip() for state in request.states_filter]
     types = [kind.lower() for kind in request.types_filter]
+    try:
+        call.cluster.check_all_loaded(call.node)
+    except Refused as refused:
+        return ListGroupsResponse(error_code=refused.code, groups=[])
     groups = []
     for group in call.cluster.groups.all():
         led_here = call.cluster.coordinator_partition(OFFSETS_TOPIC, group.group_id).leader == call.node.node_id

@@ -29,7 +29,7 @@ from ...protocol.messages.group_offsets import (
 from ...types import TopicPartition
 from ..cluster.refused import Refused
 from ..cluster.state import OFFSETS_TOPIC, ClusterState
-from ..groups.committed import Committed
+from ..groups.committed import Committed, metadata_length
 from ..serving.call import Call
 from .zookeeper_offsets import commit_to_zookeeper, fetch_from_zookeeper
 
@@ -58,7 +58,7 @@ async def offset_commit(call: Call, request: OffsetCommitRequest) -> OffsetCommi
             name, unknown = (found.name, unknown) if found else (None, ErrorCode.UNKNOWN_TOPIC_ID)
         key = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=[])
         for partition in topic.partitions:
-            if name is not None and _exists(call.cluster, name, partition.partition_index):
+            if name is not None and call.cluster.topics.has(TopicPartition(name, partition.partition_index)):
                 commits.append((key, name, partition))
             else:
                 answers.add(key, partition.partition_index, unknown)
@@ -101,7 +101,7 @@ def _commit(
     cluster: ClusterState, request: OffsetCommitRequest, topic: str, asked: OffsetCommitRequestPartition
 ) -> ErrorCode:
     metadata = asked.committed_metadata or ""
-    if _java_length(metadata) > cluster.settings.offset_metadata_max_bytes:
+    if metadata_length(metadata) > cluster.settings.offset_metadata_max_bytes:
         return ErrorCode.OFFSET_METADATA_TOO_LARGE
     now = cluster.clock()
     keeps = request.retention_time_ms
@@ -114,18 +114,6 @@ def _commit(
     )
     cluster.committed.commit(request.group_id, TopicPartition(topic, asked.partition_index), committed)
     return ErrorCode.NONE
-
-
-def _java_length(text: str) -> int:
-    return len(text.encode("utf-16-be")) // 2
-
-
-def _exists(cluster: ClusterState, topic: str, partition: int) -> bool:
-    try:
-        cluster.topics.partition(topic, partition)
-    except Refused:
-        return False
-    return True
 
 
 # --- looking up ----------------------------------------------------------------------------------------------------
@@ -261,8 +249,8 @@ async def offset_delete(call: Call, request: OffsetDeleteRequest) -> OffsetDelet
     topics = []
     for topic in request.topics:
         indexes = [partition.partition_index for partition in topic.partitions]
-        missing = [index for index in indexes if not _exists(call.cluster, topic.name, index)]
-        there = [index for index in indexes if index not in missing]
+        missing = [index for index in indexes if not call.cluster.topics.has(TopicPartition(topic.name, index))]
+        there = [index for index in indexes if call.cluster.topics.has(TopicPartition(topic.name, index))]
         error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.reads(topic.name) else ErrorCode.NONE
         if error == ErrorCode.NONE:
             for index in there:

@@ -25,17 +25,15 @@ from ...protocol.schema import Versions
 from ..cluster.features import tell_features
 from ..cluster.refused import Refused
 from ..cluster.state import ClusterState, Node
-from ..cluster.topics import Topic, invalid_name
+from ..cluster.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topic, invalid_name
 from ..serving.call import Call
+from .told import NO_OPERATIONS, TOPIC_OPERATIONS
 
 __all__ = ("api_versions", "describe_cluster", "metadata", "unsupported_api_versions")
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
 _BROKERS: Final = 1  # endpoint types (KIP-919)
 _CONTROLLERS: Final = 2
-_NO_OPERATIONS: Final = -2147483648
-# What anyone may do where no authorizer is set (KIP-430): bits are the codes of AclOperation.
-_TOPIC_OPERATIONS: Final = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
 _CLUSTER_OPERATIONS: Final = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
 
 
@@ -77,7 +75,7 @@ async def metadata(call: Call, request: MetadataRequest) -> MetadataResponse:
         controller_id=cluster.controller_id,
         topics=topics,
         cluster_authorized_operations=(
-            _CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else _NO_OPERATIONS
+            _CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS
         ),
     )
 
@@ -99,7 +97,7 @@ async def describe_cluster(call: Call, request: DescribeClusterRequest) -> Descr
             for node in (cluster.nodes if request.include_fenced_brokers else cluster.alive)
         ],
         cluster_authorized_operations=(
-            _CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else _NO_OPERATIONS
+            _CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS
         ),
     )
 
@@ -162,15 +160,18 @@ def _by_name(
             _create(cluster, name)
         # Also when it has just been made: a real broker has asked its controller, and does not wait for the outcome.
         missing = _missing(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    missing.topic_authorized_operations = _TOPIC_OPERATIONS if with_operations else _NO_OPERATIONS
+    missing.topic_authorized_operations = TOPIC_OPERATIONS if with_operations else NO_OPERATIONS
     return missing
 
 
 def _create(cluster: ClusterState, name: str) -> None:
     try:
-        cluster.topics.create(name)
+        if name in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
+            cluster.make_internal(name)
+        else:
+            cluster.topics.create(name)
     except Refused:
-        return  # its name collides with another topic's: it stays unknown, and no field could say why
+        return  # its name collides with another topic's, say: it stays unknown, and no field could say why
 
 
 def _missing(asked: MetadataRequestTopic, error: ErrorCode) -> MetadataResponseTopic:
@@ -195,7 +196,7 @@ def _found(topic: Topic, with_operations: bool) -> MetadataResponseTopic:
             )
             for partition in topic.partitions
         ],
-        topic_authorized_operations=_TOPIC_OPERATIONS if with_operations else _NO_OPERATIONS,
+        topic_authorized_operations=TOPIC_OPERATIONS if with_operations else NO_OPERATIONS,
     )
 
 

@@ -1,5 +1,6 @@
 """ListOffsets and OffsetForLeaderEpoch: offsets by time and by leader epoch."""
 
+from collections import Counter
 from enum import IntEnum
 from typing import Final
 
@@ -55,11 +56,11 @@ async def list_offsets(call: Call, request: ListOffsetsRequest) -> ListOffsetsRe
     """The offset of each partition for the time or name asked for; -1 where there is none."""
     topics = []
     for topic in request.topics:
-        indexes = [asked.partition_index for asked in topic.partitions]
+        times = Counter(asked.partition_index for asked in topic.partitions)
         answers = []
         for asked in {asked.partition_index: asked for asked in topic.partitions}.values():
             try:
-                if indexes.count(asked.partition_index) > 1:
+                if times[asked.partition_index] > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST)
                 answers.append(_found(call, topic.name, asked, request))
             except Refused as refused:

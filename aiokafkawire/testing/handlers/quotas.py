@@ -17,6 +17,7 @@ from ...protocol.messages.quotas import (
 from ...protocol.schema import Request, Response
 from ..cluster.refused import Refused
 from ..configs.quotas import Component, Entity, Operation, entity_of
+from ..logs.sessions import FULL_EPOCH
 from ..serving.call import Call
 
 __all__ = ("alter_client_quotas", "describe_client_quotas", "throttled")
@@ -87,6 +88,7 @@ def _fetched(call: Call, request: Request[Response], response: FetchResponse, cl
     size = sum(len(one.records or b"") for topic in response.responses for one in topic.partitions)
     pause = call.cluster.throttles[call.node.node_id].fetched(size, *client)
     if pause > 0:
+        call.node.sessions.take_back(response, opened=request.session_epoch == FULL_EPOCH)
         response.responses = []
     return pause
 

@@ -1,5 +1,6 @@
 """DescribeUserScramCredentials and AlterUserScramCredentials (KIP-554)."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from ...errors import ErrorCode
@@ -26,14 +27,14 @@ async def describe_user_scram_credentials(
 ) -> DescribeUserScramCredentialsResponse:
     """The mechanisms and iterations of each user, of all users if none is named."""
     credentials = call.cluster.credentials
-    named = [user.name for user in request.users or ()]
+    named = Counter(user.name for user in request.users or ())
     results = []
     for user in dict.fromkeys(named or credentials.scram_users()):
         result = DescribeUserScramCredentialsResult(
             user=user, error_code=ErrorCode.NONE, error_message="", credential_infos=[]
         )
         try:
-            result.credential_infos = _described(credentials, user, named.count(user))
+            result.credential_infos = _described(credentials, user, named[user])
         except Refused as refused:
             result.error_code, result.error_message = refused.code, refused.message
         results.append(result)

@@ -1,5 +1,7 @@
 """CreateTopics and DeleteTopics."""
 
+from collections import Counter
+
 from ...errors import ErrorCode
 from ...protocol.messages.topics import (
     CreatableTopic,
@@ -15,7 +17,7 @@ from ...protocol.messages.topics import (
 from ...protocol.primitives import ZERO_UUID
 from ..cluster.refused import Refused
 from ..cluster.state import ClusterState
-from ..cluster.topics import Topic
+from ..cluster.topics import MOST_PARTITIONS, Topic
 from ..serving.call import Call
 from .configs import topic_entries
 
@@ -24,11 +26,14 @@ __all__ = ("create_topics", "delete_topics")
 
 async def create_topics(call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
     """Make each topic by itself: one that fails does not stop the others."""
-    names = [topic.name for topic in request.topics]
+    times = Counter(topic.name for topic in request.topics)
+    partitions = sum(_partitions(call.cluster, topic) for topic in request.topics)
     results = {}
     for asked in request.topics:
         try:
-            if names.count(asked.name) > 1:
+            if partitions > MOST_PARTITIONS:
+                raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+            if times[asked.name] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             topic = _create(call.cluster, asked, request.validate_only)
             results[asked.name] = _created(topic, call.node.node_id)
@@ -42,11 +47,11 @@ async def create_topics(call: Call, request: CreateTopicsRequest) -> CreateTopic
 async def delete_topics(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     """Delete each topic, by name or by id."""
     wanted = request.topics if call.version >= 6 else [DeleteTopicState(name=name) for name in request.topic_names]
-    named = [(topic.name, topic.topic_id) for topic in wanted]
+    times = Counter((topic.name, topic.topic_id) for topic in wanted)
     responses = []
     for asked in {(topic.name, topic.topic_id): topic for topic in wanted}.values():
         try:
-            if named.count((asked.name, asked.topic_id)) > 1:
+            if times[asked.name, asked.topic_id] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             topic = _find(call.cluster, asked)
         except Refused as refused:
@@ -57,6 +62,12 @@ async def delete_topics(call: Call, request: DeleteTopicsRequest) -> DeleteTopic
             response = DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=ErrorCode.NONE)
         responses.append(response)
     return DeleteTopicsResponse(responses=responses)
+
+
+def _partitions(cluster: ClusterState, asked: CreatableTopic) -> int:
+    if asked.assignments:
+        return len(asked.assignments)
+    return cluster.settings.num_partitions if asked.num_partitions == -1 else max(0, asked.num_partitions)
 
 
 def _create(cluster: ClusterState, asked: CreatableTopic, validate_only: bool) -> Topic:

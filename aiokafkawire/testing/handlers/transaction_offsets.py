@@ -13,8 +13,8 @@ from ...protocol.messages.transactions import (
 )
 from ...types import TopicPartition
 from ..cluster.refused import Refused
-from ..cluster.state import OFFSETS_TOPIC, ClusterState
-from ..groups.committed import Committed
+from ..cluster.state import OFFSETS_TOPIC
+from ..groups.committed import Committed, metadata_length
 from ..serving.call import Call
 from ..transactions.verification import verify_offsets
 
@@ -30,7 +30,7 @@ async def txn_offset_commit(call: Call, request: TxnOffsetCommitRequest) -> TxnO
         for topic in request.topics
         for partition in topic.partitions
     }
-    errors = {where: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for where in asked if not _exists(call.cluster, where)}
+    errors = {where: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for where in asked if not call.cluster.topics.has(where)}
     known = {where: partition for where, partition in asked.items() if where not in errors}
     if known:
         errors |= _committed(call, request, known)
@@ -56,7 +56,7 @@ def _committed(
     errors, offsets = {}, {}
     for where, partition in asked.items():
         metadata = partition.committed_metadata or ""
-        if len(metadata.encode("utf-16-be")) // 2 > cluster.settings.offset_metadata_max_bytes:
+        if metadata_length(metadata) > cluster.settings.offset_metadata_max_bytes:
             errors[where] = ErrorCode.OFFSET_METADATA_TOO_LARGE
             continue
         errors[where] = ErrorCode.NONE
@@ -91,11 +91,3 @@ def _check(call: Call, request: TxnOffsetCommitRequest) -> None:
         request.group_instance_id,
         transactional=True,
     )
-
-
-def _exists(cluster: ClusterState, where: TopicPartition) -> bool:
-    try:
-        cluster.topics.partition(where.topic, where.partition)
-    except Refused:
-        return False
-    return True

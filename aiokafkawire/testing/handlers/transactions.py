@@ -26,7 +26,7 @@ from ...protocol.messages.transactions import (
 )
 from ...types import TopicPartition
 from ..cluster.refused import Refused
-from ..cluster.state import OFFSETS_TOPIC, ClusterState
+from ..cluster.state import OFFSETS_TOPIC
 from ..serving.call import Call
 from ..transactions.transaction import Ids
 
@@ -106,7 +106,7 @@ async def add_partitions_to_txn(call: Call, request: AddPartitionsToTxnRequest) 
 
 def _added(call: Call, asked: AddPartitionsToTxnTransaction) -> list[AddPartitionsToTxnTopicResult]:
     partitions = [TopicPartition(topic.name, index) for topic in asked.topics for index in topic.partitions]
-    unknown = [where for where in partitions if not _exists(call.cluster, where)]
+    unknown = [where for where in partitions if not call.cluster.topics.has(where)]
     if unknown:
         rest = dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED)
         return _results(asked.topics, rest | dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
@@ -231,11 +231,3 @@ def _marked(call: Call, marker: WritableTxnMarker, topic: str, index: int) -> Er
     partition.replicate()
     cluster.changed(partition)
     return ErrorCode.NONE
-
-
-def _exists(cluster: ClusterState, where: TopicPartition) -> bool:
-    try:
-        cluster.topics.partition(where.topic, where.partition)
-    except Refused:
-        return False
-    return True

@@ -17,7 +17,7 @@ from ...protocol.messages.group_offsets import (
     OffsetFetchResponseTopic,
 )
 from ...types import TopicPartition
-from ..cluster.refused import Refused
+from ..groups.committed import metadata_length
 from ..serving.call import Call
 
 __all__ = ("commit_to_zookeeper", "fetch_from_zookeeper")
@@ -50,7 +50,7 @@ def fetch_from_zookeeper(call: Call, request: OffsetFetchRequest) -> OffsetFetch
             if not call.node.release.since(_KRAFT_SINCE):
                 where = TopicPartition(topic.name, index)
                 found = call.cluster.zookeeper_offsets.get((request.group_id, where))
-                offset = -1 if found is None or not _exists(call, where) else found
+                offset = -1 if found is None or not call.cluster.topics.has(where) else found
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if offset < 0 else ErrorCode.NONE
             answers.append(
                 OffsetFetchResponsePartition(
@@ -62,19 +62,11 @@ def fetch_from_zookeeper(call: Call, request: OffsetFetchRequest) -> OffsetFetch
 
 
 def _commit(call: Call, group: str, where: TopicPartition, asked: OffsetCommitRequestPartition) -> ErrorCode:
-    if not _exists(call, where):
+    if not call.cluster.topics.has(where):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if call.node.release.since(_KRAFT_SINCE):
         return ErrorCode.UNSUPPORTED_VERSION
-    if len(asked.committed_metadata or "") > call.cluster.settings.offset_metadata_max_bytes:
+    if metadata_length(asked.committed_metadata) > call.cluster.settings.offset_metadata_max_bytes:
         return ErrorCode.OFFSET_METADATA_TOO_LARGE
     call.cluster.zookeeper_offsets[group, where] = asked.committed_offset
     return ErrorCode.NONE
-
-
-def _exists(call: Call, where: TopicPartition) -> bool:
-    try:
-        call.cluster.topics.partition(where.topic, where.partition)
-    except Refused:
-        return False
-    return True

@@ -7,10 +7,8 @@ every batch is a segment, and none is left alone: a test need not fill a segment
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import crc32c
-
 from ...records import layout
-from ...records.batch import RecordBatch, RecordReader
+from ...records.batch import RecordBatch, RecordReader, sealed
 from ...records.compression import Codec, compress
 from ...records.varint import read_varint
 from .end_marker import EndMarker
@@ -76,7 +74,8 @@ def expire(log: PartitionLog, *, now: int, retention_ms: int, retention_bytes: i
     expired = True
     for batch in log.batches():
         header = batch.header
-        expired = expired and 0 <= retention_ms < now - header.max_timestamp
+        # Without a time it counts as old as the file, which was written just now.
+        expired = expired and header.max_timestamp >= 0 and 0 <= retention_ms < now - header.max_timestamp
         too_much = 0 <= retention_bytes <= size - header.size
         if not (expired or too_much) or header.next_offset > log.high_watermark:
             break
@@ -123,9 +122,6 @@ def _without(batch: RecordBatch, keep: list[bool], records: list[_Record]) -> by
         position = end
     left = compress(Codec(header.codec), b"".join(kept)) if kept else b""
     head = bytearray(batch.view[: layout.HEADER_SIZE])
-    layout.INT32.pack_into(head, layout.LENGTH_AT, len(head) + len(left) - layout.LOG_OVERHEAD)
     layout.INT64.pack_into(head, layout.MAX_TIMESTAMP_AT, newest)
     layout.INT32.pack_into(head, layout.COUNT_AT, len(kept))
-    covered = bytes(head[layout.ATTRIBUTES_AT :]) + left
-    layout.UINT32.pack_into(head, layout.CRC_AT, crc32c.crc32c(covered))
-    return bytes(head) + left
+    return sealed(head, left)

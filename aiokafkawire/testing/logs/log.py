@@ -204,18 +204,6 @@ class PartitionLog:
             elif not header.is_control:
                 self.producers.appended(header)
 
-    def epoch_end(self, epoch: int) -> tuple[int, int]:
-        """The newest epoch up to ``epoch`` that has batches, and the offset after its last; -1 and -1 if none has.
-
-        What OffsetForLeaderEpoch answers for epochs before the leader's own (KIP-101, KIP-279).
-        """
-        found = (-1, -1)
-        for header in self._headers:
-            if header.leader_epoch > epoch:
-                break
-            found = (header.leader_epoch, header.next_offset)
-        return found
-
     def batches(self) -> Iterator[RecordBatch]:
         """Every batch that is kept, the oldest first."""
         for stored in list(self._batches):

@@ -87,6 +87,7 @@ class ProducerStates:
     def clear(self) -> None:
         """Know nothing: what is left of a log is read anew."""
         self._producers.clear()
+        self._verifying.clear()
         self._open.clear()
 
     def first_open(self, but: int | None = None) -> int | None:

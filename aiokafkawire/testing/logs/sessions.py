@@ -8,11 +8,11 @@ from uuid import UUID
 import attrs
 
 from ...errors import ErrorCode
-from ...protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
+from ...protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionData
 from ...protocol.primitives import ZERO_UUID
 from ..cluster.refused import Refused
 
-__all__ = ("FetchSessions", "Fetching", "Session", "Wanted")
+__all__ = ("FULL_EPOCH", "NO_SESSION", "FetchSessions", "Fetching", "Session", "Wanted")
 
 NO_SESSION: Final = 0
 FULL_EPOCH: Final = 0
@@ -155,6 +155,19 @@ class FetchSessions:
         self._sessions[session.session_id] = session
         self._touch(session, now)
         return session.session_id
+
+    def take_back(self, response: FetchResponse, *, opened: bool) -> None:
+        """A quota empties an answer: a session ``opened`` for it is not kept, and what it tells was never told."""
+        session = self._sessions.get(response.session_id)
+        if opened:
+            self._sessions.pop(response.session_id, None)
+            response.session_id = NO_SESSION
+        elif session is not None:
+            for topic in response.responses:
+                for data in topic.partitions:
+                    key = topic.topic_id if session.by_topic_id else topic.topic, data.partition_index
+                    if key in session.partitions:
+                        session.partitions[key].high_watermark = -1
 
     def _touch(self, session: Session, now: float) -> None:
         session.used = now

@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
-import crc32c
-
 from ...errors import CorruptBatch, ErrorCode
 from ...protocol.messages.produce import ProduceRequest
 from ...protocol.primitives import Buffer
 from ...records import layout
-from ...records.batch import BatchHeader, RecordBatch, RecordReader, set_log_append_time
+from ...records.batch import BatchHeader, RecordBatch, RecordReader, sealed, set_log_append_time
 from ...records.compression import Codec, compress
 from ..cluster.refused import Refused
 from .batch_rules import BatchRules
@@ -163,24 +161,17 @@ def _recompressed(batch: RecordBatch, codec: Codec, level: int | None) -> Record
     """The same records, with another codec."""
     header = batch.header
     body = compress(codec, batch.prepare(check_crcs=False), level)
-    copy = bytearray(batch.view[: layout.HEADER_SIZE]) + body
-    layout.INT32.pack_into(copy, layout.LENGTH_AT, len(copy) - layout.LOG_OVERHEAD)
-    layout.INT16.pack_into(copy, layout.ATTRIBUTES_AT, header.attributes & ~layout.CODEC_MASK | codec)
-    with memoryview(copy) as view:
-        checksum = crc32c.crc32c(view[layout.ATTRIBUTES_AT :])
-    layout.UINT32.pack_into(copy, layout.CRC_AT, checksum)
-    return RecordBatch.parse(memoryview(bytes(copy)))
+    head = bytearray(batch.view[: layout.HEADER_SIZE])
+    layout.INT16.pack_into(head, layout.ATTRIBUTES_AT, header.attributes & ~layout.CODEC_MASK | codec)
+    return RecordBatch.parse(memoryview(sealed(head, body)))
 
 
 def _restamped(batch: RecordBatch, attributes: int, max_timestamp: int) -> RecordBatch:
     """A copy with other attributes and another highest timestamp, and the checksum that goes with them."""
-    copy = bytearray(batch.view)
-    layout.INT16.pack_into(copy, layout.ATTRIBUTES_AT, attributes)
-    layout.INT64.pack_into(copy, layout.MAX_TIMESTAMP_AT, max_timestamp)
-    with memoryview(copy) as view:
-        checksum = crc32c.crc32c(view[layout.ATTRIBUTES_AT :])
-    layout.UINT32.pack_into(copy, layout.CRC_AT, checksum)
-    return RecordBatch.parse(memoryview(bytes(copy)))
+    head = bytearray(batch.view[: layout.HEADER_SIZE])
+    layout.INT16.pack_into(head, layout.ATTRIBUTES_AT, attributes)
+    layout.INT64.pack_into(head, layout.MAX_TIMESTAMP_AT, max_timestamp)
+    return RecordBatch.parse(memoryview(sealed(head, batch.view[layout.HEADER_SIZE :])))
 
 
 def _invalid(reason: str) -> Refused:

@@ -1,18 +1,19 @@
 """One request's way through a broker: an order may answer it, alter its answer, hold it up or spoil it."""
 
+import inspect
 from collections.abc import Awaitable
 from struct import Struct
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 import anyio
 import attrs
 
 from ...errors import ErrorCode
 from ...protocol.api import ApiKey
-from ...protocol.messages.fetch import FetchRequest
+from ...protocol.messages.fetch import FetchRequest, FetchResponse
 from ...protocol.messages.metadata import MetadataResponse
-from ...protocol.primitives import Wire
-from ...protocol.schema import Response, schema_of
+from ...protocol.primitives import Buffer
+from ...protocol.schema import Response
 from ..cluster.refused import Disconnect
 from ..serving.call import Blamed
 from .journal import Asked, Outcome, Selector
@@ -73,7 +74,13 @@ async def exchange(orders: Orders, asked: Asked, handle: Handle) -> Outgoing:
     else:
         try:
             outgoing = await _ordered(order, asked, handle)
-        except (Ended, Disconnect):
+        except anyio.get_cancelled_exc_class():  # the broker stops
+            if order.gate is not None and asked in order.gate.requests:
+                order.done()
+            else:
+                order.give_back()
+            raise
+        except BaseException:  # a bug in an answer's function, too: it was called
             order.done()
             raise
     await orders.thawed(asked.node)
@@ -91,13 +98,29 @@ async def _ordered(order: Order, asked: Asked, handle: Handle) -> Outgoing:
     elif isinstance(answer, ErrorCode):
         response = await _failed(answer, order.selector, asked, handle)
     else:
-        response = answer(asked.request, await handle(asked.request))
+        response = _made(answer(asked.request, await handle(asked.request)), asked)
     await _at("after", order, asked, action.delay_answer)
-    if action.corrupt == "records" and not (response is not None and _spoil_records(response)):
-        order.give_back()  # a fetch that found nothing
+    spoils = action.cut or action.corrupt is not None
+    nothing = response is None or (action.corrupt == "records" and not _spoil_records(response, order.selector, asked))
+    if spoils and nothing:
+        order.give_back()  # acks=0, or a fetch that found nothing
         return Outgoing(response)
     order.done()
     return Outgoing(response, action)
+
+
+def _made(answer: object, asked: Asked) -> Response | None:
+    """What an order's function has made of an answer.
+
+    Raises:
+        TypeError: it is no answer to this API.
+    """
+    expected = type(asked.request).response
+    if answer is None or isinstance(answer, expected):
+        return cast("Response | None", answer)
+    if inspect.iscoroutine(answer):
+        answer.close()
+    raise TypeError(f"an order's function answers {asked.api.name} with {answer!r}: {expected.__name__}, or None")
 
 
 async def _at(when: When, order: Order, asked: Asked, delay: float) -> None:
@@ -161,18 +184,22 @@ async def _metadata_failed(error: ErrorCode, selector: Selector, asked: Asked, h
 # --- spoiling ----------------------------------------------------------------------------------------------------
 
 _BATCH_LENGTH: Final = Struct(">8xi")
+_TOPIC_IDS: Final = 13  # the first version of Fetch that gives ids in place of names
 
 
-def _spoil_records(struct: Any) -> bool:
-    """Flip the last byte of the first batch in an answer, so that its CRC is wrong; whether there is one."""
-    for field in schema_of(type(struct)).fields:
-        value = getattr(struct, field.name)
-        if field.kind is Wire.RECORDS and value:
-            records = bytearray(value)
-            (length,) = _BATCH_LENGTH.unpack_from(records)
-            records[min(_BATCH_LENGTH.size + length, len(records)) - 1] ^= 0xFF
-            setattr(struct, field.name, bytes(records))
-            return True
-        if isinstance(field.kind, type) and field.array and any(map(_spoil_records, value or ())):
-            return True
+def _spoil_records(response: Response, selector: Selector, asked: Asked) -> bool:
+    """Flip the last byte of the first batch that the order means, so that its CRC is wrong; whether there is one."""
+    for topic in response.responses if isinstance(response, FetchResponse) else ():
+        name = topic.topic if asked.version < _TOPIC_IDS else asked.name_of(topic.topic_id)
+        for partition in topic.partitions:
+            if partition.records and selector.chooses(name, partition.partition_index):
+                partition.records = _spoiled(partition.records)
+                return True
     return False
+
+
+def _spoiled(records: Buffer) -> bytes:
+    spoiled = bytearray(records)
+    (length,) = _BATCH_LENGTH.unpack_from(spoiled)
+    spoiled[min(_BATCH_LENGTH.size + length, len(spoiled)) - 1] ^= 0xFF
+    return bytes(spoiled)

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, Final, Self, TypedDict, Unpack
 
 import anyio
 import attrs
@@ -103,7 +103,22 @@ class Selector:
     transactional_id: str | None = None
     where: Callable[[Any], bool] | None = None
 
+    @classmethod
+    def made_of(cls, api: ApiKey | None, which: Which) -> Self:
+        """An API's requests, narrowed down.
+
+        Raises:
+            TypeError: there is no such selector, or the API is no ApiKey.
+            ValueError: a partition without its topic.
+        """
+        unknown = [name for name in which if name not in Which.__annotations__]
+        if unknown:
+            raise TypeError(f"no selector {unknown[0]}=: there are {', '.join(Which.__annotations__)}")
+        return cls(api=api, **which)
+
     def __attrs_post_init__(self) -> None:
+        if self.api is not None and not isinstance(self.api, ApiKey):
+            raise TypeError(f"{self.api!r} is no API: an ApiKey, or None for any")
         if self.partition is not None and self.topic is None:
             raise ValueError("partition= needs topic=")
 
@@ -162,6 +177,7 @@ class Bell:
 class Journal:
     """The latest requests, oldest first: at most 10,000 of them, and 32 MiB of frames; older ones are forgotten.
 
+    The newest is kept, however large it is.
     Requests that no broker could read are not among them: the log says why their connections were closed.
     """
 
@@ -185,15 +201,17 @@ class Journal:
         """The requests of an API, narrowed down as :class:`Which` says.
 
         Raises:
+            TypeError: there is no such selector, or the API is no ApiKey.
             ValueError: a partition without its topic.
         """
-        selector = Selector(api=api, **which)
+        selector = Selector.made_of(api, which)
         return [asked for asked in self._kept if selector.fits(asked)]
 
     async def wait_for(self, api: ApiKey | None = None, count: int = 1, **which: Unpack[Which]) -> list[Asked]:
         """Wait until there are ``count`` such requests in the journal, earlier ones included; all of them.
 
         Raises:
+            TypeError: there is no such selector, or the API is no ApiKey.
             ValueError: a partition without its topic.
         """
         while len(found := self.of(api, **which)) < count:
@@ -221,7 +239,7 @@ class Journal:
 
     def _grow(self, size: int) -> None:
         self._bytes += size
-        while self._kept and (len(self._kept) > self._max_requests or self._bytes > self._max_bytes):
+        while len(self._kept) > 1 and (len(self._kept) > self._max_requests or self._bytes > self._max_bytes):
             self._forget()
 
     def _forget(self) -> None:

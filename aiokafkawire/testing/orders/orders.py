@@ -10,9 +10,10 @@
 3. Matching and deciding is done here, without a loop; :mod:`.exchange` carries it out.
 """
 
+import inspect
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias
 
 import anyio
 import attrs
@@ -33,6 +34,9 @@ Answer: TypeAlias = ErrorCode | Response | Callable[[Any, Any], Response | None]
 answer, and returns what to answer; None for nothing, with the connection going on."""
 
 
+_MOMENTS: Final = (None, "before", "after")
+
+
 class UnmetOrders(AssertionError):
     """The test has ended, and what it ordered was never asked for."""
 
@@ -51,7 +55,12 @@ class Action:
     hold: When | None = None
 
     def check(self, api: ApiKey | None) -> None:
-        """Raises ValueError for what contradicts itself, or says nothing."""
+        """Raises ValueError for what contradicts itself, or says nothing, TypeError for an answer that is none."""
+        for name, moment in (("drop", self.drop), ("swallow", self.swallow), ("hold", self.hold)):
+            if moment not in _MOMENTS:
+                raise ValueError(f"{name}={moment!r}: 'before' or 'after'")
+        if self.corrupt not in (None, "records") and type(self.corrupt) is not int:
+            raise ValueError(f"corrupt={self.corrupt!r}: an index, or 'records'")
         ends = [self.drop is not None, self.swallow is not None, self.cut, self.corrupt is not None]
         if sum(ends) > 1:
             raise ValueError("one of drop, swallow, cut and corrupt at most")
@@ -61,6 +70,17 @@ class Action:
             raise ValueError("an order must say what to do: answer, drop, swallow, cut, corrupt, delay or delay_answer")
         if self.delay < 0 or self.delay_answer < 0:
             raise ValueError("a delay is in seconds, and not negative")
+        if self.answer is not None:
+            self._check_answer(api)
+
+    def _check_answer(self, api: ApiKey | None) -> None:
+        allowed = "an ErrorCode, a response, or a function of the request and the true answer"
+        if not isinstance(self.answer, ErrorCode | Response) and (
+            isinstance(self.answer, type) or not callable(self.answer)
+        ):
+            raise TypeError(f"answer={self.answer!r}: {allowed}")
+        if inspect.iscoroutinefunction(self.answer):
+            raise TypeError(f"answer={self.answer!r}: {allowed}, which is not async")
         if self.answer is ErrorCode.NONE:
             raise ValueError("ErrorCode.NONE is no error: after= lets requests pass")
         if isinstance(self.answer, Response):
@@ -93,9 +113,9 @@ class Order:
         self.times = times
         self.after = after
         self.gate = gate
-        self.count = 0
+        self.count: int = 0
         """On how many requests it has acted; each counts when its answer is ready to be sent, or lost."""
-        self.removed = False
+        self.removed: bool = False
         self._taken = 0
         self._passed = 0
         self._bell = Bell()
@@ -109,6 +129,11 @@ class Order:
     def is_active(self) -> bool:
         """Whether it may still act."""
         return not self.removed and (self.times is None or self._taken < self.times)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it will never act again; what it has taken, and not done yet, it may give back."""
+        return self.removed or (self.times is not None and self.is_met)
 
     def remove(self) -> None:
         """Act no more. What is delayed or held stays so. May be called again."""
@@ -153,16 +178,17 @@ class Hold:
             ...  # what is to happen meanwhile
             held.release()
 
-    Leaving the context lets all go on.
+    Leaving the context lets all go on. It is entered once; before that nothing is held.
     """
 
     def __init__(self, orders: "Orders", selector: Selector, at: When, times: int | None, after: int) -> None:
-        self.order = Order(selector, Action(hold=at), times=times, after=after, gate=self)
+        self.order: Order = Order(selector, Action(hold=at), times=times, after=after, gate=self)
         self.requests: list[Asked] = []
         """All that it has held, those that were let go included."""
         self._orders = orders
         self._let_go = 0
         self._open = False
+        self._entered = False
         self._came = Bell()
         self._went = Bell()
 
@@ -172,13 +198,23 @@ class Hold:
         return [] if self._open else self.requests[self._let_go :]
 
     async def arrived(self, count: int = 1) -> Asked:
-        """Wait until ``count`` requests have come in all; the last of them."""
+        """Wait until ``count`` requests have come in all; the last of them.
+
+        Raises:
+            RuntimeError: the context was not entered.
+        """
+        self._check_entered()
         while len(self.requests) < count:
             await self._came.wait()
         return self.requests[count - 1]
 
     def release(self, count: int | None = None) -> None:
-        """Let the first ``count`` of those held go on; without a number all, and those to come are not held."""
+        """Let the first ``count`` of those held go on; without a number all, and those to come are not held.
+
+        Raises:
+            RuntimeError: the context was not entered.
+        """
+        self._check_entered()
         if count is None:
             self._open = True
             self.order.remove()
@@ -194,7 +230,14 @@ class Hold:
         while not self._open and place >= self._let_go:
             await self._went.wait()
 
+    def _check_entered(self) -> None:
+        if not self._entered:
+            raise RuntimeError("nothing is held before the context is entered: async with broker.hold(...) as held")
+
     async def __aenter__(self) -> Self:
+        if self._entered:
+            raise RuntimeError("a hold is entered once: broker.hold(...) makes another one")
+        self._entered = True
         self._orders.add(self.order)
         return self
 
@@ -209,6 +252,7 @@ class Orders:
 
     def __init__(self) -> None:
         self._given: list[Order] = []
+        self._asked: list[Order] = []  # those that may act yet
         self._frozen: dict[int, anyio.Event] = {}
         self._paused: dict[tuple[str, int], anyio.Event] = {}
 
@@ -218,19 +262,21 @@ class Orders:
     def add(self, order: Order) -> None:
         """Ask this order from now on, after the others."""
         self._given.append(order)
+        self._asked.append(order)
 
     def take(self, asked: Asked) -> Order | None:
         """The order that acts on this request."""
-        for order in self._given:
-            if order.take(asked):
-                return order
-        return None
+        if any(order.is_over for order in self._asked):
+            self._given = [order for order in self._given if not order.removed]
+            self._asked = [order for order in self._asked if not order.is_over]
+        return next((order for order in self._asked if order.take(asked)), None)
 
     def clear(self) -> None:
         """Take all orders back, thaw and resume."""
         for order in self._given:
             order.remove()
         self._given.clear()
+        self._asked.clear()
         for node in list(self._frozen):
             self.thaw(node)
         for topic, partition in list(self._paused):

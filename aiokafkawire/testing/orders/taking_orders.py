@@ -52,10 +52,11 @@ class TakesOrders:
                 that is given the request and the true answer, and returns the answer.
             drop: close the connection, before handling the request or after; then the answer is lost.
             swallow: answer nothing to it, and nothing after it on this connection.
-            cut: send half of the answer's frame, and close the connection.
+            cut: send half of the answer's frame, and close the connection. A request without an answer, as with acks=0,
+                goes by and does not count; so with ``corrupt``.
             corrupt: send the answer with a wrong byte: the one at this index in the frame, behind its size, negative
-                from the end; "records" for one in the first record batch, so that its CRC is wrong: an answer without
-                records goes by and does not count.
+                from the end; "records" for one in the first record batch of the topic and partition that are
+                chosen, so that its CRC is wrong: an answer without such records goes by and does not count.
             delay: seconds before the request is handled.
             delay_answer: seconds before the answer is sent.
             times: how often; None for ever.
@@ -67,12 +68,14 @@ class TakesOrders:
             The order: ``count``, ``remove()``, ``await met()``.
 
         Raises:
-            ValueError: it contradicts itself, says nothing, or the response does not belong to the API.
+            ValueError: it contradicts itself, says nothing, the response does not belong to the API, or there is no
+                such node.
+            TypeError: there is no such selector, or the API or the answer is of another kind.
         """
         action = Action(
             answer=answer, drop=drop, swallow=swallow, cut=cut, corrupt=corrupt, delay=delay, delay_answer=delay_answer
         )
-        order = Order(Selector(api=api, **which), action, times=times, after=after)
+        order = Order(self._selector(api, which), action, times=times, after=after)
         self._cluster.orders.add(order)
         return order
 
@@ -95,9 +98,17 @@ class TakesOrders:
             **which: as in :meth:`on`.
 
         Raises:
-            ValueError: ``times``, ``after`` or a selector makes no sense.
+            ValueError: ``at``, ``times``, ``after`` or a selector makes no sense.
+            TypeError: there is no such selector, or the API is no ApiKey.
         """
-        return Hold(self._cluster.orders, Selector(api=api, **which), at, times, after)
+        return Hold(self._cluster.orders, self._selector(api, which), at, times, after)
+
+    def _selector(self, api: ApiKey | None, which: Which) -> Selector:
+        selector = Selector.made_of(api, which)
+        there = [node.node_id for node in self._cluster.nodes]
+        if selector.node is not None and selector.node not in there:
+            raise ValueError(f"node={selector.node}: there are {', '.join(map(str, there))}")
+        return selector
 
     def clear_orders(self) -> None:
         """Take all orders back, thaw all nodes and resume all partitions. What is held stays so until its release."""

@@ -46,7 +46,7 @@ class Login:
         max_reauth_ms: int = 0,
         new_nonce: Callable[[], str],
     ) -> None:
-        self.mechanisms = list(mechanisms)
+        self.mechanisms: list[str] = list(mechanisms)
         self.user: str | None = None
         """Who has logged in."""
         self.failed: str | None = None

@@ -67,9 +67,14 @@ class Credentials:
     Args:
         passwords: of each user, for all mechanisms.
         mechanisms: those that are enabled; users have credentials for the SCRAM ones among them.
+
+    Raises:
+        ValueError: there are passwords, and no mechanism to log in with: nobody would be asked for one.
     """
 
     def __init__(self, passwords: Mapping[str, str] | None = None, mechanisms: Collection[str] = ()) -> None:
+        if passwords is not None and not mechanisms:
+            raise ValueError("users, and no mechanism to log in with")
         self._passwords = dict(passwords or {})
         self._scram: dict[ScramMechanism, dict[str, ScramCredential]] = {each: {} for each in ScramMechanism}
         for mechanism in ScramMechanism:

@@ -3,13 +3,13 @@
 import base64
 import hmac
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 from ..cluster.refused import Disconnect
 from .credentials import LEAST_ITERATIONS, Credentials, ScramCredential, ScramMechanism
 
-__all__ = ("MECHANISMS", "Exchange", "LoginFailed", "Plain", "Scram", "new_exchange")
+__all__ = ("MECHANISMS", "Exchange", "LoginFailed", "Plain", "Scram", "enabled_mechanisms", "new_exchange")
 
 
 class LoginFailed(Exception):
@@ -17,7 +17,7 @@ class LoginFailed(Exception):
 
     def __init__(self, reason: str, *, told: bool = False) -> None:
         super().__init__(reason)
-        self.told = reason if told else None
+        self.told: str | None = reason if told else None
 
 
 class Exchange(Protocol):
@@ -136,6 +136,25 @@ class _Begun:
 
 MECHANISMS: Final = ("PLAIN", *(mechanism.value for mechanism in ScramMechanism))
 """Those that there are here."""
+
+
+def enabled_mechanisms(users: Mapping[str, str] | None, mechanisms: Iterable[str]) -> tuple[str, ...]:
+    """The mechanisms to log in with; none where there are no users, and everyone is let in.
+
+    Raises:
+        ValueError: they are one string, or there is no such mechanism, or none at all for the users.
+    """
+    if isinstance(mechanisms, str):
+        raise ValueError(f"mechanisms are {mechanisms!r}: a list of them, as [{mechanisms!r}]")
+    enabled = tuple(mechanisms)
+    for mechanism in enabled:
+        if mechanism not in MECHANISMS:
+            raise ValueError(f"no SASL mechanism {mechanism}: there are {', '.join(MECHANISMS)}")
+    if users is None:
+        return ()
+    if not enabled:
+        raise ValueError(f"users, and no mechanism to log in with: there are {', '.join(MECHANISMS)}")
+    return enabled
 
 
 def new_exchange(mechanism: str, credentials: Credentials, new_nonce: Callable[[], str]) -> Exchange:

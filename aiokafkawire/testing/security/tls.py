@@ -40,13 +40,20 @@ async def handshake(stream: ByteStream, context: ssl.SSLContext, peer: Peer) -> 
             secured = await TLSStream.wrap(stream, server_side=True, ssl_context=context, standard_compatible=False)
     except (OSError, anyio.BrokenResourceError, anyio.EndOfStream) as fault:  # errors of ssl are OSErrors
         _log.warning("%s does not get through the TLS handshake: %s", peer.name, fault)
-        with anyio.CancelScope(shield=True):
-            await anyio.aclose_forcefully(stream)
+        await _close(stream)
         return None
+    except BaseException:
+        await _close(stream)  # the broker stops
+        raise
     certificate = secured.extra(TLSAttribute.peer_certificate, None)  # noqa: S610  # not Django's extra
     if certificate:
         peer.principal = f"User:{name_in(certificate)}"
     return secured
+
+
+async def _close(stream: ByteStream) -> None:
+    with anyio.CancelScope(shield=True):
+        await anyio.aclose_forcefully(stream)
 
 
 def name_in(certificate: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """One connection of a broker: frames in, requests answered one after the other, frames out."""
 
 import logging
+import ssl
 from functools import partial
 from struct import Struct
 from typing import Any, Final
@@ -19,7 +20,7 @@ from ..cluster.state import Node
 from ..handlers.metadata import unsupported_api_versions
 from ..handlers.quotas import throttled
 from ..handlers.sasl import admit, bare_token
-from ..orders.exchange import Ended, exchange
+from ..orders.exchange import Ended, Outgoing, exchange
 from ..orders.journal import Asked, Outcome
 from ..security.authentication import MAX_TOKEN_FRAME
 from .apis import APIS, Api
@@ -29,6 +30,8 @@ from .frames import Frames, frame_of
 __all__ = ("serve",)
 
 _KEY_AND_VERSION: Final = Struct(">hh")
+# What is no TLS, after the handshake, ends a connection as well: it is the client's mistake.
+_GONE: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, ssl.SSLError)
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +56,7 @@ async def serve(node: Node, stream: ByteStream, peer: Peer) -> None:
         _log.info("node %d: the answer to %s is %s", node.node_id, peer.name, end.outcome)
         if end.outcome is Outcome.SWALLOWED:
             await _forget(frames)
-    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+    except _GONE:
         _log.debug("node %d: %s is gone", node.node_id, peer.name)
     finally:
         node.connections[peer.host] -= 1
@@ -67,7 +70,7 @@ async def _forget(frames: Frames) -> None:
     """Say nothing more: answers come in order, so nothing behind a swallowed one can be answered."""
     try:
         await frames.drain()
-    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+    except _GONE:
         return
 
 
@@ -88,7 +91,9 @@ async def _serve_one(node: Node, stream: ByteStream, peer: Peer, frame: bytes) -
         Disconnect: nothing can be answered.
         Ended: an order wants nothing to be.
     """
+    orders = node.cluster.orders
     if peer.login is not None and peer.login.expects_bare_token:
+        await orders.thawed(node.node_id)
         said = await bare_token(node, peer, frame)
         await stream.send(len(said).to_bytes(4) + said)
         return
@@ -96,6 +101,7 @@ async def _serve_one(node: Node, stream: ByteStream, peer: Peer, frame: bytes) -
     if received is None:
         return
     if isinstance(received, bytes):
+        await orders.thawed(node.node_id)
         await stream.send(received)
         return
     requests, asked = node.cluster.requests, _asked(node, peer, received, len(frame))
@@ -105,7 +111,7 @@ async def _serve_one(node: Node, stream: ByteStream, peer: Peer, frame: bytes) -
     except Ended as end:
         requests.settle(asked, end.outcome, asked.response)
         raise
-    except (anyio.BrokenResourceError, anyio.ClosedResourceError, Disconnect):
+    except (*_GONE, Disconnect):
         raise
     except Exception as fault:
         met = f"{asked.api.name} v{asked.version}"
@@ -132,8 +138,13 @@ def _asked(node: Node, peer: Peer, received: _Received, size: int) -> Asked:
 
 
 async def _reply(call: Call, stream: ByteStream, received: _Received, asked: Asked) -> None:
-    requests, version = call.cluster.requests, received.version
-    outgoing = await exchange(call.cluster.orders, asked, partial(_handle, received.api, call))
+    requests, orders, version = call.cluster.requests, call.cluster.orders, received.version
+    await orders.thawed(asked.node)
+    refused = await admit(call, received.request)  # orders are for what a client may ask
+    if refused is not None:
+        outgoing = Outgoing(refused)
+    else:
+        outgoing = await exchange(orders, asked, partial(_handle, received.api, call))
     response = outgoing.response
     if response is None:
         requests.settle(asked, Outcome.UNANSWERED)
@@ -159,7 +170,7 @@ async def _reply(call: Call, stream: ByteStream, received: _Received, asked: Ask
 async def _handle(api: Api, call: Call, request: Any, blamed: Blamed | None = None) -> Response | None:
     if blamed is not None:
         call = attrs.evolve(call, blamed=blamed)
-    return await admit(call, request) or await api.handle(call, request)
+    return await api.handle(call, request)
 
 
 def _read(node: Node, frame: bytes) -> _Received | bytes | None:

@@ -5,13 +5,11 @@ from collections.abc import Callable
 from ...types import TopicPartition
 from ..cluster.refused import Refused
 from ..cluster.replicas import NO_LEADER, Partition
-from ..cluster.topics import Topics
+from ..cluster.topics import OFFSETS_TOPIC, Topics
 from ..groups.committed import CommittedOffsets
 from .transaction import State, Transaction
 
-__all__ = ("OFFSETS_TOPIC", "Completion")
-
-OFFSETS_TOPIC = "__consumer_offsets"
+__all__ = ("Completion",)
 
 
 class Completion:
@@ -49,6 +47,10 @@ class Completion:
         """Take over a transaction that was decided; :meth:`resume` does the rest."""
         self._pending.append(transaction)
 
+    def clear(self) -> None:
+        """Forget all: their coordinators have."""
+        self._pending.clear()
+
     def hold(self, transactional_id: str) -> None:
         """Write no markers for it until it is released."""
         self._held.add(transactional_id)
@@ -77,7 +79,7 @@ class Completion:
         for where, offset in list(transaction.partitions.items()):
             if self._is_done(transaction, where, offset, coordinator_epoch):
                 del transaction.partitions[where]
-        if not transaction.partitions:
+        if not transaction.partitions and transaction in self._pending:
             self._pending.remove(transaction)
             transaction.complete()
 

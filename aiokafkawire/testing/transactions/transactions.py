@@ -9,15 +9,15 @@ from ...types import TopicPartition
 from ..cluster.refused import Refused
 from ..cluster.replicas import NO_LEADER, Partition
 from ..cluster.timers import Timer, Timers
+from ..cluster.topics import TRANSACTIONS_TOPIC
 from .completion import Completion
 from .ending import is_over, is_over_bumping
 from .transaction import Ids, State, Transaction
 
-__all__ = ("TRANSACTIONS_TOPIC", "Transactions")
-
-TRANSACTIONS_TOPIC = "__transaction_state"
+__all__ = ("Transactions",)
 
 _PATIENCE = 1.0  # seconds until a timeout is looked at again that no coordinator was there for
+_LONGEST_PATTERN = 1000  # Kafka's patterns take linear time, ours may not
 
 
 class Transactions:
@@ -69,10 +69,24 @@ class Transactions:
             raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     def partition_changed(self, partition: Partition) -> None:
-        """A partition has another leader, other replicas in sync, or more that is committed; or is gone."""
+        """A partition has another leader, other replicas in sync, or more that is committed."""
         if partition.log.topic == TRANSACTIONS_TOPIC:
             self._coordinator_changed(partition)
-        self._resume()
+        self.resume()
+
+    def resume(self) -> None:
+        """Write the markers that can be written; what is left of a transaction may have been deleted."""
+        self._completion.resume(self._led)
+
+    def clear(self) -> None:
+        """Forget all transactional ids: ``__transaction_state`` is gone. What is open in partitions stays open."""
+        for timer in (*self._loading.values(), *(found.timer for found in self._by_id.values())):
+            if timer is not None:
+                timer.cancel()
+        self._loading.clear()
+        self._leaders.clear()
+        self._by_id.clear()
+        self._completion.clear()
 
     @contextmanager
     def loading_for(self, seconds: float) -> Iterator[None]:
@@ -102,7 +116,7 @@ class Transactions:
     def release_markers(self, transactional_id: str) -> None:
         """Complete them after all."""
         self._completion.release(transactional_id)
-        self._resume()
+        self.resume()
 
     def _coordinator_changed(self, partition: Partition) -> None:
         before = self._leaders.get(partition, partition.replicas[0])
@@ -116,10 +130,7 @@ class Transactions:
 
     def _loaded(self, partition: Partition) -> None:
         del self._loading[partition]
-        self._resume()
-
-    def _resume(self) -> None:
-        self._completion.resume(self._led)
+        self.resume()
 
     def _led(self, found: Transaction) -> Partition | None:
         """The partition of the coordinator, if there is one that has loaded it."""
@@ -210,7 +221,7 @@ class Transactions:
         found.decide(commit, self._clock(), self._new_producer_id, bumps=bumps)
         then = found.after_completion()
         self._completion.begin(found)
-        self._resume()
+        self.resume()
         return then
 
     def _fence(self, found: Transaction) -> None:
@@ -283,9 +294,11 @@ class Transactions:
         Raises:
             Refused: INVALID_REGULAR_EXPRESSION.
         """
+        if len(pattern or "") > _LONGEST_PATTERN:
+            raise Refused(ErrorCode.INVALID_REGULAR_EXPRESSION)
         try:
             matches = re.compile(pattern or ".*", 0 if pattern else re.DOTALL).fullmatch
-        except re.error as fault:
+        except (re.error, OverflowError, RecursionError) as fault:
             raise Refused(ErrorCode.INVALID_REGULAR_EXPRESSION) from fault
         now = self._clock()
         return [

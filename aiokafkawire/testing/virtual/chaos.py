@@ -10,6 +10,7 @@ import anyio
 from ...runtime import Owner
 from ..broker import Broker
 from ..cluster.refused import Refused
+from .hands import Hand, check_range
 from .network import Network
 from .trace import Trace
 
@@ -42,18 +43,40 @@ class Fault(Enum):
 
 
 class Chaos:
-    """Injects faults until it is ended. A broker has one fault at a time; one partition is made at a time."""
+    """Injects faults until it is ended. A broker has one fault at a time; one partition is made at a time.
+
+    The end of a fault ends nothing that others have made.
+    """
 
     def __init__(self, broker: Broker, network: Network, trace: Trace, chance: Random, owner: Owner) -> None:
         self._owner = owner
         self._broker, self._network, self._trace, self._chance = broker, network, trace, chance
         self._busy: dict[int, None] = {}
+        self._spared: dict[int, None] = {}
         self._partitioned = False
         self._running: dict[anyio.CancelScope, anyio.Event] = {}
 
     def begin(self, faults: Sequence[Fault], every: tuple[float, float], lasting: tuple[float, float]) -> None:
-        """Go on until :meth:`end`. Times are in seconds."""
+        """Go on until :meth:`end`. Times are in seconds.
+
+        Raises:
+            TypeError: a fault is none.
+            ValueError: times are not the least and the most.
+        """
+        for fault in faults:
+            if not isinstance(fault, Fault):
+                raise TypeError(f"{fault!r} is no Fault: there are {', '.join(map(str, Fault))}")
+        check_range("every", every)
+        check_range("lasting", lasting)
         self._start(self._rage, faults, every, lasting)
+
+    def spare(self, node: int) -> None:
+        """Inject no fault at a broker that someone else has crashed, and do not bring it back."""
+        self._spared[node] = None
+
+    def spare_no_more(self, node: int) -> None:
+        """It is back."""
+        self._spared.pop(node, None)
 
     async def end(self) -> None:
         """End every fault that is at work, and begin none."""
@@ -80,7 +103,7 @@ class Chaos:
         while True:
             await anyio.sleep(self._chance.uniform(*every))
             kind, seconds = self._chance.choice(faults), self._chance.uniform(*lasting)
-            nodes = [node for node in self._broker.node_ids if node not in self._busy]
+            nodes = [node for node in self._broker.node_ids if node not in (*self._busy, *self._spared)]
             if kind is Fault.MOVE_LEADER:
                 self._move_a_leader()
             elif nodes and not (kind is Fault.PARTITION and self._partitioned):
@@ -89,46 +112,36 @@ class Chaos:
                 self._start(self._inflict, kind, node, seconds)
 
     async def _inflict(self, kind: Fault, node: int, seconds: float) -> None:
-        undo = await self._do(kind, node)
+        hand = self._network.hand()
         try:
+            await self._do(kind, node, hand)
             await anyio.sleep(seconds)
         finally:
             with anyio.CancelScope(shield=True):
-                await undo()
+                self._network.drop(hand)
+                if kind is Fault.CRASH and node not in self._spared:
+                    self._trace.add(f"broker {node} is back")
+                    await self._broker.start_node(node)
+            if kind is Fault.PARTITION:
+                self._partitioned = False
             del self._busy[node]
 
-    async def _do(self, kind: Fault, node: int) -> Callable[[], Awaitable[None]]:
-        """Make the fault; what ends it."""
-        network = self._network
+    async def _do(self, kind: Fault, node: int, hand: Hand) -> None:
         match kind:
             case Fault.CRASH:
                 self._trace.fault("crash", f"broker {node} crashes")
                 await self._broker.stop_node(node)
-                return lambda: self._restart(node)
             case Fault.PARTITION:
                 self._partitioned = True
-                network.partition({node})
-                return _later(self._heal)
+                hand.partition({node})
             case Fault.CLIENT_PARTITION:
-                network.block(node)
-                return _later(network.unblock, node)
+                hand.block(node)
             case Fault.REFUSE:
-                network.refuse(node)
-                return _later(network.accept, node)
+                hand.refuse(node)
             case Fault.SLOW:
-                network.slow(latency=_SLOW, bandwidth=_SLOW_BANDWIDTH, nodes=[node])
-                return _later(network.normal, [node])
+                hand.slow(node, latency=_SLOW, bandwidth=_SLOW_BANDWIDTH)
             case _:
-                network.cut(node=node)
-                return _later(lambda: None)
-
-    def _heal(self) -> None:
-        self._partitioned = False
-        self._network.heal()
-
-    async def _restart(self, node: int) -> None:
-        self._trace.add(f"broker {node} is back")
-        await self._broker.start_node(node)
+                self._network.cut(node)
 
     def _move_a_leader(self) -> None:
         """Prefer one of the users' partitions: there are many internal ones."""
@@ -142,10 +155,3 @@ class Chaos:
         except Refused:
             return  # it is down, or not in sync
         self._trace.fault("move leader", f"broker {node} leads {moved.log.topic}-{moved.index}")
-
-
-def _later(function: Callable[[Unpack[Ts]], object], *args: *Ts) -> Callable[[], Awaitable[None]]:
-    async def run() -> None:
-        function(*args)
-
-    return run

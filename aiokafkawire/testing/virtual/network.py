@@ -1,21 +1,19 @@
 """The network of a simulation: every way from a client to a broker, how quick it is, and whether it is there at all."""
 
 import errno
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from random import Random
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import anyio
 from anyio.abc import ByteStream
 
+from .hands import Hand, Place, check_speed
 from .stream import Connection, End
 from .trace import Trace
 from .way import Way
 
-__all__ = ("Dial", "Network", "Place")
-
-Place: TypeAlias = str | int
-"""Who can be reached or cut off: a client by its name, a broker by its id."""
+__all__ = ("Dial", "Network")
 
 
 class Dial(Protocol):
@@ -24,13 +22,16 @@ class Dial(Protocol):
     async def __call__(self, host: str, port: int) -> ByteStream: ...
 
 
-class Network:
+class Network(Hand):
     """Ways between clients and brokers in virtual time.
 
     1. Bytes take ``latency``, never overtake one another, and fill a window of 256 KiB.
     2. What :meth:`partition` separates hangs: bytes are held, new connections wait, and nobody is told. After
        :meth:`heal` all goes on, as TCP does that sends again; nothing gives up but those who wait.
     3. :meth:`cut` resets connections: each side still gets some of what was under way, and then an error.
+    4. What was made by one :meth:`hand` is ended by the same; the network's own methods are one hand, of the test's.
+
+    Brokers are named by their ids; naming none is naming all. One that does not exist is a KeyError.
 
     Args:
         attend: serves the broker's end of a new connection; raises ConnectionRefusedError where no broker runs.
@@ -41,6 +42,9 @@ class Network:
         latency: the least and the most time that bytes take one way, in seconds.
         bandwidth: bytes per second, for each direction of each connection; None for no limit.
         on_change: is called when someone was separated, or is no more.
+
+    Raises:
+        ValueError: latency is not the least and the most of seconds, or bandwidth is none.
     """
 
     def __init__(
@@ -55,16 +59,16 @@ class Network:
         bandwidth: float | None = None,
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
+        check_speed(latency, bandwidth)
+        super().__init__(lambda: list(addresses().values()), trace, self._regroup, self._set_speeds)
         self._on_change = on_change
         self._attend, self._addresses = attend, addresses
-        self._now, self._chance, self._trace = now, chance, trace
+        self._now, self._chance = now, chance
         self.latency: tuple[float, float] = latency
         self.bandwidth: float | None = bandwidth
         self._ways: dict[tuple[str, int], Way] = {}
         self._open: list[tuple[str, int, Connection]] = []
-        self._groups: list[frozenset[Place]] = []
-        self._refusing: dict[int, None] = {}
-        self._blocked: dict[int, None] = {}
+        self._hands: list[Hand] = [self]
         self._count = 0
 
     # --- being used --------------------------------------------------------------------------------------------
@@ -88,7 +92,7 @@ class Network:
         await way.wait_until_open()
         await anyio.sleep(way.delay(self._chance) + way.delay(self._chance))
         await way.wait_until_open()
-        if node in self._refusing:
+        if any(node in hand.refusing for hand in self._hands):
             raise self._refused(name, ConnectionRefusedError(errno.ECONNREFUSED, f"{host}:{port} refuses"))
         made = Connection(name, way, self._now, self._chance, self._trace.add)
         try:
@@ -107,92 +111,50 @@ class Network:
     def _way(self, client: str, node: int) -> Way:
         way = self._ways.get((client, node))
         if way is None:
-            way = self._ways[client, node] = Way(self.latency, self.bandwidth)
+            way = self._ways[client, node] = Way(*self._speed(node))
             way.blocked_since = self._now() if self.separated(client, node) else None
         return way
 
     # --- faults ------------------------------------------------------------------------------------------------
 
-    def slow(
-        self, *, latency: tuple[float, float], bandwidth: float | None = None, nodes: Collection[int] | None = None
-    ) -> None:
-        """Make the ways to these brokers, or to all, as slow as this, from now on; :meth:`normal` undoes it."""
-        self._trace.fault("slow", f"{_named(nodes)} slow, {latency[0]:.4f} to {latency[1]:.4f} s")
-        for way in self._ways_to(nodes):
-            way.latency, way.bandwidth = latency, bandwidth
+    def hand(self) -> Hand:
+        """For someone else's faults, which end without the end of these."""
+        made = Hand(self._nodes, self._trace, self._regroup, self._set_speeds)
+        self._hands.append(made)
+        return made
 
-    def normal(self, nodes: Collection[int] | None = None) -> None:
-        """Make the ways to these brokers, or to all, as quick as they were in the beginning."""
-        self._trace.add(f"{_named(nodes)} as quick as before")
-        for way in self._ways_to(nodes):
-            way.latency, way.bandwidth = self.latency, self.bandwidth
+    def drop(self, hand: Hand) -> None:
+        """End all that a hand has made, and forget it."""
+        hand.let_go()
+        self._hands.remove(hand)
 
-    def _ways_to(self, nodes: Collection[int] | None) -> Iterable[Way]:
-        known = [(client, node) for client, node in self._ways if nodes is None or node in nodes]
-        return [self._ways[key] for key in known]
-
-    def cut(self, client: str | None = None, node: int | None = None) -> int:
-        """Reset the open connections of this client, to this broker, or all; how many there were."""
+    def cut(self, *nodes: int, client: str | None = None) -> int:
+        """Reset the open connections to these brokers, of this client if it is named; how many there were."""
+        named = self._named(nodes)
         found = [
             one
             for one in self._open
-            if one[2].is_open and client in (None, one[0]) and node in (None, one[1]) and not one[2].way.blocked
+            if one[2].is_open and client in (None, one[0]) and one[1] in named and not one[2].way.blocked
         ]
-        self._trace.fault("cut", f"{len(found)} connections of {client or 'all clients'} to {node or 'all brokers'}")
+        told = ", ".join(map(str, nodes)) or "all brokers"
+        self._trace.fault("cut", f"{len(found)} connections of {client or 'all clients'} to {told}")
         for _, _, connection in found:
             connection.cut()
         return len(found)
 
-    def refuse(self, *nodes: int) -> None:
-        """Let these brokers take no new connections; those that are open stay. :meth:`accept` undoes it."""
-        self._trace.fault("refuse", f"{_named(nodes)} refusing connections")
-        self._refusing.update(dict.fromkeys(nodes))
-
-    def accept(self, *nodes: int) -> None:
-        """Let these brokers, or all, take connections again."""
-        for node in nodes or list(self._refusing):
-            self._refusing.pop(node, None)
-        self._trace.add(f"{_named(nodes or None)} accepting connections")
-
-    def partition(self, *groups: Collection[Place]) -> None:
-        """Separate these groups from one another and from all who are in none of them. Replaces what was separated.
-
-        ``partition({1})`` cuts broker 1 off; ``partition({"client-1", 1}, {2, 3})`` leaves client-1 with broker 1 only.
-        """
-        told = " | ".join(", ".join(sorted(map(str, group))) for group in groups)
-        self._trace.fault("partition", f"partition: {told} | the others")
-        self._regroup([frozenset(group) for group in groups])
-
-    def block(self, *nodes: int) -> None:
-        """Separate these brokers from all clients, not from one another. :meth:`unblock` undoes it."""
-        self._trace.fault("client partition", f"clients do not reach {_named(nodes)}")
-        self._blocked.update(dict.fromkeys(nodes))
-        self._changed()
-
-    def unblock(self, *nodes: int) -> None:
-        """Let clients reach these brokers again."""
-        for node in nodes:
-            self._blocked.pop(node, None)
-        self._trace.add(f"clients reach {_named(nodes)} again")
-        self._changed()
-
-    def heal(self) -> None:
-        """Separate nobody any more."""
-        self._trace.add("healed")
-        self._blocked.clear()
-        self._regroup([])
-
     def separated(self, one: Place, other: Place) -> bool:
         """Whether nothing gets through between these two."""
-        if (isinstance(one, str) and other in self._blocked) or (isinstance(other, str) and one in self._blocked):
-            return True
-        return any((one in group) != (other in group) for group in self._groups)
+        return any(hand.separates(one, other) for hand in self._hands)
 
-    def _regroup(self, groups: list[frozenset[Place]]) -> None:
-        self._groups = groups
-        self._changed()
+    def _speed(self, node: int) -> tuple[tuple[float, float], float | None]:
+        slowed = [hand.slowed[node] for hand in self._hands if node in hand.slowed]
+        return slowed[-1] if slowed else (self.latency, self.bandwidth)
 
-    def _changed(self) -> None:
+    def _set_speeds(self) -> None:
+        for (_, node), way in self._ways.items():
+            way.latency, way.bandwidth = self._speed(node)
+
+    def _regroup(self) -> None:
         for (client, node), way in self._ways.items():
             self._open_or_block(client, node, way)
         self._on_change()
@@ -209,7 +171,3 @@ class Network:
             opened, way.opened = way.opened, None
             if opened is not None:
                 opened.set()
-
-
-def _named(nodes: Collection[int] | None) -> str:
-    return "all brokers" if nodes is None else f"broker {', '.join(map(str, nodes))}"

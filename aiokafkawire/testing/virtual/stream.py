@@ -36,7 +36,8 @@ class Connection:
     def __init__(
         self, name: str, way: Way, now: Callable[[], float], chance: Random, tell: Callable[[str], None]
     ) -> None:
-        self.name, self.way = name, way
+        self.name: str = name
+        self.way: Way = way
         self._now, self._tell = now, tell
         there, back = Direction(way, chance), Direction(way, chance)
         self._directions = there, back

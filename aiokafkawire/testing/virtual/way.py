@@ -65,9 +65,9 @@ class Direction:
         self._way, self._chance = way, chance
         self._free_at = self._last_at = 0.0
         self.chunks: deque[tuple[float, bytes]] = deque()
-        self.size = 0
-        self.broken = False
-        self.receiver_gone = False
+        self.size: int = 0
+        self.broken: bool = False
+        self.receiver_gone: bool = False
         self._sleep: trio.CancelScope | None = None
         self._room: anyio.Event | None = None
 
