@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from ..cluster.cluster import Cluster, any_broker, controller
-from ..cluster.metadata import EMPTY, Topic, merge
+from ..cluster.metadata import EMPTY, Topic, is_large, merge
 from ..cluster.offsets import look_up_offsets
 from ..cluster.retry import Deadline
 from ..errors import ErrorCode, NotController, UsageError, WireError, broker_error
@@ -25,7 +25,6 @@ from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_partit
 __all__ = ("Admin", "NewTopic")
 
 _LANE = "admin"
-_MANY_TOPICS = 1000
 
 
 @attrs.frozen
@@ -100,9 +99,9 @@ class Admin:
         response = await self._cluster.ask(
             any_broker, request, self._deadline(timeout), lane=_LANE, wanted=_NO_CREATION
         )
-        if len(response.topics) < _MANY_TOPICS:
-            return _names(response.topics, internal)
-        return await self._cluster.runtime.offload(_names, response.topics, internal)
+        if is_large(response):
+            return await self._cluster.runtime.offload(_names, response.topics, internal)
+        return _names(response.topics, internal)
 
     async def describe_topic(self, name: str, *, timeout: float | None = None) -> Topic:
         """A topic's id, partitions, leaders and replicas, as a broker knows them now.

@@ -1,7 +1,7 @@
 """Which broker to ask: bootstraps, keeps the metadata fresh, and routes requests with retries inside one deadline."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import anyio
 
@@ -26,7 +26,7 @@ from ..protocol.schema import Request, Response, Versions
 from ..runtime import Owner, Runtime
 from ..types import Address, TopicPartition
 from .brokers import CONTROL, Brokers
-from .metadata import EMPTY, Node, Snapshot, Topic, merge
+from .metadata import EMPTY, Node, Snapshot, Topic, forget, is_large, merge
 from .retry import Backoff, Deadline, remedy, tells_more
 
 __all__ = ("Cluster", "Route", "any_broker", "controller")
@@ -35,9 +35,6 @@ R = TypeVar("R", bound=Response)
 
 Route = Callable[[Snapshot], Node | None]
 """Picks the broker to ask; None where the snapshot does not tell."""
-
-_HEAVY: Final = 10_000
-"""An answer of more partitions is merged on a thread, and freed there: 100,000 would hold the event loop for long."""
 
 # Before v4 the question itself may create topics, and before v1 there is no way to ask for none.
 _NO_CREATION = Versions.parse("4+")
@@ -52,13 +49,6 @@ def any_broker(snapshot: Snapshot) -> Node | None:
 def controller(snapshot: Snapshot) -> Node | None:
     """The broker that takes changes of topics and configs."""
     return snapshot.nodes.get(snapshot.controller_id)
-
-
-def _forget(snapshots: list[Snapshot]) -> None:
-    """Free what nobody else holds of these snapshots, topic by topic: at once it would hold up all other threads."""
-    topics = list(snapshots.pop().topics.values())
-    while topics:
-        topics.pop()
 
 
 class Cluster:
@@ -215,7 +205,7 @@ class Cluster:
             if not await self._learn(errors):
                 self._refresh_error = _unreachable(errors)
                 self._stale.set()
-            elif all(topic.error == ErrorCode.NONE for topic in self._snapshot.topics.values()):
+            elif self._snapshot.healthy:
                 pace.reset()
             # A cluster in trouble has many clients that ask: none may ask in a tight loop. But who needs a topic
             # for the first time does not wait for the trouble of others.
@@ -266,16 +256,16 @@ class Cluster:
     async def _learned(self, response: MetadataResponse) -> None:
         # One task learns at a time, so the snapshot stays the same meanwhile.
         before, now = [self._snapshot], self.runtime.now()
-        heavy = sum(len(topic.partitions) for topic in response.topics) > _HEAVY
-        if heavy:
+        large = is_large(response)
+        if large:
             self._snapshot = await self.runtime.offload(merge, before[0], response, now)
         else:
             self._snapshot = merge(before[0], response, now)
         self._refresh_error = None
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
-        if heavy:
-            await self.runtime.offload(_forget, before)
+        if large:
+            await self.runtime.offload(forget, before)
 
     def _forget_unused_topics(self) -> None:
         oldest = self.runtime.now() - self.config.metadata_max_idle_ms / 1000

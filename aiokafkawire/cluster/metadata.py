@@ -1,8 +1,9 @@
 """What is known of the cluster: immutable snapshots, each made from the one before and a Metadata response."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
+from typing import Final
 from uuid import UUID
 
 import attrs
@@ -12,7 +13,9 @@ from ..protocol.messages.metadata import MetadataResponse, MetadataResponseParti
 from ..protocol.primitives import ZERO_UUID
 from ..types import Address, TopicPartition
 
-__all__ = ("EMPTY", "Node", "Partition", "Snapshot", "Topic", "merge")
+__all__ = ("EMPTY", "Node", "Partition", "Snapshot", "Topic", "forget", "is_large", "merge")
+
+_LARGE: Final = 10_000
 
 
 @attrs.frozen
@@ -67,6 +70,38 @@ class Topic:
         )
 
 
+class _Topics(Mapping[str, Topic]):
+    """Topics by name, each made when it is looked at.
+
+    10,000 more objects for the garbage collector to follow would bring on a full collection, which holds the event
+    loop for as long as the rest of the program is large.
+    """
+
+    __slots__ = ("_answered", "_made")
+
+    def __init__(self, answered: dict[str, MetadataResponseTopic]) -> None:
+        self._answered = answered
+        self._made: dict[str, Topic] = {}
+
+    def __getitem__(self, name: str) -> Topic:
+        made = self._made.get(name)
+        if made is None:
+            one = self._answered[name]
+            made = Topic(name, one.topic_id, one.error_code, one.partitions, one.is_internal)
+            self._made[name] = made
+        return made
+
+    def answers(self) -> list[MetadataResponseTopic]:
+        """What they are made from."""
+        return list(self._answered.values())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._answered)
+
+    def __len__(self) -> int:
+        return len(self._answered)
+
+
 @attrs.frozen
 class Snapshot:
     """The cluster at one moment. ``generation`` grows by one with each."""
@@ -78,6 +113,8 @@ class Snapshot:
     topics: Mapping[str, Topic]
     topic_names: Mapping[UUID, str]
     updated_at: float
+    healthy: bool = True
+    """Whether no topic carries an error."""
 
     def partition(self, where: TopicPartition) -> Partition | None:
         """The partition, if it is known."""
@@ -101,44 +138,59 @@ EMPTY = Snapshot(0, None, -1, {}, {}, {}, float("-inf"))
 """Nothing is known yet."""
 
 
+def is_large(response: MetadataResponse) -> bool:
+    """Whether merging or freeing it would hold the event loop for long: threads do it then."""
+    return sum(len(topic.partitions) for topic in response.topics) > _LARGE
+
+
 def merge(before: Snapshot, response: MetadataResponse, now: float) -> Snapshot:
-    """The next snapshot: what the response says, unless we know of a newer leader already.
+    """The next snapshot: what the response says, unless we know of a newer leader already. It keeps the response.
 
     A broker that lags behind may still name the leader before the last; its epoch tells (KIP-320).
     """
     nodes = {one.node_id: Node(one.node_id, Address(one.host, one.port), one.rack) for one in response.brokers}
-    topics = {}
-    for answered in response.topics:
-        if answered.name is not None:
-            topics[answered.name] = _topic(answered, answered.name, before.topics.get(answered.name))
+    topics = {topic.name: topic for topic in response.topics if topic.name is not None}
+    for name, topic in topics.items():
+        _settle(topic, before.topics.get(name))
     return Snapshot(
         generation=before.generation + 1,
         cluster_id=response.cluster_id,
         controller_id=response.controller_id,
         nodes=nodes,
-        topics=topics,
+        topics=_Topics(topics),
         topic_names={one.topic_id: name for name, one in topics.items() if one.topic_id != ZERO_UUID},
         updated_at=now,
+        healthy=all(one.error_code == ErrorCode.NONE for one in topics.values()),
     )
 
 
-def _topic(answered: MetadataResponseTopic, name: str, known: Topic | None) -> Topic:
+def forget(snapshots: list[Snapshot]) -> None:
+    """Free what nobody else holds of these snapshots, topic by topic: at once it would hold up all other threads."""
+    topics = snapshots.pop().topics
+    held = topics.answers() if isinstance(topics, _Topics) else []
+    del topics
+    while held:
+        held.pop()
+
+
+def _settle(answered: MetadataResponseTopic, known: Topic | None) -> None:
+    """Put the partitions in order, and keep what is known better."""
     # As a rule nothing is out of order and nobody lags: then the answer's own list will do.
     newest = answered.partitions
     indexes = [one.partition_index for one in newest]
     if indexes != list(range(len(indexes))):
-        newest = sorted(newest, key=lambda one: one.partition_index)
+        newest.sort(key=lambda one: one.partition_index)
         if sorted(indexes) != list(range(len(indexes))):
             # Positions are indexes everywhere else: a list with holes names no partition that can be trusted.
-            return Topic(name, answered.topic_id, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ())
+            answered.error_code, answered.partitions = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, []
+            return
     # A topic that was deleted and made again has a new id, and epochs that begin anew.
     before = known.answered if known is not None and known.topic_id == answered.topic_id else ()
     if any(-1 < one.leader_epoch < older.leader_epoch for one, older in zip(newest, before, strict=False)):
-        newest = [
+        answered.partitions = [
             older if older is not None and -1 < one.leader_epoch < older.leader_epoch else one
             for one, older in zip_longest(newest, before[: len(newest)])
         ]
-    return Topic(name, answered.topic_id, answered.error_code, newest, answered.is_internal)
 
 
 def _partition(answered: MetadataResponsePartition) -> Partition:

@@ -10,7 +10,7 @@ from support.clusters import Net, hang, metadata, opened, partition, topic
 from support.connecting import eventually
 from support.scripted_broker import Asked, ScriptedBroker
 
-from aiokafkawire.cluster import cluster as cluster_module
+from aiokafkawire.cluster import metadata as metadata_module
 from aiokafkawire.cluster.cluster import any_broker, controller
 from aiokafkawire.errors import (
     ErrorCode,
@@ -54,7 +54,7 @@ def asked_topics(broker: ScriptedBroker) -> list[list[str | None]]:
 
 
 async def test_a_large_answer_is_merged_and_freed_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_module, "_HEAVY", 1)
+    monkeypatch.setattr(metadata_module, "_LARGE", 1)
     async with ScriptedBroker() as broker:
         first, second = topic("t", partition(0), partition(1)), topic("t", partition(0, epoch=1), partition(1))
         answering(broker, metadata(first), metadata(second))
@@ -71,7 +71,7 @@ async def test_a_large_answer_is_merged_and_freed_on_a_thread(monkeypatch: pytes
             after = await cluster.refresh(before, cluster.deadline(10))
             assert [one.leader_epoch for one in after.topics["t"].partitions] == [1, 0]
             assert [one.leader_epoch for one in before.topics["t"].partitions] == [0, 0]
-            await eventually(lambda: offloaded == ["merge", "_forget"])
+            await eventually(lambda: offloaded == ["merge", "forget"])
 
 
 async def test_however_many_ask_for_metadata_one_request_is_under_way() -> None:
