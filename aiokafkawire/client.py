@@ -22,6 +22,7 @@ from .errors import ConfigError, UsageError
 from .network.stream import Connector, connect_tcp
 from .producer.producer import Producer
 from .runtime import Runtime
+from .types import ProducerIdentity
 
 __all__ = ("Client",)
 
@@ -90,14 +91,24 @@ class Client:
         return self._admin
 
     @overload
-    def producer(self, **options: Unpack[ProducerOptions]) -> Producer[bytes, bytes]: ...
+    def producer(
+        self, *, identity: ProducerIdentity | None = None, **options: Unpack[ProducerOptions]
+    ) -> Producer[bytes, bytes]: ...
     @overload
     def producer(
-        self, *, key_serializer: Callable[[K], bytes], **options: Unpack[ProducerOptions]
+        self,
+        *,
+        key_serializer: Callable[[K], bytes],
+        identity: ProducerIdentity | None = None,
+        **options: Unpack[ProducerOptions],
     ) -> Producer[K, bytes]: ...
     @overload
     def producer(
-        self, *, value_serializer: Callable[[V], bytes], **options: Unpack[ProducerOptions]
+        self,
+        *,
+        value_serializer: Callable[[V], bytes],
+        identity: ProducerIdentity | None = None,
+        **options: Unpack[ProducerOptions],
     ) -> Producer[bytes, V]: ...
     @overload
     def producer(
@@ -105,6 +116,7 @@ class Client:
         *,
         key_serializer: Callable[[K], bytes],
         value_serializer: Callable[[V], bytes],
+        identity: ProducerIdentity | None = None,
         **options: Unpack[ProducerOptions],
     ) -> Producer[K, V]: ...
     def producer(
@@ -112,6 +124,7 @@ class Client:
         *,
         key_serializer: Callable[[Any], bytes] | None = None,
         value_serializer: Callable[[Any], bytes] | None = None,
+        identity: ProducerIdentity | None = None,
         **options: Unpack[ProducerOptions],
     ) -> Producer[Any, Any]:
         """A producer, to be used as ``async with``.
@@ -119,13 +132,18 @@ class Client:
         Args:
             key_serializer: makes bytes of keys; without one they are bytes.
             value_serializer: makes bytes of values; without one they are bytes.
+            identity: another producer's, which has a transaction open, to write into that.
             options: see :class:`~aiokafkawire.config.ProducerConfig`.
 
         Raises:
             ConfigError: a setting is wrong.
         """
+        shared = identity.transactional_id if identity is not None else options.get("transactional_id")
+        if options.setdefault("transactional_id", shared) != shared:
+            raise ConfigError(f"transactional_id is {shared!r} with this identity")
         config = make(ProducerConfig, options)
-        return Producer(self._cluster, config, f"produce-{next(self._lanes)}", key_serializer, value_serializer)
+        lane = f"produce-{next(self._lanes)}"
+        return Producer(self._cluster, config, lane, key_serializer, value_serializer, identity)
 
     @overload
     def consumer(self, *topics: str, **options: Unpack[ConsumerOptions]) -> Consumer[bytes, bytes]: ...

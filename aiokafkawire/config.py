@@ -4,9 +4,9 @@ Each ``...Options`` names the keyword arguments for type checkers; the frozen cl
 and bounds. A test keeps the two alike.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Final, Literal, TypedDict, TypeVar, cast
+from typing import Any, Final, Literal, TypedDict, TypeVar, cast, get_args
 
 import attrs
 
@@ -19,16 +19,31 @@ __all__ = (
     "CompressionType",
     "ConsumerConfig",
     "ConsumerOptions",
+    "Partitioner",
+    "PartitionerName",
     "ProducerConfig",
     "ProducerOptions",
     "make",
     "parse_servers",
 )
 
+PartitionerName = Literal[
+    "default",
+    "round_robin",
+    "random",
+    "consistent",
+    "consistent_random",
+    "murmur2",
+    "murmur2_random",
+    "fnv1a",
+    "fnv1a_random",
+]
+Partitioner = Callable[[str, bytes | None, Sequence[int], Sequence[int]], int]
 CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 AutoOffsetReset = Literal["earliest", "latest", "none"]
 
 _INT32: Final = 2**31 - 1
+_MOST_IDEMPOTENT: Final = 5  # brokers remember so many batches of a producer
 _FRAME: Final = 128 * 1024 * 1024
 
 
@@ -70,6 +85,24 @@ def _optional(kind: type, named: str) -> Any:
             raise ConfigError(f"{attribute.name} must be {named} or None, got {value!r}")
 
     return attrs.field(default=None, validator=check)
+
+
+def _optional_whole(*, least: int) -> Any:
+    """A field for a whole number, or None."""
+
+    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+        whole = isinstance(value, int) and not isinstance(value, bool) and least <= value <= _INT32
+        if value is not None and not whole:
+            raise ConfigError(f"{attribute.name} must be None or a whole number from {least} on, got {value!r}")
+
+    return attrs.field(default=None, validator=check)
+
+
+def _check_partitioner(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+    names = get_args(PartitionerName)
+    if not callable(value) and value not in names:
+        named = ", ".join(repr(name) for name in names)
+        raise ConfigError(f"{attribute.name} must be one of {named}, or a function, got {value!r}")
 
 
 class ClientOptions(TypedDict, total=False):
@@ -136,7 +169,17 @@ class ProducerOptions(TypedDict, total=False):
     buffer_memory: int
     max_block_ms: int
     max_request_size: int
+    max_in_flight_requests_per_connection: int
+    request_timeout_ms: int | None
     delivery_timeout_ms: int
+    retries: int
+    enable_idempotence: bool | None
+    transactional_id: str | None
+    transaction_timeout_ms: int
+    partitioner: PartitionerName | Partitioner
+    partitioner_ignore_keys: bool
+    partitioner_adaptive_partitioning_enable: bool
+    partitioner_availability_timeout_ms: int
 
 
 @attrs.frozen(kw_only=True)
@@ -159,13 +202,56 @@ class ProducerConfig:
     """How long ``send`` and ``enqueue`` wait for room and for the topic's metadata."""
     max_request_size: int = _whole(1_048_576, least=1)
     """The largest request, and so the largest record."""
+    max_in_flight_requests_per_connection: int = _whole(5, least=1)
+    """How many produce requests may be on their way to one broker; at most 5 with idempotence."""
+    request_timeout_ms: int | None = _optional_whole(least=1)
+    """How long one produce request waits for its answer; None is what the client's requests wait."""
     delivery_timeout_ms: int = _whole(120_000, least=1)
     """How long a record may take from its acceptance to its acknowledgement, with all retries."""
+    retries: int = _whole(_INT32)
+    """How often a batch is tried again; best left to ``delivery_timeout_ms``."""
+    enable_idempotence: bool | None = _choice(None, None, True, False)
+    """Whether retries neither double nor reorder records (KIP-98). None is yes where it can be: ``acks`` is "all", and
+    the brokers know how (0.11 and later)."""
+    transactional_id: str | None = _optional(str, "a string")
+    """The name under which transactions are made; a second producer with it fences the first (KIP-98)."""
+    transaction_timeout_ms: int = _whole(60_000, least=1)
+    """How long a transaction may stay open before the brokers abort it."""
+    partitioner: "PartitionerName | Partitioner" = attrs.field(default="default", validator=_check_partitioner)
+    """How partitions are chosen; a function takes the topic, the key as bytes or None, and the partitions that have a
+    leader and all partitions, by index, and returns an index."""
+    partitioner_ignore_keys: bool = _choice(False, True, False)
+    """Whether the default partitioner spreads records with a key like those without (KIP-794)."""
+    partitioner_adaptive_partitioning_enable: bool = _choice(True, True, False)
+    """Whether partitions of brokers with shorter queues get more of the records without a key (KIP-794)."""
+    partitioner_availability_timeout_ms: int = _whole(0)
+    """After how long with batches that cannot be sent a broker gets no more records without a key; 0: never."""
+
+    def __attrs_post_init__(self) -> None:
+        if self.transactional_id == "":
+            raise ConfigError("transactional_id must not be empty")
+        asked = [name for name in ("enable_idempotence", "transactional_id") if getattr(self, name)]
+        if not asked:
+            return
+        if self.transactional_id is not None and self.enable_idempotence is False:
+            raise ConfigError("transactional_id needs enable_idempotence: transactions are built on it")
+        if self.required_acks != -1:
+            raise ConfigError(f"{asked[0]} needs acks='all', got acks={self.acks!r}")
+        if self.max_in_flight_requests_per_connection > _MOST_IDEMPOTENT:
+            most = f"at most {_MOST_IDEMPOTENT}, got {self.max_in_flight_requests_per_connection}"
+            raise ConfigError(f"{asked[0]} needs max_in_flight_requests_per_connection to be {most}")
 
     @property
     def required_acks(self) -> int:
         """``acks`` as the wire says it."""
         return -1 if self.acks == "all" else self.acks
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether records are to be numbered, where the brokers know how."""
+        if self.enable_idempotence is not None or self.transactional_id is not None:
+            return self.enable_idempotence is not False
+        return self.required_acks == -1 and self.max_in_flight_requests_per_connection <= _MOST_IDEMPOTENT
 
 
 class ConsumerOptions(TypedDict, total=False):

@@ -142,6 +142,7 @@ __all__ = (
     "TopicDeletionDisabled",
     "TopicNotReady",
     "TransactionAbortable",
+    "TransactionAborted",
     "TransactionCoordinatorFenced",
     "TransactionalIdAuthorizationFailed",
     "TransactionalIdNotFound",
@@ -243,6 +244,10 @@ class DeliveryFailed(KafkaError):
         first = self.errors[0]
         records = "1 record" if self.count == 1 else f"{self.count} records"
         return f"{records} not delivered, the first because of {type(first).__name__}: {first}"
+
+
+class TransactionAborted(KafkaError):
+    """The transaction that the record was part of was aborted: readers of committed records will never see it."""
 
 
 # --- answered by a broker ----------------------------------------------------------------------------------

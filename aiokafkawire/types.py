@@ -12,12 +12,15 @@ from .errors import UsageError
 __all__ = (
     "Address",
     "Chance",
+    "CoordinatorType",
+    "GroupMetadata",
     "Header",
     "Headers",
     "IsolationLevel",
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "OffsetSpec",
+    "ProducerIdentity",
     "RecordMetadata",
     "TimestampType",
     "TopicPartition",
@@ -95,6 +98,36 @@ class OffsetAndTimestamp:
     offset: int
     timestamp: int = -1
     leader_epoch: int | None = None
+
+
+class CoordinatorType(IntEnum):
+    """What FindCoordinator looks for."""
+
+    GROUP = 0
+    TRANSACTION = 1
+
+
+@attrs.frozen
+class GroupMetadata:
+    """Who commits offsets for a group (KIP-447). Without a membership: generation -1, and no member id."""
+
+    group_id: str
+    generation_id: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
+@attrs.frozen
+class ProducerIdentity:
+    """A transactional producer's id and epoch, for another producer to write into its open transaction.
+
+    ``transaction_version`` is 2 where the brokers add partitions to transactions by themselves (KIP-890).
+    """
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    transaction_version: int = 2
 
 
 @attrs.frozen

@@ -1,5 +1,6 @@
 """The connections to every broker, a lane each for what must not wait behind one another."""
 
+import logging
 from collections.abc import Sequence
 
 import anyio
@@ -13,6 +14,8 @@ from ..types import Address
 from .retry import Backoff
 
 __all__ = ("CONTROL", "Brokers")
+
+_log = logging.getLogger("aiokafkawire")
 
 CONTROL = "control"
 """The lane of metadata, offsets and coordinators, shared by all. A broker answers a connection strictly in order, so
@@ -36,6 +39,7 @@ class Brokers:
     def __init__(self, config: ClientConfig, connector: Connector, owner: Owner, runtime: Runtime) -> None:
         self._config, self._connector, self._owner, self._runtime = config, connector, owner, runtime
         self._lanes: dict[tuple[Address, str], _Lane] = {}
+        self._unreachable: set[Address] = set()
         self._closed = False
 
     async def connection(self, address: Address, lane: str = CONTROL, within: float | None = None) -> Connection:
@@ -55,6 +59,21 @@ class Brokers:
                 return held.connection
             return await self._open(address, held, within)
 
+    def opened(self, address: Address, lane: str) -> Connection | None:
+        """The lane's connection if it is open and healthy now; nothing is opened."""
+        held = self._lanes.get((address, lane))
+        if held is None or held.connection is None or held.connection.failure is not None:
+            return None
+        return held.connection
+
+    def retry_at(self, address: Address, lane: str) -> float:
+        """From when on a lane that failed to open is dialled again, in seconds of the runtime's clock.
+
+        It is -inf where the last try did not fail: such a lane is dialled at once.
+        """
+        held = self._lanes.get((address, lane))
+        return held.retry_at if held is not None and held.error is not None else float("-inf")
+
     async def _open(self, address: Address, lane: _Lane, within: float | None) -> Connection:
         if self._closed:
             raise UsageError("the client is closed")
@@ -66,10 +85,24 @@ class Brokers:
             )
         except KafkaError as error:
             lane.error, lane.retry_at = error, self._runtime.now() + lane.backoff.next()
+            self._tell_unreachable(address, error)
             raise
         lane.error = None
         lane.backoff.reset()
+        self._tell_reachable(address)
         return lane.connection
+
+    def _tell_unreachable(self, address: Address, error: KafkaError) -> None:
+        """One line for a broker, not one for each lane and try. A connection that only broke may be opened at once."""
+        if self._closed or address in self._unreachable:
+            return
+        self._unreachable.add(address)
+        _log.warning("broker %s is unreachable: %s", address, error)
+
+    def _tell_reachable(self, address: Address) -> None:
+        if address in self._unreachable:
+            self._unreachable.remove(address)
+            _log.info("broker %s is reachable again", address)
 
     def _new_backoff(self) -> Backoff:
         config = self._config

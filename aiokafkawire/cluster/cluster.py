@@ -1,33 +1,24 @@
-"""Which broker to ask: bootstraps, keeps the metadata fresh, and routes requests with retries inside one deadline."""
+"""Which broker to ask: routes requests, with retries inside one deadline, and finds coordinators."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import TypeVar
 
 import anyio
 
 from ..config import ClientConfig
-from ..errors import (
-    ConnectionLost,
-    ErrorCode,
-    KafkaError,
-    NoBrokerReachable,
-    Refresh,
-    RequestTimeout,
-    TopicNotReady,
-    UsageError,
-    WireError,
-    as_kafka_error,
-    broker_error,
-)
+from ..errors import BrokerError, KafkaError, Refresh, RequestTimeout, TopicNotReady, UnsupportedVersion, UsageError
 from ..network.connection import ANY_VERSION, Connection
 from ..network.stream import Connector
-from ..protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ..protocol.messages.group import FindCoordinatorResponse
 from ..protocol.schema import Request, Response, Versions
-from ..runtime import Owner, Runtime
-from ..types import Address, TopicPartition
-from .brokers import CONTROL, Brokers
-from .metadata import EMPTY, Node, Snapshot, Topic, forget, is_large, merge
-from .retry import Backoff, Deadline, remedy, tells_more
+from ..runtime import Runtime
+from ..types import Address, CoordinatorType, TopicPartition
+from .brokers import CONTROL
+from .coordinators import Coordinators, coordinator_in, named, questions
+from .learning import LearnsMetadata
+from .metadata import Node, Snapshot
+from .retry import Backoff, Deadline
+from .tries import Tries
 
 __all__ = ("Cluster", "Route", "any_broker", "controller")
 
@@ -35,10 +26,6 @@ R = TypeVar("R", bound=Response)
 
 Route = Callable[[Snapshot], Node | None]
 """Picks the broker to ask; None where the snapshot does not tell."""
-
-# Before v4 the question itself may create topics, and before v1 there is no way to ask for none.
-_NO_CREATION = Versions.parse("4+")
-_NO_TOPICS = Versions.parse("1+")
 
 
 def any_broker(snapshot: Snapshot) -> Node | None:
@@ -51,232 +38,14 @@ def controller(snapshot: Snapshot) -> Node | None:
     return snapshot.nodes.get(snapshot.controller_id)
 
 
-class Cluster:
+class Cluster(LearnsMetadata):
     """The brokers behind a list of bootstrap addresses. Opened once, shared by producers, consumers and the admin."""
 
     def __init__(
         self, addresses: tuple[Address, ...], config: ClientConfig, connector: Connector, runtime: Runtime
     ) -> None:
-        self.config: ClientConfig = config
-        self.runtime: Runtime = runtime
-        self.owner: Owner = Owner()
-        self.brokers: Brokers = Brokers(config, connector, self.owner, runtime)
-        self._addresses = addresses
-        self._snapshot = EMPTY
-        # Topics in use, and when each was last asked for.
-        self._topics: dict[str, float] = {}
-        self._stale = anyio.Event()
-        self._new_topic = anyio.Event()
-        self._changed = anyio.Event()
-        self._refresh_error: KafkaError | None = None
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """What is known of the cluster now."""
-        return self._snapshot
-
-    # --- opening and closing ---------------------------------------------------------------------------
-
-    async def open(self) -> None:
-        """Find a broker and learn the cluster from it, within ``bootstrap_timeout_ms``.
-
-        Raises:
-            NoBrokerReachable: no address led to a broker; the message has the cause of each.
-            WireError: what answers is not Kafka.
-        """
-        try:
-            await self.owner.open()
-            await self._bootstrap(self.deadline(self.config.bootstrap_timeout_ms / 1000))
-        except BaseException:
-            await self.close()
-            raise
-        self.owner.spawn(self._keep_fresh)
-        self.owner.spawn(self._close_idle_connections)
-
-    async def _bootstrap(self, deadline: Deadline) -> None:
-        backoff = self.backoff()
-        errors: dict[Address, KafkaError] = {}
-        while not deadline.passed(self.runtime.now()):
-            if await self._learn(errors, deadline):
-                return
-            # Whoever speaks another protocol will not learn Kafka's in a few seconds.
-            if all(isinstance(error, WireError) for error in errors.values()):
-                raise _unreachable(errors)
-            await anyio.sleep(min(backoff.next(), deadline.left(self.runtime.now())))
-        untried = {at: ConnectionLost("not tried, no time was left") for at in self._addresses}
-        raise _unreachable(untried | errors, deadline.allowed)
-
-    async def close(self) -> None:
-        """Close all connections and end all background tasks. May be called again."""
-        with anyio.CancelScope(shield=True):
-            await self.brokers.close()
-        await self.owner.close()
-        # Whoever waits for metadata hears that none will come.
-        self._changed.set()
-
-    # --- metadata --------------------------------------------------------------------------------------
-
-    def deadline(self, allowed: float) -> Deadline:
-        """``allowed`` seconds from now."""
-        return Deadline.after(allowed, self.runtime.now())
-
-    def backoff(self) -> Backoff:
-        """The waits between retries that the configuration asks for."""
-        config = self.config
-        return Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, self.runtime.chance)
-
-    def outdated(self, seen: Snapshot) -> None:
-        """Say that ``seen`` was wrong: a refresh begins in the background, unless a newer snapshot came already."""
-        if self._snapshot.generation <= seen.generation:
-            self._stale.set()
-
-    async def refresh(self, seen: Snapshot, deadline: Deadline) -> Snapshot:
-        """Wait for a snapshot newer than ``seen``. However many wait, one request is under way.
-
-        Raises:
-            RequestTimeout: none came in time; the message has the last cause.
-            UsageError: the client is not open.
-        """
-        with anyio.move_on_after(deadline.left(self.runtime.now())):
-            while self._snapshot.generation <= seen.generation:
-                self.owner.require_open()
-                self._stale.set()
-                await self._changed.wait()
-        if self._snapshot.generation <= seen.generation:
-            last = f": {self._refresh_error}" if self._refresh_error else ""
-            raise RequestTimeout(f"no metadata within {deadline.allowed:g} s{last}") from self._refresh_error
-        return self._snapshot
-
-    async def newer(self, seen: Snapshot) -> Snapshot:
-        """Wait for a snapshot newer than ``seen``, whenever it comes, without asking for one.
-
-        Raises:
-            UsageError: the client is not open.
-        """
-        while self._snapshot.generation <= seen.generation:
-            self.owner.require_open()
-            await self._changed.wait()
-        return self._snapshot
-
-    def use(self, topics: Iterable[str]) -> None:
-        """Keep these topics in the metadata; each is forgotten when unused for ``metadata_max_idle_ms``."""
-        now = self.runtime.now()
-        for topic in topics:
-            if topic not in self._topics:
-                self._new_topic.set()
-            self._topics[topic] = now
-
-    async def topic(self, name: str, deadline: Deadline) -> Topic:
-        """The topic with its partitions, as soon as they are known.
-
-        Raises:
-            TopicNotReady: still unknown at the deadline; the message has the broker's answer.
-            BrokerError: the broker refuses: the name is invalid, or access is denied.
-        """
-        while True:
-            self.use((name,))
-            snapshot = self._snapshot
-            known = snapshot.topics.get(name)
-            error = None
-            if known is not None:
-                if known.error == ErrorCode.NONE and known.partitions:
-                    return known
-                # A topic without partitions is one whose brokers are still at work.
-                code = known.error if known.error != ErrorCode.NONE else ErrorCode.LEADER_NOT_AVAILABLE
-                error = broker_error(code, f"topic {name!r}")
-                if not error.retriable:
-                    raise error
-            try:
-                await self.refresh(snapshot, deadline)
-            except RequestTimeout as timeout:
-                cause = error or timeout
-                message = f"topic {name!r} is not known after {deadline.allowed:g} s: {cause}"
-                raise TopicNotReady(message) from cause
-
-    async def _keep_fresh(self) -> None:
-        """Ask for metadata when someone needs it, and when it has grown old."""
-        pace = self.backoff()
-        while True:
-            age = self.config.metadata_max_age_ms / 1000
-            with anyio.move_on_after(age):
-                await self._stale.wait()
-            self._stale = anyio.Event()
-            errors: dict[Address, KafkaError] = {}
-            if not await self._learn(errors):
-                self._refresh_error = _unreachable(errors)
-                self._stale.set()
-            elif self._snapshot.healthy:
-                pace.reset()
-            # A cluster in trouble has many clients that ask: none may ask in a tight loop. But who needs a topic
-            # for the first time does not wait for the trouble of others.
-            with anyio.move_on_after(pace.next()):
-                await self._new_topic.wait()
-            self._new_topic = anyio.Event()
-
-    async def _learn(self, errors: dict[Address, KafkaError], deadline: Deadline | None = None) -> bool:
-        """One refresh: the brokers that are known, one after the other, then the bootstrap addresses.
-
-        Whether one helped; ``errors`` gets what the others said. Until a ``deadline`` each has its share of the time,
-        so that one that is silent does not keep us from the next.
-        """
-        nodes = [node.address for node in self._snapshot.nodes.values()]
-        untried = list(dict.fromkeys([*self.brokers.least_loaded_first(nodes), *self._addresses]))
-        while untried:
-            now = self.runtime.now()
-            share = None if deadline is None else Deadline.after(deadline.left(now) / len(untried), now)
-            address = untried.pop(0)
-            try:
-                await self._learned(await self._ask_metadata(address, share))
-            except Exception as error:
-                # Of a share of the time, a short one tells less than what came before.
-                if address not in errors or share is None or not share.passed(self.runtime.now()):
-                    errors[address] = as_kafka_error(error, "asking for metadata")
-            else:
-                return True
-        return False
-
-    async def _ask_metadata(self, address: Address, deadline: Deadline | None) -> MetadataResponse:
-        def left() -> float | None:
-            return None if deadline is None else deadline.left(self.runtime.now())
-
-        self._forget_unused_topics()
-        allow = self.config.allow_auto_create_topics
-        request = MetadataRequest(
-            topics=[MetadataRequestTopic(name=name) for name in self._topics],
-            allow_auto_topic_creation=allow,
-        )
-        connection = await self.brokers.connection(address, within=left())
-        response = await connection.request(request, timeout=left(), wanted=_NO_TOPICS if allow else _NO_CREATION)
-        if response.error_code != ErrorCode.NONE:
-            raise broker_error(response.error_code, f"{address} to Metadata")
-        if not response.brokers:
-            raise NoBrokerReachable(f"{address} knows of no broker, itself included: it is starting or stopping")
-        return response
-
-    async def _learned(self, response: MetadataResponse) -> None:
-        # One task learns at a time, so the snapshot stays the same meanwhile.
-        before, now = [self._snapshot], self.runtime.now()
-        large = is_large(response)
-        if large:
-            self._snapshot = await self.runtime.offload(merge, before[0], response, now)
-        else:
-            self._snapshot = merge(before[0], response, now)
-        self._refresh_error = None
-        changed, self._changed = self._changed, anyio.Event()
-        changed.set()
-        if large:
-            await self.runtime.offload(forget, before)
-
-    def _forget_unused_topics(self) -> None:
-        oldest = self.runtime.now() - self.config.metadata_max_idle_ms / 1000
-        self._topics = {name: used for name, used in self._topics.items() if used >= oldest}
-
-    async def _close_idle_connections(self) -> None:
-        while True:
-            await anyio.sleep(self.config.connections_max_idle_ms / 1000 / 10)
-            await self.brokers.close_idle(self.runtime.now())
-
-    # --- routing ---------------------------------------------------------------------------------------
+        super().__init__(addresses, config, connector, runtime)
+        self._coordinators = Coordinators(self._look_up_coordinator, self._tries)
 
     async def connection(self, node: Node, lane: str = CONTROL, deadline: Deadline | None = None) -> Connection:
         """A connection to this broker. Raises as :meth:`Brokers.connection`, and RequestTimeout at the deadline."""
@@ -293,7 +62,7 @@ class Cluster:
         """
         while True:
             topic = await self.topic(where.topic, deadline)
-            snapshot = self._snapshot
+            snapshot = self.snapshot
             if not 0 <= where.partition < len(topic.partitions):
                 raise UsageError(f"topic {where.topic!r} has {len(topic.partitions)} partitions, no {where.partition}")
             node = snapshot.leader(where)
@@ -323,40 +92,122 @@ class Cluster:
             UsageError: the client is not open.
             KafkaError: an error that no retry mends.
         """
-        backoff, last = self.backoff(), "no broker is known"
-        cause: KafkaError | None = None
-        while not deadline.passed(self.runtime.now()):
+        tries = self._tries(_name(request), deadline)
+        return await self._ask(tries, route, request, lane, wanted, check)
+
+    async def _ask(
+        self,
+        tries: Tries,
+        route: Route,
+        request: Request[R],
+        lane: str,
+        wanted: Versions,
+        check: Callable[[R], None],
+    ) -> R:
+        while not tries.over:
             self.owner.require_open()
-            snapshot = self._snapshot
+            snapshot = self.snapshot
             node = route(snapshot)
             refresh = Refresh.METADATA
-            if node is not None:
+            if node is None:
+                tries.nobody()
+            else:
                 try:
-                    connection = await self.connection(node, lane, deadline)
-                    answer = await connection.request(request, timeout=deadline.left(self.runtime.now()), wanted=wanted)
-                    check(answer)
+                    return await self._ask_once(node, tries.deadline, request, lane, wanted, check)
                 except KafkaError as error:
-                    retry, refresh = remedy(error)
-                    if not retry:
-                        raise
-                    if tells_more(error, cause):
-                        cause, last = error, f"{type(error).__name__}: {error}"
-                else:
-                    return answer
+                    refresh = tries.failed(error)
             if refresh is Refresh.METADATA:
                 self.outdated(snapshot)
-            await anyio.sleep(min(backoff.next(), deadline.left(self.runtime.now())))
-        name = type(request).__name__.removesuffix("Request")
-        raise RequestTimeout(f"{name} did not succeed within {deadline.allowed:g} s; at last {last}") from cause
+            await tries.wait()
+        raise tries.late()
+
+    async def _ask_once(
+        self,
+        node: Node,
+        deadline: Deadline,
+        request: Request[R],
+        lane: str,
+        wanted: Versions,
+        check: Callable[[R], None],
+    ) -> R:
+        connection = await self.connection(node, lane, deadline)
+        answer = await connection.request(request, timeout=deadline.left(self.runtime.now()), wanted=wanted)
+        check(answer)
+        return answer
+
+    def _tries(self, what: str, deadline: Deadline, backoff: Backoff | None = None) -> Tries:
+        return Tries(what, deadline, backoff or self.backoff(), self.runtime.now)
+
+    # --- coordinators ----------------------------------------------------------------------------------
+
+    async def coordinator(self, kind: CoordinatorType, key: str, deadline: Deadline) -> Node:
+        """The broker that coordinates a group or a transactional id. It is remembered until it proves wrong.
+
+        Raises:
+            RequestTimeout: none was found by the deadline; the message has the last cause.
+            GroupAuthorizationFailed, TransactionalIdAuthorizationFailed: access is denied.
+            UnsupportedVersion: the brokers are older than transactions (0.11).
+            KafkaError: another error that no retry mends.
+        """
+        return await self._coordinators.find(kind, key, deadline)
+
+    async def ask_coordinator(
+        self,
+        kind: CoordinatorType,
+        key: str,
+        request: Request[R],
+        deadline: Deadline,
+        *,
+        lane: str = CONTROL,
+        wanted: Versions = ANY_VERSION,
+        check: Callable[[R], None],
+        backoff: Backoff | None = None,
+    ) -> R:
+        """Ask the coordinator of a group or a transactional id, again and elsewhere as errors demand.
+
+        A coordinator that says it is none, or whose connection fails, is looked up anew. ``check`` raises the
+        BrokerError that an answer carries; retriable ones are tried again, after the waits of ``backoff`` if one is
+        given.
+
+        Raises:
+            RequestTimeout: the deadline passed; the message has who was asked, and the last cause.
+            UsageError: the client is not open.
+            KafkaError: an error that no retry mends, of the request or of :meth:`coordinator`.
+        """
+        tries = self._tries(f"{_name(request)} of {named(kind, key)}", deadline, backoff)
+        while not tries.over:
+            self.owner.require_open()
+            snapshot, node = self.snapshot, None
+            try:
+                node = await self.coordinator(kind, key, deadline)
+                tries.where = str(node.address)
+                return await self._ask_once(node, deadline, request, lane, wanted, check)
+            except KafkaError as error:
+                refresh = tries.failed(error)
+                # A broker that is silent or gone may coordinate no more; one that complains of a topic does.
+                if node is not None and (refresh is Refresh.COORDINATOR or not isinstance(error, BrokerError)):
+                    self._coordinators.forget(kind, key, node)
+            if refresh is Refresh.METADATA:
+                self.outdated(snapshot)
+            await tries.wait()
+        raise tries.late()
+
+    async def _look_up_coordinator(self, kind: CoordinatorType, key: str, tries: Tries) -> Node:
+        def check(answer: FindCoordinatorResponse) -> None:
+            coordinator_in(answer, kind, key)
+
+        newer, older = questions(kind, key)
+        try:
+            answer = await self._ask(tries, self.least_loaded, newer.request, CONTROL, newer.wanted, check)
+        except UnsupportedVersion:
+            answer = await self._ask(tries, self.least_loaded, older.request, CONTROL, older.wanted, check)
+        return coordinator_in(answer, kind, key)
+
+    def least_loaded(self, snapshot: Snapshot) -> Node | None:
+        """A route for :meth:`ask`: the broker that has least to do, and has not failed."""
+        nodes = {node.address: node for node in snapshot.nodes.values()}
+        return next((nodes[address] for address in self.brokers.least_loaded_first(list(nodes))), None)
 
 
-def _unreachable(errors: Mapping[Address, KafkaError], seconds: float | None = None) -> KafkaError:
-    """One error for what every address said; of a single address that is no broker, its own."""
-    first = next(iter(errors.values()))
-    if len(errors) == 1 and isinstance(first, WireError):
-        return first
-    told = "; ".join(f"{address}: {error}" for address, error in errors.items())
-    within = f" within {seconds:g} s" if seconds is not None else ""
-    error = NoBrokerReachable(f"no broker reachable{within}: {told}")
-    error.__cause__ = first
-    return error
+def _name(request: Request[R]) -> str:
+    return type(request).__name__.removesuffix("Request")

@@ -1,6 +1,7 @@
 """What is known of the cluster: immutable snapshots, each made from the one before and a Metadata response."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from itertools import zip_longest
 from typing import Final
@@ -13,7 +14,7 @@ from ..protocol.messages.metadata import MetadataResponse, MetadataResponseParti
 from ..protocol.primitives import ZERO_UUID
 from ..types import Address, TopicPartition
 
-__all__ = ("EMPTY", "Node", "Partition", "Snapshot", "Topic", "forget", "is_large", "merge")
+__all__ = ("EMPTY", "Node", "Partition", "Snapshot", "Topic", "forget", "is_large", "merge", "with_leaders")
 
 _LARGE: Final = 10_000
 
@@ -91,6 +92,18 @@ class _Topics(Mapping[str, Topic]):
             self._made[name] = made
         return made
 
+    def replaced(self, answered: Mapping[str, MetadataResponseTopic]) -> "_Topics":
+        """These topics, but for some that were answered anew."""
+        topics = _Topics({**self._answered, **answered})
+        topics._made = dict(self._made)  # at once, for a thread may be merging and look topics up
+        for name in answered:
+            topics._made.pop(name, None)
+        return topics
+
+    def said(self, name: str) -> MetadataResponseTopic | None:
+        """What a topic is made from, if it is known."""
+        return self._answered.get(name)
+
     def answers(self) -> list[MetadataResponseTopic]:
         """What they are made from."""
         return list(self._answered.values())
@@ -151,7 +164,10 @@ def merge(before: Snapshot, response: MetadataResponse, now: float) -> Snapshot:
     nodes = {one.node_id: Node(one.node_id, Address(one.host, one.port), one.rack) for one in response.brokers}
     topics = {topic.name: topic for topic in response.topics if topic.name is not None}
     for name, topic in topics.items():
-        _settle(topic, before.topics.get(name))
+        for leader in _settle(topic, before.topics.get(name)):
+            # Whoever lags behind may not have heard of that broker either.
+            if leader in before.nodes:
+                nodes.setdefault(leader, before.nodes[leader])
     return Snapshot(
         generation=before.generation + 1,
         cluster_id=response.cluster_id,
@@ -164,6 +180,43 @@ def merge(before: Snapshot, response: MetadataResponse, now: float) -> Snapshot:
     )
 
 
+def with_leaders(
+    snapshot: Snapshot, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node], now: float
+) -> Snapshot:
+    """The next snapshot: the leaders' ids and epochs as a broker gave them with an error (KIP-951).
+
+    Only epochs newer than the known ones count, of leaders whose address is known or among ``nodes``; where there is
+    none, the snapshot itself comes back.
+    """
+    topics = snapshot.topics
+    if not isinstance(topics, _Topics):  # nothing is known yet
+        return snapshot
+    found = {**{node.node_id: node for node in nodes}, **snapshot.nodes}
+    changed: dict[str, MetadataResponseTopic] = {}
+    for where, (leader, epoch) in leaders.items():
+        said = changed.get(where.topic) or topics.said(where.topic)
+        if said is None or not 0 <= where.partition < len(said.partitions) or leader not in found:
+            continue
+        known = said.partitions[where.partition]
+        if epoch <= known.leader_epoch:
+            continue
+        # Older snapshots hold the answer as well: it stays as it is.
+        if where.topic not in changed:
+            said = changed[where.topic] = copy(said)
+            said.partitions = list(said.partitions)
+        led = said.partitions[where.partition] = copy(known)
+        led.leader_id, led.leader_epoch, led.error_code = leader, epoch, ErrorCode.NONE
+    if not changed:
+        return snapshot
+    return attrs.evolve(
+        snapshot,
+        generation=snapshot.generation + 1,
+        nodes={**snapshot.nodes, **found},
+        topics=topics.replaced(changed),
+        updated_at=now,
+    )
+
+
 def forget(snapshots: list[Snapshot]) -> None:
     """Free what nobody else holds of these snapshots, topic by topic: at once it would hold up all other threads."""
     topics = snapshots.pop().topics
@@ -173,8 +226,8 @@ def forget(snapshots: list[Snapshot]) -> None:
         held.pop()
 
 
-def _settle(answered: MetadataResponseTopic, known: Topic | None) -> None:
-    """Put the partitions in order, and keep what is known better."""
+def _settle(answered: MetadataResponseTopic, known: Topic | None) -> set[int]:
+    """Put the partitions in order, and keep what is known better: the leaders that were kept come back."""
     # As a rule nothing is out of order and nobody lags: then the answer's own list will do.
     newest = answered.partitions
     indexes = [one.partition_index for one in newest]
@@ -183,14 +236,16 @@ def _settle(answered: MetadataResponseTopic, known: Topic | None) -> None:
         if sorted(indexes) != list(range(len(indexes))):
             # Positions are indexes everywhere else: a list with holes names no partition that can be trusted.
             answered.error_code, answered.partitions = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, []
-            return
+            return set()
     # A topic that was deleted and made again has a new id, and epochs that begin anew.
     before = known.answered if known is not None and known.topic_id == answered.topic_id else ()
-    if any(-1 < one.leader_epoch < older.leader_epoch for one, older in zip(newest, before, strict=False)):
-        answered.partitions = [
-            older if older is not None and -1 < one.leader_epoch < older.leader_epoch else one
-            for one, older in zip_longest(newest, before[: len(newest)])
-        ]
+    if not any(-1 < one.leader_epoch < older.leader_epoch for one, older in zip(newest, before, strict=False)):
+        return set()
+    answered.partitions = [
+        older if older is not None and -1 < one.leader_epoch < older.leader_epoch else one
+        for one, older in zip_longest(newest, before[: len(newest)])
+    ]
+    return {kept.leader_id for kept, one in zip(answered.partitions, newest, strict=True) if kept is not one}
 
 
 def _partition(answered: MetadataResponsePartition) -> Partition:

@@ -16,7 +16,7 @@ from ..protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
 from ..protocol.schema import Request, Response, Versions
 from ..runtime import Owner, Runtime
 from ..types import Address
-from .pipeline import Pipeline
+from .pipeline import Pipeline, Slot
 from .stream import Connector
 
 __all__ = ("ANY_VERSION", "Connection")
@@ -84,6 +84,8 @@ class Connection:
         self.where = where
         self.versions: Mapping[int, Versions] = {}
         """What the broker speaks, by API key."""
+        self.features: Mapping[str, int] = {}
+        """The levels of features that the cluster has finalised, by name (KIP-584); empty where it says none."""
         self._stream, self._runtime = stream, runtime
         self._request_timeout = config.request_timeout_ms / 1000
         self._pipeline = Pipeline(client_id=config.client_id, where=where, max_frame=config.receive_message_max_bytes)
@@ -157,23 +159,56 @@ class Connection:
         frame, position = await self._exchange(request, spoken, timeout)
         answer: Any = type(request).response
         if len(frame) > _HEAVY and request.api_key != ApiKey.FETCH:
-            return await self._runtime.offload(self._decode, answer, spoken, frame, position)
-        return self._decode(answer, spoken, frame, position)  # type: ignore[no-any-return]
+            return await self._runtime.offload(self.decode, answer, spoken, frame, position)
+        return self.decode(answer, spoken, frame, position)  # type: ignore[no-any-return]
 
-    async def post(self, request: Request[Any], *, wanted: Versions = ANY_VERSION) -> None:
-        """Send a request that the broker does not answer: Produce with ``acks=0``. Raises as :meth:`request`."""
+    def submit(self, request: Request[Any], slot: Slot | None, *, wanted: Versions = ANY_VERSION) -> int:
+        """Put a request in line, without waiting for anything; the version that it is in.
+
+        Requests go out in the order in which they are submitted, on :meth:`transmit` or :meth:`transmit_soon`. The
+        ``slot`` hears of the answer, or why there will be none, in the task that reads; with None the broker does not
+        answer, as to Produce with ``acks=0``. Whoever submits sees to it that a silent broker is left by :meth:`close`.
+
+        Raises:
+            ConnectionLost, WireError: the connection is closed.
+            UnsupportedVersion, InvalidMessage: nothing was sent.
+        """
         spoken = choose_version(type(request), self.versions, wanted, self.where)
         self.used_at = self._runtime.now()
-        await self._send(self._pipeline.send(request, spoken, None))
-        # No answer slows the caller down, so the wire must: else all it has would wait here.
-        while self._outgoing and self.failure is None:
+        self._outgoing.append(self._pipeline.send(request, spoken, slot))
+        return spoken
+
+    async def transmit(self) -> None:
+        """Write what was submitted. Who finds the wire idle does so here and now, without a task switch."""
+        if len(self._outgoing) == 1 and not self._writing and len(self._outgoing[0]) <= _OWN_WRITE:
+            await self._write(self._outgoing.popleft(), min(_WRITE_STALL_SECONDS, self._request_timeout))
+        else:
+            self.transmit_soon()
+
+    def transmit_soon(self) -> None:
+        """Have what was submitted written by the task that is there for it."""
+        if self._outgoing:
+            self._to_write.set()
+
+    async def written(self) -> None:
+        """Wait until nothing is in line: where no answer slows a caller down, the wire must.
+
+        Raises:
+            ConnectionLost, WireError: the connection broke.
+        """
+        while (self._outgoing or self._writing) and self.failure is None:
             if self._written is None:
                 self._written = anyio.Event()
             await self._written.wait()
         if self.failure is not None:
             raise again(self.failure)
 
-    def _decode(self, answer: type[R], spoken: int, frame: bytes, position: int) -> R:
+    def decode(self, answer: type[R], spoken: int, frame: bytes, position: int) -> R:
+        """Read an answer that a slot was given.
+
+        Raises:
+            WireError: it is not what the protocol allows.
+        """
         try:
             return decode(answer, spoken, frame, position)
         except WireError as error:
@@ -185,7 +220,8 @@ class Connection:
         await self._close_if_silent(now)
         with anyio.move_on_after(limit):
             reply = _Reply(now)
-            await self._send(self._pipeline.send(request, spoken, reply))
+            self._outgoing.append(self._pipeline.send(request, spoken, reply))
+            await self.transmit()
             return await reply.wait()
         await self._close_if_silent(max(self._runtime.now(), now + limit))
         name = type(request).__name__.removesuffix("Request")
@@ -197,8 +233,7 @@ class Connection:
         if waiting is None:
             return
         name, reply = waiting
-        assert isinstance(reply, _Reply)
-        if now >= reply.asked_at + self._request_timeout:
+        if isinstance(reply, _Reply) and now >= reply.asked_at + self._request_timeout:
             limit = f"{self._request_timeout:g} s (request_timeout_ms)"
             await self.close(ConnectionLost(f"{self.where} left {name.removesuffix('Request')} unanswered for {limit}"))
 
@@ -212,13 +247,14 @@ class Connection:
             except RequestTimeout as cause:
                 raise ConnectionLost(f"{cause} (is it a Kafka listener?)") from cause
             refused = int.from_bytes(frame[position : position + 2], "big") == ErrorCode.UNSUPPORTED_VERSION
-            answer = self._decode(ApiVersionsResponse, 0 if refused else spoken, frame, position)
+            answer = self.decode(ApiVersionsResponse, 0 if refused else spoken, frame, position)
             self.versions = {one.api_key: Versions(one.min_version, one.max_version) for one in answer.api_keys}
             if not refused:
                 break
             spoken = min(self.versions.get(ApiKey.API_VERSIONS, Versions(0, 0)).last, ApiVersionsRequest.stable.last)
         if answer.error_code != ErrorCode.NONE:
             raise broker_error(answer.error_code, f"{self.where} to ApiVersions")
+        self.features = {one.name: one.max_version_level for one in answer.finalized_features}
 
     async def _run(self) -> None:
         """Read until the stream ends or fails; write what callers have left."""
@@ -246,14 +282,6 @@ class Connection:
             lost = ConnectionLost(f"the connection to {self.where} broke: {cause.__cause__ or cause}")
             lost.__cause__ = cause
             self._pipeline.fail(lost)
-
-    async def _send(self, frame: bytes) -> None:
-        """Put a frame on the wire, or in line for it. The caller that finds the wire idle writes its frame itself."""
-        if self._writing or self._outgoing or len(frame) > _OWN_WRITE:
-            self._outgoing.append(frame)
-            self._to_write.set()
-        else:
-            await self._write(frame, min(_WRITE_STALL_SECONDS, self._request_timeout))
 
     async def _write(self, data: bytes, limit: float) -> None:
         self._writing = True

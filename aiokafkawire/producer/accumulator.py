@@ -2,14 +2,17 @@
 
 The rules:
 
-1. One batch of a partition is on its way at a time, so retries never change the order.
-2. A lane with nothing in flight sends what there is, once ``linger_ms`` have passed. On a busy one records gather
+1. A lane with nothing in flight sends what there is, once ``linger_ms`` have passed. On a busy one records gather
    longer: a batch goes when it is full, or when all is answered that was on its way before it was due.
+2. Several batches of a partition may be on their way, one a request and all to the same broker. What has to be tried
+   again goes first, in the old order, once nothing that came after it is on its way any more.
 3. A batch counts against ``buffer_memory`` from its first record until its outcome is known.
 """
 
+from bisect import insort
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
 import attrs
 
@@ -18,47 +21,58 @@ from ..errors import KafkaError, RecordTooLarge
 from ..records.batch import BatchBuilder
 from ..records.compression import Codec
 from ..types import Header, TopicPartition
+from .batch import Batch
+from .idempotence import Sequences, Verdict
 from .result import BatchResult, Event
 
-__all__ = ("Accumulator", "Batch")
+__all__ = ("NOT_NOW", "NO_LEADER", "Accumulator", "Drained")
 
-MAX_IN_FLIGHT = 5
-"""Produce requests on their way to one broker; more bring nothing but memory in use."""
+T = TypeVar("T")
+
+NO_LEADER: Final = -1
+"""Where a partition goes that nobody leads."""
+NOT_NOW: Final = -2
+"""Where a partition goes whose leader cannot be sent to yet; there is no need to ask who leads."""
 
 
 @attrs.define(eq=False)
-class Batch:
-    """Records of one partition that travel together."""
+class _Partition:
+    """The batches of one partition: those that wait, and those on their way, both in their order."""
 
-    where: TopicPartition
-    builder: BatchBuilder
-    result: BatchResult
-    created_at: float
-    closed: bool = False
-    """Whether it takes no more records: it is full, or was sent once."""
-    not_before: float = float("-inf")
-    """When it may be tried again."""
-    tries: int = 0
-    last_error: KafkaError | None = None
-    """Why it is still here: what the last try brought, its own or that of the batch before it."""
-    sealed: bytes | None = None
-    """Its bytes, once built; a retry sends the same."""
-    sent_to: int = -1
-    """The broker that it was last sent to, and when."""
-    sent_at: float = float("-inf")
+    waiting: deque[Batch] = attrs.field(factory=deque)
+    on_their_way: deque[Batch] = attrs.field(factory=deque)
+    restart: Verdict | None = None
+    """Why its numbers begin anew, as soon as nothing is on its way."""
+
+
+@attrs.define
+class Drained:
+    """What to do now."""
+
+    requests: list[tuple[int, list[Batch]]] = attrs.field(factory=list)
+    """Brokers, and what goes to each in one request; a broker may be there more than once, and the order counts."""
+    heavy: list[Batch] = attrs.field(factory=list)
+    """To be compressed on a thread first."""
+    unled: bool = False
+    """Whether a partition that is due has no known leader."""
+    full: set[int] = attrs.field(factory=set)
+    """The brokers that something is due for, and that have as many requests as may be on their way."""
 
 
 class Accumulator:
     """Batches by partition. Times are seconds of the runtime's clock."""
 
-    def __init__(self, config: ProducerConfig, new_event: Callable[[], Event]) -> None:
-        self._config, self._new_event = config, new_event
+    def __init__(self, config: ProducerConfig, new_event: Callable[[], Event], sequences: Sequences | None) -> None:
+        self._config, self._new_event, self._sequences = config, new_event, sequences
         self._codec = Codec.parse(config.compression_type)
         self._linger = config.linger_ms / 1000
         self._timeout = config.delivery_timeout_ms / 1000
-        self._queues: dict[TopicPartition, deque[Batch]] = {}
-        self._on_their_way: dict[TopicPartition, Batch] = {}
-        self._in_flight: dict[int, int] = {}
+        self._transactional = config.transactional_id is not None
+        self._partitions: dict[TopicPartition, _Partition] = {}
+        # Those of them with something that waits; who was served goes to the end.
+        self._due: dict[TopicPartition, _Partition] = {}
+        self._in_flight: dict[int, deque[float]] = {}
+        self._batches = 0
         self._used = 0
 
     @property
@@ -67,10 +81,37 @@ class Accumulator:
         return self._used
 
     @property
+    def has_waiting(self) -> bool:
+        """Whether a batch is here that is not on its way."""
+        return bool(self._due)
+
+    @property
     def unfinished(self) -> list[Batch]:
         """Every batch whose outcome is open, in order per partition."""
-        waiting = [batch for queue in self._queues.values() for batch in queue]
-        return [*self._on_their_way.values(), *waiting]
+        return [
+            batch
+            for partition in self._partitions.values()
+            for batch in sorted([*partition.on_their_way, *partition.waiting], key=_order)
+        ]
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is on its way."""
+        return not any(partition.on_their_way for partition in self._partitions.values())
+
+    # --- records come in -------------------------------------------------------------------------------
+
+    def has_room(self, topic: str, bound: int) -> bool:
+        """Whether a record of up to ``bound`` bytes may come in now, as ``record_size_bound`` says it.
+
+        Raises:
+            RecordTooLarge: it would never fit.
+        """
+        limit = min(self._config.max_request_size, self._config.buffer_memory)
+        if bound > limit:
+            setting = "max_request_size" if limit == self._config.max_request_size else "buffer_memory"
+            raise RecordTooLarge(f"a record of up to {bound} bytes for topic {topic!r}, {setting} allows {limit}")
+        return self._used + bound <= self._config.buffer_memory
 
     def append(
         self,
@@ -79,27 +120,15 @@ class Accumulator:
         key: bytes | None,
         value: bytes | None,
         headers: Sequence[Header],
-        bound: int,
         now: float,
-    ) -> tuple[Batch, int] | None:
-        """Put a record into its partition's open batch: the batch, and the record's index; None without room for it.
-
-        ``bound`` is what ``record_size_bound`` says of the record.
-
-        Raises:
-            RecordTooLarge: it would never fit.
-        """
-        limit = min(self._config.max_request_size, self._config.buffer_memory)
-        if bound > limit:
-            setting = "max_request_size" if limit == self._config.max_request_size else "buffer_memory"
-            raise RecordTooLarge(f"a record of up to {bound} bytes for {where}, {setting} allows {limit}")
-        if self._used + bound > self._config.buffer_memory:
-            return None
-        queue = self._queues.get(where)
-        if queue is None:
-            queue = self._queues[where] = deque()
-        batch = queue[-1] if queue and not queue[-1].closed else None
-        if batch is not None:
+    ) -> tuple[Batch, int]:
+        """Put a record into its partition's open batch: the batch, and the record's index. There must be room."""
+        partition = self._partitions.get(where)
+        if partition is None:
+            partition = self._partitions[where] = _Partition()
+        waiting = partition.waiting
+        if waiting and not waiting[-1].closed:
+            batch = waiting[-1]
             before = batch.builder.size
             index = batch.builder.append(timestamp, key, value, headers)
             if index >= 0:
@@ -107,148 +136,248 @@ class Accumulator:
                 batch.result.timestamps.append(timestamp)
                 return batch, index
             batch.closed = True
-        return self._open(queue, where, now, timestamp, key, value, headers), 0
+        batch = self._open(where, now)
+        batch.builder.append(timestamp, key, value, headers)
+        batch.result.timestamps.append(timestamp)
+        self._used += batch.builder.size
+        waiting.append(batch)
+        self._due[where] = partition
+        return batch, 0
 
-    def _open(
-        self,
-        queue: deque[Batch],
-        where: TopicPartition,
-        now: float,
-        timestamp: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Sequence[Header],
-    ) -> Batch:
+    def _open(self, where: TopicPartition, now: float) -> Batch:
         config = self._config
         builder = BatchBuilder(limit=config.batch_size, codec=self._codec, level=config.compression_level)
-        builder.append(timestamp, key, value, headers)
-        batch = Batch(where, builder, BatchResult(where, self._new_event), now)
-        batch.result.timestamps.append(timestamp)
-        self._used += builder.size
-        queue.append(batch)
-        return batch
-
-    def takes(self, where: TopicPartition, size: int) -> bool:
-        """Whether the partition has an open batch with room for a record of up to ``size`` bytes."""
-        queue = self._queues.get(where)
-        if not queue or queue[-1].closed:
-            return False
-        return queue[-1].builder.size + size <= self._config.batch_size
+        self._batches += 1
+        result = BatchResult(where, self._new_event)
+        return Batch(where, (self._batches, 0), builder, result, now, self._transactional)
 
     def is_full(self, batch: Batch) -> bool:
         """Whether the next record of the batch's partition begins another."""
         return batch.closed or batch.builder.size >= self._config.batch_size
 
-    def drain(
-        self, leader_of: Callable[[TopicPartition], int | None], now: float, *, flushing: bool = False
-    ) -> tuple[dict[int, list[Batch]], bool]:
-        """What to send to each broker now, and whether a partition that is due has no known leader.
+    def takes(self, where: TopicPartition, size: int) -> bool:
+        """Whether the partition has an open batch with room for a record of up to ``size`` bytes."""
+        partition = self._due.get(where)
+        if partition is None or partition.waiting[-1].closed:
+            return False
+        return partition.waiting[-1].builder.size + size <= self._config.batch_size
 
-        One request a broker; what is returned counts as on its way until :meth:`finish` or :meth:`put_back`.
+    def waiting(self, topic: str) -> dict[int, int]:
+        """How many batches wait for each of the topic's partitions, where there are any."""
+        return {where.partition: len(one.waiting) for where, one in self._due.items() if where.topic == topic}
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is on its way."""
+        return not self._in_flight
+
+    # --- batches go out --------------------------------------------------------------------------------
+
+    def drain(self, route: Callable[[TopicPartition], int], now: float, *, flushing: bool = False) -> Drained:
+        """What goes out now. ``route`` says to which broker a partition goes: its node id, NO_LEADER or NOT_NOW.
+
+        What is returned counts as on its way until :meth:`finish` or :meth:`put_back`, and each request until
+        :meth:`request_done`. What is returned as heavy comes again once it is ``compressed``.
         """
+        drained = Drained()
+        while self._drain_once(drained, route, now, flushing):
+            pass
+        return drained
+
+    def _drain_once(self, drained: Drained, route: Callable[[TopicPartition], int], now: float, flushing: bool) -> bool:
+        """One request to each broker, if anything is due there; whether there was any."""
         requests: dict[int, list[Batch]] = {}
         sizes: dict[int, int] = {}
-        unled = False
-        oldest: dict[int, float] = {}
-        for batch in self._on_their_way.values():
-            oldest[batch.sent_to] = min(batch.sent_at, oldest.get(batch.sent_to, now))
-        for where, queue in self._queues.items():
-            if not queue or where in self._on_their_way:
+        for where, partition in self._due.items():
+            batch = partition.waiting[0]
+            if batch.not_before > now or batch.compressing or not self._is_next(partition, batch):
                 continue
-            batch = queue[0]
-            if batch.not_before > now:
+            leader = route(where)
+            if leader < 0:
+                drained.unled = drained.unled or leader == NO_LEADER
                 continue
-            leader = leader_of(where)
-            if leader is None:
-                unled = True
+            if partition.on_their_way and partition.on_their_way[-1].sent_to != leader:
                 continue
-            in_flight = self._in_flight.get(leader, 0)
-            if not self._is_due(batch, len(queue) > 1, in_flight, oldest.get(leader, now), now, flushing):
+            in_flight = self._in_flight.get(leader)
+            if not self._is_due(partition, batch, in_flight, now, flushing):
+                continue
+            if in_flight and len(in_flight) >= self._config.max_in_flight_requests_per_connection:
+                drained.full.add(leader)
                 continue
             size = sizes.get(leader, 0) + batch.builder.size
             if leader in requests and size > self._config.max_request_size:
                 continue
+            if batch.is_heavy:
+                batch.closed = batch.compressing = True
+                drained.heavy.append(batch)
+                continue
             sizes[leader] = size
             requests.setdefault(leader, []).append(batch)
         for leader, batches in requests.items():
-            self._in_flight[leader] = self._in_flight.get(leader, 0) + 1
-            for batch in batches:
-                batch.closed = True
-                batch.tries += 1
-                batch.sent_to, batch.sent_at = leader, now
-                self._queues[batch.where].popleft()
-                self._on_their_way[batch.where] = batch
-        return requests, unled
+            self._send(leader, batches, now)
+            drained.requests.append((leader, batches))
+        return bool(requests)
+
+    def _is_next(self, partition: _Partition, batch: Batch) -> bool:
+        """Whether the order allows the partition's first waiting batch to go."""
+        if not partition.on_their_way:
+            if partition.restart is not None:
+                return self._restarted(partition, batch.where)
+            return True
+        return partition.restart is None and partition.on_their_way[-1].order < batch.order
+
+    def _restarted(self, partition: _Partition, where: TopicPartition) -> bool:
+        assert self._sequences is not None
+        assert partition.restart is not None
+        if not self._sequences.restart(where, partition.restart):
+            return False
+        partition.restart = None
+        for batch in partition.waiting:
+            batch.forget_number()
+        return True
 
     def _is_due(
-        self, batch: Batch, another_waits: bool, in_flight: int, oldest: float, now: float, flushing: bool
+        self, partition: _Partition, batch: Batch, in_flight: deque[float] | None, now: float, flushing: bool
     ) -> bool:
-        if in_flight >= MAX_IN_FLIGHT:
-            return False
-        if another_waits or self.is_full(batch):
+        if len(partition.waiting) > 1 or self.is_full(batch):
             return True
         since = batch.created_at if flushing else self._ready_at(batch)
         # However busy the lane is kept by other partitions: what was sent before will be answered, and then it goes.
-        return now >= since and (not in_flight or oldest > since)
+        return now >= since and (not in_flight or in_flight[0] > since)
 
     def _ready_at(self, batch: Batch) -> float:
         """When the batch may go, lanes and leaders aside: one that was tried before does not linger again."""
         return batch.not_before if batch.tries else batch.created_at + self._linger
+
+    def _send(self, leader: int, batches: list[Batch], now: float) -> None:
+        self._in_flight.setdefault(leader, deque()).append(now)
+        for batch in batches:
+            batch.closed = True
+            batch.tries += 1
+            batch.sent_to = leader
+            if self._sequences is not None:
+                self._sequences.number(batch)
+            partition = self._due.pop(batch.where)
+            partition.waiting.popleft()
+            if partition.waiting:
+                self._due[batch.where] = partition
+            partition.on_their_way.append(batch)
 
     def deadline(self, now: float) -> float | None:
         """When time alone will change what to do: a batch has lingered or backed off long enough, or is too old.
 
         What is due already and still here waits for a lane or a leader, not for time.
         """
-        moments = [batch.created_at + self._timeout for batch in self._on_their_way.values()]
-        for where, queue in self._queues.items():
-            if queue:
-                moments.append(queue[0].created_at + self._timeout)
-                if where not in self._on_their_way:
-                    moments.append(self._ready_at(queue[0]))
+        moments = []
+        for partition in self._partitions.values():
+            moments += [
+                batch.created_at + self._timeout for batch in partition.on_their_way if not batch.result.settled
+            ]
+            if partition.waiting:
+                moments.append(partition.waiting[0].created_at + self._timeout)
+                moments.append(self._ready_at(partition.waiting[0]))
         return min((moment for moment in moments if moment > now), default=None)
 
+    # --- outcomes --------------------------------------------------------------------------------------
+
     def request_done(self, leader: int) -> None:
-        """A request that :meth:`drain` gave for this broker is over."""
-        self._in_flight[leader] -= 1
-        if not self._in_flight[leader]:
+        """The oldest request on its way to this broker is over."""
+        in_flight = self._in_flight[leader]
+        in_flight.popleft()
+        if not in_flight:
             del self._in_flight[leader]
 
+    def is_first(self, batch: Batch) -> bool:
+        """Whether nothing of the partition is before this batch, neither on its way nor waiting."""
+        partition = self._partitions[batch.where]
+        before = [queue[0].order for queue in (partition.on_their_way, partition.waiting) if queue]
+        return min(before) >= batch.order
+
+    def arrived(self, batch: Batch) -> None:
+        """The batch is not on its way any more."""
+        self._partitions[batch.where].on_their_way.remove(batch)
+        if batch.result.settled:
+            self._forget(batch.where)
+
     def finish(self, batch: Batch) -> None:
-        """The batch's outcome is known: its memory is free, and its partition's next batch may go."""
+        """The batch's outcome is known, and its memory free."""
         self._used -= batch.builder.size
-        if self._on_their_way.get(batch.where) is batch:
-            del self._on_their_way[batch.where]
-        if not self._queues.get(batch.where) and batch.where not in self._on_their_way:
-            # Several batches that expired together find the first one's work done.
-            self._queues.pop(batch.where, None)
+        self._forget(batch.where)
 
     def put_back(self, batch: Batch, error: KafkaError, not_before: float) -> None:
         """Try the batch again from ``not_before`` on, ahead of what came after it."""
-        del self._on_their_way[batch.where]
         batch.not_before = not_before
-        self._queues[batch.where].appendleft(batch)
-        for held_up in self._queues[batch.where]:
+        self._wait_again(batch)
+        for held_up in self._partitions[batch.where].waiting:
             held_up.last_error = error
+
+    def put_back_halved(self, batch: Batch) -> None:
+        """Try the batch again in two, since it is too large."""
+        self._used -= batch.builder.size
+        for half in batch.halves():
+            self._used += half.builder.size
+            self._wait_again(half)
+
+    def restart(self, where: TopicPartition, verdict: Verdict) -> None:
+        """The partition's batches get new numbers before any is sent again."""
+        self._partitions[where].restart = verdict
+
+    def _wait_again(self, batch: Batch) -> None:
+        partition = self._partitions[batch.where]
+        insort(partition.waiting, batch, key=_order)
+        self._due[batch.where] = partition
+
+    def _forget(self, where: TopicPartition) -> None:
+        partition = self._partitions.get(where)
+        if partition is not None and not partition.waiting:
+            self._due.pop(where, None)
+            if not partition.on_their_way and partition.restart is None:
+                del self._partitions[where]
 
     def expired(self, now: float) -> list[Batch]:
         """Take out the batches that wait for longer than ``delivery_timeout_ms``, but none that is on its way."""
-        old: list[Batch] = []
-        for queue in self._queues.values():
-            while queue and now >= queue[0].created_at + self._timeout:
-                old.append(queue.popleft())
-        return old
+        oldest = now - self._timeout
+        return [batch for batch, _ in self.take_waiting(lambda batch: True if batch.created_at <= oldest else None)]
+
+    def take_waiting(self, why: Callable[[Batch], T | None]) -> list[tuple[Batch, T]]:
+        """Take out the waiting batches for which there is a reason; they will not be sent."""
+        taken: list[tuple[Batch, T]] = []
+        for where, partition in list(self._due.items()):
+            kept: deque[Batch] = deque()
+            for batch in partition.waiting:
+                reason = why(batch)
+                if reason is None:
+                    kept.append(batch)
+                else:
+                    taken.append((batch, reason))
+            if len(kept) < len(partition.waiting):
+                partition.waiting = kept
+                self._forget(where)
+        return taken
+
+    def blame(self, error: KafkaError, whose: Callable[[Batch], bool]) -> None:
+        """Note why these batches still wait."""
+        for partition in self._due.values():
+            for batch in partition.waiting:
+                if whose(batch):
+                    batch.last_error = error
+
+    def stop_numbering(self) -> None:
+        """The brokers know nothing of numbers."""
+        self._sequences = None
 
     def overdue(self, now: float) -> list[Batch]:
         """The batches on their way that are older than ``delivery_timeout_ms``: nobody waits for their answer longer.
 
-        They stay on their way until :meth:`finish`.
+        They stay on their way until they :meth:`arrived`.
         """
-        return [batch for batch in self._on_their_way.values() if now >= batch.created_at + self._timeout]
+        return [
+            batch
+            for partition in self._partitions.values()
+            for batch in partition.on_their_way
+            if now >= batch.created_at + self._timeout and not batch.result.settled
+        ]
 
-    def take_all(self) -> list[Batch]:
-        """Take out every batch whose outcome is open: nothing will be sent any more."""
-        left = self.unfinished
-        for queue in self._queues.values():
-            queue.clear()
-        return left
+
+def _order(batch: Batch) -> tuple[int, int]:
+    return batch.order

@@ -1,6 +1,7 @@
 """The producer: what users call."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import repeat
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
@@ -8,15 +9,19 @@ import anyio
 import anyio.lowlevel
 
 from ..cluster.cluster import Cluster
-from ..cluster.metadata import Partition
+from ..cluster.metadata import Topic
 from ..cluster.retry import Deadline
 from ..config import ProducerConfig
-from ..errors import BufferFull, DeliveryFailed, ErrorCode, TopicNotReady, UsageError
+from ..errors import BufferFull, DeliveryFailed, ErrorCode, KafkaError, TopicNotReady, UsageError, again
 from ..records.batch import Delivery, record_size_bound
 from ..records.compression import Codec, check_level
-from ..types import Header, Headers, RecordMetadata, TopicPartition, check_topic_name
-from .partitioner import Sticky, partition_for_key
+from ..types import Header, Headers, ProducerIdentity, RecordMetadata, TopicPartition, check_topic_name
+from .batch import Batch
+from .partitioner import make_partitioner
 from .sender import Sender
+from .transacting import Transaction
+from .transaction import TransactionMachine
+from .transactor import Transactor
 
 __all__ = ("Producer",)
 
@@ -30,6 +35,9 @@ _YIELD_EVERY = 256
 class Producer(Generic[K, V]):
     """Sends records; made by :meth:`Client.producer`, and used as ``async with``.
 
+    Records of a partition are written once and in the order in which they were handed over, whatever is tried again,
+    if ``acks`` is "all" and the brokers know how (0.11 and later, see ``enable_idempotence``).
+
     Leaving it sends what is still waiting. When its body was cancelled it stops at once instead, and what was not
     acknowledged fails.
     """
@@ -41,13 +49,19 @@ class Producer(Generic[K, V]):
         lane: str,
         key_serializer: Callable[[K], bytes] | None = None,
         value_serializer: Callable[[V], bytes] | None = None,
+        identity: ProducerIdentity | None = None,
     ) -> None:
         check_level(Codec.parse(config.compression_type), config.compression_level)
         self._cluster, self._config = cluster, config
         self._serialize_key, self._serialize_value = key_serializer, value_serializer
-        self._sender = Sender(cluster, config, lane, self._made_room)
+        machine = None
+        if config.transactional_id is not None:
+            machine = TransactionMachine(config.transactional_id, config.transaction_timeout_ms, identity)
+        self._sender = Sender(cluster, config, lane, self._made_room, machine)
+        self._transactor = None if machine is None else Transactor(cluster, config, machine, self._sender.wake)
         self._accumulator = self._sender.accumulator
-        self._sticky = Sticky(cluster.runtime.chance)
+        self._choose = make_partitioner(config, cluster.runtime.chance, self._sender)
+        self._available: dict[str, tuple[Topic, tuple[int, ...]]] = {}
         self._room = anyio.Event()
         self._unyielded = 0
         self._state = "new"
@@ -55,7 +69,15 @@ class Producer(Generic[K, V]):
     async def __aenter__(self) -> Self:
         if self._state != "new":
             raise UsageError(f"this producer is {self._state}: ask the client for another")
+        self._state = "closed"  # whatever comes of it, it is not to be opened twice
         self._cluster.owner.spawn(self._sender.run)
+        if self._transactor is not None:
+            self._cluster.owner.spawn(self._transactor.run)
+            try:
+                await self._transactor.until(self._transactor.is_ready, "asking for the producer id")
+            except BaseException:
+                await self._stop()
+                raise
         self._state = "open"
         return self
 
@@ -90,6 +112,8 @@ class Producer(Generic[K, V]):
 
     async def _stop(self) -> None:
         self._state = "closed"
+        if self._transactor is not None:
+            await self._transactor.stop()
         await self._sender.close()
 
     # --- sending ---------------------------------------------------------------------------------------
@@ -105,8 +129,6 @@ class Producer(Generic[K, V]):
         headers: Headers = (),
     ) -> RecordMetadata:
         """Send one record, and wait until it is acknowledged.
-
-        A record whose acknowledgement is lost with a connection is sent again, so it may be written twice.
 
         Args:
             topic: its topic.
@@ -125,10 +147,52 @@ class Producer(Generic[K, V]):
             BrokerError: the broker refuses it.
             UsageError: the topic's name is not allowed, or it has no such partition.
         """
-        delivery = await self.enqueue(
-            topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
-        )
-        return await delivery
+        batch, index = await self._accept_in_time(topic, value, key, partition, timestamp_ms, headers)
+        if index == 0 and self._accumulator.is_idle:
+            await self._sender.go_now()
+        else:
+            self._nudge(batch, index)
+        return await batch.result.wait(index)
+
+    async def send_many(
+        self,
+        topic: str,
+        values: Iterable[V | None],
+        *,
+        keys: Iterable[K | None] | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> list[RecordMetadata]:
+        """Send many records, and wait until all are acknowledged: where each of them is.
+
+        Args:
+            topic: the topic of all.
+            values: as ``value`` of :meth:`send`.
+            keys: one for each value; without any the records have no keys.
+            partition, timestamp_ms, headers: the same for all, as for :meth:`send`.
+
+        Cancelled, those that were accepted go on.
+
+        Raises:
+            DeliveryFailed: some were accepted and not delivered; it has their errors.
+            ValueError: there are more keys than values, or fewer.
+            KafkaError: as :meth:`enqueue`; those before it go on.
+        """
+        accepted: list[tuple[Batch, int]] = []
+        pairs = zip(values, repeat(None)) if keys is None else zip(values, keys, strict=True)
+        for value, key in pairs:
+            accepted.append(await self._accept_in_time(topic, value, key, partition, timestamp_ms, headers))
+            self._nudge(*accepted[-1])
+        found, errors = [], []
+        for batch, index in accepted:
+            try:
+                found.append(await batch.result.wait(index))
+            except KafkaError as error:
+                errors.append(error)
+        if errors:
+            raise DeliveryFailed(list({str(error): error for error in errors}.values()), len(errors))
+        return found
 
     async def enqueue(
         self,
@@ -144,26 +208,9 @@ class Producer(Generic[K, V]):
 
         Arguments and errors are those of :meth:`send`; what becomes of the record, awaiting the delivery tells.
         """
-        deadline: Deadline | None = None
-        # Before the record is accepted: whoever is cancelled in here knows that it was not.
-        await self._let_others_run()
-        while True:
-            room = self._room
-            try:
-                delivery = self.send_nowait(
-                    topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
-                )
-            except TopicNotReady:
-                deadline = deadline or self._cluster.deadline(self._config.max_block_ms / 1000)
-                await self._cluster.topic(topic, deadline)
-            except BufferFull:
-                deadline = deadline or self._cluster.deadline(self._config.max_block_ms / 1000)
-                with self._sender.hurry(), anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
-                    await room.wait()
-                if deadline.passed(self._cluster.runtime.now()):
-                    raise
-            else:
-                return delivery
+        batch, index = await self._accept_in_time(topic, value, key, partition, timestamp_ms, headers)
+        self._nudge(batch, index)
+        return Delivery(batch.result, index)
 
     def send_nowait(
         self,
@@ -182,26 +229,8 @@ class Producer(Generic[K, V]):
             TopicNotReady: the topic's partitions are not known yet; its metadata is asked for.
             RecordTooLarge, UsageError: as :meth:`send`.
         """
-        if self._state != "open" or self._sender.has_ended:
-            state = "closed" if self._sender.has_ended else self._state
-            raise UsageError(f"the producer is {state}: use it inside its 'async with'")
-        if timestamp_ms is not None and not (type(timestamp_ms) is int and 0 <= timestamp_ms < 2**63):
-            raise UsageError(f"timestamp_ms is ms since the epoch, a whole number from 0 on, got {timestamp_ms!r}")
-        partitions = self._partitions(topic)
-        raw_key = self._bytes(key, self._serialize_key, "key")
-        raw_value = self._bytes(value, self._serialize_value, "value")
-        pairs = _header_pairs(headers) if headers else ()
-        size = record_size_bound(raw_key, raw_value, pairs)
-        where = TopicPartition(topic, self._choose(topic, raw_key, partition, partitions, size))
-        timestamp = self._cluster.runtime.wall_ms() if timestamp_ms is None else timestamp_ms
-        now = self._cluster.runtime.now()
-        appended = self._accumulator.append(where, timestamp, raw_key, raw_value, pairs, size, now)
-        if appended is None:
-            limit = self._config.buffer_memory
-            raise BufferFull(f"{self._accumulator.used} of {limit} bytes wait to be acknowledged (buffer_memory)")
-        batch, index = appended
-        if index == 0 or self._accumulator.is_full(batch):
-            self._sender.wake()
+        batch, index = self._accept(topic, value, key, partition, timestamp_ms, headers)
+        self._nudge(batch, index)
         return Delivery(batch.result, index)
 
     async def flush(self) -> None:
@@ -223,36 +252,121 @@ class Producer(Generic[K, V]):
         known = await self._cluster.topic(topic, self._cluster.deadline(self._config.max_block_ms / 1000))
         return tuple(partition.index for partition in known.partitions)
 
+    # --- transactions ----------------------------------------------------------------------------------
+
+    def transaction(self) -> Transaction[K, V]:
+        """A transaction, to be used as ``async with``: it is committed at the end, and aborted on an exception.
+
+        Raises:
+            UsageError: the producer was made without a ``transactional_id``.
+        """
+        if self._transactor is None:
+            raise UsageError(
+                "a producer needs a transactional_id for transactions: client.producer(transactional_id=...)"
+            )
+        return Transaction(self, self._sender, self._transactor)
+
+    @property
+    def identity(self) -> ProducerIdentity:
+        """Its id and epoch, with which ``client.producer(identity=...)`` writes into the transaction that is open here.
+
+        That producer neither begins nor ends transactions. No two producers may write to the same partition.
+
+        Raises:
+            UsageError: the producer was made without a ``transactional_id``, or is not open.
+        """
+        if self._transactor is None or self._state == "new":
+            raise UsageError("only a producer with a transactional_id that is open has an identity to share")
+        self._transactor.require()
+        return self._transactor.machine.identity
+
     # --- the parts of a send ---------------------------------------------------------------------------
 
-    def _partitions(self, topic: str) -> tuple[Partition, ...]:
+    async def _accept_in_time(
+        self,
+        topic: str,
+        value: V | None,
+        key: K | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Headers,
+    ) -> tuple[Batch, int]:
+        """Hand one record over, as soon as there is room and its topic is known."""
+        deadline: Deadline | None = None
+        # Before the record is accepted: whoever is cancelled in here knows that it was not.
+        await self._let_others_run()
+        while True:
+            room = self._room
+            try:
+                batch, index = self._accept(topic, value, key, partition, timestamp_ms, headers)
+            except TopicNotReady:
+                deadline = deadline or self._cluster.deadline(self._config.max_block_ms / 1000)
+                await self._cluster.topic(topic, deadline)
+            except BufferFull:
+                deadline = deadline or self._cluster.deadline(self._config.max_block_ms / 1000)
+                with self._sender.hurry(), anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
+                    await room.wait()
+                if deadline.passed(self._cluster.runtime.now()):
+                    raise
+            else:
+                return batch, index
+
+    def _accept(
+        self,
+        topic: str,
+        value: V | None,
+        key: K | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Headers,
+    ) -> tuple[Batch, int]:
+        """Put one record into a batch: the batch, and its index there."""
+        if self._state != "open" or self._sender.has_ended:
+            state = "closed" if self._sender.has_ended else self._state
+            raise UsageError(f"the producer is {state}: use it inside its 'async with'")
+        if self._sender.fatal is not None:
+            raise again(self._sender.fatal)
+        if timestamp_ms is not None and not (type(timestamp_ms) is int and 0 <= timestamp_ms < 2**63):
+            raise UsageError(f"timestamp_ms is ms since the epoch, a whole number from 0 on, got {timestamp_ms!r}")
+        known, available = self._partitions(topic)
+        raw_key = self._bytes(key, self._serialize_key, "key")
+        raw_value = self._bytes(value, self._serialize_value, "value")
+        pairs = _header_pairs(headers) if headers else ()
+        size = record_size_bound(raw_key, raw_value, pairs)
+        if not self._accumulator.has_room(topic, size):
+            limit = self._config.buffer_memory
+            raise BufferFull(f"{self._accumulator.used} of {limit} bytes wait to be acknowledged (buffer_memory)")
+        if partition is None:
+            chosen = self._choose(topic, raw_key, available, len(known), size)
+        else:
+            chosen = _checked(topic, partition, len(known))
+        where = TopicPartition(topic, chosen)
+        if self._transactor is not None:
+            self._transactor.add(where)
+        runtime = self._cluster.runtime
+        timestamp = runtime.wall_ms() if timestamp_ms is None else timestamp_ms
+        return self._accumulator.append(where, timestamp, raw_key, raw_value, pairs, runtime.now())
+
+    def _nudge(self, batch: Batch, index: int) -> None:
+        """Have the sender look, if a batch was begun or is full."""
+        if index == 0 or self._accumulator.is_full(batch):
+            self._sender.wake()
+
+    def _partitions(self, topic: str) -> tuple[Sequence[object], tuple[int, ...]]:
+        """The topic's partitions, and the indexes of those with a leader, in one object until they change."""
         known = self._cluster.snapshot.topics.get(topic)
         if known is None or known.error != ErrorCode.NONE or not known.partitions:
             check_topic_name(topic)
             self._cluster.use((topic,))
             self._cluster.outdated(self._cluster.snapshot)
             raise TopicNotReady(f"the partitions of topic {topic!r} are not known yet")
-        return known.partitions
-
-    def _choose(
-        self, topic: str, key: bytes | None, partition: int | None, partitions: tuple[Partition, ...], size: int
-    ) -> int:
-        if partition is not None:
-            if not isinstance(partition, int) or not 0 <= partition < len(partitions):
-                raise UsageError(f"topic {topic!r} has {len(partitions)} partitions, no {partition!r}")
-            return partition
-        if key is not None:
-            return partition_for_key(key, len(partitions))
-        current = self._sticky.current(topic)
-        if (
-            current is not None
-            and current < len(partitions)
-            and partitions[current].leader is not None
-            and self._accumulator.takes(TopicPartition(topic, current), size)
-        ):
-            return current
-        led = [one.index for one in partitions if one.leader is not None]
-        return self._sticky.move_on(topic, led or [one.index for one in partitions])
+        before = self._available.get(topic)
+        if before is None or before[0] is not known:
+            led = tuple(one.index for one in known.partitions if one.leader is not None)
+            if before is not None and before[1] == led:
+                led = before[1]
+            before = self._available[topic] = known, led
+        return known.partitions, before[1]
 
     @staticmethod
     def _bytes(given: Any, serialize: Callable[[Any], bytes] | None, what: str) -> bytes | None:
@@ -273,6 +387,12 @@ class Producer(Generic[K, V]):
     def _made_room(self) -> None:
         room, self._room = self._room, anyio.Event()
         room.set()
+
+
+def _checked(topic: str, partition: object, count: int) -> int:
+    if not isinstance(partition, int) or isinstance(partition, bool) or not 0 <= partition < count:
+        raise UsageError(f"topic {topic!r} has {count} partitions, no {partition!r}")
+    return partition
 
 
 def _header_pairs(headers: Headers) -> Sequence[Header]:

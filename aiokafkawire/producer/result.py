@@ -1,13 +1,13 @@
 """What became of a batch: one result for all of its records, and the event their waiters share."""
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ..errors import KafkaError, again
 from ..types import RecordMetadata, TopicPartition
 
-__all__ = ("BatchResult",)
+__all__ = ("BatchResult", "Event")
 
 
 class Event(Protocol):
@@ -19,7 +19,10 @@ class Event(Protocol):
 
 
 class BatchResult:
-    """The outcome of one batch. It keeps the records' timestamps, and nothing else of them."""
+    """The outcome of one batch. It keeps the records' timestamps, and nothing else of them.
+
+    A batch that is split leaves its outcome to its parts, each with a result of its own.
+    """
 
     __slots__ = (
         "_awaited",
@@ -27,8 +30,9 @@ class BatchResult:
         "_event",
         "_log_append_time",
         "_new_event",
-        "done",
+        "_parts",
         "error",
+        "settled",
         "timestamps",
         "where",
     )
@@ -38,19 +42,24 @@ class BatchResult:
         self._new_event = new_event
         self.timestamps: array[int] = array("q")
         """The producer's timestamp of each record, in ms since the epoch."""
-        self.done: bool = False
+        self.settled: bool = False
+        """Whether the batch has an outcome, or parts that will have theirs."""
         self.error: KafkaError | None = None
         self._base_offset = -1
         self._log_append_time = -1
         self._awaited: set[int] = set()
         # Made by the first who waits: most records of a fast producer are never awaited.
         self._event: Event | None = None
+        self._parts: Sequence[BatchResult] = ()
 
     async def wait(self, index: int) -> RecordMetadata:
         """Where record ``index`` is, once it is acknowledged. Raises the error that its batch failed with."""
         self._awaited.add(index)
         try:
-            await self.settled()
+            await self._settle()
+            if self._parts:
+                part, within = self._part(index)
+                return await part.wait(within)
         except BaseException:
             # Who stopped waiting will not hear of it: flush has to tell.
             self._awaited.discard(index)
@@ -61,12 +70,24 @@ class BatchResult:
         timestamp = self._log_append_time if self._log_append_time >= 0 else self.timestamps[index]
         return RecordMetadata(*self.where, offset, timestamp)
 
-    async def settled(self) -> None:
-        """Wait until the outcome is known, whatever it is."""
-        if not self.done:
+    async def finished(self) -> None:
+        """Wait until the outcome of every record is known, whatever it is."""
+        await self._settle()
+        for part in self._parts:
+            await part.finished()
+
+    async def _settle(self) -> None:
+        if not self.settled:
             if self._event is None:
                 self._event = self._new_event()
             await self._event.wait()
+
+    def is_done(self, index: int) -> bool:
+        """Whether the outcome of record ``index`` is known."""
+        if self._parts:
+            part, within = self._part(index)
+            return part.is_done(within)
+        return self.settled
 
     @property
     def unawaited(self) -> int:
@@ -83,7 +104,27 @@ class BatchResult:
         self.error = error
         self._finish()
 
+    def split(self, counts: Sequence[int]) -> "list[BatchResult]":
+        """Leave the outcome to parts with so many records each, in their order."""
+        parts, first = [], 0
+        for count in counts:
+            part = BatchResult(self.where, self._new_event)
+            part.timestamps = self.timestamps[first : first + count]
+            part._awaited = {index - first for index in self._awaited if first <= index < first + count}
+            parts.append(part)
+            first += count
+        self._parts = parts
+        self._finish()
+        return parts
+
+    def _part(self, index: int) -> "tuple[BatchResult, int]":
+        for part in self._parts:
+            if index < len(part.timestamps):
+                return part, index
+            index -= len(part.timestamps)
+        raise IndexError(index)
+
     def _finish(self) -> None:
-        self.done = True
+        self.settled = True
         if self._event is not None:
             self._event.set()

@@ -1,65 +1,91 @@
 """Takes ready batches to their leaders, and every answer back to the batches."""
 
+import logging
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup
 
 from ..cluster.cluster import Cluster
-from ..cluster.metadata import Snapshot
-from ..cluster.retry import Backoff, remedy
+from ..cluster.metadata import Node, Snapshot
 from ..config import ProducerConfig
 from ..errors import (
+    ClusterAuthorizationFailed,
     ConnectionLost,
-    DeliveryFailed,
-    ErrorCode,
     KafkaError,
-    Refresh,
-    RequestTimeout,
-    TopicNotReady,
-    WireError,
+    UnsupportedVersion,
     as_kafka_error,
     broker_error,
 )
-from ..protocol.messages.produce import (
-    PartitionProduceData,
-    PartitionProduceResponse,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
+from ..network.connection import Connection
+from ..protocol.messages.produce import ProduceResponse
+from ..protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Versions
 from ..runtime import Worker
 from ..types import TopicPartition
-from .accumulator import Accumulator, Batch
-from .result import BatchResult
+from .accumulator import NO_LEADER, NOT_NOW, Accumulator
+from .batch import Batch
+from .flight import Flight, message
+from .idempotence import Sequences
+from .outcomes import Outcomes, recreated
+from .partitioner import Stalls
+from .transaction import TransactionMachine
 
 __all__ = ("Sender",)
 
+_log = logging.getLogger("aiokafkawire")
+
 # Record batches v2 need v3; topics have no names from v13 on (KIP-516), so without their ids v12 is the last.
-_BY_ID_OR_NAME = Versions.parse("3+")
-_BY_NAME = Versions.parse("3-12")
-_HEAVY = 64 * 1024
-"""Batches above this are compressed on a thread."""
-_KEPT_FAILURES = 100
+_ANY: Final = Versions.parse("3+")
+_BY_NAME: Final = Versions.parse("3-12")
+_NO_TRANSACTIONS: Final = 2**31 - 1
+"""The transaction timeout of a producer that makes none, as Java's says it."""
 
 
 class Sender:
-    """One producer's way to the brokers. ``on_room`` is called whenever memory became free."""
+    """One producer's way to the brokers. ``on_room`` is called whenever memory became free.
 
-    def __init__(self, cluster: Cluster, config: ProducerConfig, lane: str, on_room: Callable[[], None]) -> None:
-        self.accumulator: Accumulator = Accumulator(config, anyio.Event)
-        self._cluster, self._config, self._lane, self._on_room = cluster, config, lane, on_room
+    Batches go to connections that are open, so what waits for one to open follows its leader wherever that moves.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ProducerConfig,
+        lane: str,
+        on_room: Callable[[], None],
+        transaction: TransactionMachine | None = None,
+    ) -> None:
+        self._cluster, self._config, self._lane, self._transaction = cluster, config, lane, transaction
         self._clock = cluster.runtime.now
+        self._sequences = Sequences() if config.idempotent else None
+        self.accumulator: Accumulator = Accumulator(config, anyio.Event, self._sequences)
+        self.outcomes: Outcomes = Outcomes(cluster, config, self.accumulator, on_room, self.wake, transaction)
+        self.fatal: KafkaError | None = None
+        """Why nothing can be sent any more."""
+        timeout = config.request_timeout_ms or cluster.config.request_timeout_ms
+        self._timeout_ms, self._timeout = timeout, timeout / 1000
+        self._generation = 0
+        self._seen = -1
         self._flushing = 0
-        self._backoffs: dict[TopicPartition, Backoff] = {}
-        # Failed batches that flush has to report; beyond the kept ones only how many records, and the last error.
-        self._failures: list[BatchResult] = []
-        self._more_failures = 0
-        self._last_failure: KafkaError | None = None
-        self._worker = Worker(self._send_what_is_due, self._give_up)
+        self._flights: dict[int, deque[Flight]] = {}
+        self._quiet = anyio.Event()
+        # What a step has to begin: connections, producer ids, threads, and waits for the wire.
+        self._unopened: dict[int, Node] = {}
+        self._opening: set[int] = set()
+        self._identifying = False
+        self._heavy: list[Batch] = []
+        self._posted: list[Flight] = []
+        self._unled = False
+        self._draining = False
+        self._next_step = float("inf")
+        self._stalls = Stalls(config)
+        self._worker = Worker(self._step, self._give_up)
 
     @property
     def has_ended(self) -> bool:
@@ -67,151 +93,286 @@ class Sender:
         return self._worker.ended.is_set()
 
     def wake(self) -> None:
-        """There is something to send."""
+        """There is something to send, or to wait for."""
         self._worker.wake()
 
     async def run(self) -> None:
         """Send until closed."""
         await self._worker.run()
 
+    def takes(self, where: TopicPartition, size: int) -> bool:
+        """As :class:`~aiokafkawire.producer.partitioner.Queues` says."""
+        return self.accumulator.takes(where, size)
+
+    def waiting(self, topic: str) -> dict[int, int]:
+        """As :class:`~aiokafkawire.producer.partitioner.Queues` says."""
+        return self.accumulator.waiting(topic)
+
+    def stalled(self, topic: str) -> list[int]:
+        """As :class:`~aiokafkawire.producer.partitioner.Queues` says."""
+        known = self._cluster.snapshot.topics.get(topic)
+        partitions = known.partitions if known is not None else ()
+        return [one.index for one in partitions if one.leader is not None and one.leader in self._stalls]
+
     def _give_up(self) -> None:
         """Whatever ended the sending, no batch is left without an outcome."""
-        for batch in self.accumulator.take_all():
-            why = "the producer was closed before the record was acknowledged; it may have been written"
-            self._fail(batch, ConnectionLost(f"{batch.where}: {why}"))
-        self._on_room()
+        why = "the producer was closed before the record was acknowledged; it may have been written"
+        for batch in self.accumulator.unfinished:
+            if not batch.result.settled:
+                self.outcomes.fail(batch, ConnectionLost(f"{batch.where}: {why}"))
 
-    def _send_what_is_due(self, tasks: TaskGroup) -> float | None:
-        """Start the requests that are due. How long nothing else will be, in seconds; None until something happens."""
-        accumulator, now = self.accumulator, self._clock()
-        for batch in [*accumulator.overdue(now), *accumulator.expired(now)]:
-            self._fail(batch, self._too_late(batch))
-        snapshot = self._cluster.snapshot
-        requests, unled = accumulator.drain(lambda where: _leader_of(snapshot, where), now, flushing=self._flushing > 0)
-        for node_id, batches in requests.items():
-            self._cluster.use(dict.fromkeys(batch.where.topic for batch in batches))
-            tasks.start_soon(self._produce, snapshot, node_id, batches)
-        waits = []
-        moment = accumulator.deadline(now)
+    # --- what is due -----------------------------------------------------------------------------------
+
+    def _step(self, tasks: TaskGroup) -> float | None:
+        """Send what is due. How long nothing else will be, in seconds; None until something happens."""
+        now = self._clock()
+        self.outcomes.expire(now)
+        self._leave_old_topics()
+        for connection in self._send_what_is_due(now):
+            connection.transmit_soon()
+        waits = [*self._begin(tasks, now), *self._end_silence(tasks, now)]
+        moment = self.accumulator.deadline(now)
         if moment is not None:
             waits.append(moment - now)
-        if unled:
-            self._cluster.use(dict.fromkeys(batch.where.topic for batch in accumulator.unfinished))
-            self._cluster.outdated(snapshot)
-            waits.append(self._cluster.config.retry_backoff_ms / 1000)
-        return min(waits, default=None)
+        wait = min(waits, default=None)
+        self._next_step = float("inf") if wait is None else now + wait
+        return wait
 
-    async def _produce(self, snapshot: Snapshot, node_id: int, batches: list[Batch]) -> None:
+    def _begin(self, tasks: TaskGroup, now: float) -> Iterator[float]:
+        """Begin what takes longer than a step, and say how long to wait before more can be begun."""
+        if self._needs_identity() and not self._identifying and self.accumulator.has_waiting:
+            self._identifying = True
+            tasks.start_soon(self._identify)
+        heavy, self._heavy = self._heavy, []
+        for batch in heavy:
+            tasks.start_soon(self._compress, batch)
+        posted, self._posted = self._posted, []
+        for flight in posted:
+            tasks.start_soon(self._wait_for_the_wire, flight)
+        unopened, self._unopened = self._unopened, {}
+        for node in unopened.values():
+            retry_at = self._cluster.brokers.retry_at(node.address, self._lane)
+            if retry_at > now:
+                yield retry_at - now
+            elif node.node_id not in self._opening:
+                self._opening.add(node.node_id)
+                tasks.start_soon(self._open, node)
+        if self._unled:
+            self._unled = False
+            self._cluster.use(dict.fromkeys(batch.where.topic for batch in self.accumulator.unfinished))
+            self._cluster.outdated(self._cluster.snapshot)
+            yield self._cluster.config.retry_backoff_ms / 1000
+
+    def _end_silence(self, tasks: TaskGroup, now: float) -> Iterator[float]:
+        """Leave brokers that do not answer."""
+        for flights in self._flights.values():
+            oldest = flights[0]
+            left = oldest.sent_at + self._timeout - now
+            if left > 0:
+                yield left
+                continue
+            silent = f"left Produce unanswered for {self._timeout:g} s (request_timeout_ms)"
+            tasks.start_soon(oldest.connection.close, ConnectionLost(f"{oldest.connection.where} {silent}"))
+
+    def _send_what_is_due(self, now: float) -> list[Connection]:
+        """Submit every request that can go now; the connections that have something to transmit."""
+        if self._draining or self.has_ended:
+            return []
+        self._draining = True
         try:
-            response = await self._request(snapshot, node_id, batches)
-            self._answered(snapshot, batches, response)
-        except Exception as error:
-            for batch in batches:
-                self._failed(batch, as_kafka_error(error, f"producing to {batch.where}"), snapshot)
+            snapshot = self._cluster.snapshot
+            self._follow_identity()
+            drained = self.accumulator.drain(partial(self._route, snapshot), now, flushing=self._flushing > 0)
+            connections = [self._submit(snapshot, node_id, batches, now) for node_id, batches in drained.requests]
         finally:
-            self.accumulator.request_done(node_id)
+            self._draining = False
+        for node_id in drained.full:
+            self._stalls.tried(node_id, now, sent=False)
+        for node_id, _ in drained.requests:
+            self._stalls.tried(node_id, now, sent=True)
+        self._heavy += drained.heavy
+        self._unled = self._unled or drained.unled
+        return list(dict.fromkeys(connections))
+
+    def go(self) -> None:
+        """Send what is due, as far as that needs no waiting; the rest is begun soon."""
+        for connection in self._send_what_is_due(self._clock()):
+            connection.transmit_soon()
+        if self._needs_step():
             self.wake()
 
-    async def _request(self, snapshot: Snapshot, node_id: int, batches: list[Batch]) -> ProduceResponse | None:
-        """Send one request; None where ``acks=0`` asks for no answer, or all of it is too late."""
-        for batch in batches:
-            if batch.sealed is None:
-                heavy = batch.builder.codec and batch.builder.size > _HEAVY
-                build = batch.builder.build
-                batch.sealed = await self._cluster.runtime.offload(build) if heavy else build()
-        connection = await self._cluster.connection(snapshot.nodes[node_id], self._lane)
-        in_time = [batch for batch in batches if not batch.result.done]
-        if not in_time:
-            return None
-        request = self._message(snapshot, in_time)
-        named_only = any(topic.topic_id == ZERO_UUID for topic in request.topic_data)
-        wanted = _BY_NAME if named_only else _BY_ID_OR_NAME
-        if request.acks == 0:
-            await connection.post(request, wanted=wanted)
-            return None
-        return await connection.request(request, wanted=wanted)
+    async def go_now(self) -> None:
+        """As :meth:`go`; the caller writes the requests itself, which saves a task switch."""
+        connections = self._send_what_is_due(self._clock())
+        if self._needs_step():
+            self.wake()
+        for connection in connections:
+            await connection.transmit()
 
-    def _message(self, snapshot: Snapshot, batches: list[Batch]) -> ProduceRequest:
-        topics: dict[str, TopicProduceData] = {}
-        for batch in batches:
-            name, partition = batch.where
-            topic = topics.get(name)
-            if topic is None:
-                topic_id = snapshot.topic_id(name)
-                topic = topics[name] = TopicProduceData(name=name, topic_id=topic_id, partition_data=[])
-            topic.partition_data.append(PartitionProduceData(index=partition, records=batch.sealed))
-        return ProduceRequest(
-            acks=self._config.required_acks,
-            timeout_ms=self._cluster.config.request_timeout_ms,
-            topic_data=list(topics.values()),
-        )
+    def _needs_step(self) -> bool:
+        """Whether there is something to begin, or to wait for, that the next step would find too late."""
+        if self._unopened or self._heavy or self._posted or self._unled or self._needs_identity():
+            return True
+        soonest = min(self._timeout, self._config.delivery_timeout_ms / 1000)
+        return bool(self._flights or self.accumulator.has_waiting) and self._next_step > self._clock() + soonest
 
-    # --- outcomes --------------------------------------------------------------------------------------
+    # --- identity --------------------------------------------------------------------------------------
 
-    def _answered(self, snapshot: Snapshot, batches: list[Batch], response: ProduceResponse | None) -> None:
-        answers = None if response is None else _by_partition(snapshot, response)
-        for batch in batches:
-            if batch.result.done:
-                continue
-            if answers is None:
-                self._finish(batch, -1, -1)
-                continue
-            answer = answers.get(batch.where)
-            if answer is None:
-                self._failed(batch, WireError(f"the answer to Produce lacks {batch.where}, which was sent"), snapshot)
-            elif answer.error_code == ErrorCode.NONE:
-                self._finish(batch, answer.base_offset, answer.log_append_time_ms)
+    def _follow_identity(self) -> None:
+        """Number on under the id and epoch that the transaction has now."""
+        machine, sequences = self._transaction, self._sequences
+        if machine is not None and sequences is not None and machine.generation != self._generation:
+            self._generation = machine.generation
+            sequences.begin_anew(machine.producer_id, machine.producer_epoch)
+
+    def _needs_identity(self) -> bool:
+        return self._transaction is None and self._sequences is not None and self._sequences.needs_identity
+
+    async def _identify(self) -> None:
+        """Ask any broker for a producer id; those of before Kafka 0.11 have none."""
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTIONS)
+        deadline = self._cluster.deadline(self._config.delivery_timeout_ms / 1000)
+        try:
+            answer = await self._cluster.ask(self._cluster.least_loaded, request, deadline, check=_check_identity)
+            if self._sequences is not None:
+                self._sequences.identify(answer.producer_id, answer.producer_epoch)
+        except (UnsupportedVersion, ClusterAuthorizationFailed) as error:
+            if self._config.enable_idempotence:
+                self._fail_for_good(error)
             else:
-                said = f"Produce to {batch.where}" + (f": {answer.error_message}" if answer.error_message else "")
-                self._failed(batch, broker_error(answer.error_code, said), snapshot)
+                _log.warning("records are sent without idempotence, so retries may double them: %s", error)
+                self._sequences = None
+                self.accumulator.stop_numbering()
+        except KafkaError as error:
+            self.accumulator.blame(error, lambda batch: True)
+        except Exception as error:
+            self._fail_for_good(as_kafka_error(error, "asking for a producer id"))
+        finally:
+            self._identifying = False
+            self.wake()
 
-    def _failed(self, batch: Batch, error: KafkaError, snapshot: Snapshot) -> None:
-        """Try the batch again if the error allows it and time is left; else it has failed."""
-        retry, refresh = remedy(error)
-        if refresh is Refresh.METADATA:
-            self._cluster.use((batch.where.topic,))
+    def _leave_old_topics(self) -> None:
+        snapshot = self._cluster.snapshot
+        if snapshot.generation != self._seen:
+            self._seen = snapshot.generation
+            self.outcomes.drop(lambda batch: recreated(batch, snapshot))
+
+    def _fail_for_good(self, error: KafkaError) -> None:
+        self.fatal = error
+        self.outcomes.drop(lambda batch: error)
+
+    # --- routing ---------------------------------------------------------------------------------------
+
+    def _route(self, snapshot: Snapshot, where: TopicPartition) -> int:
+        if self._sequences is not None and self._sequences.needs_identity:
+            return NOT_NOW
+        if self._transaction is not None and not self._transaction.may_send(where):
+            return NOT_NOW
+        node = snapshot.leader(where)
+        if node is None:
+            return NO_LEADER
+        if self._cluster.brokers.opened(node.address, self._lane) is None:
+            self._unopened[node.node_id] = node
+            self._stalls.tried(node.node_id, self._clock(), sent=False)
+            return NOT_NOW
+        return node.node_id
+
+    async def _open(self, node: Node) -> None:
+        snapshot = self._cluster.snapshot
+        try:
+            await self._cluster.brokers.connection(node.address, self._lane)
+        except Exception as error:
+            # Who cannot be reached may lead no more.
             self._cluster.outdated(snapshot)
-        if batch.result.done:  # it became too late meanwhile
-            return
-        if not retry:
-            self._fail(batch, error)
-            return
-        backoff = self._backoffs.get(batch.where)
-        if backoff is None:
-            backoff = self._backoffs[batch.where] = self._cluster.backoff()
-        self.accumulator.put_back(batch, error, self._clock() + backoff.next())
+            cause = as_kafka_error(error, f"connecting to {node.address}")
+            self.accumulator.blame(cause, lambda batch: _leads(self._cluster.snapshot, node, batch.where))
+        finally:
+            self._opening.discard(node.node_id)
+            self.wake()
 
-    def _finish(self, batch: Batch, base_offset: int, log_append_time: int) -> None:
-        self._backoffs.pop(batch.where, None)
-        self.accumulator.finish(batch)
-        batch.result.resolve(base_offset, log_append_time)
-        self._on_room()
+    async def _compress(self, batch: Batch) -> None:
+        try:
+            await self._cluster.runtime.offload(batch.builder.compress)
+            batch.compressed = True
+        except Exception as error:
+            failed = as_kafka_error(error, f"compressing records for {batch.where}")
+            self.outcomes.drop(lambda one: failed if one is batch else None)
+        finally:
+            batch.compressing = False
+            self.wake()
 
-    def _fail(self, batch: Batch, error: KafkaError) -> None:
-        self._backoffs.pop(batch.where, None)
-        self.accumulator.finish(batch)
-        batch.result.fail(error)
-        if len(self._failures) >= _KEPT_FAILURES:
-            self._failures = [failed for failed in self._failures if failed.unawaited]
-        if len(self._failures) < _KEPT_FAILURES:
-            self._failures.append(batch.result)
-        elif batch.result.unawaited:
-            self._more_failures += batch.result.unawaited
-            self._last_failure = error
-        self._on_room()
+    # --- requests --------------------------------------------------------------------------------------
 
-    def _too_late(self, batch: Batch) -> KafkaError:
-        seconds = self._config.delivery_timeout_ms / 1000
-        last = batch.last_error
-        if last is None and _leader_of(self._cluster.snapshot, batch.where) is None:
-            return TopicNotReady(f"{batch.where} had no leader for {seconds:g} s (delivery_timeout_ms)")
-        told = "; it was sent, and not answered" if batch.tries else ""
-        if last is not None:
-            tried = f"tried {batch.tries} times" if batch.tries else "those before it were tried"
-            told = f"; {tried}, at last {type(last).__name__}: {last}"
-        error = RequestTimeout(f"{batch.where} took no records for {seconds:g} s (delivery_timeout_ms){told}")
-        error.__cause__ = last
-        return error
+    def _submit(self, snapshot: Snapshot, node_id: int, batches: list[Batch], now: float) -> Connection:
+        connection = self._cluster.brokers.opened(snapshot.nodes[node_id].address, self._lane)
+        assert connection is not None  # or it had not been routed there
+        flight = Flight(node_id, batches, snapshot, connection, now, self._arrived, self._lost)
+        self._flights.setdefault(node_id, deque()).append(flight)
+        try:
+            for batch in batches:
+                batch.topic_id = snapshot.topic_id(batch.where.topic)
+            request = message(
+                batches,
+                acks=self._config.required_acks,
+                timeout_ms=self._timeout_ms,
+                transactional_id=self._config.transactional_id,
+            )
+            slot = flight if request.acks else None
+            flight.version = connection.submit(request, slot, wanted=self._wanted(batches))
+        except Exception as error:
+            self._lost(flight, as_kafka_error(error, f"producing to {connection.where}"))
+        else:
+            if slot is None:
+                self._posted.append(flight)
+        return connection
+
+    def _wanted(self, batches: list[Batch]) -> Versions:
+        wanted = _BY_NAME if any(batch.topic_id == ZERO_UUID for batch in batches) else _ANY
+        if self._transaction is None:
+            return wanted
+        allowed = self._transaction.produce_versions
+        return Versions(max(wanted.first, allowed.first), min(wanted.last, allowed.last))
+
+    def _arrived(self, flight: Flight, frame: bytes, position: int) -> None:
+        try:
+            response = flight.connection.decode(ProduceResponse, flight.version, frame, position)
+        except KafkaError as error:
+            self._lost(flight, error)
+        else:
+            self._over(flight)
+            self.outcomes.answered(flight, response)
+            self._go_on()
+
+    def _lost(self, flight: Flight, error: KafkaError) -> None:
+        self._over(flight)
+        self.outcomes.lost(flight, error)
+        self._go_on()
+
+    async def _wait_for_the_wire(self, flight: Flight) -> None:
+        """Without an answer the wire must slow us down: else all there is would wait in line there."""
+        try:
+            flight.connection.transmit_soon()
+            await flight.connection.written()
+        except Exception as error:
+            self._lost(flight, as_kafka_error(error, f"producing to {flight.connection.where}"))
+        else:
+            self._over(flight)
+            self.outcomes.posted(flight)
+            self._go_on()
+
+    def _over(self, flight: Flight) -> None:
+        flights = self._flights[flight.node_id]
+        flights.remove(flight)
+        if not flights:
+            del self._flights[flight.node_id]
+        if not self._flights:
+            quiet, self._quiet = self._quiet, anyio.Event()
+            quiet.set()
+        self.accumulator.request_done(flight.node_id)
+
+    def _go_on(self) -> None:
+        if self.accumulator.has_waiting:
+            self.go()
 
     # --- flushing and closing --------------------------------------------------------------------------
 
@@ -221,19 +382,21 @@ class Sender:
         Raises:
             DeliveryFailed: records failed since the last flush that nobody awaited.
         """
+        await self.settled()
+        failed = self.outcomes.failures.take()
+        if failed is not None:
+            raise failed
+
+    async def settled(self) -> None:
+        """Wait until everything handed over so far has an outcome, whatever it is."""
         with self.hurry():
             for batch in self.accumulator.unfinished:
-                await batch.result.settled()
-        failures, self._failures = self._failures, []
-        count, self._more_failures = self._more_failures, 0
-        last, self._last_failure = self._last_failure, None
-        errors = [] if last is None else [last]
-        for result in reversed(failures):
-            if result.error is not None and result.unawaited:
-                errors.insert(0, result.error)
-                count += result.unawaited
-        if errors:
-            raise DeliveryFailed(errors, count)
+                await batch.result.finished()
+
+    async def quiet(self) -> None:
+        """Wait until no request is on its way, whatever waits."""
+        while self._flights and not self.has_ended:
+            await self._quiet.wait()
 
     @contextmanager
     def hurry(self) -> Iterator[None]:
@@ -251,15 +414,11 @@ class Sender:
         await self._cluster.brokers.close_lanes(self._lane)
 
 
-def _leader_of(snapshot: Snapshot, where: TopicPartition) -> int | None:
-    node = snapshot.leader(where)
-    return None if node is None else node.node_id
+def _leads(snapshot: Snapshot, node: Node, where: TopicPartition) -> bool:
+    leader = snapshot.leader(where)
+    return leader is not None and leader.node_id == node.node_id
 
 
-def _by_partition(snapshot: Snapshot, response: ProduceResponse) -> dict[TopicPartition, PartitionProduceResponse]:
-    answers = {}
-    for topic in response.responses:
-        name = topic.name or snapshot.topic_names.get(topic.topic_id, "")
-        for answer in topic.partition_responses:
-            answers[TopicPartition(name, answer.index)] = answer
-    return answers
+def _check_identity(response: InitProducerIdResponse) -> None:
+    if response.error_code:
+        raise broker_error(response.error_code, "asking for a producer id")

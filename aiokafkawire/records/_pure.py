@@ -224,7 +224,7 @@ class Delivery:
     @property
     def done(self) -> bool:
         """Whether the outcome is known: awaiting then gives it, or raises it, at once."""
-        return self._result.done
+        return self._result.is_done(self._index)
 
     def __repr__(self) -> str:
         return f"<Delivery {self._index}, {'done' if self.done else 'pending'}>"

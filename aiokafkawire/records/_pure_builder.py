@@ -34,7 +34,7 @@ class BatchBuilder:
     empty batch. ``limit`` bounds the size before compression, header included, and lets a first record always in.
     """
 
-    __slots__ = ("_buffer", "_built", "_level", "base_timestamp", "codec", "count", "limit", "max_timestamp")
+    __slots__ = ("_buffer", "_built", "base_timestamp", "codec", "count", "level", "limit", "max_timestamp")
 
     def __init__(self, *, limit: int, codec: Codec = Codec.NONE, level: int | None = None) -> None:
         self.limit: int = limit
@@ -42,7 +42,7 @@ class BatchBuilder:
         self.count: int = 0
         self.base_timestamp: int = -1
         self.max_timestamp: int = -1
-        self._level = level
+        self.level: int | None = level
         self._buffer = bytearray(layout.HEADER_SIZE)  # the header's room, then records
         self._built: tuple[int, bytes] | None = None  # count then, records compressed
 
@@ -109,6 +109,12 @@ class BatchBuilder:
             packed = records if self.codec is Codec.NONE else self._compressed(records)
             return b"".join((self._header(attributes, state, packed), packed))
 
+    def compress(self) -> None:
+        """Do the slow part of :meth:`build` now, on another thread if need be; nothing may be appended meanwhile."""
+        if self.codec is not Codec.NONE:
+            with memoryview(self._buffer) as whole, whole[layout.HEADER_SIZE :] as records:
+                self._compressed(records)
+
     def _header(self, attributes: int, state: tuple[int, int, int], records: bytes | memoryview) -> bytearray:
         header = bytearray(layout.HEADER_SIZE)
         layout.HEADER.pack_into(
@@ -132,7 +138,7 @@ class BatchBuilder:
 
     def _compressed(self, records: memoryview) -> bytes:
         if self._built is None or self._built[0] != self.count:
-            self._built = self.count, compress(self.codec, records, self._level)
+            self._built = self.count, compress(self.codec, records, self.level)
         return self._built[1]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from ..errors import CorruptBatch
+from ..errors import CorruptBatch, UsageError
 from ..twins import load_twin
 from . import layout
 from .checksum import crc32c
@@ -28,6 +28,7 @@ __all__ = (
     "DeliveryResult",
     "RecordBatch",
     "RecordReader",
+    "halve",
     "record_size_bound",
     "set_base_offset",
     "sealed",
@@ -146,6 +147,22 @@ class RecordBatch:
     def __repr__(self) -> str:
         header = self.header
         return f"<RecordBatch {header.base_offset}-{header.last_offset}, {header.count} records, {header.size} bytes>"
+
+
+def halve(builder: "BatchBuilder") -> "tuple[BatchBuilder, BatchBuilder]":
+    """Two builders with half of the records each.
+
+    Raises:
+        UsageError: there is one record, or none.
+    """
+    if builder.count < 2:
+        raise UsageError(f"a batch of {builder.count} records cannot be halved")
+    reader: AnyReader[bytes, bytes] = RecordBatch.parse(memoryview(builder.build())).records("", 0, check_crcs=False)
+    made = [BatchBuilder(limit=builder.limit, codec=builder.codec, level=builder.level) for _ in range(2)]
+    for index, record in enumerate(reader):
+        half = made[index >= builder.count // 2]
+        half.append(record.timestamp, record.raw_key, record.raw_value, record.headers)
+    return made[0], made[1]
 
 
 # --- many batches ------------------------------------------------------------------------------------------

@@ -10,9 +10,8 @@ __all__ = ("DeliveryResult",)
 class DeliveryResult(Protocol):
     """The outcome of one batch, shared by the deliveries of all its records."""
 
-    @property
-    def done(self) -> bool:
-        """Whether the outcome is known, good or bad."""
+    def is_done(self, index: int) -> bool:
+        """Whether the outcome of record ``index`` is known, good or bad."""
 
     async def wait(self, index: int) -> RecordMetadata:
         """Wait until the outcome is known; return where record ``index`` of the batch is, or raise why not."""

@@ -1,5 +1,6 @@
 """Lanes: opened when needed, shared, opened again after a failure, and closed when idle."""
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
@@ -98,17 +99,17 @@ async def test_an_address_that_failed_is_dialled_again_after_its_backoff_only() 
     net, clock = Net(), Clock()
     options = {"reconnect_backoff_ms": 100, "reconnect_backoff_max_ms": 1000}
     async with ScriptedBroker() as broker, brokers_on(net, clock, **options) as brokers:
-        told = r"^cannot connect to a:9092: \[Errno 111\] Connection refused$"
+        refused = r"^cannot connect to a:9092: \[Errno 111\] Connection refused$"
         dials = []
         for moment in (0, 0.07, 0.13, 0.2, 0.4, 5):
             clock.at = 1000 + moment
-            with pytest.raises(ConnectionLost, match=told):
+            with pytest.raises(ConnectionLost, match=refused):
                 await brokers.connection(A)
             dials.append(len(net.dials))
         # The first wait is 0.08 to 0.12 s, the second twice as long.
         assert dials == [1, 1, 2, 2, 3, 4]
         net.hosts["a"] = broker.connect
-        with pytest.raises(ConnectionLost, match=told):
+        with pytest.raises(ConnectionLost, match=refused):
             await brokers.connection(A)
         clock.at += 5
         connection = await brokers.connection(A)
@@ -232,3 +233,117 @@ async def test_after_closing_nothing_opens() -> None:
             with pytest.raises(UsageError, match=r"^the client is closed$"):
                 await brokers.connection(A)
             assert net.dials == ["a"]
+
+
+# --- without waiting -----------------------------------------------------------------------------------------
+
+
+async def test_a_lane_that_is_open_is_had_without_waiting() -> None:
+    async with ScriptedBroker() as broker:
+        net = Net(a=broker)
+        async with brokers_on(net) as brokers:
+            assert brokers.opened(A, CONTROL) is None
+            connection = await brokers.connection(A)
+            assert brokers.opened(A, CONTROL) is connection
+            assert brokers.opened(A, "produce-1") is None
+            assert brokers.opened(B, CONTROL) is None
+            await connection.close()
+            assert brokers.opened(A, CONTROL) is None
+            assert net.dials == ["a"]
+
+
+async def test_a_lane_that_failed_says_from_when_on_it_is_dialled_again() -> None:
+    never, net, clock = float("-inf"), Net(), Clock()
+    options = {"reconnect_backoff_ms": 100, "reconnect_backoff_max_ms": 100}
+    async with ScriptedBroker() as broker, brokers_on(net, clock, **options) as brokers:
+        assert brokers.retry_at(A, CONTROL) == never
+        with pytest.raises(ConnectionLost):
+            await brokers.connection(A)
+        moment = brokers.retry_at(A, CONTROL)
+        assert 1000.08 <= moment <= 1000.12
+        assert brokers.retry_at(A, "produce-1") == never
+        net.hosts["a"] = broker.connect
+        clock.at = moment
+        connection = await brokers.connection(A)
+        assert brokers.retry_at(A, CONTROL) == never
+        # One that broke after it was open is dialled at once.
+        await connection.close()
+        assert brokers.retry_at(A, CONTROL) == never
+
+
+# --- what the log says ---------------------------------------------------------------------------------------
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    return [(one.levelname, one.getMessage()) for one in caplog.records if one.name == "aiokafkawire"]
+
+
+async def test_a_broker_that_goes_down_is_one_line_and_one_when_it_is_back(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    net, clock = Net(), Clock()
+    async with ScriptedBroker() as broker, brokers_on(net, clock) as brokers:
+        down = ("WARNING", "broker a:9092 is unreachable: cannot connect to a:9092: [Errno 111] Connection refused")
+        back = ("INFO", "broker a:9092 is reachable again")
+        lanes = (CONTROL, "produce-1", "fetch-1")
+        for _ in range(10):
+            for lane in lanes:
+                with pytest.raises(ConnectionLost):
+                    await brokers.connection(A, lane)
+            clock.at += 5
+        assert told(caplog) == [down]
+        net.hosts["a"] = broker.connect
+        for lane in lanes:
+            await brokers.connection(A, lane)
+        assert told(caplog) == [down, back]
+        del net.hosts["a"]
+        for lane in lanes:
+            await (await brokers.connection(A, lane)).close()
+            with pytest.raises(ConnectionLost):
+                await brokers.connection(A, lane)
+        assert told(caplog) == [down, back, down]
+
+
+async def test_each_broker_that_goes_down_has_its_line(caplog: pytest.LogCaptureFixture) -> None:
+    async with brokers_on(Net()) as brokers:
+        for address in (A, B):
+            with pytest.raises(ConnectionLost):
+                await brokers.connection(address)
+    assert [message.split(":")[0] for _, message in told(caplog)] == ["broker a", "broker b"]
+
+
+async def test_a_connection_that_the_broker_closed_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    async with ScriptedBroker() as broker:
+        net = Net(a=broker)
+        async with brokers_on(net) as brokers:
+            for number in range(3):
+                connection = await brokers.connection(A)
+                await broker.peers[number].stream.aclose()
+                await eventually(lambda one=connection: one.failure is not None)  # type: ignore[misc]
+            await brokers.connection(A)
+    assert told(caplog) == []
+
+
+async def test_whoever_closes_the_client_hears_of_no_broker_that_is_down(caplog: pytest.LogCaptureFixture) -> None:
+    gate = anyio.Event()
+
+    async def refuse_late(host: str, port: int) -> Any:
+        await gate.wait()
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    net, heard = Net(), list[Exception]()
+    net.hosts["a"] = refuse_late
+    async with brokers_on(net) as brokers, anyio.create_task_group() as tasks:
+
+        async def connect() -> None:
+            try:
+                await brokers.connection(A)
+            except ConnectionLost as error:
+                heard.append(error)
+
+        tasks.start_soon(connect)
+        await eventually(lambda: net.dials == ["a"])
+        await brokers.close()
+        gate.set()
+        await eventually(lambda: len(heard) == 1)
+    assert told(caplog) == []

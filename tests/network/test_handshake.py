@@ -10,6 +10,7 @@ from support.scripted_broker import SPOKEN, Asked, ScriptedBroker, api_versions
 from aiokafkawire.errors import ConnectionLost, ErrorCode, UnsupportedVersionAnswered
 from aiokafkawire.network.connection import Connection
 from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.metadata import FinalizedFeatureKey
 from aiokafkawire.protocol.schema import Response, Versions
 
 pytestmark = pytest.mark.anyio
@@ -98,6 +99,33 @@ async def test_a_broker_that_lacks_our_version_of_the_question_is_asked_again(
             tasks.start_soon(serve)
             async with connected(broker.connect) as connection:
                 assert versions_of(connection) == {3: Versions(0, 7)}
+
+
+async def test_the_levels_of_finalised_features_are_kept_by_name() -> None:
+    async with ScriptedBroker() as broker:
+        answer = api_versions(SPOKEN)
+        answer.finalized_features = [
+            FinalizedFeatureKey(name="transaction.version", max_version_level=2, min_version_level=1),
+            FinalizedFeatureKey(name="metadata.version", max_version_level=27, min_version_level=7),
+        ]
+        broker.on[ApiKey.API_VERSIONS] = lambda _: answer
+        async with connected(broker.connect) as connection:
+            assert connection.features == {"transaction.version": 2, "metadata.version": 27}
+
+
+async def test_a_broker_from_before_features_has_none() -> None:
+    async with ScriptedBroker(spoken=None) as broker:
+
+        async def serve() -> None:
+            await eventually(lambda: bool(broker.peers))
+            first = await broker.peers[0].next()
+            await first.answer(api_versions({18: Versions(0, 2)}, ErrorCode.UNSUPPORTED_VERSION), version=0)
+            await (await broker.peers[0].next()).answer(api_versions({3: Versions(0, 7)}))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(serve)
+            async with connected(broker.connect) as connection:
+                assert connection.features == {}
 
 
 async def test_a_broker_that_refuses_every_version_of_the_question_is_told() -> None:

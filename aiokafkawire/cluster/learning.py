@@ -1,0 +1,313 @@
+"""Learns the cluster from Metadata: bootstraps, keeps the snapshot fresh, and wakes those who wait for news."""
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+import anyio
+import attrs
+
+from ..config import ClientConfig
+from ..errors import (
+    ConnectionLost,
+    ErrorCode,
+    KafkaError,
+    NoBrokerReachable,
+    RequestTimeout,
+    TopicNotReady,
+    WireError,
+    as_kafka_error,
+    broker_error,
+)
+from ..network.stream import Connector
+from ..protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ..protocol.schema import Versions
+from ..runtime import Owner, Runtime
+from ..types import Address, TopicPartition
+from .brokers import Brokers
+from .metadata import EMPTY, Node, Snapshot, Topic, forget, is_large, merge, with_leaders
+from .retry import Backoff, Deadline
+
+__all__ = ("LearnsMetadata",)
+
+# Before v4 the question itself may create topics, and before v1 there is no way to ask for none.
+_NO_CREATION = Versions.parse("4+")
+_NO_TOPICS = Versions.parse("1+")
+
+_Named: TypeAlias = tuple[Mapping[TopicPartition, tuple[int, int]], tuple[Node, ...]]
+
+
+class LearnsMetadata:
+    """What is known of the cluster, from opening to closing; :class:`~.cluster.Cluster` has all of it, and asks."""
+
+    def __init__(
+        self, addresses: tuple[Address, ...], config: ClientConfig, connector: Connector, runtime: Runtime
+    ) -> None:
+        self.config: ClientConfig = config
+        self.runtime: Runtime = runtime
+        self.owner: Owner = Owner()
+        self.brokers: Brokers = Brokers(config, connector, self.owner, runtime)
+        self._addresses = addresses
+        self._snapshot = EMPTY
+        self._features: Mapping[str, int] = {}
+        # While a thread merges an answer: the leaders that brokers name meanwhile, which it may not know.
+        self._named: list[_Named] | None = None
+        # Topics in use, and when each was last asked for.
+        self._topics: dict[str, float] = {}
+        self._stale = anyio.Event()
+        self._new_topic = anyio.Event()
+        self._changed = anyio.Event()
+        self._refresh_error: KafkaError | None = None
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What is known of the cluster now."""
+        return self._snapshot
+
+    @property
+    def features(self) -> Mapping[str, int]:
+        """The levels of features that the cluster has finalised, by name (KIP-584): those of the connection that last
+        answered Metadata, as they were when it was opened. Empty where brokers say none.
+        """
+        return self._features
+
+    # --- opening and closing ---------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Find a broker and learn the cluster from it, within ``bootstrap_timeout_ms``.
+
+        Raises:
+            NoBrokerReachable: no address led to a broker; the message has the cause of each.
+            WireError: what answers is not Kafka.
+        """
+        try:
+            await self.owner.open()
+            await self._bootstrap(self.deadline(self.config.bootstrap_timeout_ms / 1000))
+        except BaseException:
+            await self.close()
+            raise
+        self.owner.spawn(self._keep_fresh)
+        self.owner.spawn(self._close_idle_connections)
+
+    async def _bootstrap(self, deadline: Deadline) -> None:
+        backoff = self.backoff()
+        errors: dict[Address, KafkaError] = {}
+        while not deadline.passed(self.runtime.now()):
+            if await self._learn(errors, deadline):
+                return
+            # Whoever speaks another protocol will not learn Kafka's in a few seconds.
+            if all(isinstance(error, WireError) for error in errors.values()):
+                raise _unreachable(errors)
+            await anyio.sleep(min(backoff.next(), deadline.left(self.runtime.now())))
+        untried = {at: ConnectionLost("not tried, no time was left") for at in self._addresses}
+        raise _unreachable(untried | errors, deadline.allowed)
+
+    async def close(self) -> None:
+        """Close all connections and end all background tasks. May be called again."""
+        with anyio.CancelScope(shield=True):
+            await self.brokers.close()
+        await self.owner.close()
+        # Whoever waits for metadata hears that none will come.
+        self._changed.set()
+
+    # --- metadata --------------------------------------------------------------------------------------
+
+    def deadline(self, allowed: float) -> Deadline:
+        """``allowed`` seconds from now."""
+        return Deadline.after(allowed, self.runtime.now())
+
+    def backoff(self) -> Backoff:
+        """The waits between retries that the configuration asks for."""
+        config = self.config
+        return Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, self.runtime.chance)
+
+    def outdated(self, seen: Snapshot) -> None:
+        """Say that ``seen`` was wrong: a refresh begins in the background, unless a newer snapshot came already."""
+        if self._snapshot.generation <= seen.generation:
+            self._stale.set()
+
+    async def refresh(self, seen: Snapshot, deadline: Deadline) -> Snapshot:
+        """Wait for a snapshot newer than ``seen``. However many wait, one request is under way.
+
+        Raises:
+            RequestTimeout: none came in time; the message has the last cause.
+            UsageError: the client is not open.
+        """
+        with anyio.move_on_after(deadline.left(self.runtime.now())):
+            while self._snapshot.generation <= seen.generation:
+                self.owner.require_open()
+                self._stale.set()
+                await self._changed.wait()
+        if self._snapshot.generation <= seen.generation:
+            last = f": {self._refresh_error}" if self._refresh_error else ""
+            raise RequestTimeout(f"no metadata within {deadline.allowed:g} s{last}") from self._refresh_error
+        return self._snapshot
+
+    async def newer(self, seen: Snapshot) -> Snapshot:
+        """Wait for a snapshot newer than ``seen``, whenever it comes, without asking for one.
+
+        Raises:
+            UsageError: the client is not open.
+        """
+        while self._snapshot.generation <= seen.generation:
+            self.owner.require_open()
+            await self._changed.wait()
+        return self._snapshot
+
+    def use_leaders(self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]) -> None:
+        """Take leaders from an answer to Produce or Fetch that refused to serve a partition (KIP-951).
+
+        Args:
+            leaders: the leader's id and epoch of each partition. Epochs that are not newer than what is known, and
+                partitions that are not known, are passed over.
+            nodes: where these leaders listen. Brokers that are known stay where they are.
+        """
+        named = dict(leaders), tuple(nodes)
+        snapshot = with_leaders(self._snapshot, *named, self.runtime.now())
+        if snapshot is not self._snapshot:
+            self._replace(snapshot)
+        if self._named is not None:
+            self._named.append(named)
+
+    def _replace(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
+
+    def use(self, topics: Iterable[str]) -> None:
+        """Keep these topics in the metadata; each is forgotten when unused for ``metadata_max_idle_ms``."""
+        now = self.runtime.now()
+        for topic in topics:
+            if topic not in self._topics:
+                self._new_topic.set()
+            self._topics[topic] = now
+
+    async def topic(self, name: str, deadline: Deadline) -> Topic:
+        """The topic with its partitions, as soon as they are known.
+
+        Raises:
+            TopicNotReady: still unknown at the deadline; the message has the broker's answer.
+            BrokerError: the broker refuses: the name is invalid, or access is denied.
+        """
+        while True:
+            self.use((name,))
+            snapshot = self._snapshot
+            known = snapshot.topics.get(name)
+            error = None
+            if known is not None:
+                if known.error == ErrorCode.NONE and known.partitions:
+                    return known
+                # A topic without partitions is one whose brokers are still at work.
+                code = known.error if known.error != ErrorCode.NONE else ErrorCode.LEADER_NOT_AVAILABLE
+                error = broker_error(code, f"topic {name!r}")
+                if not error.retriable:
+                    raise error
+            try:
+                await self.refresh(snapshot, deadline)
+            except RequestTimeout as timeout:
+                cause = error or timeout
+                message = f"topic {name!r} is not known after {deadline.allowed:g} s: {cause}"
+                raise TopicNotReady(message) from cause
+
+    async def _keep_fresh(self) -> None:
+        """Ask for metadata when someone needs it, and when it has grown old."""
+        pace = self.backoff()
+        while True:
+            age = self.config.metadata_max_age_ms / 1000
+            with anyio.move_on_after(age):
+                await self._stale.wait()
+            self._stale = anyio.Event()
+            errors: dict[Address, KafkaError] = {}
+            if not await self._learn(errors):
+                self._refresh_error = _unreachable(errors)
+                self._stale.set()
+            elif self._snapshot.healthy:
+                pace.reset()
+            # A cluster in trouble has many clients that ask: none may ask in a tight loop. But who needs a topic
+            # for the first time does not wait for the trouble of others.
+            with anyio.move_on_after(pace.next()):
+                await self._new_topic.wait()
+            self._new_topic = anyio.Event()
+
+    async def _learn(self, errors: dict[Address, KafkaError], deadline: Deadline | None = None) -> bool:
+        """One refresh: the brokers that are known, one after the other, then the bootstrap addresses.
+
+        Whether one helped; ``errors`` gets what the others said. Until a ``deadline`` each has its share of the time,
+        so that one that is silent does not keep us from the next.
+        """
+        nodes = [node.address for node in self._snapshot.nodes.values()]
+        untried = list(dict.fromkeys([*self.brokers.least_loaded_first(nodes), *self._addresses]))
+        while untried:
+            now = self.runtime.now()
+            share = None if deadline is None else Deadline.after(deadline.left(now) / len(untried), now)
+            address = untried.pop(0)
+            try:
+                await self._learned(*await self._ask_metadata(address, share))
+            except Exception as error:
+                # Of a share of the time, a short one tells less than what came before.
+                if address not in errors or share is None or not share.passed(self.runtime.now()):
+                    errors[address] = as_kafka_error(error, "asking for metadata")
+            else:
+                return True
+        return False
+
+    async def _ask_metadata(
+        self, address: Address, deadline: Deadline | None
+    ) -> tuple[MetadataResponse, Mapping[str, int]]:
+        def left() -> float | None:
+            return None if deadline is None else deadline.left(self.runtime.now())
+
+        self._forget_unused_topics()
+        allow = self.config.allow_auto_create_topics
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name) for name in self._topics],
+            allow_auto_topic_creation=allow,
+        )
+        connection = await self.brokers.connection(address, within=left())
+        response = await connection.request(request, timeout=left(), wanted=_NO_TOPICS if allow else _NO_CREATION)
+        if response.error_code != ErrorCode.NONE:
+            raise broker_error(response.error_code, f"{address} to Metadata")
+        if not response.brokers:
+            raise NoBrokerReachable(f"{address} knows of no broker, itself included: it is starting or stopping")
+        return response, connection.features
+
+    async def _learned(self, response: MetadataResponse, features: Mapping[str, int]) -> None:
+        # One task learns at a time; only use_leaders makes snapshots meanwhile.
+        before, now = [self._snapshot], self.runtime.now()
+        large = is_large(response)
+        if large:
+            named: list[_Named] = []
+            self._named = named
+            try:
+                merged = await self.runtime.offload(merge, before[0], response, now)
+            finally:
+                self._named = None
+            for leaders, nodes in named:
+                merged = with_leaders(merged, leaders, nodes, now)
+            merged = attrs.evolve(merged, generation=max(merged.generation, self._snapshot.generation + 1))
+        else:
+            merged = merge(before[0], response, now)
+        self._refresh_error, self._features = None, features
+        self._replace(merged)
+        if large:
+            await self.runtime.offload(forget, before)
+
+    def _forget_unused_topics(self) -> None:
+        oldest = self.runtime.now() - self.config.metadata_max_idle_ms / 1000
+        self._topics = {name: used for name, used in self._topics.items() if used >= oldest}
+
+    async def _close_idle_connections(self) -> None:
+        while True:
+            await anyio.sleep(self.config.connections_max_idle_ms / 1000 / 10)
+            await self.brokers.close_idle(self.runtime.now())
+
+
+def _unreachable(errors: Mapping[Address, KafkaError], seconds: float | None = None) -> KafkaError:
+    """One error for what every address said; of a single address that is no broker, its own."""
+    first = next(iter(errors.values()))
+    if len(errors) == 1 and isinstance(first, WireError):
+        return first
+    told = "; ".join(f"{address}: {error}" for address, error in errors.items())
+    within = f" within {seconds:g} s" if seconds is not None else ""
+    error = NoBrokerReachable(f"no broker reachable{within}: {told}")
+    error.__cause__ = first
+    return error

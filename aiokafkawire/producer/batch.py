@@ -1,0 +1,98 @@
+"""A batch on its way through the producer."""
+
+from typing import Final
+from uuid import UUID
+
+import attrs
+
+from ..errors import KafkaError
+from ..protocol.primitives import ZERO_UUID
+from ..records.batch import BatchBuilder, halve
+from ..types import TopicPartition
+from .idempotence import after
+from .result import BatchResult
+
+__all__ = ("Batch",)
+
+_HEAVY: Final = 64 * 1024
+"""Batches above this are compressed on a thread."""
+
+
+@attrs.define(eq=False)
+class Batch:
+    """Records of one partition that travel together."""
+
+    where: TopicPartition
+    order: tuple[int, int]
+    """Batches of a partition go in this order: its number, and which of that batch's records is its first."""
+    builder: BatchBuilder
+    result: BatchResult
+    created_at: float
+    transactional: bool = False
+    closed: bool = False
+    """Whether it takes no more records: it is full, or was sent once."""
+    compressing: bool = False
+    """Whether a thread is at work on it."""
+    compressed: bool = False
+    not_before: float = float("-inf")
+    """When it may be tried again."""
+    tries: int = 0
+    last_error: KafkaError | None = None
+    """Why it is still here: what the last try brought, its own or that of the batch before it."""
+    sealed: bytes | None = None
+    """Its bytes, once built; a retry sends the same."""
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
+    sent_to: int = -1
+    """The broker that it was last sent to."""
+    topic_id: UUID = ZERO_UUID
+    """Its topic's id when it was first sent."""
+
+    @property
+    def count(self) -> int:
+        """How many records it has."""
+        return self.builder.count
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether compressing it would hold the event loop for long."""
+        return bool(self.builder.codec) and not self.compressed and self.builder.size > _HEAVY
+
+    def seal(self) -> bytes:
+        """Its bytes, with its number in them."""
+        if self.sealed is None:
+            self.sealed = self.builder.build(
+                producer_id=self.producer_id,
+                producer_epoch=self.producer_epoch,
+                base_sequence=self.base_sequence,
+                transactional=self.transactional,
+            )
+        return self.sealed
+
+    def forget_number(self) -> None:
+        """It was not written under its number, and gets another."""
+        self.producer_id = self.producer_epoch = self.base_sequence = -1
+        self.sealed = None
+
+    def halves(self) -> "tuple[Batch, Batch]":
+        """Two batches with the records of one that a broker found too large. Their numbers are within its own.
+
+        Whoever waits for a record does not notice: the result passes them on.
+        """
+        parts, first = [], 0
+        builders = halve(self.builder)
+        results = self.result.split([builder.count for builder in builders])
+        for builder, result in zip(builders, results, strict=True):
+            part = attrs.evolve(
+                self,
+                order=(self.order[0], self.order[1] + first),
+                builder=builder,
+                result=result,
+                compressed=False,
+                sealed=None,
+                base_sequence=after(self.base_sequence, first) if self.base_sequence >= 0 else -1,
+            )
+            parts.append(part)
+            first += builder.count
+        return parts[0], parts[1]

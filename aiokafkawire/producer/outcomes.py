@@ -1,0 +1,204 @@
+"""What becomes of batches: written, tried again, split, numbered anew, or failed."""
+
+from collections.abc import Callable
+
+from ..cluster.cluster import Cluster
+from ..cluster.metadata import Node, Snapshot
+from ..cluster.retry import Backoff, remedy
+from ..config import ProducerConfig
+from ..errors import (
+    ErrorCode,
+    KafkaError,
+    MessageTooLarge,
+    Refresh,
+    RequestTimeout,
+    TopicNotReady,
+    UnknownTopicId,
+    WireError,
+    broker_error,
+)
+from ..protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+from ..protocol.primitives import ZERO_UUID
+from ..types import Address, TopicPartition
+from .accumulator import Accumulator
+from .batch import Batch
+from .failures import Failures
+from .flight import Flight
+from .idempotence import Verdict, judge
+from .transaction import TransactionMachine
+
+__all__ = ("Outcomes", "recreated")
+
+
+class Outcomes:
+    """Decides on each batch whose request has ended, and keeps what flush has to report.
+
+    ``on_room`` is called whenever memory became free, ``on_retry`` when a batch has to be tried again.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ProducerConfig,
+        accumulator: Accumulator,
+        on_room: Callable[[], None],
+        on_retry: Callable[[], None],
+        transaction: TransactionMachine | None,
+    ) -> None:
+        self.failures: Failures = Failures()
+        self._cluster, self._config, self._accumulator = cluster, config, accumulator
+        self._on_room, self._on_retry, self._transaction = on_room, on_retry, transaction
+        self._clock = cluster.runtime.now
+        self._backoffs: dict[TopicPartition, Backoff] = {}
+
+    # --- the end of a request --------------------------------------------------------------------------
+
+    def answered(self, flight: Flight, response: ProduceResponse) -> None:
+        """Every batch of the request has an answer, or should have."""
+        self._use_leaders(flight, response)
+        for batch, answer in flight.answers(response):
+            if answer is None:
+                self._ended(batch, WireError(f"the answer to Produce lacks {batch.where}, which was sent"), flight)
+            elif answer.error_code == ErrorCode.NONE:
+                self._accumulator.arrived(batch)
+                if not batch.result.settled:
+                    self.finish(batch, answer.base_offset, answer.log_append_time_ms)
+            else:
+                self._ended(batch, broker_error(answer.error_code, _said(batch, answer)), flight)
+
+    def lost(self, flight: Flight, error: KafkaError) -> None:
+        """No answer will come, and nobody knows what was written."""
+        for batch in flight.batches:
+            self._ended(batch, error, flight)
+
+    def posted(self, flight: Flight) -> None:
+        """It is on the wire, and no answer was asked for."""
+        for batch in flight.batches:
+            self._accumulator.arrived(batch)
+            if not batch.result.settled:
+                self.finish(batch, -1, -1)
+
+    def _ended(self, batch: Batch, error: KafkaError, flight: Flight) -> None:
+        """Try the batch again if the error allows it and time is left; else it has failed."""
+        accumulator = self._accumulator
+        verdict = None
+        if batch.base_sequence >= 0:
+            first = accumulator.is_first(batch)
+            verdict = judge(error, first=first, transactional=batch.transactional)
+        accumulator.arrived(batch)
+        retry, refresh = remedy(error)
+        if refresh is Refresh.METADATA and not self._knows_better(batch, flight):
+            self._cluster.use((batch.where.topic,))
+            self._cluster.outdated(flight.snapshot)
+        if batch.result.settled:  # it became too late meanwhile
+            return
+        again = batch.tries <= self._config.retries
+        if verdict is Verdict.WRITTEN:
+            self.finish(batch, -1, -1)
+        elif verdict is not None and again:
+            if verdict is not Verdict.BEHIND:
+                accumulator.restart(batch.where, verdict)
+            accumulator.put_back(batch, error, self._not_before(batch, verdict))
+            self._on_retry()
+        elif isinstance(error, MessageTooLarge) and batch.count > 1:
+            accumulator.put_back_halved(batch)
+            self._on_retry()
+        elif retry and again:
+            wait = 0.0 if self._knows_better(batch, flight) else self._backoff(batch.where)
+            accumulator.put_back(batch, error, self._clock() + wait)
+            self._on_retry()
+        else:
+            self.fail(batch, error)
+
+    def _not_before(self, batch: Batch, verdict: Verdict) -> float:
+        # What waits for those before it, or gets another number, has not failed; but a broker that refuses the
+        # number again and again is not to be asked in a tight loop.
+        return self._clock() + (0.0 if verdict is Verdict.BEHIND or batch.tries < 2 else self._backoff(batch.where))
+
+    def _backoff(self, where: TopicPartition) -> float:
+        backoff = self._backoffs.get(where)
+        if backoff is None:
+            backoff = self._backoffs[where] = self._cluster.backoff()
+        return backoff.next()
+
+    def _use_leaders(self, flight: Flight, response: ProduceResponse) -> None:
+        """New leaders that the answer names need not be asked for (KIP-951)."""
+        leaders = {}
+        for batch, answer in flight.answers(response):
+            if answer is not None and answer.error_code and answer.current_leader.leader_id >= 0:
+                leaders[batch.where] = (answer.current_leader.leader_id, answer.current_leader.leader_epoch)
+        if leaders:
+            nodes = [Node(one.node_id, Address(one.host, one.port), one.rack) for one in response.node_endpoints]
+            self._cluster.use_leaders(leaders, nodes)
+
+    def _knows_better(self, batch: Batch, flight: Flight) -> bool:
+        """Whether the leader is another already than the one that was asked."""
+        node = self._cluster.snapshot.leader(batch.where)
+        return node is not None and node.node_id != flight.node_id
+
+    # --- the end of a batch ----------------------------------------------------------------------------
+
+    def finish(self, batch: Batch, base_offset: int, log_append_time: int) -> None:
+        """The batch is written, at -1 where nobody says where."""
+        self._backoffs.pop(batch.where, None)
+        self._accumulator.finish(batch)
+        batch.result.resolve(base_offset, log_append_time)
+        self._on_room()
+
+    def fail(self, batch: Batch, error: KafkaError) -> None:
+        """The batch will not be sent any more."""
+        self._backoffs.pop(batch.where, None)
+        self._accumulator.finish(batch)
+        batch.result.fail(error)
+        self.failures.add(batch.result)
+        if self._transaction is not None:
+            self._transaction.batch_failed(batch.where, error)
+        self._on_room()
+
+    def expire(self, now: float) -> None:
+        """Fail what has waited for too long, and what was on its way to a topic that is gone."""
+        for batch in [*self._accumulator.overdue(now), *self._accumulator.expired(now)]:
+            self.fail(batch, self._too_late(batch))
+
+    def drop(self, why: Callable[[Batch], KafkaError | None]) -> None:
+        """Fail those of the waiting batches for which ``why`` gives an error."""
+        for batch, error in self._accumulator.take_waiting(why):
+            self.fail(batch, error)
+
+    def _too_late(self, batch: Batch) -> KafkaError:
+        seconds = self._config.delivery_timeout_ms / 1000
+        last = batch.last_error
+        snapshot = self._cluster.snapshot
+        if last is None and snapshot.leader(batch.where) is None:
+            known = snapshot.topics.get(batch.where.topic)
+            code = known.error if known is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            told = f"{batch.where} had no leader for {seconds:g} s (delivery_timeout_ms)"
+            return TopicNotReady(f"{told}: {broker_error(code)}" if code else told)
+        told = "; it was sent, and not answered" if batch.tries else ""
+        if last is not None:
+            tried = f"tried {batch.tries} times" if batch.tries else "those before it were tried"
+            told = f"; {tried}, at last {type(last).__name__}: {last}"
+        error = RequestTimeout(f"{batch.where} took no records for {seconds:g} s (delivery_timeout_ms){told}")
+        error.__cause__ = last
+        return error
+
+
+def recreated(batch: Batch, snapshot: Snapshot) -> KafkaError | None:
+    """The error of a batch that was on its way to a topic that was then deleted and made again."""
+    topic_id = snapshot.topic_id(batch.where.topic)
+    if not batch.tries or ZERO_UUID in (batch.topic_id, topic_id) or batch.topic_id == topic_id:
+        return None
+    was = "was deleted and made again while records were on their way; they may have been in the old one"
+    return UnknownTopicId(f"topic {batch.where.topic!r} {was}")
+
+
+def _said(batch: Batch, answer: PartitionProduceResponse) -> str:
+    """What was asked, and what the broker said of it and of single records (KIP-467)."""
+    told = f"Produce to {batch.where}"
+    if answer.error_message:
+        told += f": {answer.error_message}"
+    for one in answer.record_errors[:3]:
+        told += f"; record {one.batch_index} of the batch" + (
+            f": {one.batch_index_error_message}" if one.batch_index_error_message else ""
+        )
+    return told

@@ -1,0 +1,223 @@
+"""A transaction as users have it in hand: an ``async with`` that commits or aborts."""
+
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
+
+import anyio
+
+from ..errors import KafkaError, TransactionAborted, UsageError, again
+from ..records.batch import Delivery
+from ..types import GroupMetadata, Headers, OffsetAndMetadata, RecordMetadata, TopicPartition, check_partition
+from .batch import Batch
+from .sender import Sender
+from .transaction import TransactionState
+from .transactor import Transactor
+
+if TYPE_CHECKING:
+    from .producer import Producer
+
+__all__ = ("Consumed", "Transaction")
+
+K = TypeVar("K", contravariant=True)
+V = TypeVar("V", contravariant=True)
+
+_ABORT_SECONDS = 5.0
+"""How long a transaction whose body was cancelled may take to abort; the brokers do it otherwise, in time."""
+
+
+class Consumed(Protocol):
+    """A consumer, as far as a transaction commits what it has read."""
+
+    def positions(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        """Where each partition is read on: after the last record that was handed out."""
+
+    def group_metadata(self) -> GroupMetadata:
+        """Its group and membership (KIP-447)."""
+
+
+class Transaction(Generic[K, V]):
+    """Records and offsets that readers of committed records see all or none of (KIP-98); see ``Producer.transaction``.
+
+    An exception in its body aborts it and goes on. If it cannot be committed, leaving it raises why, and it is
+    aborted. The producer can then begin the next one, unless it was fenced or failed for good: then that says so.
+    """
+
+    def __init__(self, producer: "Producer[K, V]", sender: Sender, transactor: Transactor) -> None:
+        self._producer, self._sender, self._transactor = producer, sender, transactor
+        self._state = "new"
+
+    async def __aenter__(self) -> Self:
+        if self._state != "new":
+            raise UsageError(f"this transaction is {self._state}: ask the producer for another")
+        if self._transactor.machine.state is TransactionState.OPEN:
+            raise UsageError("this producer has a transaction open already: one at a time")
+        await self._transactor.begin()
+        self._state = "open"
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._state = "over"
+        if error is None:
+            await self._commit()
+            return
+        try:
+            await self._abort(error)
+        except KafkaError as failed:
+            # The body's own error is the news; this must not hide it.
+            if failed is not error:
+                error.add_note(f"besides, the transaction could not be aborted: {failed}")
+
+    # --- what is in it -----------------------------------------------------------------------------------
+
+    async def send(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> RecordMetadata:
+        """As :meth:`Producer.send`. It is in the log then, and readers of committed records wait for the commit."""
+        self._require_open()
+        return await self._producer.send(
+            topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
+        )
+
+    async def send_many(
+        self,
+        topic: str,
+        values: Iterable[V | None],
+        *,
+        keys: Iterable[K | None] | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> list[RecordMetadata]:
+        """As :meth:`Producer.send_many`."""
+        self._require_open()
+        return await self._producer.send_many(
+            topic, values, keys=keys, partition=partition, timestamp_ms=timestamp_ms, headers=headers
+        )
+
+    async def enqueue(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> Delivery:
+        """As :meth:`Producer.enqueue`. The commit waits for it, and fails if it does."""
+        self._require_open()
+        return await self._producer.enqueue(
+            topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
+        )
+
+    def send_nowait(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> Delivery:
+        """As :meth:`Producer.send_nowait`. The commit waits for it, and fails if it does."""
+        self._require_open()
+        return self._producer.send_nowait(
+            topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
+        )
+
+    async def commit_offsets(
+        self,
+        consumed: Consumed | Mapping[TopicPartition, int | OffsetAndMetadata],
+        *,
+        group: GroupMetadata | str | None = None,
+    ) -> None:
+        """Commit what was consumed together with what is sent: all of it counts, or none (KIP-447).
+
+        Args:
+            consumed: a consumer, which is as far as the records it has handed out; or the offsets to read on from.
+            group: with offsets, whose they are: a group's id, or ``consumer.group_metadata()``.
+
+        Raises:
+            UsageError: no transaction is open, or offsets came without a group.
+            IllegalGeneration, UnknownMemberId, FencedInstanceId: the membership is over, others read on; abort.
+            KafkaError: why the transaction can only be aborted.
+        """
+        self._require_open()
+        if isinstance(consumed, Mapping):
+            if group is None:
+                raise UsageError("offsets need the group that commits them: commit_offsets(offsets, group='...')")
+            offsets = {check_partition(where): _offset(where, offset) for where, offset in consumed.items()}
+        else:
+            offsets, group = dict(consumed.positions()), group or consumed.group_metadata()
+        whose = GroupMetadata(group) if isinstance(group, str) else group
+        commit = self._transactor.machine.add_offsets(whose, offsets)
+        await self._transactor.until(lambda: commit.done, f"committing offsets of group {whose.group_id!r}")
+        if commit.error is not None:
+            raise again(commit.error)
+
+    def _require_open(self) -> None:
+        if self._state != "open":
+            raise UsageError(f"this transaction is {self._state}: use it inside its 'async with'")
+
+    # --- its end -----------------------------------------------------------------------------------------
+
+    async def _commit(self) -> None:
+        machine = self._transactor.machine
+        try:
+            await self._sender.settled()
+        except BaseException as cancelled:
+            await self._abort(cancelled)
+            raise
+        if machine.error is None:
+            machine.commit()
+            self._sender.wake()
+            await self._transactor.until(lambda: machine.state is not TransactionState.COMMITTING, "the commit")
+        self._transactor.require()
+        if machine.error is not None:
+            error = again(machine.error)
+            await self._abort(error)
+            raise error
+
+    async def _abort(self, why: BaseException) -> None:
+        if isinstance(why, Exception):
+            await self._abort_now(why)
+            return
+        with anyio.move_on_after(_ABORT_SECONDS, shield=True):
+            await self._abort_now(why)
+
+    async def _abort_now(self, why: BaseException) -> None:
+        machine, sender = self._transactor.machine, self._sender
+        sender.outcomes.drop(lambda batch: _aborted(batch, why))
+        with sender.hurry():
+            await sender.quiet()
+        sender.outcomes.drop(lambda batch: _aborted(batch, why))
+        # Whoever handed them over learns of the abort from this transaction.
+        sender.outcomes.failures.take()
+        self._transactor.require()
+        machine.abort()
+        await self._transactor.until(lambda: machine.state is not TransactionState.ABORTING, "the abort")
+
+
+def _aborted(batch: Batch, why: BaseException) -> KafkaError:
+    error = TransactionAborted(f"{batch.where}: the transaction was aborted, because of {type(why).__name__}: {why}")
+    error.__cause__ = why
+    return error
+
+
+def _offset(where: tuple[str, int], offset: object) -> OffsetAndMetadata:
+    if isinstance(offset, OffsetAndMetadata):
+        return offset
+    if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
+        raise UsageError(f"{where} needs an offset, or an OffsetAndMetadata, to be committed; got {offset!r}")
+    return OffsetAndMetadata(offset)

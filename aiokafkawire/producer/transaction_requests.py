@@ -1,0 +1,189 @@
+"""What a transaction asks of coordinators, and the errors that their answers carry.
+
+Which versions mean what (KIP-890): up to Produce v11, TxnOffsetCommit v4 and EndTxn v4 a client adds partitions and
+groups to its transaction itself, and later versions of the three leave that to the brokers. EndTxn v5 bumps the epoch
+besides. Both sides of a transaction must be of one kind, so each is asked for by its versions.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import attrs
+
+from ..errors import BrokerError, ErrorCode, OperationNotAttempted, broker_error
+from ..protocol.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    EndTxnRequest,
+    EndTxnResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
+from ..protocol.schema import Request, Versions
+from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, ProducerIdentity, TopicPartition
+
+__all__ = (
+    "PRODUCE_V1",
+    "PRODUCE_V2",
+    "Ask",
+    "add_offsets",
+    "add_partitions",
+    "commit_offsets",
+    "end",
+    "init_producer_id",
+)
+
+PRODUCE_V1: Final = Versions.parse("3-11")
+"""Produce in a transaction of version 1: records in batches need v3."""
+PRODUCE_V2: Final = Versions.parse("12+")
+"""Produce in a transaction of version 2: the leader adds the partition."""
+
+_INIT: Final = Versions.parse("0-5")  # v6 is for two-phase commits (KIP-939), and not stable
+_BUMP: Final = Versions.parse("3-5")  # KIP-360: names the epoch to go on from
+_ADD_PARTITIONS: Final = Versions.parse("0-3")  # later ones are for brokers
+_ADD_OFFSETS: Final = Versions.parse("0-4")
+_COMMIT_OFFSETS_V1: Final = Versions.parse("0-4")
+_COMMIT_OF_MEMBER_V1: Final = Versions.parse("3-4")  # KIP-447: older ones cannot say which member it is
+_COMMIT_OFFSETS_V2: Final = Versions.parse("5")  # v6 has ids instead of topic names
+_END_V1: Final = Versions.parse("0-4")
+_END_V2: Final = Versions.parse("5+")
+
+
+@attrs.frozen
+class Ask:
+    """A request to the coordinator of ``key``, in a version of ``wanted``.
+
+    ``check`` raises the BrokerError that an answer carries: one that a retry may mend before any other.
+    """
+
+    request: Request[Any]
+    kind: CoordinatorType
+    key: str
+    wanted: Versions
+    check: Callable[[Any], None]
+
+
+# --- requests ------------------------------------------------------------------------------------------------------
+
+
+def init_producer_id(identity: ProducerIdentity, timeout_ms: int) -> Ask:
+    """A first producer id and epoch; or, if there is one, the next epoch of it (KIP-360)."""
+    request = InitProducerIdRequest(
+        transactional_id=identity.transactional_id,
+        transaction_timeout_ms=timeout_ms,
+        producer_id=identity.producer_id,
+        producer_epoch=identity.producer_epoch,
+    )
+    wanted = _INIT if identity.producer_id < 0 else _BUMP
+    return Ask(request, CoordinatorType.TRANSACTION, identity.transactional_id, wanted, _check)
+
+
+def add_partitions(identity: ProducerIdentity, partitions: Sequence[TopicPartition]) -> Ask:
+    """These partitions belong to the transaction, which begins with them."""
+    topics: dict[str, list[int]] = {}
+    for topic, index in partitions:
+        topics.setdefault(topic, []).append(index)
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=identity.transactional_id,
+        v3_and_below_producer_id=identity.producer_id,
+        v3_and_below_producer_epoch=identity.producer_epoch,
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name=name, partitions=each) for name, each in topics.items()],
+    )
+    return Ask(request, CoordinatorType.TRANSACTION, identity.transactional_id, _ADD_PARTITIONS, _check_added)
+
+
+def add_offsets(identity: ProducerIdentity, group_id: str) -> Ask:
+    """The group's offsets belong to the transaction, which may begin with them."""
+    request = AddOffsetsToTxnRequest(
+        transactional_id=identity.transactional_id,
+        producer_id=identity.producer_id,
+        producer_epoch=identity.producer_epoch,
+        group_id=group_id,
+    )
+    return Ask(request, CoordinatorType.TRANSACTION, identity.transactional_id, _ADD_OFFSETS, _check)
+
+
+def commit_offsets(
+    identity: ProducerIdentity, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+) -> Ask:
+    """The group's offsets, for when the transaction commits (KIP-447)."""
+    topics: dict[str, TxnOffsetCommitRequestTopic] = {}
+    for (name, index), offset in offsets.items():
+        topic = topics.setdefault(name, TxnOffsetCommitRequestTopic(name=name, partitions=[]))
+        topic.partitions.append(
+            TxnOffsetCommitRequestPartition(
+                partition_index=index,
+                committed_offset=offset.offset,
+                committed_leader_epoch=-1 if offset.leader_epoch is None else offset.leader_epoch,
+                committed_metadata=offset.metadata,
+            )
+        )
+    request = TxnOffsetCommitRequest(
+        transactional_id=identity.transactional_id,
+        group_id=group.group_id,
+        producer_id=identity.producer_id,
+        producer_epoch=identity.producer_epoch,
+        generation_id_or_member_epoch=group.generation_id,
+        member_id=group.member_id,
+        group_instance_id=group.group_instance_id,
+        topics=list(topics.values()),
+    )
+    nobody = group == GroupMetadata(group.group_id)
+    v1 = _COMMIT_OFFSETS_V1 if nobody else _COMMIT_OF_MEMBER_V1
+    wanted = v1 if identity.transaction_version < 2 else _COMMIT_OFFSETS_V2
+    return Ask(request, CoordinatorType.GROUP, group.group_id, wanted, partial(_check_committed, group.group_id))
+
+
+def end(identity: ProducerIdentity, *, commit: bool) -> Ask:
+    """Commit or abort."""
+    request = EndTxnRequest(
+        transactional_id=identity.transactional_id,
+        producer_id=identity.producer_id,
+        producer_epoch=identity.producer_epoch,
+        committed=commit,
+    )
+    wanted = _END_V1 if identity.transaction_version < 2 else _END_V2
+    return Ask(request, CoordinatorType.TRANSACTION, identity.transactional_id, wanted, _check)
+
+
+# --- errors in answers ---------------------------------------------------------------------------------------------
+
+
+def _check(response: InitProducerIdResponse | AddOffsetsToTxnResponse | EndTxnResponse) -> None:
+    name = type(response).__name__.removesuffix("Response")
+    _raise_first([(response.error_code, name)])
+
+
+def _check_added(response: AddPartitionsToTxnResponse) -> None:
+    _raise_first(
+        (one.partition_error_code, f"AddPartitionsToTxn of {topic.name}-{one.partition_index}")
+        for topic in response.results_by_topic_v3_and_below
+        for one in topic.results_by_partition
+    )
+
+
+def _check_committed(group_id: str, response: TxnOffsetCommitResponse) -> None:
+    _raise_first(
+        (one.error_code, f"TxnOffsetCommit of {topic.name}-{one.partition_index} for group {group_id!r}")
+        for topic in response.topics
+        for one in topic.partitions
+    )
+
+
+def _raise_first(answers: Iterable[tuple[int, str]]) -> None:
+    errors = [broker_error(code, what) for code, what in answers if code != ErrorCode.NONE]
+    if errors:
+        raise min(errors, key=_order)
+
+
+def _order(error: BrokerError) -> tuple[bool, bool, bool]:
+    """What a retry may mend comes first; last, what only tells that another partition is the reason."""
+    return not error.retriable, not error.fatal, isinstance(error, OperationNotAttempted)

@@ -1,0 +1,126 @@
+"""Drives a transaction machine against its coordinators."""
+
+from collections.abc import Callable
+
+import anyio
+from anyio.abc import TaskGroup
+
+from ..cluster.cluster import Cluster
+from ..cluster.retry import Backoff
+from ..config import ProducerConfig
+from ..errors import RequestTimeout, UsageError, again, as_kafka_error
+from ..runtime import Worker
+from ..types import TopicPartition
+from .transaction import Ask, TransactionMachine, TransactionState
+
+__all__ = ("Transactor",)
+
+_FEATURE = "transaction.version"
+_FIRST_BACKOFF = 0.02
+"""Brokers take some ms to write the markers of the transaction before, and answer CONCURRENT_TRANSACTIONS meanwhile."""
+
+
+class Transactor:
+    """Asks for what the machine says is due, and lets tasks wait for its states.
+
+    ``on_change`` hears of every answer.
+    """
+
+    def __init__(
+        self, cluster: Cluster, config: ProducerConfig, machine: TransactionMachine, on_change: Callable[[], None]
+    ) -> None:
+        self.machine = machine
+        self._cluster, self._config, self._on_change = cluster, config, on_change
+        self._changed = anyio.Event()
+        self._worker = Worker(self._step, self._tell)
+
+    async def run(self) -> None:
+        """Ask until stopped."""
+        await self._worker.run()
+
+    async def stop(self) -> None:
+        """Ask nothing more. May be called again."""
+        await self._worker.stop()
+
+    def wake(self) -> None:
+        """The machine may have something to ask."""
+        self._worker.wake()
+
+    def _step(self, tasks: TaskGroup) -> None:
+        ask = self.machine.due()
+        if ask is not None:
+            tasks.start_soon(self._ask, ask)
+
+    async def _ask(self, ask: Ask) -> None:
+        config = self._cluster.config
+        backoff = Backoff(_FIRST_BACKOFF, config.retry_backoff_max_ms / 1000, self._cluster.runtime.chance)
+        try:
+            answer = await self._cluster.ask_coordinator(
+                ask.kind,
+                ask.key,
+                ask.request,
+                self._cluster.deadline(self._config.max_block_ms / 1000),
+                wanted=ask.wanted,
+                check=ask.check,
+                backoff=backoff,
+            )
+            self.machine.answered(ask, answer)
+        except Exception as error:
+            name = type(ask.request).__name__.removesuffix("Request")
+            self.machine.refused(ask, as_kafka_error(error, f"{name} of {self.machine.transactional_id!r}"))
+        self._tell()
+        self.wake()
+
+    def _tell(self) -> None:
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
+        self._on_change()
+
+    async def until(self, reached: Callable[[], bool], what: str) -> None:
+        """Wait until the machine is so far; it is woken first.
+
+        Raises:
+            RequestTimeout: not within ``max_block_ms``.
+            KafkaError: why the machine has failed.
+        """
+        self.wake()
+        limit = self._config.max_block_ms / 1000
+        with anyio.move_on_after(limit):
+            while not reached():
+                if self.machine.state is TransactionState.FAILED:
+                    self.require()
+                if self._worker.ended.is_set():
+                    raise UsageError(f"the producer was closed while {what}")
+                await self._changed.wait()
+            return
+        raise RequestTimeout(f"{what} took longer than {limit:g} s (max_block_ms)")
+
+    def require(self) -> None:
+        """Raise why the machine has failed, if it has."""
+        if self.machine.state is TransactionState.FAILED and self.machine.error is not None:
+            raise again(self.machine.error)
+
+    def add(self, where: TopicPartition) -> None:
+        """A record for this partition is about to be taken.
+
+        Raises:
+            UsageError: no transaction is open.
+            KafkaError: why it can only be aborted, or the producer has failed.
+        """
+        machine = self.machine
+        if machine.state is not TransactionState.OPEN and machine.error is None:
+            raise UsageError("a producer with a transactional_id sends inside 'async with producer.transaction()'")
+        machine.add(where)
+
+    def is_ready(self) -> bool:
+        """Whether a transaction may begin."""
+        return self.machine.state is TransactionState.READY
+
+    async def begin(self) -> None:
+        """Open a transaction, once the one before is over and the producer id is known.
+
+        Raises:
+            KafkaError: why that cannot be.
+        """
+        await self.until(self.is_ready, "waiting for the producer id, or for the end of the transaction before,")
+        self.machine.begin(self._cluster.features.get(_FEATURE, 0))

@@ -1,0 +1,84 @@
+"""The table of a run under fault: a row for each client."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from benchmarks.faults_judge import WRONGS
+from benchmarks.report import aligned
+
+Row = dict[str, Any]
+
+
+def _count(name: str) -> Callable[[Row], str]:
+    return lambda row: "-" if row.get(name) is None else f"{row[name]:,}"
+
+
+def _ms(name: str) -> Callable[[Row], str]:
+    return lambda row: "-" if row.get(name) is None else f"{row[name] * 1e3:,.0f}"
+
+
+def _s(name: str) -> Callable[[Row], str]:
+    return lambda row: "-" if row.get(name) is None else f"{row[name]:.1f}"
+
+
+def _kills(row: Row) -> str:
+    return str(len(row["kills"]))
+
+
+_RECORDS: Mapping[str, Callable[[Row], str]] = {
+    "records": _count("handed"),
+    "kills": _kills,
+    "acknowledged": _count("acknowledged"),
+    "failed": _count("failed"),
+    "wrong": _count("wrong"),
+    "lost": _count("lost"),
+    "doubled": _count("doubled"),
+    "out of order": _count("out_of_order"),
+    "gap s": _s("gap_s"),
+    "of a partition s": _s("partition_gap_s"),
+    "p50 ms": _ms("p50_s"),
+    "p99 ms": _ms("p99_s"),
+    "max ms": _ms("max_s"),
+    "log lines": _count("log_lines"),
+}
+_TRANSACTIONS: Mapping[str, Callable[[Row], str]] = {
+    "transactions": _count("transactions"),
+    "kills": _kills,
+    "committed": _count("committed"),
+    "aborted": _count("aborted"),
+    "failed": _count("failed"),
+    "unsure": _count("unsure"),
+    "wrong": _count("wrong"),
+    "lost": _count("lost"),
+    "doubled": _count("doubled"),
+    "torn": _count("torn"),
+    "undead": _count("undead"),
+    "gap s": _s("gap_s"),
+    "p50 ms": _ms("p50_s"),
+    "p99 ms": _ms("p99_s"),
+    "slowest s": _s("max_s"),
+    "log lines": _count("log_lines"),
+    "producers": _count("producers"),
+}
+
+
+def render(about: Mapping[str, str], rows: list[Row]) -> str:
+    """The run as text."""
+    width = max(map(len, about))
+    columns = _TRANSACTIONS if any(row["transactions_of"] for row in rows) else _RECORDS
+    table = [["", *columns], *([row["client"], *(show(row) for show in columns.values())] for row in rows)]
+    lines = [*(f"{name:<{width}}  {text}" for name, text in about.items()), "", *aligned(table), ""]
+    for row in rows:
+        lines += _remarks(row)
+    return "\n".join(lines)
+
+
+def _remarks(row: Row) -> list[str]:
+    kills = ", ".join(f"{one['node']} at {one['at']:.0f}-{one['back']:.0f} s" for one in row["kills"])
+    lines = [f"  {row['client']} ({row.get('version', 'version unknown')}): killed {kills or 'nobody'}"]
+    if row["problem"]:
+        lines.append(f"    NOT ENDED WELL: {row['problem']}")
+    lines += [f"    WRONG: {row[name]:,} {name}" for name in WRONGS if row[name]]
+    lines += [f"    failed, {count:,}: {error}" for error, count in row["errors"].items()]
+    lines += [f"    logged, {count:,}: {text}" for text, count in row.get("logged", {}).items()]
+    return lines

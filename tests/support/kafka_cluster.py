@@ -1,0 +1,277 @@
+"""Three brokers of Apache Kafka that can be killed one at a time: a controller of its own keeps the cluster alive.
+
+    with KafkaCluster() as kafka:
+        kafka.kill(2)  # as kill -9 does
+        kafka.restart(2)
+        kafka.wait_whole()
+
+Every topic, those of Kafka's own included, has a replica on each broker, and ``acks=all`` takes two of them.
+"""
+
+from __future__ import annotations
+
+import base64
+import random
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from aiokafkawire.protocol.compiler import decode, encode
+from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponsePartition
+
+from . import apache_kafka
+from .apache_kafka import NEWEST, BootFailed, exchange, resolve
+
+__all__ = ("KafkaCluster",)
+
+CONTROLLER = 100
+"""The controller's node id; the brokers are 1, 2 and 3."""
+
+_BROKERS = (1, 2, 3)
+_HOST = "127.0.0.1"
+_JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=info")
+_REPLICATED = {
+    "auto.create.topics.enable": "false",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "log.retention.ms": "-1",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.replication.factor": "3",
+    "offsets.topic.num.partitions": "5",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "transaction.state.log.num.partitions": "5",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
+    "share.coordinator.state.topic.num.partitions": "5",
+}
+_FORMAT_TIMEOUT = 120.0
+_READY_TIMEOUT = 120.0
+_METADATA_VERSION = 8  # the last one without tagged fields, so that plain headers do
+_LOWEST_PORT, _HIGHEST_PORT = 20_000, 32_000
+
+
+class _Server:
+    """One node: its folder, and the process while it runs."""
+
+    def __init__(self, node: int, port: int, home: Path, command: list[str]) -> None:
+        self.node, self.address, self.log = node, f"{_HOST}:{port}", home / f"server-{node}.log"
+        self._command = command
+        self._process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
+
+    def launch(self) -> None:
+        with self.log.open("ab") as out:
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self.log.parent, process_group=0
+            )
+        # As in apache_kafka.py: however this process ends, the pipe closes, and the guard kills the group.
+        self._guard = subprocess.Popen(
+            ["sh", "-c", "read _; kill -9 0"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            process_group=self._process.pid,
+        )
+
+    @property
+    def runs(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def check(self) -> None:
+        """Raise BootFailed, with the end of the log, if the process has ended by itself."""
+        if not self.runs:
+            raise BootFailed(f"node {self.node} of Apache Kafka has ended:\n{apache_kafka._tail(self.log)}")
+
+    def kill(self) -> None:
+        process, self._process = self._process, None
+        guard, self._guard = self._guard, None
+        if process is not None:
+            apache_kafka._signal_group(process, signal.SIGKILL)
+            process.wait()
+        if guard is not None:
+            apache_kafka._end_guard(guard)
+
+
+class KafkaCluster:
+    """One controller and three brokers of Apache Kafka, from `start` to `stop`.
+
+    1. `properties` are lines of ``server.properties``, for every node, that win over the defaults here.
+    2. After `start`, every broker lists every other. `bootstrap` names all three, also while one is down.
+    3. A broker that was killed keeps its data and its port; `restart` brings it back.
+    4. After `stop`, or a failed `start`, no process and no file is left. No node outlives this process.
+    """
+
+    def __init__(self, version: str = NEWEST, *, properties: Mapping[str, str] | None = None) -> None:
+        self.version = version
+        self.properties = dict(properties or {})
+        self.bootstrap = ""
+        self.boot_seconds = 0.0
+        self._home: tempfile.TemporaryDirectory[str] | None = None
+        self._servers: dict[int, _Server] = {}
+
+    def start(self) -> Self:
+        """Resolve, format, boot, and wait until all brokers know of one another.
+
+        :raises BootFailed: with the tail of the log of the step that failed.
+        """
+        if self._home is not None:
+            raise RuntimeError("this cluster is already started")
+        jars = resolve(self.version)
+        began = time.monotonic()
+        self._home = tempfile.TemporaryDirectory(prefix="aiokafkawire-kafka-", ignore_cleanup_errors=True)
+        try:
+            self._boot(jars, Path(self._home.name))
+        except BaseException:
+            self.stop()
+            raise
+        self.boot_seconds = time.monotonic() - began
+        return self
+
+    def stop(self) -> None:
+        """Kill all nodes, and remove their data. May be repeated."""
+        home, self._home = self._home, None
+        servers, self._servers = self._servers, {}
+        self.bootstrap = ""
+        try:
+            for server in servers.values():
+                server.kill()
+        finally:
+            if home is not None:
+                home.cleanup()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # --- faults ------------------------------------------------------------------------------------------
+
+    def kill(self, node: int) -> None:
+        """End a broker's process at once, as ``kill -9`` does: it says good-bye to nobody."""
+        self._servers[node].kill()
+
+    def restart(self, node: int) -> None:
+        """Start a killed broker again, and wait until it serves.
+
+        :raises BootFailed: it does not come back.
+        """
+        self._servers[node].launch()
+        self._wait(lambda: node in self._alive(node), f"broker {node} was not back", _READY_TIMEOUT)
+
+    def leaders(self, topic: str) -> Counter[int]:
+        """How many partitions of the topic each broker leads, as the running brokers know it."""
+        for node in self._running_brokers():
+            known = self._metadata(node)
+            led = [one.leader_id for name, one in _partitions(known) if name == topic]
+            if led:
+                return Counter(node for node in led if node >= 0)
+        return Counter()
+
+    def wait_whole(self, timeout: float = 90.0) -> None:
+        """Wait until every broker says that all of them live, and that every partition has all its replicas in sync.
+
+        :raises BootFailed: that takes longer than `timeout` seconds.
+        """
+        self._wait(lambda: all(self._is_whole(self._metadata(node)) for node in _BROKERS), "was not whole", timeout)
+
+    # --- the parts ---------------------------------------------------------------------------------------
+
+    def _boot(self, jars: Path, home: Path) -> None:
+        ports = dict(zip((CONTROLLER, *_BROKERS), _quiet_ports(), strict=False))
+        java = ["java", *_JVM, "-cp", f"{jars}/*"]
+        for node, port in ports.items():
+            settings = home / f"server-{node}.properties"
+            settings.write_text(_properties(node, port, ports[CONTROLLER], home, self.properties))
+            self._servers[node] = _Server(node, port, home, [*java, "kafka.Kafka", str(settings)])
+        cluster_id = base64.urlsafe_b64encode(b"\1" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda node: _format(java, node, home, cluster_id), ports))
+        for server in self._servers.values():
+            server.launch()
+        self.bootstrap = ",".join(self._servers[node].address for node in _BROKERS)
+        self._wait(lambda: all(len(self._alive(node)) == len(_BROKERS) for node in _BROKERS), "was not ready")
+
+    def _running_brokers(self) -> list[int]:
+        return [node for node in _BROKERS if self._servers[node].runs]
+
+    def _wait(self, until: Callable[[], bool], what: str, timeout: float = _READY_TIMEOUT) -> None:
+        deadline = time.monotonic() + timeout
+        while not until():
+            for server in self._servers.values():
+                server.check()
+            if time.monotonic() > deadline:
+                logs = "\n".join(apache_kafka._tail(server.log, 10) for server in self._servers.values())
+                raise BootFailed(f"Apache Kafka {self.version}: {what} after {timeout:.0f} s:\n{logs}")
+            time.sleep(0.1)
+
+    def _alive(self, node: int) -> set[int]:
+        known = self._metadata(node)
+        return {one.node_id for one in known.brokers} if known is not None else set()
+
+    def _metadata(self, node: int) -> MetadataResponse | None:
+        """All that a broker knows; None if it does not answer."""
+        body = encode(MetadataRequest(topics=None, allow_auto_topic_creation=False), _METADATA_VERSION)
+        try:
+            answer = exchange(self._servers[node].address, MetadataRequest.api_key, _METADATA_VERSION, body)
+        except OSError:
+            return None
+        return decode(MetadataResponse, _METADATA_VERSION, answer)
+
+    def _is_whole(self, known: MetadataResponse | None) -> bool:
+        if known is None or len(known.brokers) < len(_BROKERS):
+            return False
+        return all(one.leader_id >= 0 and len(one.isr_nodes) == len(_BROKERS) for _, one in _partitions(known))
+
+
+def _partitions(known: MetadataResponse | None) -> Iterator[tuple[str | None, MetadataResponsePartition]]:
+    for topic in known.topics if known is not None else ():
+        for one in topic.partitions:
+            yield topic.name, one
+
+
+def _quiet_ports() -> Iterator[int]:
+    """Free ports below those that systems give to outgoing connections, which would take that of a broker while it is
+    down, or connect to themselves."""
+    for port in random.sample(range(_LOWEST_PORT, _HIGHEST_PORT), _HIGHEST_PORT - _LOWEST_PORT):
+        with socket.socket() as one:
+            try:
+                one.bind((_HOST, port))
+            except OSError:
+                continue
+        yield port
+
+
+def _properties(node: int, port: int, controller_port: int, home: Path, more: Mapping[str, str]) -> str:
+    role, listener = ("controller", "CONTROLLER") if node == CONTROLLER else ("broker", "PLAINTEXT")
+    settings = {
+        "process.roles": role,
+        "node.id": str(node),
+        "controller.quorum.voters": f"{CONTROLLER}@{_HOST}:{controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"{listener}://{_HOST}:{port}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "log.dirs": str(home / f"data-{node}"),
+        **_REPLICATED,
+        **more,
+    }
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def _format(java: list[str], node: int, home: Path, cluster_id: str) -> None:
+    tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(home / f"server-{node}.properties")]
+    apache_kafka._run(
+        [*java, *tool], home / f"format-{node}.log", _FORMAT_TIMEOUT, f"formatting the storage of node {node}"
+    )
