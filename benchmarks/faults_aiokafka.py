@@ -85,6 +85,8 @@ async def _transaction(job: Job, journal: Journal, producer: Any, first: int) ->
                 await producer.send(job.topic, job.value(number), partition=number % job.partitions)
                 for number in range(first, first + job.transactions)
             ]
+            if job.is_to_abort(first) and not job.is_to_flush(first):
+                raise _OnPurpose
             await asyncio.gather(*sent)
             if job.is_to_abort(first):
                 raise _OnPurpose

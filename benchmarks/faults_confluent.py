@@ -72,6 +72,8 @@ def _transaction(job: Job, journal: Journal, producer: Producer, first: int) -> 
     try:
         for number in range(first, first + job.transactions):
             _produce(producer, job.topic, job.value(number), partition=number % job.partitions)
+        if job.is_to_abort(first) and job.is_to_flush(first):
+            producer.flush()
         _persist(producer.abort_transaction if outcome == "aborted" else producer.commit_transaction)
     except KafkaException as error:
         # Only where librdkafka says that an abort is due, the commit has certainly not happened.

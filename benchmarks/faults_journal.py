@@ -53,6 +53,11 @@ class Job:
         """Whether the transaction that begins with this record is aborted on purpose."""
         return first // self.transactions % ABORTED_EVERY == ABORTED_EVERY - 1
 
+    def is_to_flush(self, first: int) -> bool:
+        """Whether all records of such a transaction are written before, as clients drop what they have not sent; of
+        the others some are under way."""
+        return first // self.transactions // ABORTED_EVERY % 2 == 0
+
 
 def read_job(description: str) -> Job:
     """The command line's job."""

@@ -1,7 +1,6 @@
 """aiokafkawire in a run under fault: records that are acknowledged one by one, or transactions."""
 
 import logging
-from typing import Any
 
 import anyio
 
@@ -64,9 +63,10 @@ async def transactions(job: Job, journal: Journal) -> None:
     firsts = iter(range(0, 1 << 62, job.transactions))
     async with Client(job.bootstrap) as kafka:
         with journal:
-            journal.more["producers"] = 0
+            producers = 0
             while journal.now() < job.seconds:
-                journal.more["producers"] += 1
+                producers += 1
+                journal.more["producers"] = producers
                 try:
                     async with kafka.producer(transactional_id=job.topic, linger_ms=LINGER_MS) as producer:
                         while journal.now() < job.seconds and await _transaction(job, journal, producer, next(firsts)):
@@ -76,17 +76,20 @@ async def transactions(job: Job, journal: Journal) -> None:
                     await anyio.sleep(0.1)
 
 
-async def _transaction(job: Job, journal: Journal, producer: Any, first: int) -> bool:
+async def _transaction(job: Job, journal: Journal, producer: Producer[bytes, bytes], first: int) -> bool:
     """One transaction, in its time; False if none can begin."""
     await anyio.sleep(max(job.due(first) - journal.now(), 0))
     began, entered, left = journal.now(), False, False
-    outcome, cause = "committed", None
+    outcome = "committed"
+    cause: KafkaError | None = None
     try:
         async with producer.transaction() as tx:
             entered = True
             for number in range(first, first + job.transactions):
                 await tx.enqueue(job.topic, job.value(number), partition=number % job.partitions)
             if job.is_to_abort(first):
+                if job.is_to_flush(first):
+                    await producer.flush()
                 raise _OnPurpose
             left = True
     except _OnPurpose:

@@ -1,7 +1,7 @@
 """Which broker to ask: routes requests, with retries inside one deadline, and finds coordinators."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
@@ -9,7 +9,6 @@ from ..config import ClientConfig
 from ..errors import BrokerError, KafkaError, Refresh, RequestTimeout, TopicNotReady, UnsupportedVersion, UsageError
 from ..network.connection import ANY_VERSION, Connection
 from ..network.stream import Connector
-from ..protocol.messages.group import FindCoordinatorResponse
 from ..protocol.schema import Request, Response, Versions
 from ..runtime import Runtime
 from ..types import Address, CoordinatorType, TopicPartition
@@ -19,6 +18,9 @@ from .learning import LearnsMetadata
 from .metadata import Node, Snapshot
 from .retry import Backoff, Deadline
 from .tries import Tries
+
+if TYPE_CHECKING:
+    from ..protocol.messages.group import FindCoordinatorResponse
 
 __all__ = ("Cluster", "Route", "any_broker", "controller")
 
@@ -193,7 +195,7 @@ class Cluster(LearnsMetadata):
         raise tries.late()
 
     async def _look_up_coordinator(self, kind: CoordinatorType, key: str, tries: Tries) -> Node:
-        def check(answer: FindCoordinatorResponse) -> None:
+        def check(answer: "FindCoordinatorResponse") -> None:
             coordinator_in(answer, kind, key)
 
         newer, older = questions(kind, key)

@@ -1,17 +1,19 @@
 """Which broker coordinates a group or a transactional id: looked up once, however many need it, and remembered."""
 
 from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import anyio
 
 from ..errors import ErrorCode, KafkaError, WireError, again, broker_error
-from ..protocol.messages.group import FindCoordinatorRequest, FindCoordinatorResponse
 from ..protocol.schema import Versions
 from ..types import Address, CoordinatorType
 from .metadata import Node
 from .retry import Deadline, remedy
 from .tries import Tries
+
+if TYPE_CHECKING:  # many a client needs no coordinator
+    from ..protocol.messages.group import FindCoordinatorRequest, FindCoordinatorResponse
 
 __all__ = ("Coordinators", "Question", "coordinator_in", "named", "questions")
 
@@ -26,7 +28,7 @@ _Key: TypeAlias = tuple[CoordinatorType, str]
 class Question(NamedTuple):
     """A request and the versions that can carry it."""
 
-    request: FindCoordinatorRequest
+    request: "FindCoordinatorRequest"
     wanted: Versions
 
 
@@ -37,12 +39,14 @@ def named(kind: CoordinatorType, key: str) -> str:
 
 def questions(kind: CoordinatorType, key: str) -> tuple[Question, Question]:
     """FindCoordinator for brokers from 3.0 on, and for older ones."""
+    from ..protocol.messages.group import FindCoordinatorRequest
+
     newer = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
     older = FindCoordinatorRequest(key_type=kind, key=key)
     return Question(newer, _MANY_KEYS), Question(older, _ONE_KEY[kind])
 
 
-def coordinator_in(answer: FindCoordinatorResponse, kind: CoordinatorType, key: str) -> Node:
+def coordinator_in(answer: "FindCoordinatorResponse", kind: CoordinatorType, key: str) -> Node:
     """The coordinator of one key, where the answer says that it listens.
 
     Raises:

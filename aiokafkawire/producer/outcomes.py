@@ -1,6 +1,7 @@
 """What becomes of batches: written, tried again, split, numbered anew, or failed."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Node, Snapshot
@@ -25,7 +26,9 @@ from .batch import Batch
 from .failures import Failures
 from .flight import Flight
 from .idempotence import Verdict, judge
-from .transaction import TransactionMachine
+
+if TYPE_CHECKING:
+    from .transaction import TransactionMachine
 
 __all__ = ("Outcomes", "recreated")
 
@@ -43,7 +46,7 @@ class Outcomes:
         accumulator: Accumulator,
         on_room: Callable[[], None],
         on_retry: Callable[[], None],
-        transaction: TransactionMachine | None,
+        transaction: "TransactionMachine | None",
     ) -> None:
         self.failures: Failures = Failures()
         self._cluster, self._config, self._accumulator = cluster, config, accumulator
@@ -129,7 +132,10 @@ class Outcomes:
                 leaders[batch.where] = (answer.current_leader.leader_id, answer.current_leader.leader_epoch)
         if leaders:
             nodes = [Node(one.node_id, Address(one.host, one.port), one.rack) for one in response.node_endpoints]
+            before = self._cluster.snapshot
             self._cluster.use_leaders(leaders, nodes)
+            if flight.snapshot is before:
+                flight.snapshot = self._cluster.snapshot  # what it does not tell is as old as it was
 
     def _knows_better(self, batch: Batch, flight: Flight) -> bool:
         """Whether the leader is another already than the one that was asked."""
@@ -152,7 +158,7 @@ class Outcomes:
         batch.result.fail(error)
         self.failures.add(batch.result)
         if self._transaction is not None:
-            self._transaction.batch_failed(batch.where, error)
+            self._transaction.batch_failed(batch.where, error, sent=batch.base_sequence >= 0)
         self._on_room()
 
     def expire(self, now: float) -> None:

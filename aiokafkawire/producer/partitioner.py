@@ -19,7 +19,6 @@ __all__ = (
     "Queues",
     "RoundRobin",
     "Stalls",
-    "Sticky",
     "UniformSticky",
     "fnv1a",
     "make_partitioner",
@@ -285,25 +284,3 @@ def make_partitioner(config: ProducerConfig, chance: Chance, queues: Queues) -> 
     if name == "consistent_random":
         return lambda topic, key, available, count, size, /: choose(topic, key or None, available, count, size)
     return choose
-
-
-class Sticky:
-    """Records without a key: all to one partition until its batch is full, then to another (KIP-480).
-
-    Fuller batches than turn by turn gives, and even in the long run.
-    """
-
-    def __init__(self, chance: Chance) -> None:
-        self._chance = chance
-        self._current: dict[str, int] = {}
-
-    def current(self, topic: str) -> int | None:
-        """The partition that records of ``topic`` go to now; None before the first."""
-        return self._current.get(topic)
-
-    def move_on(self, topic: str, available: Sequence[int]) -> int:
-        """Choose another of the ``available`` partitions, if there is one: a batch is full, or a leader is gone."""
-        before = self._current.get(topic)
-        others = [partition for partition in available if partition != before] or available
-        chosen = self._current[topic] = others[self._chance.randrange(len(others))]
-        return chosen

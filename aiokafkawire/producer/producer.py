@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -19,9 +19,10 @@ from ..types import Header, Headers, ProducerIdentity, RecordMetadata, TopicPart
 from .batch import Batch
 from .partitioner import make_partitioner
 from .sender import Sender
-from .transacting import Transaction
-from .transaction import TransactionMachine
-from .transactor import Transactor
+
+if TYPE_CHECKING:  # many a producer makes none
+    from .transacting import Transaction
+    from .transactor import Transactor
 
 __all__ = ("Producer",)
 
@@ -54,11 +55,8 @@ class Producer(Generic[K, V]):
         check_level(Codec.parse(config.compression_type), config.compression_level)
         self._cluster, self._config = cluster, config
         self._serialize_key, self._serialize_value = key_serializer, value_serializer
-        machine = None
-        if config.transactional_id is not None:
-            machine = TransactionMachine(config.transactional_id, config.transaction_timeout_ms, identity)
-        self._sender = Sender(cluster, config, lane, self._made_room, machine)
-        self._transactor = None if machine is None else Transactor(cluster, config, machine, self._sender.wake)
+        self._transactor = _transactor(cluster, config, identity)
+        self._sender = Sender(cluster, config, lane, self._made_room, self._transactor)
         self._accumulator = self._sender.accumulator
         self._choose = make_partitioner(config, cluster.runtime.chance, self._sender)
         self._available: dict[str, tuple[Topic, tuple[int, ...]]] = {}
@@ -254,7 +252,7 @@ class Producer(Generic[K, V]):
 
     # --- transactions ----------------------------------------------------------------------------------
 
-    def transaction(self) -> Transaction[K, V]:
+    def transaction(self) -> "Transaction[K, V]":
         """A transaction, to be used as ``async with``: it is committed at the end, and aborted on an exception.
 
         Raises:
@@ -264,20 +262,22 @@ class Producer(Generic[K, V]):
             raise UsageError(
                 "a producer needs a transactional_id for transactions: client.producer(transactional_id=...)"
             )
+        from .transacting import Transaction
+
         return Transaction(self, self._sender, self._transactor)
 
     @property
     def identity(self) -> ProducerIdentity:
         """Its id and epoch, with which ``client.producer(identity=...)`` writes into the transaction that is open here.
 
-        That producer neither begins nor ends transactions. No two producers may write to the same partition.
+        That producer neither begins nor ends transactions: its own are parts of this one. No two producers with one
+        identity may write to the same partition, since leaders would take their records for retries of one another.
 
         Raises:
-            UsageError: the producer was made without a ``transactional_id``, or is not open.
+            UsageError: no transaction is open.
         """
-        if self._transactor is None or self._state == "new":
-            raise UsageError("only a producer with a transactional_id that is open has an identity to share")
-        self._transactor.require()
+        if self._transactor is None or not self._transactor.has_open():
+            raise UsageError("there is an identity to share while a transaction is open")
         return self._transactor.machine.identity
 
     # --- the parts of a send ---------------------------------------------------------------------------
@@ -387,6 +387,14 @@ class Producer(Generic[K, V]):
     def _made_room(self) -> None:
         room, self._room = self._room, anyio.Event()
         room.set()
+
+
+def _transactor(cluster: Cluster, config: ProducerConfig, identity: ProducerIdentity | None) -> "Transactor | None":
+    if config.transactional_id is None:
+        return None
+    from .transactor import Transactor
+
+    return Transactor(cluster, config, config.transactional_id, identity)
 
 
 def _checked(topic: str, partition: object, count: int) -> int:

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -23,7 +23,6 @@ from ..errors import (
 )
 from ..network.connection import Connection
 from ..protocol.messages.produce import ProduceResponse
-from ..protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Versions
 from ..runtime import Worker
@@ -34,7 +33,10 @@ from .flight import Flight, message
 from .idempotence import Sequences
 from .outcomes import Outcomes, recreated
 from .partitioner import Stalls
-from .transaction import TransactionMachine
+
+if TYPE_CHECKING:  # many a producer makes no transactions
+    from ..protocol.messages.transactions import InitProducerIdResponse
+    from .transactor import Transactor
 
 __all__ = ("Sender",)
 
@@ -59,13 +61,17 @@ class Sender:
         config: ProducerConfig,
         lane: str,
         on_room: Callable[[], None],
-        transaction: TransactionMachine | None = None,
+        transactor: "Transactor | None" = None,
     ) -> None:
-        self._cluster, self._config, self._lane, self._transaction = cluster, config, lane, transaction
+        self._cluster, self._config, self._lane = cluster, config, lane
+        self._transaction = None
+        if transactor is not None:
+            transactor.on_change = self.wake
+            self._transaction = transactor.machine
         self._clock = cluster.runtime.now
         self._sequences = Sequences() if config.idempotent else None
         self.accumulator: Accumulator = Accumulator(config, anyio.Event, self._sequences)
-        self.outcomes: Outcomes = Outcomes(cluster, config, self.accumulator, on_room, self.wake, transaction)
+        self.outcomes: Outcomes = Outcomes(cluster, config, self.accumulator, on_room, self.wake, self._transaction)
         self.fatal: KafkaError | None = None
         """Why nothing can be sent any more."""
         timeout = config.request_timeout_ms or cluster.config.request_timeout_ms
@@ -230,6 +236,8 @@ class Sender:
 
     async def _identify(self) -> None:
         """Ask any broker for a producer id; those of before Kafka 0.11 have none."""
+        from ..protocol.messages.transactions import InitProducerIdRequest
+
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTIONS)
         deadline = self._cluster.deadline(self._config.delivery_timeout_ms / 1000)
         try:
@@ -419,6 +427,6 @@ def _leads(snapshot: Snapshot, node: Node, where: TopicPartition) -> bool:
     return leader is not None and leader.node_id == node.node_id
 
 
-def _check_identity(response: InitProducerIdResponse) -> None:
+def _check_identity(response: "InitProducerIdResponse") -> None:
     if response.error_code:
         raise broker_error(response.error_code, "asking for a producer id")

@@ -166,7 +166,6 @@ class TransactionMachine:
         """
         if self.state is not _OPEN:  # an error alone does not hinder it
             self._require(_OPEN, "nothing can be aborted")
-        self._transaction.forget_partitions()
         self._transaction.end_offsets(TransactionAborted("the transaction was aborted before the offsets were in"))
         self._enter(_ABORTING)
         self._settle()
@@ -296,7 +295,6 @@ class TransactionMachine:
             self.error = error
         if self.state is _COMMITTING:
             self._enter(_OPEN)
-        self._transaction.forget_partitions()
         self._transaction.end_offsets(error)
 
     def _fail(self, error: KafkaError) -> None:

@@ -10,7 +10,7 @@ from ..cluster.retry import Backoff
 from ..config import ProducerConfig
 from ..errors import RequestTimeout, UsageError, again, as_kafka_error
 from ..runtime import Worker
-from ..types import TopicPartition
+from ..types import ProducerIdentity, TopicPartition
 from .transaction import Ask, TransactionMachine, TransactionState
 
 __all__ = ("Transactor",)
@@ -27,10 +27,11 @@ class Transactor:
     """
 
     def __init__(
-        self, cluster: Cluster, config: ProducerConfig, machine: TransactionMachine, on_change: Callable[[], None]
+        self, cluster: Cluster, config: ProducerConfig, transactional_id: str, identity: ProducerIdentity | None
     ) -> None:
-        self.machine = machine
-        self._cluster, self._config, self._on_change = cluster, config, on_change
+        self.machine: TransactionMachine = TransactionMachine(transactional_id, config.transaction_timeout_ms, identity)
+        self.on_change: Callable[[], None] = lambda: None
+        self._cluster, self._config = cluster, config
         self._changed = anyio.Event()
         self._worker = Worker(self._step, self._tell)
 
@@ -64,17 +65,18 @@ class Transactor:
                 check=ask.check,
                 backoff=backoff,
             )
-            self.machine.answered(ask, answer)
         except Exception as error:
             name = type(ask.request).__name__.removesuffix("Request")
             self.machine.refused(ask, as_kafka_error(error, f"{name} of {self.machine.transactional_id!r}"))
+        else:
+            self.machine.answered(ask, answer)
         self._tell()
         self.wake()
 
     def _tell(self) -> None:
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
-        self._on_change()
+        self.on_change()
 
     async def until(self, reached: Callable[[], bool], what: str) -> None:
         """Wait until the machine is so far; it is woken first.
@@ -111,6 +113,10 @@ class Transactor:
         if machine.state is not TransactionState.OPEN and machine.error is None:
             raise UsageError("a producer with a transactional_id sends inside 'async with producer.transaction()'")
         machine.add(where)
+
+    def has_open(self) -> bool:
+        """Whether a transaction is open that may be committed."""
+        return self.machine.state is TransactionState.OPEN and self.machine.error is None
 
     def is_ready(self) -> bool:
         """Whether a transaction may begin."""

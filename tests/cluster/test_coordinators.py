@@ -97,6 +97,7 @@ async def test_however_many_need_a_coordinator_one_request_is_under_way() -> Non
                 await anyio.wait_all_tasks_blocked()
                 await one.answer(found(one))
             assert nodes == [Node(1, Address("b", 9092))] * 10
+            assert not cluster._coordinators._lookups
             await find(GROUP, "g")
             assert broker.count(FindCoordinatorRequest) == 1
             # The same name of another kind, and another name, are coordinated elsewhere.
@@ -190,6 +191,30 @@ async def test_a_refusal_is_raised_at_once_for_all_who_wait_and_asked_about_anew
             assert broker.count(FindCoordinatorRequest) == 1
             broker.on[ApiKey.FIND_COORDINATOR] = found
             assert (await cluster.coordinator(kind, "k", cluster.deadline(10))).node_id == 1
+
+
+async def test_whoever_asks_anew_after_a_refusal_does_not_hear_the_old_one() -> None:
+    async with ScriptedBroker() as broker:
+        broker.on[ApiKey.METADATA] = lambda _: metadata()
+        async with opened(broker.connect) as cluster:
+            nodes = list[Node]()
+
+            async def find() -> None:
+                # The first to hear it asks again while the others have not heard it yet.
+                try:
+                    await cluster.coordinator(GROUP, "g", cluster.deadline(60))
+                except GroupAuthorizationFailed:
+                    nodes.append(await cluster.coordinator(GROUP, "g", cluster.deadline(60)))
+
+            async with anyio.create_task_group() as tasks:
+                for _ in range(3):
+                    tasks.start_soon(find)
+                one = await broker.peers[0].next()
+                await anyio.wait_all_tasks_blocked()
+                broker.on[ApiKey.FIND_COORDINATOR] = found
+                await one.answer(found(one, error=ErrorCode.GROUP_AUTHORIZATION_FAILED))
+            assert [node.node_id for node in nodes] == [1, 1, 1]
+            assert broker.count(FindCoordinatorRequest) == 2
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,10 @@ async def test_who_waits_for_news_hears_of_it_without_a_request() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_leader_named_while_a_thread_merges_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("epoch", "leader"), [(5, 7), (9, 1)], ids=["lags behind", "knows better"])
+async def test_a_leader_named_while_a_thread_merges_is_not_lost(
+    epoch: int, leader: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with ScriptedBroker() as broker:
         broker.on[ApiKey.METADATA] = lambda _: known()
         async with opened(broker.connect) as cluster:
@@ -163,17 +166,20 @@ async def test_a_leader_named_while_a_thread_merges_is_not_lost(monkeypatch: pyt
                 return function(*args)
 
             cluster.runtime = attrs.evolve(cluster.runtime, offload=held)  # type: ignore[arg-type]  # a generic one
+            broker.on[ApiKey.METADATA] = lambda _: known(epoch=epoch)
             cluster.outdated(seen)
             await merging.wait()
-            for epoch in (6, 7, 8):
-                cluster.use_leaders({T0: (7, epoch)}, [NEW])
+            for newer in (6, 7, 8):
+                cluster.use_leaders({T0: (7, newer)}, [NEW])
             named = cluster.snapshot
             assert named.generation == seen.generation + 3
             gate.set()
-            merged = await cluster.newer(named)
+            with anyio.fail_after(5):
+                merged = await cluster.newer(named)
             assert merged.generation > named.generation
-            assert led(merged) == {T0: (7, 8), T1: (1, 5), U0: (1, 5)}
-            assert merged.leader(T0) == NEW
+            assert cluster._named is None
+            assert led(merged) == {T0: (leader, max(epoch, 8)), T1: (1, epoch), U0: (1, epoch)}
+            assert merged.leader(T0) == merged.nodes[leader]
             # The next answer is merged with what is known by then.
-            broker.on[ApiKey.METADATA] = lambda _: known(epoch=9)
-            assert led(await cluster.refresh(merged, cluster.deadline(10)))[T0] == (1, 9)
+            broker.on[ApiKey.METADATA] = lambda _: known(epoch=10)
+            assert led(await cluster.refresh(merged, cluster.deadline(10)))[T0] == (1, 10)

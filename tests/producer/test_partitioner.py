@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from aiokafkawire.config import PartitionerName, ProducerConfig
 from aiokafkawire.errors import UsageError
-from aiokafkawire.producer.partitioner import Choose, Sticky, fnv1a, make_partitioner, murmur2, partition_for_key
+from aiokafkawire.producer.partitioner import Choose, fnv1a, make_partitioner, murmur2, partition_for_key
 from aiokafkawire.types import TopicPartition
 
 EVERY_BYTE = bytes(range(256))
@@ -220,29 +220,3 @@ def test_what_a_function_raises_goes_on_as_it_is() -> None:
     with pytest.raises(LookupError) as raised:
         partitioner(own)("t", None, (0,), 1, 10)
     assert raised.value is fault
-
-
-# --- the first sticky ----------------------------------------------------------------------------------
-
-
-def test_a_sticky_partition_stays_until_it_moves_on() -> None:
-    sticky = Sticky(Random(7))
-    assert sticky.current("a") is None
-    first = sticky.move_on("a", range(5))
-    assert sticky.current("a") == first
-    assert sticky.move_on("a", range(5)) != first
-
-
-def test_over_time_every_partition_has_its_turn() -> None:
-    sticky = Sticky(Random(7))
-    assert {sticky.move_on("a", range(4)) for _ in range(100)} == {0, 1, 2, 3}
-
-
-def test_only_available_partitions_are_chosen() -> None:
-    sticky = Sticky(Random(7))
-    assert {sticky.move_on("a", (1, 3)) for _ in range(20)} == {1, 3}
-
-
-def test_a_single_partition_has_nowhere_to_move() -> None:
-    sticky = Sticky(Random(7))
-    assert [sticky.move_on("a", (0,)) for _ in range(3)] == [0, 0, 0]

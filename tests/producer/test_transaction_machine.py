@@ -219,6 +219,13 @@ def test_a_new_producer_id_when_the_epochs_are_used_up(machine: TransactionMachi
     assert (machine.producer_id, machine.producer_epoch, machine.generation) == (8, 0, 2)
 
 
+def test_the_same_epoch_is_no_new_generation(machine: TransactionMachine, coordinators: Coordinators) -> None:
+    wrote(machine, coordinators, 2)
+    machine.commit()
+    machine.answered(due(machine), EndTxnResponse(error_code=0, producer_id=7, producer_epoch=0))
+    assert machine.generation == 1
+
+
 @VERSIONS
 @pytest.mark.parametrize("commit", [True, False])
 def test_what_never_began_has_no_end(machine: TransactionMachine, version: int, commit: bool) -> None:
@@ -227,6 +234,15 @@ def test_what_never_began_has_no_end(machine: TransactionMachine, version: int, 
         machine.add(A)  # whose record was not taken after all
     (machine.commit if commit else machine.abort)()
     assert (machine.state, machine.due()) == (TransactionState.READY, None)
+
+
+def test_a_commit_asks_for_no_partition_that_has_no_batch(
+    machine: TransactionMachine, coordinators: Coordinators
+) -> None:
+    wrote(machine, coordinators, 1)
+    machine.add(B)
+    machine.commit()
+    assert coordinators.run(machine) == ["EndTxn(commit)"]
 
 
 def test_partitions_come_while_others_are_asked_for(machine: TransactionMachine, coordinators: Coordinators) -> None:

@@ -13,6 +13,7 @@ from aiokafkawire.errors import (
     ErrorCode,
     GroupAuthorizationFailed,
     InvalidMessage,
+    InvalidTxnState,
     KafkaError,
     ProducerFenced,
     RequestTimeout,
@@ -338,6 +339,37 @@ def test_a_commit_of_version_2_for_which_perhaps_nothing_was_sent(sent: bool) ->
     machine.commit()
     coordinators.tell(machine, due(machine), ErrorCode.INVALID_TXN_STATE)
     assert machine.state is (TransactionState.FAILED if sent else TransactionState.READY)
+
+
+def test_what_a_coordinator_took_it_has_to_end() -> None:
+    coordinators = Coordinators()
+    machine = coordinators.ready()
+    machine.begin(1)
+    machine.add(A)
+    coordinators.run(machine)
+    machine.commit()
+    coordinators.tell(machine, due(machine), ErrorCode.INVALID_TXN_STATE)
+    check_failed(machine, InvalidTxnState)
+
+
+def test_an_answer_comes_too_late_for_who_has_failed() -> None:
+    coordinators = Coordinators()
+    machine = wrote(2, coordinators)
+    machine.commit()
+    ask = due(machine)
+    machine.batch_failed(A, broker_error(ErrorCode.PRODUCER_FENCED))
+    machine.answered(ask, coordinators.answer(ask))
+    check_failed(machine, ProducerFenced)
+
+
+def test_a_refusal_comes_too_late_for_who_has_failed() -> None:
+    coordinators = Coordinators()
+    machine = wrote(1, coordinators)
+    machine.commit()
+    ask = due(machine)
+    machine.batch_failed(A, broker_error(ErrorCode.PRODUCER_FENCED))
+    machine.refused(ask, RequestTimeout("late"))
+    check_failed(machine, ProducerFenced)
 
 
 def test_a_loss_after_the_end_was_asked_for_does_not_change_it() -> None:

@@ -21,6 +21,7 @@ from aiokafkawire.protocol.messages.offsets import (
     ListOffsetsTopicResponse,
 )
 from aiokafkawire.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from aiokafkawire.protocol.messages.transactions import InitProducerIdResponse
 from aiokafkawire.protocol.schema import Response
 from aiokafkawire.records.batch import AnyReader, set_base_offset, split
 
@@ -57,6 +58,9 @@ class FaultyCluster:
         for node, broker in self.nodes.items():
             broker.on[ApiKey.METADATA] = lambda _: self.metadata()
             broker.on[ApiKey.LIST_OFFSETS] = lambda asked: self.offsets(asked)
+            broker.on[ApiKey.INIT_PRODUCER_ID] = lambda _: InitProducerIdResponse(
+                error_code=0, producer_id=7, producer_epoch=0
+            )
             broker.on[ApiKey.PRODUCE] = partial(self._decide, node)
             broker.on[ApiKey.FETCH] = partial(self._decide, node)
 
