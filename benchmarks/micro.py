@@ -11,19 +11,25 @@ import statistics
 import subprocess
 import sys
 import timeit
+import tracemalloc
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
 
+import anyio
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from aiokafkawire.config import ProducerConfig
+from aiokafkawire.producer.accumulator import Accumulator
 from aiokafkawire.protocol.compiler import decode, encode
 from aiokafkawire.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from aiokafkawire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from aiokafkawire.protocol.schema import Message
-from aiokafkawire.records.batch import IMPLEMENTATION, BatchBuilder, RecordBatch, RecordReader
+from aiokafkawire.records.batch import IMPLEMENTATION, BatchBuilder, Delivery, RecordBatch, RecordReader
+from aiokafkawire.types import TopicPartition
 from benchmarks.machine import describe
 from benchmarks.messages import metadata
 from benchmarks.report import aligned
@@ -31,6 +37,7 @@ from benchmarks.report import aligned
 TIMESTAMP = 1_700_000_000_000
 TOPIC_ID = UUID(int=7)
 BATCH_LIMIT = 1_000_000
+WAITING = 200_000
 
 IMPORT_LINE = re.compile(r"import time:\s+(\d+) \|\s+(\d+) \|( +)(\S+)")
 
@@ -59,6 +66,7 @@ def main() -> None:
         for one in _timings(options.repeat, options.seconds, options.value_size)
     ]
     print("\n".join(aligned(table)), end="\n\n", flush=True)
+    print("\n".join(aligned(_memory(options.value_size))), end="\n\n", flush=True)
     print("\n".join(aligned(_imports(options.repeat))))
 
 
@@ -148,6 +156,28 @@ def _fetch(records: memoryview, partitions: int) -> FetchResponse:
         for index in range(partitions)
     ]
     return FetchResponse(responses=[FetchableTopicResponse(topic_id=TOPIC_ID, partitions=data)])
+
+
+# --- memory --------------------------------------------------------------------------------------------------
+
+
+def _memory(value_size: int) -> list[list[str]]:
+    """What a record takes that waits in a producer, beyond its value; without its delivery, and with it."""
+    table = [["memory, bytes per waiting record", "beyond its value", ""]]
+    for keeps, told in ((False, "delivery not kept"), (True, "delivery kept")):
+        for batch_size in (16_384, 1_000_000):
+            gathered = Accumulator(ProducerConfig(batch_size=batch_size, buffer_memory=2**31 - 1), anyio.Event, None)
+            kept: list[Delivery] = []
+            tracemalloc.start()
+            for number in range(WAITING):
+                place = TopicPartition("t", number % 4)
+                batch, index = gathered.append(place, TIMESTAMP, None, bytes(value_size), (), 0.0)
+                if keeps:
+                    kept.append(Delivery(batch.result, index))
+            used = tracemalloc.get_traced_memory()[0]
+            tracemalloc.stop()
+            table.append([f"batches of {batch_size:,} B", f"{used / WAITING - value_size:.1f}", told])
+    return table
 
 
 # --- imports -------------------------------------------------------------------------------------------------

@@ -287,10 +287,10 @@ class Connection:
         self._writing = True
         try:
             # Half a frame would spoil everything behind it: a cancelled caller lets its frame out first.
-            with anyio.CancelScope(shield=True), anyio.fail_after(limit):
+            with anyio.CancelScope(deadline=anyio.current_time() + limit, shield=True) as in_time:
                 await self._stream.send(data)
-        except TimeoutError:
-            await self.close(ConnectionLost(f"{self.where} did not take {len(data)} bytes within {limit:g} s"))
+            if in_time.cancelled_caught:
+                await self.close(ConnectionLost(f"{self.where} did not take {len(data)} bytes within {limit:g} s"))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as cause:
             await self.close(ConnectionLost(f"the connection to {self.where} broke: {cause.__cause__ or cause}"))
         except Exception as cause:  # a stream that fails in a way of its own may have written half the frame

@@ -1,10 +1,11 @@
 """The same tests on the in-process broker, over TCP and over memory, and on real Apache Kafka."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from secrets import token_hex
 from typing import Any, NamedTuple
 
 import pytest
+from support.apache_kafka import ApacheKafka
 
 from aiokafkawire import Client
 from aiokafkawire.network.stream import Connector, connect_tcp
@@ -21,13 +22,24 @@ class Where(NamedTuple):
         return Client(self.bootstrap, connector=self.connector, **options)
 
 
+@pytest.fixture(scope="session")
+def apache_kafka_v1(apache_kafka: ApacheKafka) -> Iterator[ApacheKafka]:
+    """As the server that all tests share, with transaction.version 1 (KIP-890)."""
+    with ApacheKafka(apache_kafka.version, features={"transaction.version": 1}) as kafka:
+        yield kafka
+
+
+# Tests of transactions have more of them: "memory-v1" and "apache-kafka-v1" have transaction.version 1.
 @pytest.fixture(params=["in-process", "memory", pytest.param("apache-kafka", marks=pytest.mark.kafka)])
 async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Where]:
-    if request.param == "apache-kafka":
-        yield Where(request.getfixturevalue("apache_kafka").bootstrap, connect_tcp)
+    kind, _, version = request.param.partition("-v")
+    if kind == "apache-kafka":
+        fixture = "apache_kafka_v1" if version else "apache_kafka"
+        yield Where(request.getfixturevalue(fixture).bootstrap, connect_tcp)
         return
-    async with Broker(port=None if request.param == "memory" else 0) as broker:
-        yield Where(broker.bootstrap, broker.connect if request.param == "memory" else connect_tcp)
+    release = "3.9" if version else None
+    async with Broker(port=None if kind == "memory" else 0, max_versions=release) as broker:
+        yield Where(broker.bootstrap, broker.connect if kind == "memory" else connect_tcp)
 
 
 @pytest.fixture

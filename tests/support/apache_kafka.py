@@ -49,6 +49,8 @@ _ONE_NODE = {
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
     "transaction.state.log.num.partitions": "5",
+    # A transaction that was open for too long is aborted at the next look, by default up to 10 s later.
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "5",
@@ -98,7 +100,8 @@ class ApacheKafka:
     """One Apache Kafka server, broker and controller in one, from `start` to `stop`.
 
     1. `properties` are lines of ``server.properties`` that win over the defaults here. `listeners` are further ones,
-       by name, each with its security protocol; once started, `addresses` says where they are.
+       by name, each with its security protocol; once started, `addresses` says where they are. `features` are levels to
+       begin with, such as ``{"transaction.version": 1}``, where the release's own are not wanted (KIP-584).
     2. After `start`, `bootstrap` is answered: Metadata lists the broker.
     3. After `stop`, or a failed `start`, no process and no file of it is left; it can be started again, empty.
     4. The server does not outlive this process, even a killed one.
@@ -110,10 +113,12 @@ class ApacheKafka:
         *,
         properties: Mapping[str, str] | None = None,
         listeners: Mapping[str, str] | None = None,
+        features: Mapping[str, int] | None = None,
     ) -> None:
         self.version = version
         self.properties = dict(properties or {})
         self.listeners = dict(listeners or {})
+        self.features = dict(features or {})
         self.bootstrap = ""
         self.addresses: dict[str, str] = {}
         self.boot_seconds = 0.0
@@ -176,7 +181,7 @@ class ApacheKafka:
             _properties(home / "data", port, controller_port, self._more_listeners(port, controller_port))
         )
         java = ["java", *_JVM, "-cp", f"{jars}/*"]
-        _format(java, settings, home / "format.log")
+        _format(java, settings, self.features, home / "format.log")
         log = home / "server.log"
         self._launch([*java, "kafka.Kafka", str(settings)], log)
         self._wait_ready(f"{_HOST}:{port}", log)
@@ -320,10 +325,11 @@ def _properties(data: Path, port: int, controller_port: int, overrides: Mapping[
     return "".join(f"{name}={value}\n" for name, value in settings.items())
 
 
-def _format(java: list[str], settings: Path, log: Path) -> None:
+def _format(java: list[str], settings: Path, features: Mapping[str, int], log: Path) -> None:
     # A cluster id is a UUID in URL-safe base64; the first byte keeps it from beginning with a dash, like an option.
     cluster_id = base64.urlsafe_b64encode(b"\1" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
-    tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(settings)]
+    levels = [argument for name, level in features.items() for argument in ("--feature", f"{name}={level}")]
+    tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(settings), *levels]
     _run([*java, *tool], log, _FORMAT_TIMEOUT, "formatting Apache Kafka's storage")
 
 

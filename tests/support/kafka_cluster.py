@@ -174,10 +174,9 @@ class KafkaCluster:
     def leaders(self, topic: str) -> Counter[int]:
         """How many partitions of the topic each broker leads, as the running brokers know it."""
         for node in self._running_brokers():
-            known = self._metadata(node)
-            led = [one.leader_id for name, one in _partitions(known) if name == topic]
-            if led:
-                return Counter(node for node in led if node >= 0)
+            found = [one.leader_id for name, one in _partitions(self._metadata(node)) if name == topic]
+            if found:
+                return Counter(leader for leader in found if leader >= 0)
         return Counter()
 
     def wait_whole(self, timeout: float = 90.0) -> None:
