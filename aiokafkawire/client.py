@@ -3,11 +3,14 @@
 from collections.abc import Callable, Sequence
 from itertools import count
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+
+import anyio
 
 from .admin.admin import Admin
 from .cluster.cluster import Cluster
 from .config import (
+    AutoOffsetReset,
     ClientConfig,
     ClientOptions,
     ConsumerConfig,
@@ -23,6 +26,9 @@ from .network.stream import Connector, connect_tcp
 from .producer.producer import Producer
 from .runtime import Runtime
 from .types import ProducerIdentity
+
+if TYPE_CHECKING:
+    from .exactly_once import Process
 
 __all__ = ("Client",)
 
@@ -174,15 +180,29 @@ class Client:
 
         Args:
             topics: read all partitions of these; without any, ``assign`` says which partitions are read.
+                Not with a ``group_id``, for groups that share topics come with the next release.
             key_deserializer: reads keys; without one they are bytes.
             value_deserializer: reads values; without one they are bytes.
             options: see :class:`~aiokafkawire.config.ConsumerConfig`.
 
         Raises:
             ConfigError: a setting is wrong.
-            UsageError: a topic's name is not allowed.
+            UsageError: a topic's name is not allowed, or a group is to share topics.
         """
+        if topics and options.get("group_id") is not None:
+            raise UsageError("groups come with the next release: leave the topics out, and assign() partitions")
+        return self._consumer(topics, options, key_deserializer, value_deserializer)
+
+    def _consumer(
+        self,
+        topics: tuple[str, ...],
+        options: ConsumerOptions,
+        key_deserializer: Callable[[bytes], Any] | None = None,
+        value_deserializer: Callable[[bytes], Any] | None = None,
+    ) -> Consumer[Any, Any]:
         config = make(ConsumerConfig, options)
+        if config.group_id == "":
+            raise ConfigError("group_id must not be empty")
         limit = self._cluster.config.request_timeout_ms
         if config.fetch_max_wait_ms >= limit:
             raise ConfigError(
@@ -190,3 +210,63 @@ class Client:
             )
         lane = f"fetch-{next(self._lanes)}"
         return Consumer(self._cluster, config, lane, topics, key_deserializer, value_deserializer)
+
+    async def transform(
+        self,
+        source: str | Sequence[str],
+        process: "Process",
+        *,
+        group_id: str,
+        transactional_id: str,
+        max_records: int = 500,
+        commit_interval_ms: int = 100,
+        auto_offset_reset: AutoOffsetReset = "earliest",
+        stop: anyio.Event | None = None,
+        until_end: bool = False,
+        consumer_options: ConsumerOptions | None = None,
+        producer_options: ProducerOptions | None = None,
+    ) -> int:
+        """Consume, process, produce, each record exactly once, in transactions (KIP-98, KIP-447).
+
+        It goes on until it is stopped, cancelled, or fails; called again, it goes on behind the last transaction that
+        was committed. All partitions of the topics are read. Readers of committed records see the outcome of each
+        record once; what else ``process`` does may be done again for records whose transaction was not committed.
+
+        Args:
+            source: a topic, or several; records of open and aborted transactions are not read.
+            process: is called with records, and returns what to send as :class:`~.exactly_once.Outgoing`, if anything.
+            group_id: under whose name offsets are committed.
+            transactional_id: whoever transforms for this group has to have the same one: then the last to begin fences
+                those before it, whose next transaction fails, and no two count the same record.
+            max_records: the most records of one transaction.
+            commit_interval_ms: how long records are gathered for one transaction; they are seen so much later.
+            auto_offset_reset: where to begin if the group has committed nothing.
+            stop: once it is set, it ends after the transaction that is being made; no further one begins.
+            until_end: ends when it has reached the ends of the partitions as they were when it began.
+            consumer_options, producer_options: as for :meth:`consumer` and :meth:`producer`.
+
+        Returns:
+            How many records were read and committed.
+
+        Raises:
+            Exception: what ``process`` raises; its records do not count.
+            ProducerFenced, InvalidTxnState: another has the transactional id, or a transaction was open for too long.
+            KafkaError: reading or writing fails, at once or for ``default_api_timeout_ms``, and retries do not mend it.
+            ConfigError: a setting is wrong, or is said twice.
+        """
+        from .exactly_once import ExactlyOnce, joined
+
+        topics = (source,) if isinstance(source, str) else tuple(source)
+        if not topics:
+            raise UsageError("transform() needs a topic to read")
+        reads = ConsumerOptions(
+            group_id=group_id, auto_offset_reset=auto_offset_reset, isolation_level="read_committed"
+        )
+        writes = ProducerOptions(transactional_id=transactional_id)
+        consumer = self._consumer(topics, joined(consumer_options, reads))
+        producer = self.producer(**joined(producer_options, writes))
+        limits = {"max_records": max_records, "commit_interval_ms": commit_interval_ms}
+        loop = ExactlyOnce(self._cluster, consumer, producer, process, **limits)
+        # First the producer: it ends what another with its id has left open, and so the offsets are settled.
+        async with producer, consumer:
+            return await loop.run(stop, until_end=until_end)

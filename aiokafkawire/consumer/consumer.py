@@ -1,66 +1,50 @@
 """The consumer: what users call."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import anyio
-import anyio.lowlevel
 
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Snapshot
 from ..cluster.offsets import look_up_offsets
+from ..cluster.retry import Deadline
 from ..config import ConsumerConfig
-from ..errors import CorruptBatch, UsageError
-from ..records.batch import AnyReader, ConsumerRecord
-from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_partition, check_start, check_topic_name
-from .fetch import Fetched
+from ..errors import UsageError
+from ..types import (
+    GroupMetadata,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    OffsetSpec,
+    TopicPartition,
+    check_partition,
+    check_start,
+    check_topic_name,
+)
 from .fetcher import Fetcher
 from .positions import Positions
+from .reading import ConsumerBatch, ReadsRecords
+
+if TYPE_CHECKING:  # many a consumer has no group
+    from .group_offsets import GroupOffsets
 
 __all__ = ("Consumer", "ConsumerBatch")
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-_HEAVY = 64 * 1024
-"""Compressed batches above this are inflated on a thread."""
-_YIELD_EVERY = 0.01
-"""Seconds after which a loop that never has to wait lets other tasks run."""
-_LOOK_EVERY = 16
-"""Records between two looks at the clock."""
 _RESETS = {"earliest": OffsetSpec.EARLIEST, "latest": OffsetSpec.LATEST, "none": None}
 
 
-class ConsumerBatch(Generic[K, V]):
-    """A batch of one partition, as the producer made it: iterate it for its records. Nothing is decoded before.
-
-    Raises CorruptBatch or DeserializationError while iterating; after the latter the iteration goes on behind the
-    record.
-    """
-
-    __slots__ = ("_reader", "next_offset", "partition", "topic")
-
-    def __init__(self, where: TopicPartition, reader: "AnyReader[K, V]", next_offset: int) -> None:
-        self.topic: str = where.topic
-        self.partition: int = where.partition
-        self._reader = reader
-        self.next_offset: int = next_offset
-        """The offset after the batch."""
-
-    def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
-        return self._reader
-
-    def __repr__(self) -> str:
-        return f"<ConsumerBatch {self.topic}-{self.partition} up to {self.next_offset}>"
-
-
-class Consumer(Generic[K, V]):
+class Consumer(ReadsRecords[K, V]):
     """Reads records; made by :meth:`Client.consumer`, and used as ``async with``.
 
     Iterate it for records, or :meth:`batches` for whole batches. An error ends neither: enter the loop again, and
     it goes on where it was. One task iterates at a time.
+
+    With a ``group_id``, partitions begin at what the group has committed, and :meth:`commit` commits; which ones are
+    read is up to the caller, for it joins no group.
     """
 
     def __init__(
@@ -72,19 +56,19 @@ class Consumer(Generic[K, V]):
         key_deserializer: Callable[[bytes], K] | None = None,
         value_deserializer: Callable[[bytes], V] | None = None,
     ) -> None:
-        if config.group_id is not None:
-            raise UsageError("this release does not join groups yet: leave group_id out, and assign() partitions")
         for topic in topics:
             check_topic_name(topic)
-        self._cluster, self._config, self._topics = cluster, config, topics
-        self._key_deserializer, self._value_deserializer = key_deserializer, value_deserializer
-        self._positions = Positions(_RESETS[config.auto_offset_reset])
-        self._fetcher = Fetcher(cluster, config, self._positions, lane)
+        group = None
+        if config.group_id is not None:
+            from .group_offsets import GroupOffsets
+
+            group = GroupOffsets(cluster, config.group_id)
+        self._group = group
+        positions = Positions(_RESETS[config.auto_offset_reset], in_group=group is not None)
+        fetcher = Fetcher(cluster, config, positions, lane, group)
+        super().__init__(cluster, config, positions, fetcher, key_deserializer, value_deserializer)
+        self._topics = topics
         self._following = anyio.CancelScope()
-        self._reading: Fetched | None = None
-        self._unyielded = 0
-        self._yielded_at = 0.0
-        self._state = "new"
 
     async def __aenter__(self) -> Self:
         if self._state != "new":
@@ -117,7 +101,7 @@ class Consumer(Generic[K, V]):
         """Read these partitions and no others.
 
         A mapping says where each begins: an offset or an OffsetSpec. Otherwise partitions that were assigned before
-        keep their position, and new ones begin where ``auto_offset_reset`` says.
+        keep their position, and new ones begin at what the group has committed, or where ``auto_offset_reset`` says.
 
         Raises:
             UsageError: the topics are given already, or what is given is no partition.
@@ -205,13 +189,85 @@ class Consumer(Generic[K, V]):
             RequestTimeout, TopicNotReady: not all were found in time.
             UsageError: a topic has no such partition.
         """
-        allowed = self._cluster.config.default_api_timeout_ms / 1000 if timeout is None else timeout
         asked = {check_partition(where): spec for where, spec in specs.items()}
-        return await look_up_offsets(self._cluster, asked, self._cluster.deadline(allowed), self._config.isolation)
+        return await look_up_offsets(self._cluster, asked, self._deadline(timeout), self._config.isolation)
+
+    def _deadline(self, timeout: float | None) -> Deadline:
+        allowed = self._cluster.config.default_api_timeout_ms / 1000 if timeout is None else timeout
+        return self._cluster.deadline(allowed)
+
+    # --- the group's offsets ---------------------------------------------------------------------------
+
+    def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Where to read on, after the last record handed out, to be committed as it is.
+
+        Partitions whose position is still being looked up are not in it.
+        """
+        return {
+            place.where: OffsetAndMetadata(place.position, leader_epoch=place.leader_epoch)
+            for place in self._positions
+            if place.position is not None
+        }
+
+    def group_metadata(self) -> GroupMetadata:
+        """Who commits, for ``transaction.commit_offsets(offsets, group=...)`` (KIP-447).
+
+        Raises:
+            UsageError: the consumer was made without a ``group_id``.
+        """
+        return self._in_group().group
+
+    async def commit(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> None:
+        """Commit offsets for the group: where it reads on, once this consumer is gone.
+
+        Args:
+            offsets: of the next record to read; without them :meth:`positions`.
+            timeout: in seconds, ``default_api_timeout_ms`` if not given.
+
+        Raises:
+            RequestTimeout: not in time; the message has the last cause.
+            UnknownMemberId: the group has members, and only they commit.
+            OffsetMetadataTooLarge, GroupAuthorizationFailed, ...: what the broker answers; some may be committed.
+            UsageError: the consumer was made without a ``group_id``, or what is given is no offset.
+        """
+        self._require_open()
+        group = self._in_group()
+        given = self.positions() if offsets is None else offsets
+        if given:
+            await group.commit(given, self._deadline(timeout))
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed for these partitions; None where that is nothing.
+
+        An offset that an open transaction commits is waited for (KIP-447), on brokers from 2.5 on. ``timeout`` is in
+        seconds, ``default_api_timeout_ms`` if not given.
+
+        Raises:
+            RequestTimeout: not in time; the message has the last cause.
+            GroupAuthorizationFailed, ...: what the broker answers.
+            UsageError: the consumer was made without a ``group_id``.
+        """
+        self._require_open()
+        group, asked = self._in_group(), [check_partition(where) for where in partitions]
+        return await group.committed(asked, self._deadline(timeout)) if asked else {}
+
+    def _in_group(self) -> "GroupOffsets":
+        if self._group is None:
+            raise UsageError("offsets are committed for a group: make the consumer with a group_id")
+        return self._group
+
+    # --- all partitions of topics ----------------------------------------------------------------------
 
     async def _take_all_partitions(self) -> None:
-        """Without a group, a consumer of topics reads every partition of them."""
-        deadline = self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
+        """A consumer that joins no group reads every partition of its topics."""
+        deadline = self._deadline(None)
         starts: dict[TopicPartition, int | OffsetSpec | None] = {}
         for name in self._topics:
             known = await self._cluster.topic(name, deadline)
@@ -228,143 +284,14 @@ class Consumer(Generic[K, V]):
                 self._take_new_partitions(snapshot)
 
     def _take_new_partitions(self, snapshot: Snapshot) -> None:
-        starts: dict[TopicPartition, int | OffsetSpec | None] = dict.fromkeys(self.assignment)
-        for name in self._topics:
-            topic = snapshot.topics.get(name)
-            for partition in topic.partitions if topic is not None else ():
-                # A partition that appears while we read has no record that we should not see.
-                starts.setdefault(TopicPartition(name, partition.index), OffsetSpec.EARLIEST)
-        if len(starts) > len(self.assignment):
-            self._positions.assign(starts)
+        known = set(self.assignment)
+        found = [
+            TopicPartition(name, partition.index)
+            for name in self._topics
+            if (topic := snapshot.topics.get(name)) is not None
+            for partition in topic.partitions
+        ]
+        appeared = [where for where in found if where not in known]
+        if appeared:
+            self._positions.appeared(appeared)
             self._fetcher.wake()
-
-    # --- reading ---------------------------------------------------------------------------------------
-
-    def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
-        return self
-
-    async def __anext__(self) -> ConsumerRecord[K, V]:
-        """The next record, waiting for one.
-
-        Raises:
-            DeserializationError: the position is past the record, and the loop may be entered again.
-            CorruptBatch: a batch is damaged; to go on, seek beyond it.
-            KafkaError: fetching fails, at once or for ``default_api_timeout_ms``, and retries do not mend it.
-        """
-        # Before a record is taken: a cancellation in here must not cost one.
-        await self._let_others_run()
-        while True:
-            reading = self._reading
-            if reading is None or reading.reader is None or not self._is_readable(reading):
-                reading = self._reading = await self._next_reading()
-            reader: AnyReader[K, V] | None = reading.reader
-            if reader is None:
-                continue
-            place = reading.ask.place
-            try:
-                record = next(reader, None)
-            finally:
-                place.position = reader.next_offset
-            if record is not None:
-                return record
-            place.position, reading.reader = reading.batch_end, None
-
-    def batches(self) -> AsyncIterator[ConsumerBatch[K, V]]:
-        """Iterate whole batches instead of records: the fastest way. The position moves a batch at a time.
-
-        Of a batch that was begun as records, the rest comes. Raises as the iteration of records does.
-        """
-        return _Batches(self)
-
-    async def _next_batch(self) -> ConsumerBatch[K, V]:
-        await self._let_others_run()
-        while True:
-            reading = await self._next_reading()
-            reader: AnyReader[K, V] | None = reading.reader
-            if reader is not None:
-                reading.reader, reading.ask.place.position = None, reading.batch_end
-                return ConsumerBatch(reading.ask.place.where, reader, reading.batch_end)
-
-    async def _next_reading(self) -> Fetched:
-        """Fetched data of some partition with a batch begun; waits for it."""
-        while True:
-            arrived = self._fetcher.arrived
-            self._require_open()
-            fault = self._fetcher.next_fault()
-            if fault is not None:
-                raise fault
-            for fetched in list(self._fetcher.unread.values()):
-                if self._is_readable(fetched) and await self._begin_batch(fetched):
-                    return fetched
-            await arrived.wait()
-
-    async def _begin_batch(self, fetched: Fetched) -> bool:
-        """Make sure that a batch is begun. Data without another one is used up, and makes room for more."""
-        if fetched.reader is not None:
-            return True
-        place, check = fetched.ask.place, self._config.check_crcs
-        try:
-            batch = fetched.begun = fetched.begun or next(fetched, None)
-            if batch is None:
-                self._use_up(fetched)
-                return False
-            if batch.header.codec and batch.header.size > _HEAVY:
-                await self._cluster.runtime.offload(partial(batch.prepare, check_crcs=check))
-            fetched.reader = batch.records(
-                *place.where,
-                from_offset=place.position or 0,
-                key_deserializer=self._key_deserializer,
-                value_deserializer=self._value_deserializer,
-                check_crcs=check,
-            )
-        except CorruptBatch:
-            # Whoever enters the loop again must not find the batch behind it: it is fetched anew.
-            self._forget(fetched)
-            if self._is_readable(fetched):
-                raise
-            return False
-        fetched.begun = None
-        # Someone may have sought elsewhere while a thread inflated it.
-        return self._is_readable(fetched)
-
-    def _use_up(self, fetched: Fetched) -> None:
-        place = fetched.ask.place
-        if place.position == fetched.ask.offset:
-            size = len(fetched.records)
-            told = f"{size} bytes came without a whole batch that reaches it"
-            raise CorruptBatch(f"{place.where} at offset {place.position}: {told}; to go on, seek beyond it")
-        self._forget(fetched)
-
-    def _forget(self, fetched: Fetched) -> None:
-        where, unread = fetched.ask.place.where, self._fetcher.unread
-        if unread.get(where) is fetched:
-            del unread[where]
-        self._fetcher.wake()
-
-    def _is_readable(self, fetched: Fetched) -> bool:
-        place = fetched.ask.place
-        return fetched.ask.is_current and not place.paused and self._positions.get(place.where) is place
-
-    def _require_open(self) -> None:
-        if self._state != "open" or self._fetcher.has_ended:
-            state = "closed" if self._fetcher.has_ended else self._state
-            raise UsageError(f"the consumer is {state}: use it inside its 'async with'")
-
-    async def _let_others_run(self) -> None:
-        """Looking at the clock costs more than a record does: it is done for every few."""
-        self._unyielded += 1
-        if self._unyielded >= _LOOK_EVERY:
-            self._unyielded = 0
-            if self._cluster.runtime.now() - self._yielded_at > _YIELD_EVERY:
-                await anyio.lowlevel.checkpoint()
-                self._yielded_at = self._cluster.runtime.now()
-
-
-class _Batches(AsyncIterator[ConsumerBatch[K, V]]):
-    """An iterator that goes on after an error, which a generator would not."""
-
-    def __init__(self, consumer: Consumer[K, V]) -> None:
-        self._consumer = consumer
-
-    async def __anext__(self) -> ConsumerBatch[K, V]:
-        return await self._consumer._next_batch()

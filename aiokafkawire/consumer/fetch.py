@@ -66,6 +66,8 @@ class Fetched:
         """The batch that is being read, if one was begun."""
         self.batch_end: int = ask.offset
         """The offset after that batch."""
+        self.leader_epoch: int | None = None
+        """Under which leader that batch was written; None if it is older than such epochs (Kafka 0.11)."""
 
     def __iter__(self) -> Iterator[AnyBatch]:
         return self
@@ -84,11 +86,15 @@ class Fetched:
             if header.is_control or (self._aborted is not None and self._aborted.hides(header)):
                 if self._aborted is not None and header.is_control:
                     self._aborted.ended(header)
-                place.position = header.next_offset
+                place.position, place.leader_epoch = header.next_offset, _epoch(header)
                 continue
-            self.batch_end = header.next_offset
+            self.batch_end, self.leader_epoch = header.next_offset, _epoch(header)
             return batch
         raise StopIteration
+
+
+def _epoch(header: AnyHeader) -> int | None:
+    return header.leader_epoch if header.leader_epoch >= 0 else None
 
 
 class _Aborted:

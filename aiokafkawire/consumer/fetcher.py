@@ -1,5 +1,7 @@
 """Keeps a fetch in flight to every leader, and what came until the user reaches it."""
 
+from typing import TYPE_CHECKING
+
 import anyio
 from anyio.abc import TaskGroup
 
@@ -17,6 +19,9 @@ from .lookup import Lookup
 from .positions import Place, Positions, some_of
 from .trouble import Troubles
 
+if TYPE_CHECKING:  # many a consumer has no group
+    from .group_offsets import GroupOffsets
+
 __all__ = ("Fetcher",)
 
 # Record batches v2 need v4; topics have no names from v13 on (KIP-516), so without their ids v12 is the last.
@@ -25,9 +30,16 @@ _BY_NAME = Versions.parse("4-12")
 
 
 class Fetcher:
-    """The background side of one consumer."""
+    """The background side of one consumer. Places begin at what ``group`` has committed, if there is one."""
 
-    def __init__(self, cluster: Cluster, config: ConsumerConfig, positions: Positions, lane: str) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ConsumerConfig,
+        positions: Positions,
+        lane: str,
+        group: "GroupOffsets | None" = None,
+    ) -> None:
         self._cluster, self._config, self._positions, self._lane = cluster, config, positions, lane
         self.unread: dict[TopicPartition, Fetched] = {}
         """Fetched data by partition, in the order in which it came."""
@@ -40,7 +52,7 @@ class Fetcher:
         self._backoffs: dict[int, Backoff] = {}
         self._committed = config.isolation is IsolationLevel.READ_COMMITTED
         self._troubles = Troubles(positions, cluster.config.default_api_timeout_ms / 1000)
-        self._lookup = Lookup(cluster, positions, self._troubles, config.isolation, self._changed)
+        self._lookup = Lookup(cluster, positions, self._troubles, config.isolation, self._changed, group)
 
     @property
     def has_ended(self) -> bool:

@@ -1,21 +1,28 @@
 """Finds where partitions without a position begin."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import anyio
 
 from ..cluster.cluster import Cluster
 from ..cluster.offsets import look_up_offsets
-from ..errors import KafkaError, UsageError, as_kafka_error
-from ..types import IsolationLevel, OffsetSpec, TopicPartition
+from ..errors import BrokerError, KafkaError, UsageError, as_kafka_error
+from ..types import IsolationLevel, OffsetAndMetadata, OffsetSpec, TopicPartition
 from .positions import Place, Positions, some_of
 from .trouble import Troubles
+
+if TYPE_CHECKING:  # many a consumer has no group
+    from .group_offsets import GroupOffsets
 
 __all__ = ("Lookup",)
 
 
 class Lookup:
-    """Looks offsets up for a consumer's places. ``on_change`` is called when there is something new."""
+    """Looks offsets up for a consumer's places. ``on_change`` is called when there is something new.
+
+    Without ``group``, no place asks for what a group has committed.
+    """
 
     def __init__(
         self,
@@ -24,18 +31,25 @@ class Lookup:
         troubles: Troubles,
         isolation: IsolationLevel,
         on_change: Callable[[], None],
+        group: "GroupOffsets | None" = None,
     ) -> None:
         self._cluster, self._positions, self._troubles = cluster, positions, troubles
-        self._isolation, self._on_change = isolation, on_change
+        self._isolation, self._on_change, self._group = isolation, on_change, group
 
     def take_due(self) -> list[list[Place]]:
         """The places to look up now, in groups for :meth:`run`: one that cannot be looked up holds up no other.
 
-        Groups are topics; a partition without a leader, of a topic that is known, goes alone.
+        Groups are topics; a partition without a leader, of a topic that is known, goes alone. What the consumer's
+        group has committed is asked for all at once.
         """
         snapshot = self._cluster.snapshot
+        committed: list[Place] = []
         groups: dict[str | TopicPartition, list[Place]] = {}
         for place in self._positions.to_look_up():
+            if place.ask_group:
+                place.looking_up = True
+                committed.append(place)
+                continue
             if place.spec is None:
                 place.lost = True
                 why = "has no position, and auto_offset_reset is 'none': seek first"
@@ -46,10 +60,13 @@ class Lookup:
             topic = snapshot.topics.get(place.where.topic)
             alone = topic is not None and topic.partitions and snapshot.leader(place.where) is None
             groups.setdefault(place.where if alone else place.where.topic, []).append(place)
-        return list(groups.values())
+        return [*([committed] if committed else []), *groups.values()]
 
     async def run(self, places: list[Place]) -> None:
         """Look these places up; an error is reported, and after a rest they are due again."""
+        if places[0].ask_group:
+            await self._run_committed(places)
+            return
         epochs = {place.where: place.epoch for place in places}
         specs = {place.where: place.spec for place in places if place.spec is not None}
         offsets: dict[TopicPartition, int] = {}
@@ -62,6 +79,27 @@ class Lookup:
                 place.looking_up = False
                 if place.where in offsets:
                     place.position, place.spec = offsets[place.where], None
+        self._on_change()
+
+    async def _run_committed(self, places: list[Place]) -> None:
+        """Where the group has committed nothing, the default is due next; a partition that failed is due again."""
+        assert self._group is not None
+        epochs = {place.where: place.epoch for place in places}
+        found: dict[TopicPartition, OffsetAndMetadata | BrokerError | None] = {}
+        try:
+            deadline = self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
+            found = await self._group.look_up(epochs, deadline)
+        except Exception as error:
+            doing = f"looking up what group {self._group.group.group_id!r} has committed"
+            await self._failed(places, epochs, as_kafka_error(error, doing))
+        for place in places:
+            if not self._positions.is_current(place, epochs[place.where]):
+                continue
+            place.looking_up = False
+            one = found.get(place.where)
+            place.ask_group = place.where not in found or isinstance(one, BrokerError)
+            if isinstance(one, OffsetAndMetadata):
+                place.position, place.spec, place.leader_epoch = one.offset, None, one.leader_epoch
         self._on_change()
 
     async def _failed(self, places: list[Place], epochs: dict[TopicPartition, int], error: KafkaError) -> None:

@@ -1,6 +1,6 @@
 """Where a consumer is in each of its partitions, and what it wants of them."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import attrs
 
@@ -14,15 +14,19 @@ __all__ = ("Place", "Positions", "some_of")
 class Place:
     """One assigned partition.
 
-    ``position`` is the offset of the next record to hand out; None until ``spec`` was looked up. ``epoch`` changes
-    with every seek, so that an answer to a question asked before can be told apart and dropped. A ``lost`` place has
-    nothing to go on from, and no default to look up: it waits for a seek.
+    ``position`` is the offset of the next record to hand out; None until it was looked up: with ``ask_group`` what the
+    group has committed, otherwise, and where that is nothing, ``spec``. ``epoch`` changes with every seek, so that an
+    answer to a question asked before can be told apart and dropped. A ``lost`` place has nothing to go on from, and no
+    default to look up: it waits for a seek.
     """
 
     where: TopicPartition
     position: int | None
     spec: OffsetSpec | None
     epoch: int = 0
+    ask_group: bool = False
+    leader_epoch: int | None = None
+    """Under which leader the record before the position was written (KIP-320); None where nobody has said."""
     paused: bool = False
     looking_up: bool = False
     lost: bool = False
@@ -33,10 +37,15 @@ class Place:
 
 
 class Positions:
-    """The assignment. ``default`` is where partitions without a position begin; None if there is no such place."""
+    """The assignment.
 
-    def __init__(self, default: OffsetSpec | None) -> None:
-        self._default = default
+    Args:
+        default: where partitions without a position begin; None if there is no such place.
+        in_group: what a group has committed comes before the default.
+    """
+
+    def __init__(self, default: OffsetSpec | None, *, in_group: bool = False) -> None:
+        self._default, self._in_group = default, in_group
         self._places: dict[TopicPartition, Place] = {}
         self._epoch = 0
 
@@ -55,11 +64,19 @@ class Positions:
             kept = before.get(where)
             self._places[where] = kept if kept is not None and start is None else self._place(where, start)
 
+    def appeared(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these as well, which have just appeared: they have no record that was not to be seen."""
+        for where in partitions:
+            self._epoch += 1
+            self._places[where] = Place(where, None, OffsetSpec.EARLIEST, self._epoch, ask_group=self._in_group)
+
     def _place(self, where: TopicPartition, start: int | OffsetSpec | None) -> Place:
         self._epoch += 1
         if isinstance(start, int):
             return Place(where, start, None, self._epoch)
-        return Place(where, None, start if start is not None else self._default, self._epoch)
+        if start is not None:
+            return Place(where, None, start, self._epoch)
+        return Place(where, None, self._default, self._epoch, ask_group=self._in_group)
 
     def get(self, where: TopicPartition) -> Place | None:
         """The place in a partition, if it is assigned."""
@@ -81,6 +98,7 @@ class Positions:
         place = self.require(where)
         self._epoch += 1
         place.epoch, place.looking_up, place.lost = self._epoch, False, False
+        place.ask_group, place.leader_epoch = False, None
         place.position, place.spec = (to, None) if isinstance(to, int) else (None, to)
 
     def reset(self, place: Place) -> bool:

@@ -6,7 +6,11 @@ The rules:
    longer: a batch goes when it is full, or when all is answered that was on its way before it was due.
 2. Several batches of a partition may be on their way, one a request and all to the same broker. What has to be tried
    again goes first, in the old order, once nothing that came after it is on its way any more.
-3. A batch counts against ``buffer_memory`` from its first record until its outcome is known.
+3. The first batch of a partition goes alone, and so does the first one after a failure, until it is acknowledged. A
+   leader that knows nothing of the producer takes any number for its first: it would write the second batch though
+   the first was refused. And nothing new follows what is tried again: a leader remembers the last five batches alone,
+   and would not know the old one any more.
+4. A batch counts against ``buffer_memory`` from its first record until its outcome is known.
 """
 
 from bisect import insort
@@ -41,6 +45,8 @@ class _Partition:
 
     waiting: deque[Batch] = attrs.field(factory=deque)
     on_their_way: deque[Batch] = attrs.field(factory=deque)
+    proven: bool = False
+    """Whether the leader is known to have what was written before, and so to notice when something is missing."""
     restart: Verdict | None = None
     """Why its numbers begin anew, as soon as nothing is on its way."""
 
@@ -224,7 +230,10 @@ class Accumulator:
             if partition.restart is not None:
                 return self._restarted(partition, batch.where)
             return True
-        return partition.restart is None and partition.on_their_way[-1].order < batch.order
+        if not batch.tries and partition.on_their_way[0].tries > 1:
+            return False
+        in_order = partition.on_their_way[-1].order < batch.order
+        return in_order and partition.proven and partition.restart is None
 
     def _restarted(self, partition: _Partition, where: TopicPartition) -> bool:
         assert self._sequences is not None
@@ -297,7 +306,13 @@ class Accumulator:
         """The batch is not on its way any more."""
         self._partitions[batch.where].on_their_way.remove(batch)
         if batch.result.settled:
+            self._partitions[batch.where].proven = False
             self._forget(batch.where)
+
+    def acknowledged(self, batch: Batch) -> None:
+        """The batch is written, and those behind it may go together."""
+        self._partitions[batch.where].proven = True
+        self.finish(batch)
 
     def finish(self, batch: Batch) -> None:
         """The batch's outcome is known, and its memory free."""
@@ -324,6 +339,7 @@ class Accumulator:
 
     def _wait_again(self, batch: Batch) -> None:
         partition = self._partitions[batch.where]
+        partition.proven = False
         insort(partition.waiting, batch, key=_order)
         self._due[batch.where] = partition
 

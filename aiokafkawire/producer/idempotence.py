@@ -50,7 +50,7 @@ def judge(error: KafkaError, *, first: bool, transactional: bool) -> Verdict | N
             return Verdict.BEHIND
         return None if transactional else Verdict.RENUMBER
     if isinstance(error, InvalidProducerEpoch) and not transactional:
-        return Verdict.RENEW
+        return Verdict.RENEW if first else Verdict.BEHIND
     return None
 
 

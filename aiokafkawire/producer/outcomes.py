@@ -96,11 +96,12 @@ class Outcomes:
         if batch.result.settled:  # it became too late meanwhile
             return
         again = batch.tries <= self._config.retries
+        if verdict in (Verdict.RENUMBER, Verdict.RENEW):
+            # Tried again or not: those that come after it would be refused as well.
+            accumulator.restart(batch.where, verdict)
         if verdict is Verdict.WRITTEN:
             self.finish(batch, -1, -1)
         elif verdict is not None and again:
-            if verdict is not Verdict.BEHIND:
-                accumulator.restart(batch.where, verdict)
             accumulator.put_back(batch, error, self._not_before(batch, verdict))
             self._on_retry()
         elif isinstance(error, MessageTooLarge) and batch.count > 1:
@@ -147,7 +148,7 @@ class Outcomes:
     def finish(self, batch: Batch, base_offset: int, log_append_time: int) -> None:
         """The batch is written, at -1 where nobody says where."""
         self._backoffs.pop(batch.where, None)
-        self._accumulator.finish(batch)
+        self._accumulator.acknowledged(batch)
         batch.result.resolve(base_offset, log_append_time)
         self._on_room()
 

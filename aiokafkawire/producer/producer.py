@@ -256,7 +256,7 @@ class Producer(Generic[K, V]):
         """A transaction, to be used as ``async with``: it is committed at the end, and aborted on an exception.
 
         Raises:
-            UsageError: the producer was made without a ``transactional_id``.
+            UsageError: the producer was made without a ``transactional_id``, or is not open.
         """
         if self._transactor is None:
             raise UsageError(
@@ -264,6 +264,8 @@ class Producer(Generic[K, V]):
             )
         from .transacting import Transaction
 
+        if self._state != "open":
+            raise UsageError(f"the producer is {self._state}: use it inside its 'async with'")
         return Transaction(self, self._sender, self._transactor)
 
     @property

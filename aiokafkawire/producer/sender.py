@@ -159,7 +159,9 @@ class Sender:
         for node in unopened.values():
             retry_at = self._cluster.brokers.retry_at(node.address, self._lane)
             if retry_at > now:
-                yield retry_at - now
+                # Another may lead long before this one is back, or is dialled again.
+                self._cluster.outdated(self._cluster.snapshot)
+                yield min(retry_at - now, self._cluster.config.retry_backoff_ms / 1000)
             elif node.node_id not in self._opening:
                 self._opening.add(node.node_id)
                 tasks.start_soon(self._open, node)

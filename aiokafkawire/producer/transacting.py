@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 import anyio
 
-from ..errors import KafkaError, TransactionAborted, UsageError, again
+from ..errors import InvalidProducerEpoch, KafkaError, ProducerFenced, TransactionAborted, UsageError, again
 from ..records.batch import Delivery
 from ..types import GroupMetadata, Headers, OffsetAndMetadata, RecordMetadata, TopicPartition, check_partition
 from .batch import Batch
@@ -63,12 +63,7 @@ class Transaction(Generic[K, V]):
         if error is None:
             await self._commit()
             return
-        try:
-            await self._abort(error)
-        except KafkaError as failed:
-            # The body's own error is the news; this must not hide it.
-            if failed is not error:
-                error.add_note(f"besides, the transaction could not be aborted: {failed}")
+        await self._undo(error)
 
     # --- what is in it -----------------------------------------------------------------------------------
 
@@ -177,7 +172,7 @@ class Transaction(Generic[K, V]):
         try:
             await self._sender.settled()
         except BaseException as cancelled:
-            await self._abort(cancelled)
+            await self._undo(cancelled)
             raise
         if machine.error is None:
             machine.commit()
@@ -186,8 +181,22 @@ class Transaction(Generic[K, V]):
         self._transactor.require()
         if machine.error is not None:
             error = again(machine.error)
-            await self._abort(error)
+            await self._undo(error)
             raise error
+
+    async def _undo(self, why: BaseException) -> None:
+        """Abort because of ``why``, which is the news: that this could not be is a note of it.
+
+        Raises:
+            ProducerFenced: a leader saw no more of it than a wrong epoch, which is ``why``.
+        """
+        try:
+            await self._abort(why)
+        except KafkaError as failed:
+            if isinstance(why, InvalidProducerEpoch) and isinstance(failed, ProducerFenced):
+                raise
+            if str(failed) != str(why):
+                why.add_note(f"besides, the transaction could not be aborted: {failed}")
 
     async def _abort(self, why: BaseException) -> None:
         if isinstance(why, Exception):
@@ -207,6 +216,7 @@ class Transaction(Generic[K, V]):
         self._transactor.require()
         machine.abort()
         await self._transactor.until(lambda: machine.state is not TransactionState.ABORTING, "the abort")
+        self._transactor.require()
 
 
 def _aborted(batch: Batch, why: BaseException) -> KafkaError:

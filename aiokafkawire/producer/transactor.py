@@ -113,6 +113,8 @@ class Transactor:
         if machine.state is not TransactionState.OPEN and machine.error is None:
             raise UsageError("a producer with a transactional_id sends inside 'async with producer.transaction()'")
         machine.add(where)
+        if machine.version < 2:
+            self.wake()  # for the coordinator to take the partition
 
     def has_open(self) -> bool:
         """Whether a transaction is open that may be committed."""
@@ -126,7 +128,10 @@ class Transactor:
         """Open a transaction, once the one before is over and the producer id is known.
 
         Raises:
+            UsageError: the producer is closed.
             KafkaError: why that cannot be.
         """
+        if self._worker.ended.is_set():
+            raise UsageError("the producer is closed: use it inside its 'async with'")
         await self.until(self.is_ready, "waiting for the producer id, or for the end of the transaction before,")
         self.machine.begin(self._cluster.features.get(_FEATURE, 0))

@@ -29,7 +29,19 @@ def apache_kafka_v1(apache_kafka: ApacheKafka) -> Iterator[ApacheKafka]:
         yield kafka
 
 
-# Tests of transactions have more of them: "memory-v1" and "apache-kafka-v1" have transaction.version 1.
+BOTH_TRANSACTION_VERSIONS = pytest.mark.parametrize(
+    "cluster",
+    [
+        "in-process",
+        "memory-v1",
+        pytest.param("apache-kafka", marks=pytest.mark.kafka),
+        pytest.param("apache-kafka-v1", marks=pytest.mark.kafka),
+    ],
+    indirect=True,
+)
+"""The clusters of tests of transactions: with transaction.version 2, and with 1."""
+
+
 @pytest.fixture(params=["in-process", "memory", pytest.param("apache-kafka", marks=pytest.mark.kafka)])
 async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Where]:
     kind, _, version = request.param.partition("-v")

@@ -172,7 +172,8 @@ async def test_frames_of_many_callers_do_not_mix() -> None:
 async def test_a_request_without_an_answer_leaves_the_next_its_own() -> None:
     async with ScriptedBroker() as broker, connected(broker.connect) as connection:
         broker.on[ApiKey.METADATA] = lambda asked: echo(asked.request)
-        await connection.post(produce(10))
+        connection.submit(produce(10), None)
+        await connection.transmit()
         assert connection.in_flight == 0
         assert (await connection.request(named("a"))).topics[0].name == "a"
         assert (await broker.peers[0].next()).correlation_id == 1
@@ -183,7 +184,9 @@ async def test_requests_without_answers_wait_for_the_wire() -> None:
         posted: list[int] = []
 
         async def post(number: int) -> None:
-            await connection.post(produce(100_000))
+            connection.submit(produce(100_000), None)
+            await connection.transmit()
+            await connection.written()
             posted.append(number)
 
         async with connected(broker.connect) as connection:
@@ -208,7 +211,7 @@ async def test_a_request_without_an_answer_counts_as_use() -> None:
         connected(broker.connect, runtime=Runtime(now=lambda: now)) as connection,
     ):
         now = 5.0
-        await connection.post(produce(10))
+        connection.submit(produce(10), None)
         assert connection.used_at == 5.0
 
 
@@ -267,7 +270,7 @@ async def test_closing_may_be_done_twice_and_is_told_to_who_waits() -> None:
             await connection.close(WireError("too late"))
         assert str(heard[0]) == "the connection to b:9092 was closed by this client"
         with pytest.raises(ConnectionLost, match="closed by this client"):
-            await connection.post(produce(1))
+            connection.submit(produce(1), None)
         await broker.peers[0].hung_up()
 
 

@@ -261,8 +261,7 @@ class BatchResult:
     def __init__(self) -> None:
         self.outcome: int | Exception | None = None
 
-    @property
-    def done(self) -> bool:
+    def is_done(self, index: int) -> bool:
         return self.outcome is not None
 
     async def wait(self, index: int) -> RecordMetadata:

@@ -1,6 +1,6 @@
-"""Runs the scenario with many seeds: ``python -m simulation --seeds 1000``, with ``tests`` on the path.
+"""Runs the scenarios with many seeds: ``python -m simulation --seeds 1000``, with ``tests`` on the path.
 
-``nox -s simulate -- --seeds 1000`` does that.
+``nox -s simulate -- --seeds 1000 --scenario transactions`` does that with one of them.
 """
 
 import argparse
@@ -8,15 +8,23 @@ import sys
 import time
 import traceback
 from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from aiokafkawire.testing.simulation import Run
+
+from . import scenario, transactions
 from .idle import idle
-from .scenario import run, told
+
+_RUN: Mapping[str, Callable[..., Run[Any]]] = {"plain": scenario.run, "transactions": transactions.run}
+_TOLD: Mapping[str, Callable[[Run[Any]], str]] = {"plain": scenario.told, "transactions": transactions.told}
 
 
 def main() -> int:
     """Run the seeds asked for; 1 if one fails."""
     parser = argparse.ArgumentParser(prog="simulation", description="Clients and brokers in virtual time, with faults.")
     parser.add_argument("--seeds", type=int, default=100, help="how many (default: 100)")
+    parser.add_argument("--scenario", choices=_RUN, help="one of the scenarios (default: all of them, one by one)")
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first of them (default: 0)")
     parser.add_argument("--replay", type=int, metavar="SEED", help="run one seed, and print its whole trace")
     parser.add_argument(
@@ -24,43 +32,44 @@ def main() -> int:
     )
     parser.add_argument("--verbose", action="store_true", help="a line for every seed")
     asked = parser.parse_args()
-    if asked.replay is not None:
-        return _replay(asked.replay)
+    names = [asked.scenario] if asked.scenario else list(_RUN)
     if asked.idle is not None:
         return _idle(asked.idle)
-    return _many(asked.first, asked.seeds, verbose=asked.verbose)
+    if asked.replay is not None:
+        return max(_replay(name, asked.replay) for name in names)
+    return max(_many(name, asked.first, asked.seeds, verbose=asked.verbose) for name in names)
 
 
-def _many(first: int, seeds: int, *, verbose: bool) -> int:
-    began, faults, failed, seconds, sent = time.perf_counter(), Counter[str](), list[int](), 0.0, 0
+def _many(name: str, first: int, seeds: int, *, verbose: bool) -> int:
+    began, faults, failed, seconds = time.perf_counter(), Counter[str](), list[int](), 0.0
     for seed in range(first, first + seeds):
         try:
-            done = run(seed)
+            done = _RUN[name](seed)
         except Exception as error:
             failed.append(seed)
             traceback.print_exception(error, limit=-5)
-            print(f"seed {seed} FAILED; again, with its whole trace: nox -s simulate -- --replay {seed}\n", flush=True)
+            again = f"nox -s simulate -- --scenario {name} --replay {seed}"
+            print(f"{name}: seed {seed} FAILED; again, with its whole trace: {again}\n", flush=True)
             continue
-        faults += done.value.faults
+        faults += done.trace.faults
         seconds += done.seconds
-        sent += done.value.sent
         if verbose:
-            print(told(done), flush=True)
+            print(_TOLD[name](done), flush=True)
     wall = time.perf_counter() - began
-    print(f"{seeds} seeds, {sent:,} records, {seconds / 3600:.1f} h of virtual time in {wall:.0f} s")
+    print(f"{name}: {seeds} seeds, {seconds / 3600:.1f} h of virtual time in {wall:.0f} s")
     print("faults: " + ", ".join(f"{count:,} {kind}" for kind, count in faults.most_common()))
     print(f"failed: {', '.join(map(str, failed))}" if failed else "none failed")
     return 1 if failed else 0
 
 
-def _replay(seed: int) -> int:
+def _replay(name: str, seed: int) -> int:
     try:
-        done = run(seed, keep=10**9)
+        done = _RUN[name](seed, keep=10**9)
     except Exception as error:
         traceback.print_exception(error)
         return 1
     print(done.trace)
-    print(told(done))
+    print(_TOLD[name](done))
     return 0
 
 

@@ -8,6 +8,7 @@ from uuid import UUID, uuid5
 
 from support.clusters import QUICK, Net, metadata, partition, topic
 from support.connecting import eventually, running_tasks
+from support.producer_states import ProducerStates
 from support.raw_client import batch_of
 from support.scripted_broker import Asked, ScriptedBroker
 
@@ -23,7 +24,7 @@ from aiokafkawire.protocol.messages.offsets import (
 from aiokafkawire.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from aiokafkawire.protocol.messages.transactions import InitProducerIdResponse
 from aiokafkawire.protocol.schema import Response
-from aiokafkawire.records.batch import AnyReader, set_base_offset, split
+from aiokafkawire.records.batch import AnyReader, RecordBatch, set_base_offset, split
 
 __all__ = ("FaultyCluster", "a", "fetched", "id_of", "produced", "serving")
 
@@ -51,6 +52,9 @@ class FaultyCluster:
         self.net = Net(n1=self.nodes[1], n2=self.nodes[2])
         self.log: dict[TopicPartition, list[bytes]] = {where: [] for where in leaders}
         """The batches of each partition, as a fetch gives them."""
+        self.states: dict[TopicPartition, ProducerStates] = {where: ProducerStates() for where in leaders}
+        self.identities = 0
+        """How many producer ids were asked for; the first is 7."""
         self.held: list[Asked] = []
         """Produces and fetches that wait for :meth:`answer`, as they came."""
         self.on_produce: Callable[[int, Asked], Response | None] = lambda node, asked: self.written(asked)
@@ -58,9 +62,7 @@ class FaultyCluster:
         for node, broker in self.nodes.items():
             broker.on[ApiKey.METADATA] = lambda _: self.metadata()
             broker.on[ApiKey.LIST_OFFSETS] = lambda asked: self.offsets(asked)
-            broker.on[ApiKey.INIT_PRODUCER_ID] = lambda _: InitProducerIdResponse(
-                error_code=0, producer_id=7, producer_epoch=0
-            )
+            broker.on[ApiKey.INIT_PRODUCER_ID] = lambda _: self.identify()
             broker.on[ApiKey.PRODUCE] = partial(self._decide, node)
             broker.on[ApiKey.FETCH] = partial(self._decide, node)
 
@@ -95,6 +97,11 @@ class FaultyCluster:
 
     # --- produce ---------------------------------------------------------------------------------------
 
+    def identify(self, epoch: int = 0) -> InitProducerIdResponse:
+        """The next producer id."""
+        self.identities += 1
+        return InitProducerIdResponse(error_code=0, producer_id=6 + self.identities, producer_epoch=epoch)
+
     def written(
         self,
         asked: Asked,
@@ -103,18 +110,32 @@ class FaultyCluster:
         without: Collection[TopicPartition] = (),
         time: int = -1,
     ) -> ProduceResponse:
-        """Write what is asked and answer it; ``errors`` are refused, ``without`` is written and not answered."""
+        """Write what is asked and answer it; ``errors`` are refused, ``without`` is written and not answered.
+
+        A batch with a number is taken as a leader takes it: one that is there already is answered with its offset.
+        """
         topics = []
         for name, index, records in produced(asked):
             where = TopicPartition(name, index)
-            code = (errors or {}).get(where, 0)
-            base = -1 if code else self.append(where, records)
+            code, base = (errors or {}).get(where, 0), -1
+            if not code:
+                code, base = self._admit(where, records)
             if where not in without:
                 answer = PartitionProduceResponse(
                     index=index, error_code=code, base_offset=base, log_append_time_ms=time
                 )
                 topics.append(TopicProduceResponse(name=name, topic_id=id_of(name), partition_responses=[answer]))
         return ProduceResponse(responses=topics)
+
+    def _admit(self, where: TopicPartition, records: memoryview) -> tuple[int, int]:
+        """Write the batch if it comes next: the error, and its offset."""
+        batch = RecordBatch.parse(records)
+        admitted = self.states[where].admit(batch)
+        if admitted.error or admitted.offset >= 0:
+            return admitted.error, admitted.offset
+        base = self.append(where, records)
+        self.states[where].wrote(batch, base)
+        return 0, base
 
     def append(self, where: TopicPartition, records: bytes | memoryview) -> int:
         """Write a batch; its offset."""

@@ -111,6 +111,16 @@ class PartitionLog:
         self._complete(header, commit, coordinator_epoch)
         return header.base_offset
 
+    def has_marker(self, producer_id: int, offset: int) -> bool:
+        """Whether a marker of this producer is at this offset: the end of the log may have been cut off."""
+        at = bisect_left(self._base_offsets, offset)
+        header = self._headers[at] if at < len(self._headers) else None
+        return (
+            header is not None
+            and (header.base_offset, header.producer_id) == (offset, producer_id)
+            and header.is_control
+        )
+
     def _store(self, batch: RecordBatch, leader_epoch: int) -> BatchHeader:
         stored = set_base_offset(batch.view, self.log_end_offset, leader_epoch)
         header = RecordBatch.parse(memoryview(stored)).header

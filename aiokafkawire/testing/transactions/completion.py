@@ -16,7 +16,7 @@ class Completion:
     """The decided transactions that are not complete.
 
     1. A partition gets its marker as soon as it has a leader and enough replicas in sync, and is done with once the
-       marker is replicated. One that is gone needs none.
+       marker is replicated. It gets another if that one was lost with its leader. One that is gone needs none.
     2. A group's offsets get none: what the transaction committed counts from then on, or is forgotten.
     3. Where a newer producer's marker is in the way, the transaction stays as it is, as it does in Apache Kafka.
 
@@ -90,6 +90,8 @@ class Completion:
             partition = self._topics.partition(where.topic, where.partition)
         except Refused:
             return True  # it was deleted
+        if offset is not None and not partition.log.has_marker(transaction.producer_id, offset):
+            transaction.partitions[where] = offset = None  # its leader had it, and the next one has not
         if offset is None:
             if partition.leader == NO_LEADER or len(partition.in_sync_replicas) < partition.min_insync_replicas:
                 return False

@@ -1,0 +1,201 @@
+"""Hands out fetched records, one by one or as whole batches."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from typing import Generic, TypeVar
+
+import anyio.lowlevel
+
+from ..cluster.cluster import Cluster
+from ..config import ConsumerConfig
+from ..errors import CorruptBatch, UsageError
+from ..records.batch import AnyReader, ConsumerRecord
+from ..types import TopicPartition
+from .fetch import Fetched
+from .fetcher import Fetcher
+from .positions import Positions
+
+__all__ = ("ConsumerBatch", "ReadsRecords")
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_HEAVY = 64 * 1024
+"""Compressed batches above this are inflated on a thread."""
+_YIELD_EVERY = 0.01
+"""Seconds after which a loop that never has to wait lets other tasks run."""
+_LOOK_EVERY = 16
+"""Records between two looks at the clock."""
+
+
+class ConsumerBatch(Generic[K, V]):
+    """A batch of one partition, as the producer made it: iterate it for its records. Nothing is decoded before.
+
+    Raises CorruptBatch or DeserializationError while iterating; after the latter the iteration goes on behind the
+    record.
+    """
+
+    __slots__ = ("_reader", "next_offset", "partition", "topic")
+
+    def __init__(self, where: TopicPartition, reader: "AnyReader[K, V]", next_offset: int) -> None:
+        self.topic: str = where.topic
+        self.partition: int = where.partition
+        self._reader = reader
+        self.next_offset: int = next_offset
+        """The offset after the batch."""
+
+    def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
+        return self._reader
+
+    def __repr__(self) -> str:
+        return f"<ConsumerBatch {self.topic}-{self.partition} up to {self.next_offset}>"
+
+
+class ReadsRecords(Generic[K, V]):
+    """The iterations of a consumer; :class:`~.consumer.Consumer` has them, and says what is read."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ConsumerConfig,
+        positions: Positions,
+        fetcher: Fetcher,
+        key_deserializer: Callable[[bytes], K] | None,
+        value_deserializer: Callable[[bytes], V] | None,
+    ) -> None:
+        self._cluster, self._config, self._positions, self._fetcher = cluster, config, positions, fetcher
+        self._key_deserializer, self._value_deserializer = key_deserializer, value_deserializer
+        self._reading: Fetched | None = None
+        self._unyielded = 0
+        self._yielded_at = 0.0
+        self._state = "new"
+
+    def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
+        return self
+
+    async def __anext__(self) -> ConsumerRecord[K, V]:
+        """The next record, waiting for one.
+
+        Raises:
+            DeserializationError: the position is past the record, and the loop may be entered again.
+            CorruptBatch: a batch is damaged; to go on, seek beyond it.
+            KafkaError: fetching fails, at once or for ``default_api_timeout_ms``, and retries do not mend it.
+        """
+        # Before a record is taken: a cancellation in here must not cost one.
+        await self._let_others_run()
+        while True:
+            reading = self._reading
+            if reading is None or reading.reader is None or not self._is_readable(reading):
+                reading = self._reading = await self._next_reading()
+            reader: AnyReader[K, V] | None = reading.reader
+            if reader is None:
+                continue
+            place = reading.ask.place
+            try:
+                record = next(reader, None)
+            finally:
+                place.position = reader.next_offset
+            if record is not None:
+                return record
+            place.position, reading.reader = reading.batch_end, None
+
+    def batches(self) -> AsyncIterator[ConsumerBatch[K, V]]:
+        """Iterate whole batches instead of records: the fastest way. The position moves a batch at a time.
+
+        Of a batch that was begun as records, the rest comes. Raises as the iteration of records does.
+        """
+        return _Batches(self)
+
+    async def _next_batch(self) -> ConsumerBatch[K, V]:
+        await self._let_others_run()
+        while True:
+            reading = await self._next_reading()
+            reader: AnyReader[K, V] | None = reading.reader
+            if reader is not None:
+                reading.reader, reading.ask.place.position = None, reading.batch_end
+                return ConsumerBatch(reading.ask.place.where, reader, reading.batch_end)
+
+    async def _next_reading(self) -> Fetched:
+        """Fetched data of some partition with a batch begun; waits for it."""
+        while True:
+            arrived = self._fetcher.arrived
+            self._require_open()
+            fault = self._fetcher.next_fault()
+            if fault is not None:
+                raise fault
+            for fetched in list(self._fetcher.unread.values()):
+                if self._is_readable(fetched) and await self._begin_batch(fetched):
+                    fetched.ask.place.leader_epoch = fetched.leader_epoch
+                    return fetched
+            await arrived.wait()
+
+    async def _begin_batch(self, fetched: Fetched) -> bool:
+        """Make sure that a batch is begun. Data without another one is used up, and makes room for more."""
+        if fetched.reader is not None:
+            return True
+        place, check = fetched.ask.place, self._config.check_crcs
+        try:
+            batch = fetched.begun = fetched.begun or next(fetched, None)
+            if batch is None:
+                self._use_up(fetched)
+                return False
+            if batch.header.codec and batch.header.size > _HEAVY:
+                await self._cluster.runtime.offload(partial(batch.prepare, check_crcs=check))
+            fetched.reader = batch.records(
+                *place.where,
+                from_offset=place.position or 0,
+                key_deserializer=self._key_deserializer,
+                value_deserializer=self._value_deserializer,
+                check_crcs=check,
+            )
+        except CorruptBatch:
+            # Whoever enters the loop again must not find the batch behind it: it is fetched anew.
+            self._forget(fetched)
+            if self._is_readable(fetched):
+                raise
+            return False
+        fetched.begun = None
+        # Someone may have sought elsewhere while a thread inflated it.
+        return self._is_readable(fetched)
+
+    def _use_up(self, fetched: Fetched) -> None:
+        place = fetched.ask.place
+        if place.position == fetched.ask.offset:
+            size = len(fetched.records)
+            told = f"{size} bytes came without a whole batch that reaches it"
+            raise CorruptBatch(f"{place.where} at offset {place.position}: {told}; to go on, seek beyond it")
+        self._forget(fetched)
+
+    def _forget(self, fetched: Fetched) -> None:
+        where, unread = fetched.ask.place.where, self._fetcher.unread
+        if unread.get(where) is fetched:
+            del unread[where]
+        self._fetcher.wake()
+
+    def _is_readable(self, fetched: Fetched) -> bool:
+        place = fetched.ask.place
+        return fetched.ask.is_current and not place.paused and self._positions.get(place.where) is place
+
+    def _require_open(self) -> None:
+        if self._state != "open" or self._fetcher.has_ended:
+            state = "closed" if self._fetcher.has_ended else self._state
+            raise UsageError(f"the consumer is {state}: use it inside its 'async with'")
+
+    async def _let_others_run(self) -> None:
+        """Looking at the clock costs more than a record does: it is done for every few."""
+        self._unyielded += 1
+        if self._unyielded >= _LOOK_EVERY:
+            self._unyielded = 0
+            if self._cluster.runtime.now() - self._yielded_at > _YIELD_EVERY:
+                await anyio.lowlevel.checkpoint()
+                self._yielded_at = self._cluster.runtime.now()
+
+
+class _Batches(AsyncIterator[ConsumerBatch[K, V]]):
+    """An iterator that goes on after an error, which a generator would not."""
+
+    def __init__(self, consumer: ReadsRecords[K, V]) -> None:
+        self._consumer = consumer
+
+    async def __anext__(self) -> ConsumerBatch[K, V]:
+        return await self._consumer._next_batch()

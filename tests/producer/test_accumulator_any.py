@@ -1,0 +1,391 @@
+"""Any sequence of what users, brokers and networks may do, against leaders that keep their own books.
+
+The accumulator, the numbers and the outcomes are the real ones; around them are a clock, routes, and partitions' logs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from random import Random
+from types import SimpleNamespace
+from typing import Any, cast
+
+import attrs
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from support.producer_states import ProducerStates
+
+from aiokafkawire.cluster.metadata import EMPTY
+from aiokafkawire.cluster.retry import Backoff
+from aiokafkawire.config import ProducerConfig
+from aiokafkawire.errors import ConnectionLost, ErrorCode, KafkaError
+from aiokafkawire.producer.accumulator import NO_LEADER, NOT_NOW, Accumulator
+from aiokafkawire.producer.batch import Batch
+from aiokafkawire.producer.flight import Flight
+from aiokafkawire.producer.idempotence import Sequences
+from aiokafkawire.producer.outcomes import Outcomes
+from aiokafkawire.producer.result import BatchResult
+from aiokafkawire.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from aiokafkawire.records.batch import AnyReader, RecordBatch, record_size_bound
+from aiokafkawire.records.layout import HEADER_SIZE
+from aiokafkawire.types import TopicPartition
+
+PARTITIONS = [TopicPartition("a", number) for number in range(3)]
+NODES = (1, 2)
+BATCH_SIZE = 120
+MEMORY = 1_500
+IN_FLIGHT = 5
+
+wheres = st.sampled_from(PARTITIONS)
+nodes = st.sampled_from(NODES)
+# What a leader says without writing, and after it has written.
+refusals = st.sampled_from(
+    [
+        ErrorCode.NONE,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+    ]
+)
+second_thoughts = st.sampled_from([ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT])
+
+
+@attrs.define(eq=False)
+class Log:
+    """A partition: its batches, how many of them every replica has, and what the leader knows of producers."""
+
+    leader: int
+    batches: list[RecordBatch] = attrs.Factory(list)
+    acknowledged: int = 0
+    states: ProducerStates = attrs.Factory(ProducerStates)
+
+    def append(self, batch: RecordBatch) -> tuple[ErrorCode, int]:
+        """Take the batch, or say that it is there already: the error, and the offset."""
+        admitted = self.states.admit(batch)
+        if admitted.error or admitted.offset >= 0:
+            return admitted.error, admitted.offset
+        offset = len(self.values)
+        self.batches.append(batch)
+        self.states.wrote(batch, offset)
+        return ErrorCode.NONE, offset
+
+    def replicate(self, offset: int) -> None:
+        """A batch at this offset is acknowledged, and with it all before it."""
+        end = 0
+        for count, batch in enumerate(self.batches, 1):
+            end += batch.header.last_offset_delta + 1
+            if end > offset:
+                self.acknowledged = max(self.acknowledged, count)
+                return
+
+    def truncate(self) -> None:
+        """The new leader has only what was acknowledged."""
+        kept = self.batches[: self.acknowledged]
+        self.batches, self.states = [], ProducerStates()
+        for batch in kept:
+            self.states.wrote(batch, len(self.values))
+            self.batches.append(batch)
+
+    @property
+    def values(self) -> list[int]:
+        readers: list[AnyReader[bytes, bytes]] = [batch.records("a", 0) for batch in self.batches]
+        return [int(record.raw_value or b"") for reader in readers for record in reader]
+
+
+class Counted(Outcomes):
+    """Notes how each batch ended."""
+
+    ended: list[Batch]
+
+    def finish(self, batch: Batch, base_offset: int, log_append_time: int) -> None:
+        self.ended.append(batch)
+        super().finish(batch, base_offset, log_append_time)
+
+    def fail(self, batch: Batch, error: KafkaError) -> None:
+        self.ended.append(batch)
+        super().fail(batch, error)
+
+
+class AnySequence(RuleBasedStateMachine):
+    """What holds whatever happens is asserted where it may break, and after every step."""
+
+    idempotent = True
+    in_flight = IN_FLIGHT
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.records: list[tuple[TopicPartition, BatchResult, int]] = []
+        self.wires: dict[int, deque[Flight]] = {node: deque() for node in NODES}
+        self.down: set[int] = set()
+        self.identities = 0
+
+    @initialize(retries=st.sampled_from([0, 2, 1_000]), linger_ms=st.sampled_from([0, 5]))
+    def start(self, retries: int, linger_ms: int) -> None:
+        config = ProducerConfig(
+            batch_size=BATCH_SIZE,
+            buffer_memory=MEMORY,
+            max_in_flight_requests_per_connection=self.in_flight,
+            enable_idempotence=self.idempotent,
+            delivery_timeout_ms=1_000,
+            retries=retries,
+            linger_ms=linger_ms,
+        )
+        self.logs = {where: Log(1 + where.partition % 2) for where in PARTITIONS}
+        self.sequences = Sequences() if self.idempotent else None
+        self.gathered = Accumulator(config, asyncio.Event, self.sequences)
+        cluster: Any = SimpleNamespace(
+            runtime=SimpleNamespace(now=lambda: self.now),
+            snapshot=EMPTY,
+            backoff=lambda: Backoff(0.01, 0.1, Random(1)),
+            use=lambda topics: None,
+            outdated=lambda snapshot: None,
+        )
+        self.outcomes = Counted(cluster, config, self.gathered, lambda: None, lambda: None, None)
+        self.outcomes.ended = []
+
+    # --- the user and time -----------------------------------------------------------------------------
+
+    @rule(where=wheres, size=st.sampled_from([1, 10, 90]), count=st.integers(1, 6))
+    def append(self, where: TopicPartition, size: int, count: int) -> None:
+        for _ in range(count):
+            value = b"%0*d" % (size, len(self.records))
+            if self.gathered.has_room("a", record_size_bound(None, value)):
+                batch, index = self.gathered.append(where, 0, None, value, (), self.now)
+                self.records.append((where, batch.result, index))
+
+    @rule(seconds=st.sampled_from([0.001, 0.01, 0.3]))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        self.outcomes.expire(self.now)
+
+    # --- the sender ------------------------------------------------------------------------------------
+
+    def route(self, where: TopicPartition) -> int:
+        leader = self.logs[where].leader
+        if self.sequences is not None and self.sequences.needs_identity:
+            return NOT_NOW
+        return NOT_NOW if leader in self.down else leader
+
+    @rule(flushing=st.booleans())
+    def drain(self, flushing: bool) -> None:
+        drained = self.gathered.drain(self.route, self.now, flushing=flushing)
+        for node, batches in drained.requests:
+            for batch in batches:
+                batch.seal()
+            self.wires[node].append(Flight(node, batches, EMPTY, cast(Any, None), self.now, _never, _never))
+
+    @precondition(lambda self: self.sequences is not None and self.sequences.needs_identity)
+    @rule(last=st.booleans())
+    def identify(self, last: bool) -> None:
+        assert self.sequences is not None
+        self.identities += 1
+        self.sequences.identify(self.identities, 2**15 - 1 if last else 0)
+
+    # --- brokers ---------------------------------------------------------------------------------------
+
+    def write(self, node: int, batch: Batch, refusal: ErrorCode, second_thought: ErrorCode) -> tuple[ErrorCode, int]:
+        """What the broker does with the batch, and says."""
+        log = self.logs[batch.where]
+        if log.leader != node:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
+        if refusal and self.may_refuse(log, batch, refusal):
+            return refusal, -1
+        error, offset = log.append(RecordBatch.parse(memoryview(batch.seal())))
+        if error:
+            return error, -1
+        if second_thought:
+            return second_thought, -1
+        log.replicate(offset)
+        return ErrorCode.NONE, offset
+
+    def may_refuse(self, log: Log, batch: Batch, refusal: ErrorCode) -> bool:
+        """Whether a leader could say so: what it has written already, it does not find wrong later."""
+        if refusal == ErrorCode.NOT_ENOUGH_REPLICAS:
+            return True
+        if refusal == ErrorCode.INVALID_PRODUCER_EPOCH and not self.idempotent:
+            return False
+        return not set(values_in(batch)) & set(log.values)
+
+    def answer_next(self, node: int, refusal: Callable[[], ErrorCode], second: Callable[[], ErrorCode]) -> None:
+        flight = self.wires[node].popleft()
+        topics = []
+        for batch in flight.batches:
+            error, offset = self.write(node, batch, refusal(), second())
+            said = PartitionProduceResponse(index=batch.where.partition, error_code=error, base_offset=offset)
+            topics.append(TopicProduceResponse(name=batch.where.topic, partition_responses=[said]))
+        self.gathered.request_done(node)
+        self.outcomes.answered(flight, ProduceResponse(responses=topics))
+
+    @rule(node=nodes, choice=st.data())
+    def answer(self, node: int, choice: st.DataObject) -> None:
+        if self.wires[node]:
+            self.answer_next(node, lambda: choice.draw(refusals), lambda: choice.draw(second_thoughts))
+
+    @rule(node=nodes)
+    def answer_all(self, node: int) -> None:
+        while self.wires[node]:
+            self.answer_next(node, lambda: ErrorCode.NONE, lambda: ErrorCode.NONE)
+
+    @rule(node=nodes, written=st.integers(0, 5))
+    def break_connection(self, node: int, written: int) -> None:
+        """The broker has written some of what is on its way, and none of it is answered."""
+        flights, self.wires[node] = self.wires[node], deque()
+        for number, flight in enumerate(flights):
+            for batch in flight.batches:
+                if number < written:
+                    self.write(node, batch, ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT)
+        for flight in flights:
+            self.gathered.request_done(node)
+            self.outcomes.lost(flight, ConnectionLost(f"n{node} is gone"))
+
+    @rule(node=nodes)
+    def stop_or_start(self, node: int) -> None:
+        self.down ^= {node}
+
+    @rule(where=wheres, to=st.sampled_from([1, 2, NO_LEADER]), loses=st.booleans())
+    def move(self, where: TopicPartition, to: int, loses: bool) -> None:
+        self.logs[where].leader = to
+        if loses and to != NO_LEADER:
+            self.logs[where].truncate()
+
+    @rule(where=wheres)
+    def forget_producers(self, where: TopicPartition) -> None:
+        """All that was written is old, and its answers are known; brokers before 2.5 then know the producer no more."""
+        log = self.logs[where]
+        batches = [batch for flights in self.wires.values() for flight in flights for batch in flight.batches]
+        open_ones = {
+            value
+            for batch in (*batches, *self.gathered.unfinished)
+            if batch.where == where
+            for value in values_in(batch)
+        }
+        if not open_ones & set(log.values):
+            log.states = ProducerStates(refuses_unknown=True)
+
+    # --- what holds ------------------------------------------------------------------------------------
+
+    @invariant()
+    def memory_is_what_is_open(self) -> None:
+        open_ones = [batch for batch in self.gathered.unfinished if not batch.result.settled]
+        assert self.gathered.used == sum(batch.builder.size for batch in open_ones)
+        assert self.gathered.used <= MEMORY + HEADER_SIZE * len(open_ones)
+
+    @invariant()
+    def no_more_is_on_its_way_than_may_be(self) -> None:
+        for flights in self.wires.values():
+            assert len(flights) <= self.in_flight
+        for where in PARTITIONS:
+            found = [
+                node
+                for node, flights in self.wires.items()
+                for flight in flights
+                if where in {batch.where for batch in flight.batches}
+            ]
+            assert len(found) <= IN_FLIGHT
+            assert len(set(found)) <= 1
+
+    @invariant()
+    def logs_are_right(self) -> None:
+        for log in self.logs.values():
+            values = log.values
+            if self.idempotent:
+                assert values == sorted(set(values)), values
+            elif self.in_flight == 1:
+                assert list(dict.fromkeys(values)) == sorted(set(values)), values
+
+    @invariant()
+    def what_is_acknowledged_is_there(self) -> None:
+        for number, (where, result, index) in enumerate(self.records):
+            if result.is_done(index):
+                place = outcome(result, index)
+                if not isinstance(place, KafkaError):
+                    values = self.logs[where].values
+                    assert number in values
+                    assert place in (-1, values.index(number)) or not self.idempotent
+
+    @invariant()
+    def every_batch_ends_once(self) -> None:
+        assert len(set(map(id, self.outcomes.ended))) == len(self.outcomes.ended)
+
+    def teardown(self) -> None:
+        """When all is well again, everything has an outcome in time, and what comes next is delivered."""
+        self.down.clear()
+        for log in self.logs.values():
+            log.leader = 1
+        self.settle()
+        before = len(self.records)
+        for _ in range(2):  # without retries one may have to find out that its number is of no use
+            for where in PARTITIONS:
+                self.append(where, 1, 1)
+            self.settle()
+        assert self.gathered.used == 0
+        assert self.gathered.is_quiet
+        assert self.gathered.is_idle
+        assert all(result.is_done(index) for _, result, index in self.records)
+        assert len(self.records) == before + 2 * len(PARTITIONS)
+        for _, result, index in self.records[-len(PARTITIONS) :]:
+            place = outcome(result, index)
+            assert not isinstance(place, KafkaError), place
+        self.logs_are_right()
+        self.what_is_acknowledged_is_there()
+        self.every_batch_ends_once()
+
+    def settle(self) -> None:
+        until = self.now + 0.9  # before what was just appended expires
+        while self.gathered.unfinished and self.now < until:
+            if self.sequences is not None and self.sequences.needs_identity:
+                self.identify(last=False)
+            self.drain(flushing=True)
+            for node in NODES:
+                self.answer_all(node)
+            self.wait(0.01)
+        assert self.gathered.unfinished == []
+
+
+class OneByOne(AnySequence):
+    """Without numbers a lost answer doubles records; one request at a time, their order is kept."""
+
+    idempotent, in_flight = False, 1
+
+
+class Plain(AnySequence):
+    """Without numbers, and many on their way: nothing is lost, whatever the order."""
+
+    idempotent = False
+
+
+def values_in(batch: Batch) -> list[int]:
+    reader: AnyReader[bytes, bytes] = RecordBatch.parse(memoryview(batch.builder.build())).records("a", 0)
+    return [int(record.raw_value or b"") for record in reader]
+
+
+def outcome(result: BatchResult, index: int) -> int | KafkaError:
+    """The offset, or the error, that is known."""
+    waiting = result.wait(index)
+    try:
+        waiting.send(None)
+    except StopIteration as stop:
+        offset: int = stop.value.offset
+        return offset
+    except KafkaError as error:
+        return error
+    raise AssertionError("there is none")
+
+
+def _never(flight: Flight, *_: Any) -> None:
+    raise AssertionError("the model answers by itself")
+
+
+examples = settings(max_examples=150, stateful_step_count=60, deadline=None, derandomize=True)
+for one in (AnySequence, OneByOne, Plain):
+    one.TestCase.settings = examples
+
+test_with_numbers = pytest.mark.timeout(120)(AnySequence.TestCase)
+test_one_by_one = pytest.mark.timeout(120)(OneByOne.TestCase)
+test_without_numbers = pytest.mark.timeout(120)(Plain.TestCase)

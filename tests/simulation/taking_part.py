@@ -1,0 +1,85 @@
+"""Clients whose settings come from the seed, consumers that read on and on, and what is in the logs."""
+
+import anyio
+
+from aiokafkawire import Client, Consumer, KafkaError, TopicPartition
+from aiokafkawire.config import ConsumerOptions
+from aiokafkawire.records.batch import AnyReader
+from aiokafkawire.testing.simulation import Simulation
+
+from .checks import Logs, Seen
+
+__all__ = ("client_of", "logs_of", "read", "read_until")
+
+
+def client_of(sim: Simulation, name: str) -> Client:
+    """A client for someone of this name, whose settings are always the same."""
+    chance = sim.chance(f"settings of {name}")
+    return sim.client(
+        name,
+        request_timeout_ms=chance.choice((1_000, 5_000, 30_000)),
+        metadata_max_age_ms=chance.choice((3_000, 300_000)),
+        connections_max_idle_ms=chance.choice((5_000, 540_000)),
+        bootstrap_timeout_ms=60_000,
+    )
+
+
+def logs_of(sim: Simulation, partitions: list[TopicPartition]) -> Logs:
+    """The records of each partition, whoever may see them."""
+    logs: dict[TopicPartition, list[tuple[int, bytes | None]]] = {}
+    for where in partitions:
+        records = logs.setdefault(where, [])
+        for batch in sim.broker.log(*where).batches():
+            if not batch.header.is_control:
+                reader: AnyReader[bytes, bytes] = batch.records(*where)
+                records.extend((record.offset, record.raw_value) for record in reader)
+    return logs
+
+
+async def read_until(seen: list[Seen], logs: Logs, seconds: int) -> None:
+    """Wait until every consumer has seen so many records as there are, but no longer than this."""
+    for _ in range(seconds):
+        if all(len(one.get(where, ())) >= len(log) for one in seen for where, log in logs.items()):
+            break
+        await anyio.sleep(1)
+
+
+async def read(
+    sim: Simulation, number: int, partitions: list[TopicPartition], seen: Seen, *, committed: bool = False
+) -> None:
+    """Read on and on, with clients that come and go, and loops that are cancelled."""
+    chance = sim.chance(f"reader {number}")
+    options = ConsumerOptions(
+        auto_offset_reset="earliest",
+        isolation_level="read_committed" if committed else "read_uncommitted",
+        fetch_max_wait_ms=chance.choice((100, 500)),
+        fetch_max_bytes=chance.choice((1_000, 52_428_800)),
+        max_partition_fetch_bytes=chance.choice((500, 1_048_576)),
+    )
+    longest, impatience = chance.choice((5.0, 1_000.0)), chance.choice((0.02, 1.0, 1_000.0))
+    while True:
+        try:
+            async with client_of(sim, f"reader-{number}") as client:
+                consumer = client.consumer(**options)
+                with anyio.move_on_after(chance.uniform(1.0, longest)):
+                    async with consumer:
+                        await _read_on(sim, consumer, partitions, seen, impatience)
+        except KafkaError as error:
+            sim.note(f"reader {number} gives up: {error}")
+
+
+async def _read_on(
+    sim: Simulation, consumer: Consumer[bytes, bytes], partitions: list[TopicPartition], seen: Seen, impatience: float
+) -> None:
+    # Groups are not in the client yet.
+    consumer.assign({where: seen[where][-1][0] + 1 if seen.get(where) else 0 for where in partitions})
+    while True:
+        try:
+            with anyio.move_on_after(impatience) as scope:
+                async for record in consumer:
+                    where = TopicPartition(record.topic, record.partition)
+                    seen.setdefault(where, []).append((record.offset, record.raw_value))
+                    if impatience < 1 and sim.random.random() < 0.1:
+                        scope.cancel()  # which must not cost the next record
+        except KafkaError as error:
+            sim.note(f"a reader is told: {error}")
