@@ -1,5 +1,7 @@
 """A Kafka client that speaks the wire protocol itself, on asyncio, uvloop and trio."""
 
+from typing import TYPE_CHECKING
+
 from .admin.admin import Admin, NewTopic
 from .client import Client
 from .consumer.consumer import Consumer, ConsumerBatch
@@ -14,9 +16,11 @@ from .errors import (
     InvalidMessage,
     KafkaError,
     NoBrokerReachable,
+    ProducerFenced,
     RecordTooLarge,
     RequestTimeout,
     TopicNotReady,
+    TransactionAborted,
     UnknownBrokerError,
     UnsupportedVersion,
     UsageError,
@@ -25,14 +29,20 @@ from .errors import (
 from .producer.producer import Producer
 from .records.batch import ConsumerRecord, Delivery
 from .types import (
+    GroupMetadata,
     IsolationLevel,
     OffsetAndMetadata,
     OffsetAndTimestamp,
     OffsetSpec,
+    ProducerIdentity,
     RecordMetadata,
     TimestampType,
     TopicPartition,
 )
+
+if TYPE_CHECKING:
+    from .exactly_once import Outgoing
+    from .producer.transacting import Transaction
 
 __all__ = (
     "Admin",
@@ -48,6 +58,7 @@ __all__ = (
     "Delivery",
     "DeliveryFailed",
     "DeserializationError",
+    "GroupMetadata",
     "InvalidMessage",
     "IsolationLevel",
     "KafkaError",
@@ -56,15 +67,31 @@ __all__ = (
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "OffsetSpec",
+    "Outgoing",
     "Producer",
+    "ProducerFenced",
+    "ProducerIdentity",
     "RecordMetadata",
     "RecordTooLarge",
     "RequestTimeout",
     "TimestampType",
     "TopicNotReady",
     "TopicPartition",
+    "Transaction",
+    "TransactionAborted",
     "UnknownBrokerError",
     "UnsupportedVersion",
     "UsageError",
     "WireError",
 )
+
+_LATER = {"Outgoing": "exactly_once", "Transaction": "producer.transacting"}
+
+
+def __getattr__(name: str) -> object:
+    """Names whose modules only those who make transactions load."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f".{_LATER[name]}", __name__), name)

@@ -272,7 +272,7 @@ class ConsumerConfig:
     """What is read, and how much at once. Sizes are in bytes, times in ms."""
 
     group_id: str | None = _optional(str, "a string")
-    """The group to join, which this release refuses; None reads partitions that are assigned by hand."""
+    """The group under whose name offsets are committed, by a consumer whose partitions are assigned by hand."""
     auto_offset_reset: AutoOffsetReset = _choice("latest", "earliest", "latest", "none")
     """Where to begin without a position, or with one that is gone; "none" raises OffsetOutOfRange instead."""
     isolation_level: Literal["read_uncommitted", "read_committed"] = _choice(

@@ -24,6 +24,7 @@ __all__ = (
     "RecordMetadata",
     "TimestampType",
     "TopicPartition",
+    "check_offset",
     "check_partition",
     "check_start",
     "check_topic_name",
@@ -185,6 +186,18 @@ def check_partition(given: tuple[str, int]) -> TopicPartition:
     if isinstance(partition, bool) or not isinstance(partition, int) or partition < 0:
         raise UsageError(f"a partition is a number from 0 on, got {partition!r} for topic {topic!r}")
     return TopicPartition(topic, partition)
+
+
+def check_offset(where: tuple[str, int], offset: object) -> OffsetAndMetadata:
+    """Read what a user gave to be committed for a partition: an offset, or an OffsetAndMetadata.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    plain = offset.offset if isinstance(offset, OffsetAndMetadata) else offset
+    if isinstance(plain, bool) or not isinstance(plain, int) or plain < 0:
+        raise UsageError(f"{where} needs an offset, or an OffsetAndMetadata, to be committed; got {offset!r}")
+    return offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(plain)
 
 
 def check_start(where: TopicPartition, start: object) -> None:

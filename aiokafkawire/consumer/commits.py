@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from ..errors import BrokerError, ErrorCode, KafkaError, UsageError, WireError, broker_error
+from ..errors import BrokerError, ErrorCode, KafkaError, WireError, broker_error
 from ..protocol.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -16,7 +16,7 @@ from ..protocol.messages.group_offsets import (
     OffsetFetchResponse,
 )
 from ..protocol.schema import Versions
-from ..types import GroupMetadata, OffsetAndMetadata, TopicPartition, check_partition
+from ..types import GroupMetadata, OffsetAndMetadata, TopicPartition, check_offset, check_partition
 
 __all__ = (
     "COMMIT_VERSIONS",
@@ -59,14 +59,7 @@ def given_offsets(
     Raises:
         UsageError: a partition is none, or has no offset.
     """
-    return {check_partition(where): _given(where, offset) for where, offset in offsets.items()}
-
-
-def _given(where: tuple[str, int], offset: object) -> OffsetAndMetadata:
-    plain = offset.offset if isinstance(offset, OffsetAndMetadata) else offset
-    if isinstance(plain, bool) or not isinstance(plain, int) or plain < 0:
-        raise UsageError(f"{where} needs an offset, or an OffsetAndMetadata, to be committed; got {offset!r}")
-    return offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(plain)
+    return {check_partition(where): check_offset(where, offset) for where, offset in offsets.items()}
 
 
 def commit_request(group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> OffsetCommitRequest:

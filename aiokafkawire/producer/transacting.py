@@ -8,7 +8,15 @@ import anyio
 
 from ..errors import InvalidProducerEpoch, KafkaError, ProducerFenced, TransactionAborted, UsageError, again
 from ..records.batch import Delivery
-from ..types import GroupMetadata, Headers, OffsetAndMetadata, RecordMetadata, TopicPartition, check_partition
+from ..types import (
+    GroupMetadata,
+    Headers,
+    OffsetAndMetadata,
+    RecordMetadata,
+    TopicPartition,
+    check_offset,
+    check_partition,
+)
 from .batch import Batch
 from .sender import Sender
 from .transaction import TransactionState
@@ -152,7 +160,7 @@ class Transaction(Generic[K, V]):
         if isinstance(consumed, Mapping):
             if group is None:
                 raise UsageError("offsets need the group that commits them: commit_offsets(offsets, group='...')")
-            offsets = {check_partition(where): _offset(where, offset) for where, offset in consumed.items()}
+            offsets = {check_partition(where): check_offset(where, offset) for where, offset in consumed.items()}
         else:
             offsets, group = dict(consumed.positions()), group or consumed.group_metadata()
         whose = GroupMetadata(group) if isinstance(group, str) else group
@@ -223,11 +231,3 @@ def _aborted(batch: Batch, why: BaseException) -> KafkaError:
     error = TransactionAborted(f"{batch.where}: the transaction was aborted, because of {type(why).__name__}: {why}")
     error.__cause__ = why
     return error
-
-
-def _offset(where: tuple[str, int], offset: object) -> OffsetAndMetadata:
-    if isinstance(offset, OffsetAndMetadata):
-        return offset
-    if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
-        raise UsageError(f"{where} needs an offset, or an OffsetAndMetadata, to be committed; got {offset!r}")
-    return OffsetAndMetadata(offset)

@@ -44,6 +44,30 @@ def test_a_seek_begins_another_epoch() -> None:
     assert positions.require(ONE).position is None
 
 
+def test_in_a_group_what_is_committed_comes_before_the_default() -> None:
+    positions = Positions(OffsetSpec.LATEST, in_group=True)
+    positions.assign({ONE: 5, TWO: None})
+    assert [(place.ask_group, place.spec) for place in positions] == [(False, None), (True, OffsetSpec.LATEST)]
+    positions.assign({ONE: None, TWO: OffsetSpec.EARLIEST})
+    assert [(place.ask_group, place.position) for place in positions] == [(False, 5), (False, None)]
+    positions.assign({TWO: None, TopicPartition("b", 0): None})
+    assert positions.require(TopicPartition("b", 0)).ask_group
+    positions.reset(positions.require(TopicPartition("b", 0)))  # what is committed is out of range
+    assert not positions.require(TopicPartition("b", 0)).ask_group
+
+
+@pytest.mark.parametrize("in_group", [True, False])
+def test_a_partition_that_appears_is_read_from_its_beginning(in_group: bool) -> None:
+    positions = Positions(OffsetSpec.LATEST, in_group=in_group)
+    positions.assign({ONE: 5})
+    before = positions.require(ONE)
+    positions.appeared([TWO])
+    assert positions.assigned == (ONE, TWO)
+    assert positions.require(ONE) is before
+    appeared = positions.require(TWO)
+    assert (appeared.spec, appeared.ask_group, appeared.epoch) == (OffsetSpec.EARLIEST, in_group, before.epoch + 1)
+
+
 def test_epochs_are_never_used_twice() -> None:
     positions = Positions(None)
     positions.assign({ONE: 5})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from secrets import token_hex
 from struct import Struct
 from typing import Any
@@ -12,14 +13,17 @@ import attrs
 import pytest
 from anyio.abc import ByteStream
 from contract.conftest import Where
-from support.committed import committed, timed_out
+from support.committed import committed, raw, timed_out
+from support.raw_client import RawClient, batch_of
 from support.scripted_broker import HeldStream
+from support.transactional import settled
 
 from aiokafkawire import Client, ConfigError, ConsumerRecord, TopicPartition, UsageError
 from aiokafkawire.errors import InvalidTxnState, MessageTooLarge, ProducerFenced, RecordTooLarge
 from aiokafkawire.exactly_once import Outgoing
 from aiokafkawire.network.stream import Connector
 from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
 
 pytestmark = [
     pytest.mark.anyio,
@@ -305,14 +309,6 @@ async def test_a_transaction_times_out(cluster: Where, job: Job) -> None:
     assert await job.outcome() == doubles(COUNT)
 
 
-# --- what can be mended --------------------------------------------------------------------------------------------
-
-
-async def test_partitions_that_appear_are_read_as_well(job: Job) -> None:
-    await job.fill(0, 10)
-    assert await job.run() == 10
-
-
 async def test_records_that_cannot_be_sent_end_it(job: Job) -> None:
     await job.fill(0, 10)
     with pytest.raises(RecordTooLarge):
@@ -333,6 +329,48 @@ async def test_what_process_returns_has_to_be_sendable(job: Job, made: Any) -> N
         await job.run(lambda records: made)
 
 
+async def test_arguments_are_checked(job: Job) -> None:
+    for arguments, told in (
+        ({"max_records": 0}, "max_records must be a whole number from 1 on, got 0"),
+        ({"commit_interval_ms": 0.5}, "commit_interval_ms must be a whole number from 1 on"),
+        ({"consumer_options": {"isolation_level": "read_uncommitted"}}, "isolation_level is an argument of transform"),
+        ({"producer_options": {"transactional_id": "other"}}, "transactional_id is an argument of transform"),
+        ({"group_id": ""}, "group_id must not be empty"),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            await job.run(**arguments)
+    with pytest.raises(UsageError, match="needs a topic to read"):
+        await attrs.evolve(job, source=()).run()  # type: ignore[arg-type]
+
+
+# --- what is read --------------------------------------------------------------------------------------------------
+
+
+async def test_partitions_that_appear_are_read_as_well(cluster: Where, job: Job) -> None:
+    await job.fill(0, 10)
+    stop, seen = anyio.Event(), list[int]()
+
+    async def process(records: list[Record]) -> list[Outgoing]:
+        if not seen:
+            async with raw(cluster) as client:
+                more = CreatePartitionsTopic(name=job.source, count=3, assignments=None)
+                await client.ask(CreatePartitionsRequest(topics=[more], timeout_ms=10_000, validate_only=False), 3)
+                await settled(partial(write_to, client, job.source, 2), lambda error: not error)
+        seen.extend(map(number, records))
+        if len(seen) == 11:
+            stop.set()
+        return []
+
+    async with cluster.client(metadata_max_age_ms=50) as kafka:
+        assert await attrs.evolve(job, kafka=kafka).run(process, stop=stop, until_end=False) == 11
+    assert sorted(seen) == list(range(11))
+
+
+async def write_to(client: RawClient, topic: str, partition: int) -> int:
+    """The error of writing the number 10."""
+    return (await client.produce(topic, batch_of(b"10"), partition=partition, version=9)).error_code
+
+
 async def test_records_of_aborted_transactions_are_not_read(job: Job) -> None:
     await job.fill(0, 10)
     async with job.kafka.producer(transactional_id=f"{job.name}-source") as producer:
@@ -346,17 +384,3 @@ async def test_records_of_aborted_transactions_are_not_read(job: Job) -> None:
 
 async def test_an_empty_source_ends_at_once(job: Job) -> None:
     assert await job.run() == 0
-
-
-async def test_arguments_are_checked(job: Job) -> None:
-    for arguments, told in (
-        ({"max_records": 0}, "max_records must be a whole number from 1 on, got 0"),
-        ({"commit_interval_ms": 0.5}, "commit_interval_ms must be a whole number from 1 on"),
-        ({"consumer_options": {"isolation_level": "read_uncommitted"}}, "isolation_level is an argument of transform"),
-        ({"producer_options": {"transactional_id": "other"}}, "transactional_id is an argument of transform"),
-        ({"group_id": ""}, "group_id must not be empty"),
-    ):
-        with pytest.raises(ConfigError, match=told):
-            await job.run(**arguments)
-    with pytest.raises(UsageError, match="needs a topic to read"):
-        await attrs.evolve(job, source=()).run()  # type: ignore[arg-type]

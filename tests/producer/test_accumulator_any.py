@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from itertools import cycle
 from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
@@ -34,7 +34,7 @@ from aiokafkawire.records.batch import AnyReader, RecordBatch, record_size_bound
 from aiokafkawire.records.layout import HEADER_SIZE
 from aiokafkawire.types import TopicPartition
 
-PARTITIONS = [TopicPartition("a", number) for number in range(3)]
+PARTITIONS = [TopicPartition("a", number) for number in range(2)]
 NODES = (1, 2)
 BATCH_SIZE = 120
 MEMORY = 1_500
@@ -42,17 +42,20 @@ IN_FLIGHT = 5
 
 wheres = st.sampled_from(PARTITIONS)
 nodes = st.sampled_from(NODES)
-# What a leader says without writing, and after it has written.
+# What a leader says of a batch without writing it, and once it has written it.
 refusals = st.sampled_from(
     [
-        ErrorCode.NONE,
+        *[ErrorCode.NONE] * 3,
         ErrorCode.NOT_ENOUGH_REPLICAS,
         ErrorCode.MESSAGE_TOO_LARGE,
         ErrorCode.INVALID_RECORD,
         ErrorCode.INVALID_PRODUCER_EPOCH,
     ]
 )
-second_thoughts = st.sampled_from([ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT])
+second_thoughts = st.sampled_from([ErrorCode.NONE, ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT])
+Said = tuple[ErrorCode, ErrorCode]
+answers = st.lists(st.tuples(refusals, second_thoughts), min_size=1, max_size=IN_FLIGHT)
+FINE: Said = (ErrorCode.NONE, ErrorCode.NONE)
 
 
 @attrs.define(eq=False)
@@ -136,7 +139,7 @@ class AnySequence(RuleBasedStateMachine):
             retries=retries,
             linger_ms=linger_ms,
         )
-        self.logs = {where: Log(1 + where.partition % 2) for where in PARTITIONS}
+        self.logs = {where: Log(leader=1) for where in PARTITIONS}
         self.sequences = Sequences() if self.idempotent else None
         self.gathered = Accumulator(config, asyncio.Event, self.sequences)
         cluster: Any = SimpleNamespace(
@@ -148,6 +151,8 @@ class AnySequence(RuleBasedStateMachine):
         )
         self.outcomes = Counted(cluster, config, self.gathered, lambda: None, lambda: None, None)
         self.outcomes.ended = []
+        if self.sequences is not None:
+            self.identify(last=False)
 
     # --- the user and time -----------------------------------------------------------------------------
 
@@ -158,11 +163,13 @@ class AnySequence(RuleBasedStateMachine):
             if self.gathered.has_room("a", record_size_bound(None, value)):
                 batch, index = self.gathered.append(where, 0, None, value, (), self.now)
                 self.records.append((where, batch.result, index))
+        self.go()
 
     @rule(seconds=st.sampled_from([0.001, 0.01, 0.3]))
     def wait(self, seconds: float) -> None:
         self.now += seconds
         self.outcomes.expire(self.now)
+        self.go()
 
     # --- the sender ------------------------------------------------------------------------------------
 
@@ -172,13 +179,16 @@ class AnySequence(RuleBasedStateMachine):
             return NOT_NOW
         return NOT_NOW if leader in self.down else leader
 
-    @rule(flushing=st.booleans())
-    def drain(self, flushing: bool) -> None:
+    def go(self, flushing: bool = False) -> None:
         drained = self.gathered.drain(self.route, self.now, flushing=flushing)
         for node, batches in drained.requests:
             for batch in batches:
                 batch.seal()
-            self.wires[node].append(Flight(node, batches, EMPTY, cast(Any, None), self.now, _never, _never))
+            self.wires[node].append(Flight(node, batches, EMPTY, cast("Any", None), self.now, _never, _never))
+
+    @rule()
+    def flush(self) -> None:
+        self.go(flushing=True)
 
     @precondition(lambda self: self.sequences is not None and self.sequences.needs_identity)
     @rule(last=st.booleans())
@@ -186,6 +196,7 @@ class AnySequence(RuleBasedStateMachine):
         assert self.sequences is not None
         self.identities += 1
         self.sequences.identify(self.identities, 2**15 - 1 if last else 0)
+        self.go()
 
     # --- brokers ---------------------------------------------------------------------------------------
 
@@ -212,29 +223,32 @@ class AnySequence(RuleBasedStateMachine):
             return False
         return not set(values_in(batch)) & set(log.values)
 
-    def answer_next(self, node: int, refusal: Callable[[], ErrorCode], second: Callable[[], ErrorCode]) -> None:
+    @rule(node=nodes, said=answers)
+    def answer(self, node: int, said: list[Said]) -> None:
+        """Answer what is on its way here, one request after the other, until there is nothing left to say."""
+        for number in range(len(said)):
+            if self.wires[node]:
+                self.answer_next(node, said[number:] + said[:number])
+
+    def answer_next(self, node: int, said: list[Said]) -> None:
         flight = self.wires[node].popleft()
         topics = []
-        for batch in flight.batches:
-            error, offset = self.write(node, batch, refusal(), second())
-            said = PartitionProduceResponse(index=batch.where.partition, error_code=error, base_offset=offset)
-            topics.append(TopicProduceResponse(name=batch.where.topic, partition_responses=[said]))
+        for batch, (refusal, second_thought) in zip(flight.batches, cycle(said)):
+            error, offset = self.write(node, batch, refusal, second_thought)
+            one = PartitionProduceResponse(index=batch.where.partition, error_code=error, base_offset=offset)
+            topics.append(TopicProduceResponse(name=batch.where.topic, partition_responses=[one]))
         self.gathered.request_done(node)
         self.outcomes.answered(flight, ProduceResponse(responses=topics))
-
-    @rule(node=nodes, choice=st.data())
-    def answer(self, node: int, choice: st.DataObject) -> None:
-        if self.wires[node]:
-            self.answer_next(node, lambda: choice.draw(refusals), lambda: choice.draw(second_thoughts))
+        self.go()
 
     @rule(node=nodes)
     def answer_all(self, node: int) -> None:
-        while self.wires[node]:
-            self.answer_next(node, lambda: ErrorCode.NONE, lambda: ErrorCode.NONE)
+        for _ in range(len(self.wires[node])):
+            self.answer_next(node, [FINE])
 
-    @rule(node=nodes, written=st.integers(0, 5))
-    def break_connection(self, node: int, written: int) -> None:
-        """The broker has written some of what is on its way, and none of it is answered."""
+    @rule(node=nodes, written=st.integers(0, 5), stops=st.booleans())
+    def break_connection(self, node: int, written: int, stops: bool) -> None:
+        """The broker has written some of what is on its way, and none of it is answered. It may stop, or start."""
         flights, self.wires[node] = self.wires[node], deque()
         for number, flight in enumerate(flights):
             for batch in flight.batches:
@@ -243,12 +257,10 @@ class AnySequence(RuleBasedStateMachine):
         for flight in flights:
             self.gathered.request_done(node)
             self.outcomes.lost(flight, ConnectionLost(f"n{node} is gone"))
+        self.down ^= {node} if stops else set()
+        self.go()
 
-    @rule(node=nodes)
-    def stop_or_start(self, node: int) -> None:
-        self.down ^= {node}
-
-    @rule(where=wheres, to=st.sampled_from([1, 2, NO_LEADER]), loses=st.booleans())
+    @rule(where=wheres, to=st.sampled_from([1, 1, 2, NO_LEADER]), loses=st.booleans())
     def move(self, where: TopicPartition, to: int, loses: bool) -> None:
         self.logs[where].leader = to
         if loses and to != NO_LEADER:
@@ -341,7 +353,7 @@ class AnySequence(RuleBasedStateMachine):
         while self.gathered.unfinished and self.now < until:
             if self.sequences is not None and self.sequences.needs_identity:
                 self.identify(last=False)
-            self.drain(flushing=True)
+            self.flush()
             for node in NODES:
                 self.answer_all(node)
             self.wait(0.01)

@@ -92,7 +92,7 @@ def check_once_and_in_order(journal: Journal, logs: Logs) -> None:
                 continue
             sent = journal.sent[number]
             assert number != last, f"{sent} is in {where} at {at} and at {offset}: twice"
-            assert number > last, f"{sent} is in {where} at {offset}, behind {journal.sent[last]} at {at}"
+            assert number > last, f"{sent} is in {where} at {offset}, behind what was sent later: {journal.sent[last]}"
             last, at = number, offset
 
 

@@ -4,11 +4,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import anyio
 import anyio.lowlevel
 import pytest
-from simulation.scenario import run
+from simulation import scenario, transactions
 from trio._core import _run
 
 from aiokafkawire.testing.simulation import Simulation, simulate
@@ -17,21 +18,23 @@ TESTS = Path(__file__).parents[1]
 SEED = 103  # one of those where the order of topics once came from the hashes of their names
 
 
-def digest_elsewhere(hash_seed: str) -> str:
-    code = f"from simulation.scenario import run; print(run({SEED}).trace.digest)"
+def digest_elsewhere(scenario: str, hash_seed: str) -> str:
+    code = f"from {scenario} import run; print(run({SEED}).trace.digest)"
     environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
-def test_a_seed_gives_the_same_run_in_every_process() -> None:
-    here = run(SEED).trace
-    assert {digest_elsewhere("1"), digest_elsewhere("2"), run(SEED).trace.digest} == {here.digest}
+@pytest.mark.parametrize("played", [scenario, transactions], ids=lambda one: one.__name__)
+def test_a_seed_gives_the_same_run_in_every_process(played: ModuleType) -> None:
+    here = played.run(SEED).trace
+    elsewhere = {digest_elsewhere(played.__name__, hash_seed) for hash_seed in ("1", "2")}
+    assert {*elsewhere, played.run(SEED).trace.digest} == {here.digest}
 
 
 def test_another_seed_is_another_run() -> None:
-    assert run(SEED).trace.digest != run(SEED + 1).trace.digest
+    assert scenario.run(SEED).trace.digest != scenario.run(SEED + 1).trace.digest
 
 
 async def order_of_tasks(sim: Simulation) -> list[int]:

@@ -1,13 +1,23 @@
-"""The scenario with as many seeds as there is time for in every run of the tests; `nox -s simulate` runs more."""
+"""The scenarios with as many seeds as there is time for in every run of the tests; `nox -s simulate` runs more."""
 
 import pytest
-from simulation.scenario import run
+from simulation import scenario, transactions
+from simulation.transaction_checks import End
 
 SEEDS = 25
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_what_is_acknowledged_is_there_in_order_and_seen_once(seed: int) -> None:
-    done = run(seed)
+def test_what_is_acknowledged_is_there_once_in_order_and_seen_once(seed: int) -> None:
+    done = scenario.run(seed)
+    print(scenario.told(done))
     assert done.value.sent
+    assert done.value.faults
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_of_a_transaction_all_is_seen_or_nothing(seed: int) -> None:
+    done = transactions.run(seed)
+    print(transactions.told(done))
+    assert done.value.ends[End.COMMITTED]
     assert done.value.faults

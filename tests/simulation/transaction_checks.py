@@ -23,7 +23,8 @@ class End(Enum):
 
 @attrs.define(eq=False)
 class Wrote:
-    """One transaction. Those of a writer come in the order of ``turn``: which of its producers, and which of that."""
+    """One transaction. Those of a writer come in the order of ``turn``: its producer epoch when it began, -1 if it did
+    not, and a number."""
 
     writer: str
     turn: tuple[int, int]

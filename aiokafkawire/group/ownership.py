@@ -1,0 +1,123 @@
+"""What sticky assignors begin with: who has what, as the members tell it, and which racks things are in."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import attrs
+
+from ..types import TopicPartition
+from .assignors import needs_racks
+from .java_order import hash_ordered
+from .subscriptions import NO_GENERATION, PartitionInfo, Subscription
+
+__all__ = ("Held", "Ownership", "Racks", "Topics", "settle")
+
+Topics = Mapping[str, Sequence[PartitionInfo]]
+"""The partitions of the topics that members want, in order."""
+
+
+class Held(NamedTuple):
+    """What a member says it had, and since which generation, if it says."""
+
+    partitions: Iterable[TopicPartition]
+    generation: int | None
+
+
+@attrs.frozen
+class Ownership:
+    """Who has what.
+
+    ``owned`` has all members, in the order of Java's hash map, each with its partitions in the order told.
+    ``disputed`` are those that two members of one generation claimed.
+    ``former`` is who had a partition in an older generation than the newest, and still wants its topic.
+    """
+
+    owned: dict[str, dict[TopicPartition, None]]
+    disputed: frozenset[TopicPartition]
+    former: dict[TopicPartition, str]
+
+
+def settle(topics: Topics, subscriptions: Mapping[str, Subscription], held: Mapping[str, Held]) -> Ownership:
+    """Of partitions that several claim: the newest generation has it, and of one generation nobody.
+
+    Partitions that are no more are left out. Java leaves them in, and then hands out others twice, or fails.
+    """
+    existing = {topic: frozenset(info.partition for info in infos) for topic, infos in topics.items()}
+    owned: dict[str, dict[TopicPartition, None]] = {member: {} for member in hash_ordered(subscriptions)}
+    owner: dict[TopicPartition, str] = {}
+    disputed: list[TopicPartition] = []
+    for member, own in owned.items():
+        generation = held[member].generation
+        known = NO_GENERATION if generation is None else generation
+        for where in held[member].partitions:
+            if where.partition not in existing.get(where.topic, ()):
+                continue
+            other = owner.get(where)
+            if other is not None:
+                # As in Java, what the other is compared by comes from the subscription, this one's from the assignor.
+                others = subscriptions[other].generation_id
+                if known < others:
+                    continue
+                owned[other].pop(where, None)
+            owner[where] = member
+            if other is None or known > others:
+                own[where] = None
+            else:
+                disputed.append(where)
+    return Ownership(owned, frozenset(disputed), _former(owned, subscriptions, held))
+
+
+def _former(
+    members: Iterable[str], subscriptions: Mapping[str, Subscription], held: Mapping[str, Held]
+) -> dict[TopicPartition, str]:
+    newest = max([NO_GENERATION, *(one.generation for one in held.values() if one.generation is not None)])
+    found: dict[TopicPartition, tuple[int, str]] = {}
+    for member in members:
+        generation = held[member].generation
+        if generation is None:
+            generation = NO_GENERATION
+        if generation >= newest:
+            continue
+        wanted = frozenset(subscriptions[member].topics)
+        for where in held[member].partitions:
+            # Java does not look at the topics, and may hand a partition back to a member that wants it no more.
+            if where.topic in wanted and (where not in found or generation > found[where][0]):
+                found[where] = generation, member
+    return {where: member for where, (_, member) in found.items()}
+
+
+class Racks:
+    """Who is in the rack of what; nothing at all where racks do not matter."""
+
+    def __init__(self, topics: Topics, subscriptions: Mapping[str, Subscription]) -> None:
+        self.of_member: dict[str, str] = {}
+        """The racks of members that have one."""
+        self._of_partition: dict[TopicPartition, tuple[str, ...]] = {}
+        self._members: dict[str, int] = {}
+        racks = {member: one.rack_id for member, one in subscriptions.items() if one.rack_id}
+        if not racks:
+            return
+        found = {
+            TopicPartition(topic, info.partition): tuple(dict.fromkeys(info.racks))
+            for topic, infos in topics.items()
+            for info in infos
+        }
+        if needs_racks(racks.values(), found.values()):
+            self.of_member, self._of_partition = racks, found
+            for rack in racks.values():
+                self._members[rack] = self._members.get(rack, 0) + 1
+
+    def of(self, where: TopicPartition) -> tuple[str, ...]:
+        """The racks with a replica, each once."""
+        return self._of_partition.get(where, ())
+
+    def mismatch(self, member: str, where: TopicPartition) -> bool:
+        """Whether the member has a rack, and the partition no replica there."""
+        rack = self.of_member.get(member)
+        return rack is not None and rack not in self.of(where)
+
+    def scarcest_first(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """Those first that few members have in their rack; otherwise in the order given."""
+        if not self.of_member:
+            return partitions
+        return sorted(partitions, key=lambda where: sum(self._members.get(rack, 0) for rack in self.of(where)))

@@ -1,0 +1,121 @@
+"""What the exactly-once loop does about errors of the brokers: what can be mended, and what ends it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+from support.clusters import QUICK
+from support.committed import committed
+from support.fetching import numbers
+
+from aiokafkawire import Client, ConsumerRecord, KafkaError, TopicPartition
+from aiokafkawire.errors import ErrorCode, RequestTimeout, TopicAuthorizationFailed, TransactionAbortable
+from aiokafkawire.exactly_once import Outgoing
+from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.testing.broker import Broker
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
+
+
+class Loop:
+    """The loop, on topics ``in``, of 100 numbers, and ``out``; it counts the calls of process."""
+
+    def __init__(self, broker: Broker, kafka: Client) -> None:
+        self.broker, self.kafka, self.calls = broker, kafka, 0
+
+    def process(self, records: list[ConsumerRecord[bytes, bytes]]) -> list[Outgoing]:
+        self.calls += 1
+        return [Outgoing("out", record.value) for record in records]
+
+    async def run(self, **options: Any) -> int:
+        with anyio.fail_after(10):
+            return await self.kafka.transform(
+                "in",
+                self.process,
+                group_id="g",
+                transactional_id="t",
+                max_records=25,
+                commit_interval_ms=50,
+                until_end=True,
+                **options,
+            )
+
+    async def outcome(self) -> list[bytes | None]:
+        return await committed(self.kafka, TopicPartition("out", 0))
+
+
+@asynccontextmanager
+async def looping(release: str | None = None, **options: Any) -> AsyncIterator[Loop]:
+    async with Broker(port=None, max_versions=release) as broker:
+        broker.create_topic("in")
+        broker.create_topic("out")
+        async with Client(broker.bootstrap, connector=broker.connect, **{**QUICK, **options}) as kafka:
+            async with kafka.producer() as producer:
+                await producer.send_many("in", numbers(0, 100))
+            yield Loop(broker, kafka)
+
+
+@pytest.mark.parametrize("api", [ApiKey.PRODUCE, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN])
+@pytest.mark.parametrize("release", ["3.9", None])
+async def test_what_an_abort_mends_is_made_anew_of_the_same_records(api: ApiKey, release: str | None) -> None:
+    async with looping(release) as loop:
+        order = loop.broker.on(api, answer=ErrorCode.TRANSACTION_ABORTABLE, after=1, transactional_id="t")
+        assert await loop.run() == 100
+        assert order.is_met
+        assert loop.calls == 4
+        assert await loop.outcome() == numbers(0, 100)
+
+
+async def test_connections_that_break_are_mended() -> None:
+    async with looping() as loop:
+        orders = [
+            loop.broker.on(api, drop=moment, after=1)
+            for api in (ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN, ApiKey.FETCH, ApiKey.OFFSET_FETCH)
+            for moment in ("before", "after")
+        ]
+        assert await loop.run() == 100
+        assert [order.is_met for order in orders[:4]] == [True] * 4
+        assert await loop.outcome() == numbers(0, 100)
+
+
+async def test_what_no_abort_mends_ends_it_at_once() -> None:
+    async with looping() as loop:
+        order = loop.broker.on(ApiKey.PRODUCE, answer=ErrorCode.TOPIC_AUTHORIZATION_FAILED, topic="out", times=None)
+        with pytest.raises(TopicAuthorizationFailed, match="out-0"):
+            await loop.run()
+        assert order.count == 1
+        order.remove()
+        assert await loop.run() == 100
+        assert await loop.outcome() == numbers(0, 100)
+
+
+async def test_trouble_that_lasts_ends_it() -> None:
+    async with looping(default_api_timeout_ms=100) as loop:
+        order = loop.broker.on(ApiKey.PRODUCE, answer=ErrorCode.TRANSACTION_ABORTABLE, topic="out", times=None)
+        with pytest.raises(TransactionAbortable):
+            await loop.run()
+        assert order.count > 1
+        assert loop.calls == 1
+
+
+async def test_a_commit_whose_outcome_nobody_knows_ends_it_and_the_next_run_finds_out() -> None:
+    async with looping() as loop:
+        order = loop.broker.on(ApiKey.END_TXN, drop="after", times=None)
+        with pytest.raises(RequestTimeout, match="transactional_id 't': whether the transaction was committed is not"):
+            await loop.run(producer_options={"max_block_ms": 300})
+        assert loop.calls == 1
+        order.remove()
+        assert await loop.run() == 75
+        assert await loop.outcome() == numbers(0, 100)
+
+
+async def test_a_source_that_cannot_be_read_ends_it() -> None:
+    async with looping() as loop:
+        loop.broker.on(ApiKey.OFFSET_FETCH, answer=ErrorCode.GROUP_AUTHORIZATION_FAILED, times=None)
+        with pytest.raises(KafkaError, match="OffsetFetch of group 'g': GROUP_AUTHORIZATION_FAILED"):
+            await loop.run()
+        assert loop.calls == 0

@@ -1,0 +1,153 @@
+"""Producers that make transactions, each from its beginning to its end: some abort, and some are cancelled."""
+
+from contextlib import nullcontext, suppress
+from random import Random
+
+import anyio
+import attrs
+
+from aiokafkawire import Delivery, KafkaError, Producer, TopicPartition
+from aiokafkawire.config import ProducerOptions
+from aiokafkawire.errors import UsageError
+from aiokafkawire.producer.transacting import Transaction
+from aiokafkawire.testing.simulation import Simulation
+
+from .taking_part import client_of
+from .transaction_checks import End, Wrote
+
+__all__ = ("LONGEST", "Life", "group_of")
+
+LONGEST = 30_000
+"""The longest that a transaction may be open, in ms."""
+_FOR_EVER = 1_000
+"""Virtual seconds after which whoever waits will wait for ever."""
+
+
+class _OnPurpose(Exception):
+    """A transaction is to be aborted."""
+
+
+@attrs.define
+class Life:
+    """One producer of a writer, from its beginning to its end."""
+
+    sim: Simulation
+    writer: str
+    number: int
+    partitions: list[TopicPartition]
+    wrote: list[Wrote]
+    refused: Wrote | None = None
+    """Its transaction that it wanted to commit, and that it was told it could not."""
+    chance: Random = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.chance = self.sim.chance(self.name)
+
+    @property
+    def name(self) -> str:
+        """What the network calls its client."""
+        return f"{self.writer}.{self.number}"
+
+    def _options(self) -> ProducerOptions:
+        chance = self.chance
+        options = ProducerOptions(
+            transactional_id=self.writer,
+            transaction_timeout_ms=chance.choice((2_000, 10_000, LONGEST)),
+            max_block_ms=chance.choice((3_000, 60_000)),
+            linger_ms=chance.choice((0, 5, 100)),
+            batch_size=chance.choice((100, 1_000, 16_384)),
+            compression_type=chance.choice(("none", "none", "gzip", "lz4")),
+            delivery_timeout_ms=chance.choice((2_000, 10_000, 120_000)),
+            max_in_flight_requests_per_connection=chance.randint(1, 5),
+        )
+        if chance.random() < 0.5:
+            options["request_timeout_ms"] = chance.choice((500, 2_000, 30_000))
+        return options
+
+    async def live(self) -> None:
+        """Make transactions until it has made enough, or can make no more."""
+        try:
+            async with client_of(self.sim, self.name) as client, client.producer(**self._options()) as producer:
+                for _ in range(self.chance.randint(1, 10)):
+                    await self._transact_or_not(producer)
+                    await anyio.sleep(self.chance.choice((0.0, 0.01, 0.5)))
+        except UsageError:
+            raise
+        except KafkaError as error:
+            self.sim.note(f"{self.name} is over: {type(error).__name__}: {error}")
+
+    async def live_well(self) -> None:
+        """All is calm, and so nothing may fail."""
+        client = client_of(self.sim, self.name)
+        async with client, client.producer(transactional_id=self.writer) as producer:
+            for _ in range(2):
+                wrote = self._next()
+                async with producer.transaction() as transaction:
+                    wrote.turn = producer.identity.producer_epoch, wrote.turn[1]
+                    await self._fill(transaction, wrote, largest=200)
+                    await self._commit_offsets(transaction, wrote)
+                wrote.end = End.COMMITTED
+
+    def _next(self) -> Wrote:
+        self.wrote.append(Wrote(self.writer, (-1, len(self.wrote))))
+        return self.wrote[-1]
+
+    async def _transact_or_not(self, producer: Producer[bytes, bytes]) -> None:
+        """One transaction. What makes its producer useless comes out."""
+        wrote = self._next()
+        told = f"{self.name} makes transaction {wrote.turn[1]}"
+        try:
+            with anyio.move_on_after(self.chance.choice((0.05, 1.0, _FOR_EVER, _FOR_EVER, _FOR_EVER))) as scope:
+                await self._transact(producer, wrote)
+        except _OnPurpose:
+            self.sim.note(f"{told}: aborted on purpose")
+        except UsageError:
+            raise
+        except KafkaError as error:
+            self.sim.note(f"{told}: {type(error).__name__}: {error}")
+            if wrote.end is End.UNKNOWN:
+                self.refused = wrote
+        else:
+            self.sim.note(f"{told}: {'cancelled' if scope.cancelled_caught else 'committed'}")
+            assert not scope.cancelled_caught or self.sim.now() < _FOR_EVER, f"{told} for ever"
+
+    async def _transact(self, producer: Producer[bytes, bytes], wrote: Wrote) -> None:
+        chance = self.chance
+        async with producer.transaction() as transaction:
+            if self.refused is not None:  # whoever can go on knows that the one before was aborted
+                self.refused.end, self.refused = End.ABORTED, None
+            wrote.turn = producer.identity.producer_epoch, wrote.turn[1]
+            self.sim.note(f"{self.name} begins transaction {wrote.turn[1]}")
+            with suppress(KafkaError) if chance.random() < 0.2 else nullcontext():
+                await self._fill(transaction, wrote)
+                if chance.random() < 0.5:
+                    await self._commit_offsets(transaction, wrote)
+            if chance.random() < 0.2:
+                raise _OnPurpose
+            wrote.end = End.UNKNOWN
+        wrote.end = End.COMMITTED
+
+    async def _fill(self, transaction: Transaction[bytes, bytes], wrote: Wrote, *, largest: int = 2_000) -> None:
+        """Hand over a few records, and wait for some of them."""
+        chance = self.chance
+        for number in range(chance.choice((0, 1, 5, 20))):
+            value = f"{self.name}/{wrote.turn[1]}/{number}/".encode() + bytes(chance.choice((0, 0, 200, largest)))
+            where = chance.choice(self.partitions)
+            partition = where.partition if chance.random() < 0.5 else None
+            delivery: Delivery = await transaction.enqueue(where.topic, value, partition=partition)
+            wrote.values.append(value)
+            if chance.random() < 0.2:
+                await delivery
+            if chance.random() < 0.2:
+                await anyio.sleep(chance.choice((0.001, 0.05, 1.0, 3.0)))
+
+    async def _commit_offsets(self, transaction: Transaction[bytes, bytes], wrote: Wrote) -> None:
+        offsets = {where: wrote.turn[1] for where in self.partitions if self.chance.random() < 0.5}
+        wrote.offsets.update(offsets)
+        with anyio.move_on_after(self.chance.choice((0.01, _FOR_EVER, _FOR_EVER))):  # they are committed all the same
+            await transaction.commit_offsets(offsets, group=group_of(self.writer))
+
+
+def group_of(writer: str) -> str:
+    """The group whose offsets a writer commits."""
+    return f"group of {writer}"
