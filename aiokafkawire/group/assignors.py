@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import ClassVar, Final, Protocol
+from typing import Protocol
 
 from ..types import TopicPartition
 from .java_order import hash_ordered, sort_key
@@ -51,7 +51,8 @@ class Assignor(Protocol):
     def assign(self, partitions: Partitions, subscriptions: Mapping[str, Subscription]) -> Mapping[str, Assignment]:
         """What each member is to read, by member id. An error here ends the rebalance with that error.
 
-        ``partitions`` are those of the topics that anybody wants; ``subscriptions`` are in the coordinator's order.
+        ``partitions`` are those of the topics that anybody wants. ``subscriptions`` are in the coordinator's order, and
+        never empty: the leader is a member.
         """
 
     def on_assignment(self, assignment: Assignment, generation: int) -> None:
@@ -95,7 +96,7 @@ def _wrapped(assigned: Mapping[str, Iterable[TopicPartition]]) -> dict[str, Assi
 class _Plain:
     """What assignors have in common that keep nothing from one generation to the next."""
 
-    protocols: ClassVar[tuple[RebalanceProtocol, ...]] = (RebalanceProtocol.EAGER,)
+    protocols: tuple[RebalanceProtocol, ...] = (RebalanceProtocol.EAGER,)
 
     def subscription(self, topics: Sequence[str], owned: Sequence[TopicPartition], generation: int) -> bytes | None:
         """Nothing."""
@@ -108,7 +109,7 @@ class _Plain:
 class RoundRobinAssignor(_Plain):
     """Deals all partitions in turn, each to the next member that wants its topic."""
 
-    name: Final = "roundrobin"
+    name = "roundrobin"
 
     def assign(self, partitions: Partitions, subscriptions: Mapping[str, Subscription]) -> dict[str, Assignment]:
         """As Java's. Where members want the same topics, their numbers of partitions differ by one at most."""
@@ -138,7 +139,7 @@ class RangeAssignor(_Plain):
        (KIP-881).
     """
 
-    name: Final = "range"
+    name = "range"
 
     def assign(self, partitions: Partitions, subscriptions: Mapping[str, Subscription]) -> dict[str, Assignment]:
         """As Java's."""

@@ -53,17 +53,17 @@ def settle(topics: Topics, subscriptions: Mapping[str, Subscription], held: Mapp
             if where.partition not in existing.get(where.topic, ()):
                 continue
             other = owner.get(where)
-            if other is not None:
-                # As in Java, what the other is compared by comes from the subscription, this one's from the assignor.
-                others = subscriptions[other].generation_id
-                if known < others:
-                    continue
-                owned[other].pop(where, None)
+            # As in Java, what the other is compared by comes from the subscription, this one's from the assignor.
+            others = NO_GENERATION if other is None else subscriptions[other].generation_id
+            if other is not None and known < others:
+                continue
             owner[where] = member
-            if other is None or known > others:
-                own[where] = None
-            else:
-                disputed.append(where)
+            if other is not None:
+                owned[other].pop(where, None)
+                if known == others:
+                    disputed.append(where)
+                    continue
+            own[where] = None
     return Ownership(owned, frozenset(disputed), _former(owned, subscriptions, held))
 
 

@@ -1,7 +1,6 @@
 """Assignors that leave members what they have, as far as even numbers allow: sticky and cooperative sticky."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final
 
 from ..errors import WireError
 from ..protocol.compiler import decode_prefix, encode
@@ -11,7 +10,6 @@ from ..types import TopicPartition
 from .assignors import RebalanceProtocol, subscribed_partitions
 from .constrained import assign_equal_shares
 from .general import assign_by_moving
-from .java_order import hash_ordered
 from .ownership import Held, Racks, Topics, settle
 from .subscriptions import NO_GENERATION, Assignment, Partitions, Subscription, by_topic
 
@@ -55,8 +53,8 @@ class StickyAssignor:
     Members give up all that they have before they join, so each tells in its user data what it had.
     """
 
-    name: Final = "sticky"
-    protocols: ClassVar[tuple[RebalanceProtocol, ...]] = (RebalanceProtocol.EAGER,)
+    name = "sticky"
+    protocols: tuple[RebalanceProtocol, ...] = (RebalanceProtocol.EAGER,)
 
     def __init__(self) -> None:
         self._had: tuple[TopicPartition, ...] | None = None
@@ -66,8 +64,7 @@ class StickyAssignor:
         """What this member was assigned last, and in which generation; None before its first assignment."""
         if self._had is None:
             return None
-        had = by_topic(self._had)
-        told = [StickyUserDataTopic(topic=topic, partitions=had[topic]) for topic in hash_ordered(had)]
+        told = [StickyUserDataTopic(topic=topic, partitions=had) for topic, had in by_topic(self._had).items()]
         return encode(StickyUserData(previous_assignment=told, generation=self._generation), 1)
 
     def on_assignment(self, assignment: Assignment, generation: int) -> None:
@@ -88,8 +85,8 @@ class CooperativeStickyAssignor:
     What a member is to give up goes to nobody at first; the next rebalance, which follows at once, hands it out.
     """
 
-    name: Final = "cooperative-sticky"
-    protocols: ClassVar[tuple[RebalanceProtocol, ...]] = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
+    name = "cooperative-sticky"
+    protocols: tuple[RebalanceProtocol, ...] = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
 
     def __init__(self) -> None:
         self._generation = NO_GENERATION

@@ -352,8 +352,9 @@ class Accumulator:
 
     def expired(self, now: float) -> list[Batch]:
         """Take out the batches that wait for longer than ``delivery_timeout_ms``, but none that is on its way."""
-        oldest = now - self._timeout
-        return [batch for batch, _ in self.take_waiting(lambda batch: True if batch.created_at <= oldest else None)]
+        # The same sum as in deadline(), or rounding might leave a batch neither due nor over.
+        late = self.take_waiting(lambda batch: True if now >= batch.created_at + self._timeout else None)
+        return [batch for batch, _ in late]
 
     def take_waiting(self, why: Callable[[Batch], T | None]) -> list[tuple[Batch, T]]:
         """Take out the waiting batches for which there is a reason; they will not be sent."""

@@ -280,7 +280,7 @@ class Producer(Generic[K, V]):
         """
         if self._transactor is None or not self._transactor.has_open():
             raise UsageError("there is an identity to share while a transaction is open")
-        return self._transactor.machine.identity
+        return self._transactor.machine.share()
 
     # --- the parts of a send ---------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from ..errors import (
     ConnectionLost,
     KafkaError,
     UnsupportedVersion,
+    again,
     as_kafka_error,
     broker_error,
 )
@@ -134,6 +135,7 @@ class Sender:
         now = self._clock()
         self.outcomes.expire(now)
         self._leave_old_topics()
+        self._leave_failed_transaction()
         for connection in self._send_what_is_due(now):
             connection.transmit_soon()
         waits = [*self._begin(tasks, now), *self._end_silence(tasks, now)]
@@ -266,6 +268,13 @@ class Sender:
         if snapshot.generation != self._seen:
             self._seen = snapshot.generation
             self.outcomes.drop(lambda batch: recreated(batch, snapshot))
+
+    def _leave_failed_transaction(self) -> None:
+        """What was never sent never will be, if its transaction can only be aborted or the producer has failed."""
+        machine = self._transaction
+        if machine is not None and machine.error is not None:
+            error, failed = machine.error, machine.has_failed
+            self.outcomes.drop(lambda batch: again(error) if failed or batch.base_sequence < 0 else None)
 
     def _fail_for_good(self, error: KafkaError) -> None:
         self.fatal = error

@@ -58,7 +58,7 @@ class Transaction(Generic[K, V]):
     async def __aenter__(self) -> Self:
         if self._state != "new":
             raise UsageError(f"this transaction is {self._state}: ask the producer for another")
-        if self._transactor.machine.state is TransactionState.OPEN:
+        if self._transactor.machine.state is TransactionState.OPEN and not self._transactor.is_aborting:
             raise UsageError("this producer has a transaction open already: one at a time")
         await self._transactor.begin()
         self._state = "open"
@@ -183,9 +183,7 @@ class Transaction(Generic[K, V]):
             await self._undo(cancelled)
             raise
         if machine.error is None:
-            machine.commit()
-            self._sender.wake()
-            await self._transactor.until(lambda: machine.state is not TransactionState.COMMITTING, "the commit")
+            await self._transactor.commit()
         self._transactor.require()
         if machine.error is not None:
             error = again(machine.error)
@@ -214,17 +212,19 @@ class Transaction(Generic[K, V]):
             await self._abort_now(why)
 
     async def _abort_now(self, why: BaseException) -> None:
-        machine, sender = self._transactor.machine, self._sender
-        sender.outcomes.drop(lambda batch: _aborted(batch, why))
-        with sender.hurry():
-            await sender.quiet()
-        sender.outcomes.drop(lambda batch: _aborted(batch, why))
-        # Whoever handed them over learns of the abort from this transaction.
-        sender.outcomes.failures.take()
-        self._transactor.require()
-        machine.abort()
-        await self._transactor.until(lambda: machine.state is not TransactionState.ABORTING, "the abort")
-        self._transactor.require()
+        sender, transactor = self._sender, self._transactor
+
+        async def quiet() -> None:
+            sender.outcomes.drop(lambda batch: _aborted(batch, why))
+            with sender.hurry():
+                await sender.quiet()
+            sender.outcomes.drop(lambda batch: _aborted(batch, why))
+            # Whoever handed them over learns of the abort from this transaction.
+            sender.outcomes.failures.take()
+
+        transactor.abort(quiet)
+        await transactor.until(lambda: not transactor.is_aborting, "the abort")
+        transactor.require()
 
 
 def _aborted(batch: Batch, why: BaseException) -> KafkaError:

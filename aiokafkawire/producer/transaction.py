@@ -94,6 +94,20 @@ class TransactionMachine:
         """The versions of Produce that the open transaction takes."""
         return PRODUCE_V1 if self.version < 2 else PRODUCE_V2
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether nothing can be done any more."""
+        return self.state is _FAILED
+
+    def share(self) -> ProducerIdentity:
+        """The identity, for another producer to write into the open transaction: nobody here knows what it does.
+
+        Its numbers begin at 0, so the next transaction needs another epoch. With version 2 it always has one.
+        """
+        self._transaction.begins(Begun.PERHAPS)
+        self._transaction.bump = self._transaction.bump or self.version < 2
+        return self.identity
+
     # --- what the user does ------------------------------------------------------------------------------
 
     def begin(self, version: int) -> None:

@@ -1,12 +1,12 @@
 """Drives a transaction machine against its coordinators."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import anyio
 from anyio.abc import TaskGroup
 
 from ..cluster.cluster import Cluster
-from ..cluster.retry import Backoff
+from ..cluster.retry import Backoff, Deadline
 from ..config import ProducerConfig
 from ..errors import RequestTimeout, UsageError, again, as_kafka_error
 from ..runtime import Worker
@@ -33,6 +33,8 @@ class Transactor:
         self.on_change: Callable[[], None] = lambda: None
         self._cluster, self._config = cluster, config
         self._changed = anyio.Event()
+        self._commit_by: Deadline | None = None
+        self._before_abort = False
         self._worker = Worker(self._step, self._tell)
 
     async def run(self) -> None:
@@ -60,7 +62,7 @@ class Transactor:
                 ask.kind,
                 ask.key,
                 ask.request,
-                self._cluster.deadline(self._config.max_block_ms / 1000),
+                self._commit_by or self._deadline(),
                 wanted=ask.wanted,
                 check=ask.check,
                 backoff=backoff,
@@ -72,6 +74,9 @@ class Transactor:
             self.machine.answered(ask, answer)
         self._tell()
         self.wake()
+
+    def _deadline(self) -> Deadline:
+        return self._cluster.deadline(self._config.max_block_ms / 1000)
 
     def _tell(self) -> None:
         changed, self._changed = self._changed, anyio.Event()
@@ -124,6 +129,37 @@ class Transactor:
         """Whether a transaction may begin."""
         return self.machine.state is TransactionState.READY
 
+    async def commit(self) -> None:
+        """Commit, within ``max_block_ms``; what came of it is the machine's to say."""
+        self.machine.commit()
+        # All that is asked for it shares one deadline, so it ends in time, and its end is known here.
+        self._commit_by = self._deadline()
+        self.wake()
+        while self.machine.state is TransactionState.COMMITTING:
+            if self._worker.ended.is_set():
+                raise UsageError("the producer was closed during the commit")
+            await self._changed.wait()
+
+    @property
+    def is_aborting(self) -> bool:
+        """Whether an abort is under way, or will be as soon as it can."""
+        return self._before_abort or self.machine.state is TransactionState.ABORTING
+
+    def abort(self, quiet: Callable[[], Awaitable[None]]) -> None:
+        """Abort in the background, once ``quiet`` says that no batch is on its way."""
+        self._before_abort = True
+        self._cluster.owner.spawn(self._abort, quiet)
+
+    async def _abort(self, quiet: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await quiet()
+            if self.machine.state is TransactionState.OPEN:
+                self.machine.abort()
+        finally:
+            self._before_abort = False
+            self._tell()
+            self.wake()
+
     async def begin(self) -> None:
         """Open a transaction, once the one before is over and the producer id is known.
 
@@ -134,4 +170,5 @@ class Transactor:
         if self._worker.ended.is_set():
             raise UsageError("the producer is closed: use it inside its 'async with'")
         await self.until(self.is_ready, "waiting for the producer id, or for the end of the transaction before,")
+        self._commit_by = None
         self.machine.begin(self._cluster.features.get(_FEATURE, 0))

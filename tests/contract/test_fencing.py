@@ -12,10 +12,12 @@ from aiokafkawire import Client, TopicPartition
 from aiokafkawire.errors import InvalidProducerEpoch, InvalidTransactionTimeout, InvalidTxnState, ProducerFenced
 from aiokafkawire.producer.transacting import Transaction
 
-pytestmark = [pytest.mark.anyio, BOTH_TRANSACTION_VERSIONS]
-
-on_one_loop = pytest.mark.parametrize("anyio_backend", ["asyncio"])
-"""For what takes its time."""
+# Much of this takes its time, and none of it depends on the loop.
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.parametrize("anyio_backend", ["asyncio"]),
+    BOTH_TRANSACTION_VERSIONS,
+]
 
 _TIMEOUT_MS = 400
 
@@ -102,7 +104,6 @@ async def test_a_producer_that_is_fenced_between_transactions(kafka: Client, whe
 # --- time ----------------------------------------------------------------------------------------------------------
 
 
-@on_one_loop
 @pytest.mark.parametrize("how", ["send", "enqueue", "undo", "commit", "offsets"])
 async def test_a_transaction_that_is_open_for_too_long(
     request: pytest.FixtureRequest, cluster: Where, kafka: Client, where: TopicPartition, name: str, how: str
@@ -164,7 +165,6 @@ async def test_a_successor_aborts_what_a_dead_producer_has_left(
     assert await committed_offset(cluster, name, where) == -1
 
 
-@on_one_loop
 async def test_without_a_successor_the_timeout_does(
     cluster: Where, kafka: Client, where: TopicPartition, name: str
 ) -> None:

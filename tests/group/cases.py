@@ -11,7 +11,7 @@ import attrs
 
 from aiokafkawire.group.assignors import RangeAssignor, RoundRobinAssignor
 from aiokafkawire.group.java_order import hash_ordered
-from aiokafkawire.group.sticky import CooperativeStickyAssignor, StickyAssignor, StickyUserData
+from aiokafkawire.group.sticky import CooperativeStickyAssignor, StickyAssignor
 from aiokafkawire.group.subscriptions import (
     Assignment,
     PartitionInfo,
@@ -19,10 +19,9 @@ from aiokafkawire.group.subscriptions import (
     decode_subscription,
     encode_subscription,
 )
-from aiokafkawire.protocol.compiler import encode
 from aiokafkawire.types import TopicPartition
 
-__all__ = ("ASSIGNORS", "Case", "Member", "rounds", "user_data_v0")
+__all__ = ("ASSIGNORS", "Case", "Member", "rounds")
 
 ASSIGNORS: dict[str, type[Any]] = {
     one.name: one for one in (RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor)
@@ -89,7 +88,7 @@ class Case:
         return given
 
     def is_odd(self) -> bool:
-        """Whether Java may do what it should not, and ours does not: see `test_java_says_what_it_should_not`."""
+        """Whether Java may do what it should not, and ours does not: see `test_where_java_is_wrong`."""
         if "sticky" not in self.assignor:
             return False
         wanted = [frozenset(self.members[name].topics) for name in hash_ordered(self.members)]
@@ -110,11 +109,6 @@ class Case:
                 for where in one.had
             )
         )
-
-
-def user_data_v0(data: StickyUserData) -> bytes:
-    """What members before Kafka 2.3 said."""
-    return encode(data, 0)
 
 
 def rounds(chance: Random) -> Iterator[Case]:
