@@ -63,6 +63,8 @@ class Drained:
     """Whether a partition that is due has no known leader."""
     full: set[int] = attrs.field(factory=set)
     """The brokers that something is due for, and that have as many requests as may be on their way."""
+    soonest: float = float("inf")
+    """When the first of those will be due by time that came to the head of their partitions just now."""
 
 
 class Accumulator:
@@ -220,7 +222,7 @@ class Accumulator:
             sizes[leader] = size
             requests.setdefault(leader, []).append(batch)
         for leader, batches in requests.items():
-            self._send(leader, batches, now)
+            drained.soonest = min(drained.soonest, self._send(leader, batches, now))
             drained.requests.append((leader, batches))
         return bool(requests)
 
@@ -236,9 +238,8 @@ class Accumulator:
         return in_order and partition.proven and partition.restart is None
 
     def _restarted(self, partition: _Partition, where: TopicPartition) -> bool:
-        assert self._sequences is not None
         assert partition.restart is not None
-        if not self._sequences.restart(where, partition.restart):
+        if self._sequences is not None and not self._sequences.restart(where, partition.restart):
             return False
         partition.restart = None
         for batch in partition.waiting:
@@ -258,7 +259,9 @@ class Accumulator:
         """When the batch may go, lanes and leaders aside: one that was tried before does not linger again."""
         return batch.not_before if batch.tries else batch.created_at + self._linger
 
-    def _send(self, leader: int, batches: list[Batch], now: float) -> None:
+    def _send(self, leader: int, batches: list[Batch], now: float) -> float:
+        """When the first of those behind them will be due by time; infinity if all are, or there are none."""
+        soonest = float("inf")
         self._in_flight.setdefault(leader, deque()).append(now)
         for batch in batches:
             batch.closed = True
@@ -270,7 +273,10 @@ class Accumulator:
             partition.waiting.popleft()
             if partition.waiting:
                 self._due[batch.where] = partition
+                ready_at = self._ready_at(partition.waiting[0])
+                soonest = min(soonest, ready_at) if ready_at > now else soonest
             partition.on_their_way.append(batch)
+        return soonest
 
     def deadline(self, now: float) -> float | None:
         """When time alone will change what to do: a batch has lingered or backed off long enough, or is too old.

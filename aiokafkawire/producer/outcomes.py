@@ -84,9 +84,8 @@ class Outcomes:
     def _ended(self, batch: Batch, error: KafkaError, flight: Flight) -> None:
         """Try the batch again if the error allows it and time is left; else it has failed."""
         accumulator = self._accumulator
-        verdict = None
+        verdict, first = None, accumulator.is_first(batch)
         if batch.base_sequence >= 0:
-            first = accumulator.is_first(batch)
             verdict = judge(error, first=first, transactional=batch.transactional)
         accumulator.arrived(batch)
         retry, refresh = remedy(error)
@@ -108,7 +107,8 @@ class Outcomes:
             accumulator.put_back_halved(batch)
             self._on_retry()
         elif retry and again:
-            wait = 0.0 if self._knows_better(batch, flight) else self._backoff(batch.where)
+            # Those behind the first wait for it, and not for their own sake.
+            wait = self._backoff(batch.where) if first and not self._knows_better(batch, flight) else 0.0
             accumulator.put_back(batch, error, self._clock() + wait)
             self._on_retry()
         else:
@@ -160,6 +160,7 @@ class Outcomes:
         self.failures.add(batch.result)
         if self._transaction is not None:
             self._transaction.batch_failed(batch.where, error, sent=batch.base_sequence >= 0)
+            self._on_retry()  # for the others, which will not be sent any more
         self._on_room()
 
     def expire(self, now: float) -> None:

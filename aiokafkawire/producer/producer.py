@@ -274,6 +274,8 @@ class Producer(Generic[K, V]):
 
         That producer neither begins nor ends transactions: its own are parts of this one. No two producers with one
         identity may write to the same partition, since leaders would take their records for retries of one another.
+        To ask for it is to share it: with transactions of version 1 the next one needs another epoch then, which
+        brokers before 2.5 do not give.
 
         Raises:
             UsageError: no transaction is open.

@@ -57,13 +57,12 @@ class BatchResult:
         self._awaited.add(index)
         try:
             await self._settle()
-            if self._parts:
-                part, within = self._part(index)
-                return await part.wait(within)
         except BaseException:
-            # Who stopped waiting will not hear of it: flush has to tell.
-            self._awaited.discard(index)
+            self._unhear(index)
             raise
+        if self._parts:
+            part, within = self._part(index)
+            return await part.wait(within)
         if self.error is not None:
             raise again(self.error)
         offset = self._base_offset + index if self._base_offset >= 0 else -1
@@ -123,6 +122,13 @@ class BatchResult:
                 return part, index
             index -= len(part.timestamps)
         raise IndexError(index)
+
+    def _unhear(self, index: int) -> None:
+        """Who waited has left: flush has to tell what becomes of it, or of its part."""
+        self._awaited.discard(index)
+        if self._parts:
+            part, within = self._part(index)
+            part._unhear(within)
 
     def _finish(self) -> None:
         self.settled = True

@@ -3,7 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -90,7 +90,7 @@ class Sender:
         self._posted: list[Flight] = []
         self._unled = False
         self._draining = False
-        self._next_step = float("inf")
+        self._next_step = self._soonest = float("inf")
         self._stalls = Stalls(config)
         self._worker = Worker(self._step, self._give_up)
 
@@ -200,6 +200,7 @@ class Sender:
             self._stalls.tried(node_id, now, sent=False)
         for node_id, _ in drained.requests:
             self._stalls.tried(node_id, now, sent=True)
+        self._soonest = drained.soonest
         self._heavy += drained.heavy
         self._unled = self._unled or drained.unled
         return list(dict.fromkeys(connections))
@@ -214,14 +215,19 @@ class Sender:
     async def go_now(self) -> None:
         """As :meth:`go`; the caller writes the requests itself, which saves a task switch."""
         connections = self._send_what_is_due(self._clock())
-        if self._needs_step():
+        if self._needs_step() or self.accumulator.has_waiting:  # which lingers: who waits for nothing else wakes nobody
             self.wake()
-        for connection in connections:
-            await connection.transmit()
+        for connection in connections[1:]:
+            connection.transmit_soon()
+        for connection in connections[:1]:
+            with suppress(Exception):  # it is closed then, and what was on it is tried again
+                await connection.transmit()
 
     def _needs_step(self) -> bool:
         """Whether there is something to begin, or to wait for, that the next step would find too late."""
         if self._unopened or self._heavy or self._posted or self._unled or self._needs_identity():
+            return True
+        if self._soonest < self._next_step:
             return True
         soonest = min(self._timeout, self._config.delivery_timeout_ms / 1000)
         return bool(self._flights or self.accumulator.has_waiting) and self._next_step > self._clock() + soonest

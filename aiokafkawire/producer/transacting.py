@@ -184,7 +184,6 @@ class Transaction(Generic[K, V]):
             raise
         if machine.error is None:
             await self._transactor.commit()
-        self._transactor.require()
         if machine.error is not None:
             error = again(machine.error)
             await self._undo(error)

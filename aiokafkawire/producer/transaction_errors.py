@@ -108,6 +108,7 @@ _ANOTHER: Final = "make another producer with this transactional_id"
 _ADVICE: Final[Mapping[type[KafkaError], str]] = {
     TransactionalIdAuthorizationFailed: f"let this user write to the transactional id, and {_ANOTHER}",
     ClusterAuthorizationFailed: f"let this user write idempotently, and {_ANOTHER}",
+    InvalidTxnState: f"it was open for longer than transaction_timeout_ms, and the brokers aborted it; {_ANOTHER}",
     InvalidTransactionTimeout: "lower transaction_timeout_ms, or raise the brokers' transaction.max.timeout.ms",
 }
 

@@ -43,6 +43,9 @@ Ts = TypeVarTuple("Ts")
 
 _EPOCH_MS: Final = 1_700_000_000_000
 """The wall clock's time when a simulation begins."""
+_KEPT: Final = 2_000
+_TOLD: Final = 60
+"""Lines of a trace that are kept, and those that are told of a simulation that failed, unless more are asked for."""
 
 
 @attrs.frozen
@@ -205,7 +208,7 @@ def simulate(
     latency: tuple[float, float] = (0.0005, 0.003),
     bandwidth: float | None = None,
     time_limit: float = 3_600.0,
-    keep: int = 2_000,
+    keep: int = _KEPT,
     **broker_options: Unpack[SimulatedArguments],
 ) -> Run[T]:
     """Run ``main(sim)`` in virtual time to its end. Blocks; wants no event loop around it. Needs trio.
@@ -220,7 +223,7 @@ def simulate(
         latency: the least and the most time that bytes take from client to broker, or back, in seconds.
         bandwidth: bytes per second, for each direction of each connection; None for no limit.
         time_limit: how much virtual time may pass, in seconds: what hangs ends here.
-        keep: how many lines of the trace are kept.
+        keep: how many lines of the trace are kept. Who wants more than these has them all in the note on an error.
         broker_options: those of :class:`Broker`, but for where it listens, its clock and ids.
 
     Raises:
@@ -250,11 +253,12 @@ def simulate(
             return trio.run(run, clock=clock)
         except BaseException as error:
             for sim in made:
-                error.add_note(f"simulation with seed {seed}; the end of its trace:\n{_end_of(sim.trace)}")
+                told = keep if keep > _KEPT else _TOLD
+                error.add_note(f"simulation with seed {seed}; the end of its trace:\n{_end_of(sim.trace, told)}")
             raise
 
 
-def _end_of(trace: Trace, lines: int = 60) -> str:
+def _end_of(trace: Trace, lines: int) -> str:
     return "\n".join(trace.lines[-lines:])
 
 

@@ -6,15 +6,12 @@ import anyio
 import pytest
 from support.connecting import eventually
 from support.faulty_cluster import FaultyCluster, a, serving
+from support.producing import producing
 
-from aiokafkawire import Client, ConnectionLost, DeliveryFailed, Producer, RequestTimeout, UsageError
+from aiokafkawire import ConnectionLost, DeliveryFailed, Producer, RequestTimeout, UsageError
 from aiokafkawire.errors import MessageTooLarge
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
-
-
-def producing(client: Client, **options: Any) -> Producer[bytes, bytes]:
-    return client.producer(**{"delivery_timeout_ms": 3_000, **options})
 
 
 def silent(cluster: FaultyCluster) -> None:

@@ -83,7 +83,7 @@ class Life:
             for _ in range(2):
                 wrote = self._next()
                 async with producer.transaction() as transaction:
-                    wrote.turn = producer.identity.producer_epoch, wrote.turn[1]
+                    wrote.turn = _epoch(producer), wrote.turn[1]
                     await self._fill(transaction, wrote, largest=200)
                     await self._commit_offsets(transaction, wrote)
                 wrote.end = End.COMMITTED
@@ -116,7 +116,7 @@ class Life:
         async with producer.transaction() as transaction:
             if self.refused is not None:  # whoever can go on knows that the one before was aborted
                 self.refused.end, self.refused = End.ABORTED, None
-            wrote.turn = producer.identity.producer_epoch, wrote.turn[1]
+            wrote.turn = _epoch(producer), wrote.turn[1]
             self.sim.note(f"{self.name} begins transaction {wrote.turn[1]}")
             with suppress(KafkaError) if chance.random() < 0.2 else nullcontext():
                 await self._fill(transaction, wrote)
@@ -151,3 +151,10 @@ class Life:
 def group_of(writer: str) -> str:
     """The group whose offsets a writer commits."""
     return f"group of {writer}"
+
+
+def _epoch(producer: Producer[bytes, bytes]) -> int:
+    """The epoch of the open transaction; to ask for ``identity`` would mean to share it."""
+    transactor = producer._transactor
+    assert transactor is not None
+    return transactor.machine.producer_epoch

@@ -21,7 +21,13 @@ from aiokafkawire.protocol.messages.offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from aiokafkawire.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from aiokafkawire.protocol.messages.produce import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 from aiokafkawire.protocol.messages.transactions import InitProducerIdResponse
 from aiokafkawire.protocol.schema import Response
 from aiokafkawire.records.batch import AnyReader, RecordBatch, set_base_offset, split
@@ -109,10 +115,12 @@ class FaultyCluster:
         *,
         without: Collection[TopicPartition] = (),
         time: int = -1,
+        tells: bool = False,
     ) -> ProduceResponse:
         """Write what is asked and answer it; ``errors`` are refused, ``without`` is written and not answered.
 
         A batch with a number is taken as a leader takes it: one that is there already is answered with its offset.
+        With ``tells`` refusals name the leader (KIP-951).
         """
         topics = []
         for name, index, records in produced(asked):
@@ -124,8 +132,11 @@ class FaultyCluster:
                 answer = PartitionProduceResponse(
                     index=index, error_code=code, base_offset=base, log_append_time_ms=time
                 )
+                if tells and code:
+                    answer.current_leader = LeaderIdAndEpoch(leader_id=self.leaders[where], leader_epoch=self.epoch)
                 topics.append(TopicProduceResponse(name=name, topic_id=id_of(name), partition_responses=[answer]))
-        return ProduceResponse(responses=topics)
+        nodes = [NodeEndpoint(node_id=node, host=f"n{node}", port=9092) for node in self.nodes] if tells else []
+        return ProduceResponse(responses=topics, node_endpoints=nodes)
 
     def _admit(self, where: TopicPartition, records: memoryview) -> tuple[int, int]:
         """Write the batch if it comes next: the error, and its offset."""
