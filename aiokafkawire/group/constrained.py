@@ -41,7 +41,7 @@ class _Shares:
         self._below: list[str] = []
         """Members with less than the share rounded down."""
         self._at_low: list[str] = []
-        """Members with exactly that, who may get one more."""
+        """Members with exactly that, who get one more if any is left when nobody is below."""
         self._given_up: dict[TopicPartition, str] = {}
         self.assigned: dict[str, list[TopicPartition]] = {member: [] for member in ownership.owned}
         self.moving: dict[TopicPartition, str] = {}
@@ -67,16 +67,11 @@ class _Shares:
             self._below.append(member)
             return count
         if count >= self._high and self._larger:
-            self._take_larger()
+            self._larger -= 1
             return self._high
         if self._larger:
             self._at_low.append(member)
         return self._low
-
-    def _take_larger(self) -> None:
-        self._larger -= 1
-        if not self._larger:
-            self._at_low.clear()  # nobody may get one more
 
     def unassigned(self) -> list[TopicPartition]:
         """What nobody has kept, by topic and partition."""
@@ -107,7 +102,7 @@ class _Shares:
                 left.append(where)
             else:
                 self._assign(where, member)
-        self._below, self._at_low = below.members(), at_low.members() if self._larger else []
+        self._below, self._at_low = below.members(), at_low.members()
         return left
 
     def deal(self, partitions: list[TopicPartition]) -> None:

@@ -53,8 +53,6 @@ class _Balance:
         self._all = [TopicPartition(topic, info.partition) for topic in order for info in topics[topic]]
         self._has: list[dict[TopicPartition, None]] = [{} for _ in self._members]
         self._holder: dict[TopicPartition, int] = {}
-        self._shares: dict[str, dict[int, int]] = {topic: {} for topic in topics}
-        """How many partitions of a topic each member has that has any."""
         self._line: list[int] = []
         self._movements = Movements()
         self._gave_up = False
@@ -90,6 +88,7 @@ class _Balance:
             # Those that are new are moved first, as nobody has to give them up.
             self._move([where for where in unassigned if len(self._readers[where.topic]) > 1])
         moved = self._move([where for where in self._all if len(self._readers[where.topic]) > 1])
+        # No group is known of which this is so; Java provides for it.
         if moved and not self._from_nothing and self._unevenness() >= score:
             self._has = before
 
@@ -106,16 +105,6 @@ class _Balance:
     def _give(self, where: TopicPartition, member: int) -> None:
         self._has[member][where] = None
         self._holder[where] = member
-        share = self._shares[where.topic]
-        share[member] = share.get(member, 0) + 1
-
-    def _take(self, where: TopicPartition) -> None:
-        member = self._holder.pop(where)
-        del self._has[member][where]
-        share = self._shares[where.topic]
-        share[member] -= 1
-        if not share[member]:
-            del share[member]
 
     def _give_to_least(self, where: TopicPartition, *, in_rack: bool) -> bool:
         for index, place in enumerate(self._line):
@@ -142,13 +131,7 @@ class _Balance:
         """Whether anything was moved."""
         moved = False
         for _ in range(_MOST_ROUNDS):
-            again, balanced = False, self._is_balanced()
-            for where in partitions:
-                if balanced:
-                    break
-                if self._move_one(where):
-                    again, balanced = True, self._is_balanced()
-            if not again:
+            if not [where for where in partitions if self._move_one(where)]:
                 break
             moved = True
         return moved
@@ -166,7 +149,7 @@ class _Balance:
         self._movements.move(moved, giver, taker)
         for member in (giver, taker):
             del self._line[bisect_left(self._line, self._place(member))]
-        self._take(moved)
+        del self._has[giver][moved]
         self._give(moved, taker)
         for member in (giver, taker):
             insort(self._line, self._place(member))
@@ -174,25 +157,6 @@ class _Balance:
 
     def _wants(self, place: int, topic: str) -> bool:
         return topic in self._wanted[place % len(self._members)]
-
-    def _is_balanced(self) -> bool:
-        """Whether no member wants anything that one has who has more by two at least."""
-        if not self._line:
-            return True
-        count = len(self._members)
-        most = self._line[-1] // count - 1
-        seen: dict[str, None] = {}
-        for place in self._line:
-            size = place // count
-            if size >= most:
-                return True
-            for topic in self._wanted[place % count]:
-                # Of the members that want a topic, the first in line has least.
-                if topic not in seen:
-                    seen[topic] = None
-                    if any(len(self._has[holder]) > size + 1 for holder in self._shares[topic]):
-                        return False
-        return True
 
     def _unevenness(self) -> int:
         """The sum of the differences between all pairs of members."""

@@ -17,10 +17,10 @@ Topics = Mapping[str, Sequence[PartitionInfo]]
 
 
 class Held(NamedTuple):
-    """What a member says it had, and since which generation, if it says."""
+    """What a member says it had, and since which generation."""
 
-    partitions: Iterable[TopicPartition]
-    generation: int | None
+    partitions: Iterable[TopicPartition] = ()
+    generation: int = NO_GENERATION
 
 
 @attrs.frozen
@@ -48,19 +48,18 @@ def settle(topics: Topics, subscriptions: Mapping[str, Subscription], held: Mapp
     disputed: list[TopicPartition] = []
     for member, own in owned.items():
         generation = held[member].generation
-        known = NO_GENERATION if generation is None else generation
         for where in held[member].partitions:
             if where.partition not in existing.get(where.topic, ()):
                 continue
             other = owner.get(where)
             # As in Java, what the other is compared by comes from the subscription, this one's from the assignor.
             others = NO_GENERATION if other is None else subscriptions[other].generation_id
-            if other is not None and known < others:
+            if other is not None and generation < others:
                 continue
             owner[where] = member
             if other is not None:
                 owned[other].pop(where, None)
-                if known == others:
+                if generation == others:
                     disputed.append(where)
                     continue
             own[where] = None
@@ -70,12 +69,10 @@ def settle(topics: Topics, subscriptions: Mapping[str, Subscription], held: Mapp
 def _former(
     members: Iterable[str], subscriptions: Mapping[str, Subscription], held: Mapping[str, Held]
 ) -> dict[TopicPartition, str]:
-    newest = max([NO_GENERATION, *(one.generation for one in held.values() if one.generation is not None)])
+    newest = max(one.generation for one in held.values())
     found: dict[TopicPartition, tuple[int, str]] = {}
     for member in members:
         generation = held[member].generation
-        if generation is None:
-            generation = NO_GENERATION
         if generation >= newest:
             continue
         wanted = frozenset(subscriptions[member].topics)

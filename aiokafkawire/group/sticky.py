@@ -1,6 +1,7 @@
 """Assignors that leave members what they have, as far as even numbers allow: sticky and cooperative sticky."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from ..errors import WireError
 from ..protocol.compiler import decode_prefix, encode
@@ -139,24 +140,20 @@ def _moving(assigned: Mapping[str, list[TopicPartition]], subscriptions: Mapping
 
 def _told_in_user_data(user_data: bytes | None) -> Held:
     if not user_data:
-        return Held((), None)
+        return Held()
     for version in (1, 0):
         try:
             told, _ = decode_prefix(StickyUserData, version, user_data)
         except WireError:
             continue
         had = [TopicPartition(each.topic, one) for each in told.previous_assignment for one in each.partitions]
-        return Held(had, told.generation if version else None)
-    return Held((), NO_GENERATION)  # whatever it is, this member had nothing
+        return Held(had, told.generation)
+    return Held()  # whatever it is, this member had nothing
 
 
 def _told_in_subscription(subscription: Subscription) -> Held:
-    generation: int | None = subscription.generation_id
-    if generation == NO_GENERATION:
-        generation = None
-        if subscription.user_data is not None:
-            try:
-                generation = decode_prefix(CooperativeUserData, 0, subscription.user_data)[0].generation
-            except WireError:
-                generation = NO_GENERATION
+    generation = subscription.generation_id
+    if generation == NO_GENERATION and subscription.user_data is not None:
+        with suppress(WireError):
+            generation = decode_prefix(CooperativeUserData, 0, subscription.user_data)[0].generation
     return Held(subscription.owned_partitions, generation)

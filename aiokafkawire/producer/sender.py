@@ -1,7 +1,6 @@
 """Takes ready batches to their leaders, and every answer back to the batches."""
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -23,14 +22,11 @@ from ..errors import (
     broker_error,
 )
 from ..network.connection import Connection
-from ..protocol.messages.produce import ProduceResponse
-from ..protocol.primitives import ZERO_UUID
-from ..protocol.schema import Versions
 from ..runtime import Worker
 from ..types import TopicPartition
 from .accumulator import NO_LEADER, NOT_NOW, Accumulator
 from .batch import Batch
-from .flight import Flight, message
+from .flights import Flights
 from .idempotence import Sequences
 from .outcomes import Outcomes, recreated
 from .partitioner import Stalls
@@ -43,9 +39,6 @@ __all__ = ("Sender",)
 
 _log = logging.getLogger("aiokafkawire")
 
-# Record batches v2 need v3; topics have no names from v13 on (KIP-516), so without their ids v12 is the last.
-_ANY: Final = Versions.parse("3+")
-_BY_NAME: Final = Versions.parse("3-12")
 _NO_TRANSACTIONS: Final = 2**31 - 1
 """The transaction timeout of a producer that makes none, as Java's says it."""
 
@@ -75,19 +68,16 @@ class Sender:
         self.outcomes: Outcomes = Outcomes(cluster, config, self.accumulator, on_room, self.wake, self._transaction)
         self.fatal: KafkaError | None = None
         """Why nothing can be sent any more."""
-        timeout = config.request_timeout_ms or cluster.config.request_timeout_ms
-        self._timeout_ms, self._timeout = timeout, timeout / 1000
         self._generation = 0
         self._seen = -1
         self._flushing = 0
-        self._flights: dict[int, deque[Flight]] = {}
-        self._quiet = anyio.Event()
+        self._flights = Flights(cluster, config, self.accumulator, self.outcomes, self._transaction, self._go_on)
         # What a step has to begin: connections, producer ids, threads, and waits for the wire.
         self._unopened: dict[int, Node] = {}
         self._opening: set[int] = set()
         self._identifying = False
+        self._pace = cluster.backoff()
         self._heavy: list[Batch] = []
-        self._posted: list[Flight] = []
         self._unled = False
         self._draining = False
         self._next_step = self._soonest = float("inf")
@@ -138,7 +128,7 @@ class Sender:
         self._leave_failed_transaction()
         for connection in self._send_what_is_due(now):
             connection.transmit_soon()
-        waits = [*self._begin(tasks, now), *self._end_silence(tasks, now)]
+        waits = [*self._begin(tasks, now), *self._flights.end_silence(tasks, now)]
         moment = self.accumulator.deadline(now)
         if moment is not None:
             waits.append(moment - now)
@@ -154,9 +144,7 @@ class Sender:
         heavy, self._heavy = self._heavy, []
         for batch in heavy:
             tasks.start_soon(self._compress, batch)
-        posted, self._posted = self._posted, []
-        for flight in posted:
-            tasks.start_soon(self._wait_for_the_wire, flight)
+        self._flights.begin_waiting(tasks)
         unopened, self._unopened = self._unopened, {}
         for node in unopened.values():
             retry_at = self._cluster.brokers.retry_at(node.address, self._lane)
@@ -172,17 +160,6 @@ class Sender:
             self._cluster.use(dict.fromkeys(batch.where.topic for batch in self.accumulator.unfinished))
             self._cluster.outdated(self._cluster.snapshot)
             yield self._cluster.config.retry_backoff_ms / 1000
-
-    def _end_silence(self, tasks: TaskGroup, now: float) -> Iterator[float]:
-        """Leave brokers that do not answer."""
-        for flights in self._flights.values():
-            oldest = flights[0]
-            left = oldest.sent_at + self._timeout - now
-            if left > 0:
-                yield left
-                continue
-            silent = f"left Produce unanswered for {self._timeout:g} s (request_timeout_ms)"
-            tasks.start_soon(oldest.connection.close, ConnectionLost(f"{oldest.connection.where} {silent}"))
 
     def _send_what_is_due(self, now: float) -> list[Connection]:
         """Submit every request that can go now; the connections that have something to transmit."""
@@ -205,6 +182,16 @@ class Sender:
         self._unled = self._unled or drained.unled
         return list(dict.fromkeys(connections))
 
+    def _submit(self, snapshot: Snapshot, node_id: int, batches: list[Batch], now: float) -> Connection:
+        connection = self._cluster.brokers.opened(snapshot.nodes[node_id].address, self._lane)
+        assert connection is not None  # or it had not been routed there
+        self._flights.submit(connection, snapshot, node_id, batches, now)
+        return connection
+
+    def _go_on(self) -> None:
+        if self.accumulator.has_waiting:
+            self.go()
+
     def go(self) -> None:
         """Send what is due, as far as that needs no waiting; the rest is begun soon."""
         for connection in self._send_what_is_due(self._clock()):
@@ -225,11 +212,11 @@ class Sender:
 
     def _needs_step(self) -> bool:
         """Whether there is something to begin, or to wait for, that the next step would find too late."""
-        if self._unopened or self._heavy or self._posted or self._unled or self._needs_identity():
+        if self._unopened or self._heavy or self._flights.has_posted or self._unled or self._needs_identity():
             return True
         if self._soonest < self._next_step:
             return True
-        soonest = min(self._timeout, self._config.delivery_timeout_ms / 1000)
+        soonest = min(self._flights.timeout, self._config.delivery_timeout_ms / 1000)
         return bool(self._flights or self.accumulator.has_waiting) and self._next_step > self._clock() + soonest
 
     # --- identity --------------------------------------------------------------------------------------
@@ -254,6 +241,7 @@ class Sender:
             answer = await self._cluster.ask(self._cluster.least_loaded, request, deadline, check=_check_identity)
             if self._sequences is not None:
                 self._sequences.identify(answer.producer_id, answer.producer_epoch)
+            self._pace.reset()
         except (UnsupportedVersion, ClusterAuthorizationFailed) as error:
             if self._config.enable_idempotence:
                 self._fail_for_good(error)
@@ -263,6 +251,7 @@ class Sender:
                 self.accumulator.stop_numbering()
         except KafkaError as error:
             self.accumulator.blame(error, lambda batch: True)
+            await anyio.sleep(self._pace.next())
         except Exception as error:
             self._fail_for_good(as_kafka_error(error, "asking for a producer id"))
         finally:
@@ -326,79 +315,6 @@ class Sender:
             batch.compressing = False
             self.wake()
 
-    # --- requests --------------------------------------------------------------------------------------
-
-    def _submit(self, snapshot: Snapshot, node_id: int, batches: list[Batch], now: float) -> Connection:
-        connection = self._cluster.brokers.opened(snapshot.nodes[node_id].address, self._lane)
-        assert connection is not None  # or it had not been routed there
-        flight = Flight(node_id, batches, snapshot, connection, now, self._arrived, self._lost)
-        self._flights.setdefault(node_id, deque()).append(flight)
-        try:
-            for batch in batches:
-                batch.topic_id = snapshot.topic_id(batch.where.topic)
-            request = message(
-                batches,
-                acks=self._config.required_acks,
-                timeout_ms=self._timeout_ms,
-                transactional_id=self._config.transactional_id,
-            )
-            slot = flight if request.acks else None
-            flight.version = connection.submit(request, slot, wanted=self._wanted(batches))
-        except Exception as error:
-            self._lost(flight, as_kafka_error(error, f"producing to {connection.where}"))
-        else:
-            if slot is None:
-                self._posted.append(flight)
-        return connection
-
-    def _wanted(self, batches: list[Batch]) -> Versions:
-        wanted = _BY_NAME if any(batch.topic_id == ZERO_UUID for batch in batches) else _ANY
-        if self._transaction is None:
-            return wanted
-        allowed = self._transaction.produce_versions
-        return Versions(max(wanted.first, allowed.first), min(wanted.last, allowed.last))
-
-    def _arrived(self, flight: Flight, frame: bytes, position: int) -> None:
-        try:
-            response = flight.connection.decode(ProduceResponse, flight.version, frame, position)
-        except KafkaError as error:
-            self._lost(flight, error)
-        else:
-            self._over(flight)
-            self.outcomes.answered(flight, response)
-            self._go_on()
-
-    def _lost(self, flight: Flight, error: KafkaError) -> None:
-        self._over(flight)
-        self.outcomes.lost(flight, error)
-        self._go_on()
-
-    async def _wait_for_the_wire(self, flight: Flight) -> None:
-        """Without an answer the wire must slow us down: else all there is would wait in line there."""
-        try:
-            flight.connection.transmit_soon()
-            await flight.connection.written()
-        except Exception as error:
-            self._lost(flight, as_kafka_error(error, f"producing to {flight.connection.where}"))
-        else:
-            self._over(flight)
-            self.outcomes.posted(flight)
-            self._go_on()
-
-    def _over(self, flight: Flight) -> None:
-        flights = self._flights[flight.node_id]
-        flights.remove(flight)
-        if not flights:
-            del self._flights[flight.node_id]
-        if not self._flights:
-            quiet, self._quiet = self._quiet, anyio.Event()
-            quiet.set()
-        self.accumulator.request_done(flight.node_id)
-
-    def _go_on(self) -> None:
-        if self.accumulator.has_waiting:
-            self.go()
-
     # --- flushing and closing --------------------------------------------------------------------------
 
     async def flush(self) -> None:
@@ -420,8 +336,7 @@ class Sender:
 
     async def quiet(self) -> None:
         """Wait until no request is on its way, whatever waits."""
-        while self._flights and not self.has_ended:
-            await self._quiet.wait()
+        await self._flights.quiet()
 
     @contextmanager
     def hurry(self) -> Iterator[None]:

@@ -119,7 +119,7 @@ def rounds(chance: Random) -> Iterator[Case]:
     equal = chance.random() < 0.5
     members: dict[str, Member] = {}
     _join(chance, members, topics, racks, equal, chance.choice((1, 2, 3, 5, 8, 20)))
-    if chance.random() < 0.3:
+    if chance.random() < 0.4:
         _claim(chance, members, topics)
     generation = 3
     for _ in range(chance.choice((1, 2, 3, 4))):
@@ -192,7 +192,7 @@ def _claim(chance: Random, members: dict[str, Member], topics: dict[str, list[Pa
     for one in members.values():
         mine = [where for where in everything if where.topic in one.topics or chance.random() < 0.03]
         one.had = chance.sample(mine, chance.randint(0, len(mine) // chance.choice((1, 2, len(members)))))
-        one.generation = chance.choice((-1, 1, 2, 2, 2))
+        one.generation = chance.choice((-1, 1, 1, 2, 2))
         if chance.random() < 0.02:
             one.had.append(TopicPartition(chance.choice(list(topics)), 77))
 

@@ -115,8 +115,8 @@ def test_round_robin_goes_on_where_it_was(
 def test_static_members_come_first_and_by_their_own_names(assignor: Assignor) -> None:
     wanted = {
         "a": Subscription(("t",)),
-        "b": Subscription(("t",), group_instance_id="2"),
-        "c": Subscription(("t",), group_instance_id="1"),
+        "b": Subscription(("t",), group_instance_id="z"),
+        "c": Subscription(("t",), group_instance_id="y"),
     }
     assert shown(assignor.assign(topics(t=3), wanted)) == {"c": "t0", "b": "t1", "a": "t2"}
 

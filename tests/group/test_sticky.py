@@ -102,6 +102,19 @@ def test_partitions_go_back_to_who_had_them_in_an_older_generation() -> None:
     assert assigned == {"a": "t2 t3", "b": "u0 t0", "c": "t1"}
 
 
+def test_of_former_owners_the_newest_comes_first_and_of_one_generation_the_first() -> None:
+    def with_generations(b: int, c: int) -> Given:
+        given = {
+            "a": eager("t", "t0 t1 t2", 5),
+            "b": eager("tu", "t0 t1", b),
+            "c": eager("tu", "t0 t1", c),
+        }
+        return shown(StickyAssignor().assign(topics(t=3), given))
+
+    assert with_generations(4, 4) == with_generations(4, 3) == {"a": "t2", "b": "t0", "c": "t1"}
+    assert with_generations(3, 4) == {"a": "t2", "b": "t1", "c": "t0"}
+
+
 @pytest.mark.parametrize("wanted", ["t", "tu"], ids=["equal", "unequal"])
 def test_cooperative_members_get_only_what_nobody_has_to_give_up(wanted: str) -> None:
     given = {"a": cooperative("t", "t0 t1 t2 t3"), "b": cooperative(wanted)}

@@ -449,3 +449,36 @@ def test_a_long_walk(machine: type[AnySequence], seed: int) -> None:
         step(walked, chance)
         walked.check()
     walked.teardown()
+
+
+# --- what once went wrong ------------------------------------------------------------------------------------
+
+
+def many_on_their_way() -> tuple[AnySequence, Log]:
+    machine = AnySequence()
+    machine.start(retries=1_000, linger_ms=0)
+    machine.append(PARTITIONS[0], 90, 6)
+    machine.answer(1, [FINE])
+    assert len(machine.wires[1]) == IN_FLIGHT
+    return machine, machine.logs[PARTITIONS[0]]
+
+
+def test_no_new_batch_pushes_an_old_one_out_of_what_the_leader_remembers() -> None:
+    machine, log = many_on_their_way()
+    slow: Said = (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT)
+    for _ in range(4):
+        machine.append(PARTITIONS[0], 90, 5)
+        machine.answer_next(1, [slow])
+        machine.answer_all(1)
+        machine.wait(0.3)
+    machine.answer_all(1)
+    machine.check()
+    assert log.values == sorted(set(log.values))
+
+
+def test_an_epoch_that_is_refused_behind_what_was_written_doubles_nothing() -> None:
+    machine, log = many_on_their_way()
+    machine.answer_next(1, [(ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT)])
+    machine.answer_next(1, [(ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.NONE)])
+    machine.teardown()
+    assert log.values == list(range(6)) + log.values[6:]

@@ -26,6 +26,7 @@ from aiokafkawire.protocol.messages.produce import (
     NodeEndpoint,
     PartitionProduceResponse,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 from aiokafkawire.protocol.messages.transactions import InitProducerIdResponse
@@ -37,9 +38,9 @@ __all__ = ("FaultyCluster", "a", "fetched", "id_of", "produced", "serving")
 _IDS = UUID(int=0)
 
 
-def id_of(name: str) -> UUID:
-    """The id of a topic."""
-    return uuid5(_IDS, name)
+def id_of(name: str, made: int = 0) -> UUID:
+    """The id of a topic, which was made again so often."""
+    return uuid5(_IDS, name + "again" * made)
 
 
 def a(number: int) -> TopicPartition:
@@ -59,6 +60,8 @@ class FaultyCluster:
         self.log: dict[TopicPartition, list[bytes]] = {where: [] for where in leaders}
         """The batches of each partition, as a fetch gives them."""
         self.states: dict[TopicPartition, ProducerStates] = {where: ProducerStates() for where in leaders}
+        self.made: dict[str, int] = {}
+        """How often each topic was made again."""
         self.identities = 0
         """How many producer ids were asked for; the first is 7."""
         self.held: list[Asked] = []
@@ -88,6 +91,17 @@ class FaultyCluster:
         self.leaders[where] = leader
         self.epoch += 1
 
+    def make_again(self, name: str) -> None:
+        """The topic was deleted, and is there again, empty and with another id."""
+        self.made[name] = self.made.get(name, 0) + 1
+        for where in self.leaders:
+            if where.topic == name:
+                self.log[where], self.states[where] = [], ProducerStates()
+
+    def id_of(self, name: str) -> UUID:
+        """The topic's id now."""
+        return id_of(name, self.made.get(name, 0))
+
     def metadata(self) -> MetadataResponse:
         names = dict.fromkeys(where.topic for where in self.leaders)
         topics = []
@@ -98,7 +112,7 @@ class FaultyCluster:
                 if where.topic == name
             ]
             error = self.topic_errors.get(name, 0)
-            topics.append(topic(name, *([] if error else parts), error=error, topic_id=id_of(name)))
+            topics.append(topic(name, *([] if error else parts), error=error, topic_id=self.id_of(name)))
         return metadata(*topics, hosts=("n1", "n2"))
 
     # --- produce ---------------------------------------------------------------------------------------
@@ -123,6 +137,7 @@ class FaultyCluster:
         With ``tells`` refusals name the leader (KIP-951).
         """
         topics = []
+        ids = {_topic_of(topic): topic.topic_id for topic in asked.request.topic_data}
         for name, index, records in produced(asked):
             where = TopicPartition(name, index)
             code, base = (errors or {}).get(where, 0), -1
@@ -134,7 +149,7 @@ class FaultyCluster:
                 )
                 if tells and code:
                     answer.current_leader = LeaderIdAndEpoch(leader_id=self.leaders[where], leader_epoch=self.epoch)
-                topics.append(TopicProduceResponse(name=name, topic_id=id_of(name), partition_responses=[answer]))
+                topics.append(TopicProduceResponse(name=name, topic_id=ids[name], partition_responses=[answer]))
         nodes = [NodeEndpoint(node_id=node, host=f"n{node}", port=9092) for node in self.nodes] if tells else []
         return ProduceResponse(responses=topics, node_endpoints=nodes)
 
@@ -169,6 +184,11 @@ class FaultyCluster:
         batches = [next(split(memoryview(one))) for one in self.log[where]]
         readers: list[AnyReader[bytes, bytes]] = [batch.records(*where) for batch in batches]
         return [record.raw_value for reader in readers for record in reader]
+
+    def numbered(self, where: TopicPartition) -> list[tuple[int, int, int]]:
+        """The producer id, epoch and first sequence of each batch in the log."""
+        headers = [RecordBatch.parse(memoryview(one)).header for one in self.log[where]]
+        return [(header.producer_id, header.producer_epoch, header.base_sequence) for header in headers]
 
     # --- fetch -----------------------------------------------------------------------------------------
 
@@ -223,12 +243,16 @@ class FaultyCluster:
 
 def produced(asked: Asked) -> list[tuple[str, int, memoryview]]:
     """What a produce brings: topic, partition, batch."""
-    names = {id_of(name): name for name in ("a", "b", "c")}
     return [
-        (topic.name or names[topic.topic_id], data.index, memoryview(data.records))
+        (_topic_of(topic), data.index, memoryview(data.records))
         for topic in asked.request.topic_data
         for data in topic.partition_data
     ]
+
+
+def _topic_of(topic: TopicProduceData) -> str:
+    names = {id_of(name, made): name for name in ("a", "b", "c") for made in range(2)}
+    return topic.name or names[topic.topic_id]
 
 
 def fetched(asked: Asked) -> dict[TopicPartition, int]:

@@ -1,0 +1,148 @@
+"""The produce requests that are on their way: sent, answered, lost, or left because their broker keeps silent."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from ..cluster.cluster import Cluster
+from ..cluster.metadata import Snapshot
+from ..config import ProducerConfig
+from ..errors import ConnectionLost, KafkaError, as_kafka_error
+from ..network.connection import Connection
+from ..protocol.messages.produce import ProduceResponse
+from ..protocol.primitives import ZERO_UUID
+from ..protocol.schema import Versions
+from .accumulator import Accumulator
+from .batch import Batch
+from .flight import Flight, message
+from .outcomes import Outcomes
+
+if TYPE_CHECKING:
+    from .transaction import TransactionMachine
+
+__all__ = ("Flights",)
+
+# Record batches v2 need v3; topics have no names from v13 on (KIP-516), so without their ids v12 is the last.
+_ANY: Final = Versions.parse("3+")
+_BY_NAME: Final = Versions.parse("3-12")
+
+
+class Flights:
+    """What is on its way to each broker. ``go_on`` is called after each that is over."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ProducerConfig,
+        accumulator: Accumulator,
+        outcomes: Outcomes,
+        transaction: "TransactionMachine | None",
+        go_on: Callable[[], None],
+    ) -> None:
+        self._config, self._accumulator, self._outcomes = config, accumulator, outcomes
+        self._transaction, self._go_on = transaction, go_on
+        timeout = config.request_timeout_ms or cluster.config.request_timeout_ms
+        self._timeout_ms, self.timeout = timeout, timeout / 1000
+        self._by_node: dict[int, deque[Flight]] = {}
+        self._quiet = anyio.Event()
+        self._posted: list[Flight] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._by_node)
+
+    @property
+    def has_posted(self) -> bool:
+        """Whether there are some without an answer to come whose wait for the wire was not begun yet."""
+        return bool(self._posted)
+
+    def begin_waiting(self, tasks: TaskGroup) -> None:
+        """Begin to wait for the wire with those that will have no answer."""
+        posted, self._posted = self._posted, []
+        for flight in posted:
+            tasks.start_soon(self._wait_for_the_wire, flight)
+
+    def submit(
+        self, connection: Connection, snapshot: Snapshot, node_id: int, batches: list[Batch], now: float
+    ) -> None:
+        """Put a request in the connection's line, for it to transmit."""
+        flight = Flight(node_id, batches, snapshot, connection, now, self._arrived, self._lost)
+        self._by_node.setdefault(node_id, deque()).append(flight)
+        try:
+            for batch in batches:
+                batch.topic_id = snapshot.topic_id(batch.where.topic)
+            request = message(
+                batches,
+                acks=self._config.required_acks,
+                timeout_ms=self._timeout_ms,
+                transactional_id=self._config.transactional_id,
+            )
+            slot = flight if request.acks else None
+            flight.version = connection.submit(request, slot, wanted=self._wanted(batches))
+        except Exception as error:
+            self._lost(flight, as_kafka_error(error, f"producing to {connection.where}"))
+        else:
+            if slot is None:
+                self._posted.append(flight)
+
+    def _wanted(self, batches: list[Batch]) -> Versions:
+        wanted = _BY_NAME if any(batch.topic_id == ZERO_UUID for batch in batches) else _ANY
+        if self._transaction is None:
+            return wanted
+        allowed = self._transaction.produce_versions
+        return Versions(max(wanted.first, allowed.first), min(wanted.last, allowed.last))
+
+    def _arrived(self, flight: Flight, frame: bytes, position: int) -> None:
+        try:
+            response = flight.connection.decode(ProduceResponse, flight.version, frame, position)
+        except KafkaError as error:
+            self._lost(flight, error)
+        else:
+            self._over(flight)
+            self._outcomes.answered(flight, response)
+            self._go_on()
+
+    def _lost(self, flight: Flight, error: KafkaError) -> None:
+        self._over(flight)
+        self._outcomes.lost(flight, error)
+        self._go_on()
+
+    async def _wait_for_the_wire(self, flight: Flight) -> None:
+        """Without an answer the wire must slow us down: else all there is would wait in line there."""
+        try:
+            flight.connection.transmit_soon()
+            await flight.connection.written()
+        except Exception as error:
+            self._lost(flight, as_kafka_error(error, f"producing to {flight.connection.where}"))
+        else:
+            self._over(flight)
+            self._outcomes.posted(flight)
+            self._go_on()
+
+    def _over(self, flight: Flight) -> None:
+        flights = self._by_node[flight.node_id]
+        flights.remove(flight)
+        if not flights:
+            del self._by_node[flight.node_id]
+        if not self._by_node:
+            quiet, self._quiet = self._quiet, anyio.Event()
+            quiet.set()
+        self._accumulator.request_done(flight.node_id)
+
+    def end_silence(self, tasks: TaskGroup, now: float) -> Iterator[float]:
+        """Leave brokers that do not answer; how long the others may take to, in seconds."""
+        for flights in self._by_node.values():
+            oldest = flights[0]
+            left = oldest.sent_at + self.timeout - now
+            if left > 0:
+                yield left
+                continue
+            silent = f"left Produce unanswered for {self.timeout:g} s (request_timeout_ms)"
+            tasks.start_soon(oldest.connection.close, ConnectionLost(f"{oldest.connection.where} {silent}"))
+
+    async def quiet(self) -> None:
+        """Wait until no request is on its way, whatever waits."""
+        while self._by_node:
+            await self._quiet.wait()

@@ -1,0 +1,166 @@
+"""What a batch's waiters hear, when it is whole, in parts, and in parts of parts; and what flush has to tell."""
+
+from collections.abc import Coroutine
+from typing import Any
+
+import anyio
+import pytest
+
+from aiokafkawire.errors import MessageTooLarge, RequestTimeout
+from aiokafkawire.producer.failures import Failures
+from aiokafkawire.producer.result import BatchResult
+from aiokafkawire.records.batch import Delivery
+from aiokafkawire.types import RecordMetadata, TopicPartition
+
+WHERE = TopicPartition("a", 3)
+
+
+def result_of(count: int) -> BatchResult:
+    """A batch of so many records, a millisecond apart."""
+    result = BatchResult(WHERE, anyio.Event)
+    result.timestamps.extend(1_000 + index for index in range(count))
+    return result
+
+
+def heard(waiting: Coroutine[Any, Any, RecordMetadata]) -> RecordMetadata:
+    """What is there already: nobody has to wait."""
+    try:
+        waiting.send(None)
+    except StopIteration as stop:
+        place: RecordMetadata = stop.value
+        return place
+    waiting.close()
+    raise AssertionError("it waits")
+
+
+def in_parts(result: BatchResult) -> list[BatchResult]:
+    """Seven records as 3 and 4, and the latter as 1 and 3: the parts that have outcomes, in order."""
+    first, second = result.split([3, 4])
+    return [first, *second.split([1, 3])]
+
+
+def test_records_have_the_offsets_and_times_of_their_places() -> None:
+    result = result_of(3)
+    assert not result.is_done(0)
+    result.resolve(500, -1)
+    assert result.is_done(0)
+    assert [heard(result.wait(index)) for index in range(3)] == [
+        RecordMetadata("a", 3, 500 + index, 1_000 + index) for index in range(3)
+    ]
+
+
+def test_what_no_broker_said_is_not_made_up() -> None:
+    result = result_of(2)
+    result.resolve(-1, -1)
+    assert heard(result.wait(1)) == RecordMetadata("a", 3, -1, 1_001)
+
+
+def test_the_log_append_time_counts_for_all() -> None:
+    result = result_of(2)
+    result.resolve(5, 77)
+    assert heard(result.wait(1)) == RecordMetadata("a", 3, 6, 77)
+
+
+def test_each_record_of_parts_of_parts_has_its_own_outcome() -> None:
+    result = result_of(7)
+    three, one, others = in_parts(result)
+    assert result.settled
+    assert not any(result.is_done(index) for index in range(7))
+    three.resolve(10, -1)
+    others.resolve(20, -1)
+    assert [result.is_done(index) for index in range(7)] == [True, True, True, False, True, True, True]
+    one.fail(MessageTooLarge("too large"))
+    assert all(result.is_done(index) for index in range(7))
+    found = [heard(result.wait(index)) for index in (0, 1, 2, 4, 5, 6)]
+    assert [place.offset for place in found] == [10, 11, 12, 20, 21, 22]
+    assert [place.timestamp for place in found] == [1_000, 1_001, 1_002, 1_004, 1_005, 1_006]
+    with pytest.raises(MessageTooLarge):
+        heard(result.wait(3))
+    with pytest.raises(IndexError):
+        result.is_done(7)
+
+
+def test_a_delivery_is_done_when_its_part_is() -> None:
+    result = result_of(7)
+    delivery = Delivery(result, 3)
+    _, one, _ = in_parts(result)
+    assert not delivery.done
+    one.resolve(9, -1)
+    assert delivery.done
+
+
+def test_flush_tells_of_those_that_nobody_awaited() -> None:
+    result, failures = result_of(7), Failures()
+    three, one, others = in_parts(result)
+    for part in (three, one, others):
+        part.fail(RequestTimeout("late"))
+        failures.add(part)
+    for index in (0, 3, 4, 4):
+        with pytest.raises(RequestTimeout):
+            heard(result.wait(index))
+    assert (three.unawaited, one.unawaited, others.unawaited) == (2, 0, 2)
+    told = failures.take()
+    assert told is not None
+    assert str(told).startswith("4 records not delivered")
+    assert failures.take() is None
+
+
+@pytest.mark.anyio
+async def test_who_waited_before_the_split_is_led_to_the_right_part() -> None:
+    result, places = result_of(7), dict[int, RecordMetadata]()
+
+    async def wait(index: int) -> None:
+        places[index] = await result.wait(index)
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            for index in range(7):
+                tasks.start_soon(wait, index)
+            await anyio.wait_all_tasks_blocked()
+            assert result.unawaited == 0
+            parts = in_parts(result)
+            assert [part.unawaited for part in parts] == [0, 0, 0]
+            await anyio.wait_all_tasks_blocked()
+            assert places == {}
+            for base, part in zip((10, 20, 30), parts, strict=True):
+                part.resolve(base, -1)
+    assert [places[index].offset for index in range(7)] == [10, 11, 12, 20, 30, 31, 32]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("moment", ["before the split", "with the split", "after the split"])
+async def test_who_stops_waiting_leaves_its_record_to_flush(moment: str) -> None:
+    result, parts = result_of(7), list[BatchResult]()
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(result.wait, 5)
+            await anyio.wait_all_tasks_blocked()
+            if moment != "before the split":
+                parts = in_parts(result)
+            if moment == "after the split":
+                await anyio.wait_all_tasks_blocked()
+                assert parts[2].unawaited == 2
+            tasks.cancel_scope.cancel()
+    parts = parts or in_parts(result)
+    assert parts[2].unawaited == 3
+
+
+@pytest.mark.anyio
+async def test_it_is_finished_when_every_part_is() -> None:
+    result, ended = result_of(7), anyio.Event()
+
+    async def finish() -> None:
+        await result.finished()
+        ended.set()
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(finish)
+            await anyio.wait_all_tasks_blocked()
+            three, one, others = in_parts(result)
+            others.resolve(0, -1)
+            one.fail(MessageTooLarge("too large"))
+            await anyio.wait_all_tasks_blocked()
+            assert not ended.is_set()
+            three.resolve(0, -1)
+    assert ended.is_set()
