@@ -1,10 +1,9 @@
 """Takes ready batches to their leaders, and every answer back to the batches."""
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio.abc import TaskGroup
@@ -12,15 +11,7 @@ from anyio.abc import TaskGroup
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Node, Snapshot
 from ..config import ProducerConfig
-from ..errors import (
-    ClusterAuthorizationFailed,
-    ConnectionLost,
-    KafkaError,
-    UnsupportedVersion,
-    again,
-    as_kafka_error,
-    broker_error,
-)
+from ..errors import ConnectionLost, KafkaError, again, as_kafka_error
 from ..network.connection import Connection
 from ..runtime import Worker
 from ..types import TopicPartition
@@ -28,19 +19,14 @@ from .accumulator import NO_LEADER, NOT_NOW, Accumulator
 from .batch import Batch
 from .flights import Flights
 from .idempotence import Sequences
+from .identity import Identity
 from .outcomes import Outcomes, recreated
 from .partitioner import Stalls
 
 if TYPE_CHECKING:  # many a producer makes no transactions
-    from ..protocol.messages.transactions import InitProducerIdResponse
     from .transactor import Transactor
 
 __all__ = ("Sender",)
-
-_log = logging.getLogger("aiokafkawire")
-
-_NO_TRANSACTIONS: Final = 2**31 - 1
-"""The transaction timeout of a producer that makes none, as Java's says it."""
 
 
 class Sender:
@@ -63,20 +49,16 @@ class Sender:
             transactor.on_change = self.wake
             self._transaction = transactor.machine
         self._clock = cluster.runtime.now
-        self._sequences = Sequences() if config.idempotent else None
-        self.accumulator: Accumulator = Accumulator(config, anyio.Event, self._sequences)
+        sequences = Sequences() if config.idempotent else None
+        self.accumulator: Accumulator = Accumulator(config, anyio.Event, sequences)
         self.outcomes: Outcomes = Outcomes(cluster, config, self.accumulator, on_room, self.wake, self._transaction)
-        self.fatal: KafkaError | None = None
-        """Why nothing can be sent any more."""
-        self._generation = 0
         self._seen = -1
         self._flushing = 0
+        self._identity = Identity(cluster, config, self.accumulator, sequences, self._transaction, self.wake)
         self._flights = Flights(cluster, config, self.accumulator, self.outcomes, self._transaction, self._go_on)
         # What a step has to begin: connections, producer ids, threads, and waits for the wire.
         self._unopened: dict[int, Node] = {}
         self._opening: set[int] = set()
-        self._identifying = False
-        self._pace = cluster.backoff()
         self._heavy: list[Batch] = []
         self._unled = False
         self._draining = False
@@ -88,6 +70,11 @@ class Sender:
     def has_ended(self) -> bool:
         """Whether nothing is sent any more."""
         return self._worker.ended.is_set()
+
+    @property
+    def fatal(self) -> KafkaError | None:
+        """Why nothing can be sent any more, if so."""
+        return self._identity.refused
 
     def wake(self) -> None:
         """There is something to send, or to wait for."""
@@ -125,7 +112,7 @@ class Sender:
         now = self._clock()
         self.outcomes.expire(now)
         self._leave_old_topics()
-        self._leave_failed_transaction()
+        self._leave_what_cannot_go()
         for connection in self._send_what_is_due(now):
             connection.transmit_soon()
         waits = [*self._begin(tasks, now), *self._flights.end_silence(tasks, now)]
@@ -138,9 +125,8 @@ class Sender:
 
     def _begin(self, tasks: TaskGroup, now: float) -> Iterator[float]:
         """Begin what takes longer than a step, and say how long to wait before more can be begun."""
-        if self._needs_identity() and not self._identifying and self.accumulator.has_waiting:
-            self._identifying = True
-            tasks.start_soon(self._identify)
+        if self.accumulator.has_waiting:
+            self._identity.begin_asking(tasks)
         heavy, self._heavy = self._heavy, []
         for batch in heavy:
             tasks.start_soon(self._compress, batch)
@@ -168,7 +154,7 @@ class Sender:
         self._draining = True
         try:
             snapshot = self._cluster.snapshot
-            self._follow_identity()
+            self._identity.follow()
             drained = self.accumulator.drain(partial(self._route, snapshot), now, flushing=self._flushing > 0)
             connections = [self._submit(snapshot, node_id, batches, now) for node_id, batches in drained.requests]
         finally:
@@ -212,7 +198,7 @@ class Sender:
 
     def _needs_step(self) -> bool:
         """Whether there is something to begin, or to wait for, that the next step would find too late."""
-        if self._unopened or self._heavy or self._flights.has_posted or self._unled or self._needs_identity():
+        if self._unopened or self._heavy or self._flights.has_posted or self._unled or self._identity.is_wanted:
             return True
         if self._soonest < self._next_step:
             return True
@@ -221,64 +207,25 @@ class Sender:
 
     # --- identity --------------------------------------------------------------------------------------
 
-    def _follow_identity(self) -> None:
-        """Number on under the id and epoch that the transaction has now."""
-        machine, sequences = self._transaction, self._sequences
-        if machine is not None and sequences is not None and machine.generation != self._generation:
-            self._generation = machine.generation
-            sequences.begin_anew(machine.producer_id, machine.producer_epoch)
-
-    def _needs_identity(self) -> bool:
-        return self._transaction is None and self._sequences is not None and self._sequences.needs_identity
-
-    async def _identify(self) -> None:
-        """Ask any broker for a producer id; those of before Kafka 0.11 have none."""
-        from ..protocol.messages.transactions import InitProducerIdRequest
-
-        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTIONS)
-        deadline = self._cluster.deadline(self._config.delivery_timeout_ms / 1000)
-        try:
-            answer = await self._cluster.ask(self._cluster.least_loaded, request, deadline, check=_check_identity)
-            if self._sequences is not None:
-                self._sequences.identify(answer.producer_id, answer.producer_epoch)
-            self._pace.reset()
-        except (UnsupportedVersion, ClusterAuthorizationFailed) as error:
-            if self._config.enable_idempotence:
-                self._fail_for_good(error)
-            else:
-                _log.warning("records are sent without idempotence, so retries may double them: %s", error)
-                self._sequences = None
-                self.accumulator.stop_numbering()
-        except KafkaError as error:
-            self.accumulator.blame(error, lambda batch: True)
-            await anyio.sleep(self._pace.next())
-        except Exception as error:
-            self._fail_for_good(as_kafka_error(error, "asking for a producer id"))
-        finally:
-            self._identifying = False
-            self.wake()
-
     def _leave_old_topics(self) -> None:
         snapshot = self._cluster.snapshot
         if snapshot.generation != self._seen:
             self._seen = snapshot.generation
             self.outcomes.drop(lambda batch: recreated(batch, snapshot))
 
-    def _leave_failed_transaction(self) -> None:
+    def _leave_what_cannot_go(self) -> None:
         """What was never sent never will be, if its transaction can only be aborted or the producer has failed."""
-        machine = self._transaction
-        if machine is not None and machine.error is not None:
+        machine, refused = self._transaction, self._identity.refused
+        if refused is not None:
+            self.outcomes.drop(lambda batch: again(refused))
+        elif machine is not None and machine.error is not None:
             error, failed = machine.error, machine.has_failed
             self.outcomes.drop(lambda batch: again(error) if failed or batch.base_sequence < 0 else None)
-
-    def _fail_for_good(self, error: KafkaError) -> None:
-        self.fatal = error
-        self.outcomes.drop(lambda batch: error)
 
     # --- routing ---------------------------------------------------------------------------------------
 
     def _route(self, snapshot: Snapshot, where: TopicPartition) -> int:
-        if self._sequences is not None and self._sequences.needs_identity:
+        if self._identity.is_missing:
             return NOT_NOW
         if self._transaction is not None and not self._transaction.may_send(where):
             return NOT_NOW
@@ -357,8 +304,3 @@ class Sender:
 def _leads(snapshot: Snapshot, node: Node, where: TopicPartition) -> bool:
     leader = snapshot.leader(where)
     return leader is not None and leader.node_id == node.node_id
-
-
-def _check_identity(response: "InitProducerIdResponse") -> None:
-    if response.error_code:
-        raise broker_error(response.error_code, "asking for a producer id")

@@ -177,6 +177,7 @@ def test_what_failed_goes_first_once_nothing_behind_it_is_on_its_way() -> None:
     one, two, three = several(gathered, 3)
     new, _ = add(gathered, size=200)
     try_again(gathered, one)
+    assert sent(gathered) == []
     try_again(gathered, two)
     assert sent(gathered) == []
     try_again(gathered, three)
@@ -187,6 +188,16 @@ def test_what_failed_goes_first_once_nothing_behind_it_is_on_its_way() -> None:
     assert sent(gathered, flushing=True) == []  # nothing new follows what is tried again
     acknowledge(gathered, three)
     assert sent(gathered) == [[new]]
+
+
+def test_what_failed_waits_for_those_behind_it_though_some_are_written() -> None:
+    gathered = accumulator(batch_size=200)
+    one, two, three = several(gathered, 3)
+    try_again(gathered, one)
+    acknowledge(gathered, two)
+    assert sent(gathered) == []
+    acknowledge(gathered, three)
+    assert sent(gathered) == [[one]]
 
 
 def test_all_that_is_on_its_way_goes_to_one_broker() -> None:

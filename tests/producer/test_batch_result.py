@@ -1,5 +1,6 @@
 """What a batch's waiters hear, when it is whole, in parts, and in parts of parts; and what flush has to tell."""
 
+import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
@@ -143,6 +144,20 @@ async def test_who_stops_waiting_leaves_its_record_to_flush(moment: str) -> None
             tasks.cancel_scope.cancel()
     parts = parts or in_parts(result)
     assert parts[2].unawaited == 3
+
+
+def test_a_task_that_is_cancelled_as_its_batch_is_split_leaves_its_record_to_flush() -> None:
+    async def run() -> BatchResult:
+        result = result_of(7)
+        waiting = asyncio.create_task(result.wait(5))
+        await asyncio.sleep(0)
+        parts = in_parts(result)
+        waiting.cancel()  # asyncio's own, of a task that is about to run
+        await asyncio.wait([waiting])
+        assert waiting.cancelled()
+        return parts[2]
+
+    assert asyncio.run(run()).unawaited == 3
 
 
 @pytest.mark.anyio
