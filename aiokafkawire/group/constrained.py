@@ -69,8 +69,7 @@ class _Shares:
         if count >= self._high and self._larger:
             self._larger -= 1
             return self._high
-        if self._larger:
-            self._at_low.append(member)
+        self._at_low.append(member)
         return self._low
 
     def unassigned(self) -> list[TopicPartition]:
@@ -94,8 +93,7 @@ class _Shares:
             if member is not None:
                 if len(self.assigned[member]) + 1 >= self._low:
                     below.remove(member)
-                    if self._larger:
-                        at_low.add(member)
+                    at_low.add(member)
             elif self._larger and (member := at_low.pop(racks)) is not None:
                 self._larger -= 1
             if member is None:

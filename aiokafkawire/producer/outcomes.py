@@ -98,8 +98,11 @@ class Outcomes:
         if verdict in (Verdict.RENUMBER, Verdict.RENEW):
             # Tried again or not: those that come after it would be refused as well.
             accumulator.restart(batch.where, verdict)
+        gone = recreated(batch, self._cluster.snapshot)
         if verdict is Verdict.WRITTEN:
             self.finish(batch, -1, -1)
+        elif gone is not None:
+            self.fail(batch, gone)
         elif verdict is not None and again:
             accumulator.put_back(batch, error, self._not_before(batch, verdict))
             self._on_retry()

@@ -111,7 +111,6 @@ class Sender:
         """Send what is due. How long nothing else will be, in seconds; None until something happens."""
         now = self._clock()
         self.outcomes.expire(now)
-        self._leave_old_topics()
         self._leave_what_cannot_go()
         for connection in self._send_what_is_due(now):
             connection.transmit_soon()
@@ -154,6 +153,7 @@ class Sender:
         self._draining = True
         try:
             snapshot = self._cluster.snapshot
+            self._leave_old_topics(snapshot)
             self._identity.follow()
             drained = self.accumulator.drain(partial(self._route, snapshot), now, flushing=self._flushing > 0)
             connections = [self._submit(snapshot, node_id, batches, now) for node_id, batches in drained.requests]
@@ -207,8 +207,7 @@ class Sender:
 
     # --- identity --------------------------------------------------------------------------------------
 
-    def _leave_old_topics(self) -> None:
-        snapshot = self._cluster.snapshot
+    def _leave_old_topics(self, snapshot: Snapshot) -> None:
         if snapshot.generation != self._seen:
             self._seen = snapshot.generation
             self.outcomes.drop(lambda batch: recreated(batch, snapshot))

@@ -378,7 +378,8 @@ def test_memory_is_counted_until_the_outcome_is_known() -> None:
 
 @pytest.mark.parametrize("setting", ["max_request_size", "buffer_memory"])
 def test_a_record_that_never_fits_is_refused(setting: str) -> None:
-    gathered = accumulator(**{setting: 500})
+    settings: dict[str, Any] = {setting: 500}
+    gathered = accumulator(None, **settings)
     with pytest.raises(RecordTooLarge, match=f"{setting} allows 500"):
         gathered.has_room("a", bound(500))
     assert gathered.used == 0

@@ -13,6 +13,7 @@ from support.raw_client import batch_of
 from support.scripted_broker import Asked, ScriptedBroker
 
 from aiokafkawire import Client, TopicPartition
+from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from aiokafkawire.protocol.messages.metadata import MetadataResponse
@@ -30,6 +31,7 @@ from aiokafkawire.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from aiokafkawire.protocol.messages.transactions import InitProducerIdResponse
+from aiokafkawire.protocol.primitives import ZERO_UUID
 from aiokafkawire.protocol.schema import Response
 from aiokafkawire.records.batch import AnyReader, RecordBatch, set_base_offset, split
 
@@ -141,7 +143,9 @@ class FaultyCluster:
         for name, index, records in produced(asked):
             where = TopicPartition(name, index)
             code, base = (errors or {}).get(where, 0), -1
-            if not code:
+            if ids[name] not in (ZERO_UUID, self.id_of(name)):
+                code = ErrorCode.UNKNOWN_TOPIC_ID
+            elif not code:
                 code, base = self._admit(where, records)
             if where not in without:
                 answer = PartitionProduceResponse(
