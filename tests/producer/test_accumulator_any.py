@@ -13,11 +13,11 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
 
-import attrs
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from support.partition_log import Log, values_in
 from support.producer_states import ProducerStates
 
 from aiokafkawire.cluster.metadata import EMPTY
@@ -31,7 +31,7 @@ from aiokafkawire.producer.idempotence import Sequences
 from aiokafkawire.producer.outcomes import Outcomes
 from aiokafkawire.producer.result import BatchResult
 from aiokafkawire.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
-from aiokafkawire.records.batch import AnyReader, RecordBatch, record_size_bound
+from aiokafkawire.records.batch import RecordBatch, record_size_bound
 from aiokafkawire.records.layout import HEADER_SIZE
 from aiokafkawire.types import TopicPartition
 
@@ -57,48 +57,6 @@ second_thoughts = st.sampled_from([ErrorCode.NONE, ErrorCode.NONE, ErrorCode.REQ
 Said = tuple[ErrorCode, ErrorCode]
 answers = st.lists(st.tuples(refusals, second_thoughts), min_size=3, max_size=IN_FLIGHT)
 FINE: Said = (ErrorCode.NONE, ErrorCode.NONE)
-
-
-@attrs.define(eq=False)
-class Log:
-    """A partition: its batches, how many of them every replica has, and what the leader knows of producers."""
-
-    leader: int
-    batches: list[RecordBatch] = attrs.Factory(list)
-    values: list[int] = attrs.Factory(list)
-    """Those of all records."""
-    acknowledged: int = 0
-    states: ProducerStates = attrs.Factory(ProducerStates)
-
-    def append(self, batch: RecordBatch) -> tuple[ErrorCode, int]:
-        """Take the batch, or say that it is there already: the error, and the offset."""
-        admitted = self.states.admit(batch)
-        if admitted.error or admitted.offset >= 0:
-            return admitted.error, admitted.offset
-        return ErrorCode.NONE, self._write(batch)
-
-    def _write(self, batch: RecordBatch) -> int:
-        offset = len(self.values)
-        self.states.wrote(batch, offset)
-        self.batches.append(batch)
-        self.values += values_of(batch)
-        return offset
-
-    def replicate(self, offset: int) -> None:
-        """A batch at this offset is acknowledged, and with it all before it."""
-        end = 0
-        for count, batch in enumerate(self.batches, 1):
-            end += batch.header.last_offset_delta + 1
-            if end > offset:
-                self.acknowledged = max(self.acknowledged, count)
-                return
-
-    def truncate(self) -> None:
-        """The new leader has only what was acknowledged."""
-        kept = self.batches[: self.acknowledged]
-        self.batches, self.values, self.states = [], [], ProducerStates()
-        for batch in kept:
-            self._write(batch)
 
 
 class Counted(Outcomes):
@@ -373,15 +331,6 @@ class Plain(AnySequence):
     """Without numbers, and many on their way: nothing is lost, whatever the order."""
 
     idempotent = False
-
-
-def values_in(batch: Batch) -> list[int]:
-    return values_of(RecordBatch.parse(memoryview(batch.builder.build())))
-
-
-def values_of(batch: RecordBatch) -> list[int]:
-    reader: AnyReader[bytes, bytes] = batch.records("a", 0)
-    return [int(record.raw_value or b"") for record in reader]
 
 
 def outcome(result: BatchResult, index: int) -> int | KafkaError:
