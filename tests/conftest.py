@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Iterator
 from importlib.util import find_spec
