@@ -44,8 +44,9 @@ class Flights:
     ) -> None:
         self._config, self._accumulator, self._outcomes = config, accumulator, outcomes
         self._transaction, self._go_on = transaction, go_on
-        timeout = config.request_timeout_ms or cluster.config.request_timeout_ms
-        self._timeout_ms, self.timeout = timeout, timeout / 1000
+        self._timeout_ms = config.request_timeout_ms or cluster.config.request_timeout_ms
+        self.timeout: float = self._timeout_ms / 1000
+        """How long a broker may keep silent, in seconds."""
         self._by_node: dict[int, deque[Flight]] = {}
         self._quiet = anyio.Event()
         self._posted: list[Flight] = []

@@ -66,7 +66,8 @@ class TransactionMachine:
     """
 
     def __init__(self, transactional_id: str, timeout_ms: int, identity: ProducerIdentity | None = None) -> None:
-        self.transactional_id, self._timeout_ms, self._injected = transactional_id, timeout_ms, identity is not None
+        self.transactional_id: str = transactional_id
+        self._timeout_ms, self._injected = timeout_ms, identity is not None
         self.state: TransactionState = _STARTING
         self.error: KafkaError | None = None
         """Why the open transaction can only be aborted; in FAILED, why nothing can be done, and what to do."""
