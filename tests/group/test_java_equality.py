@@ -27,7 +27,7 @@ from .java import Answer, ask
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
-GROUPS = 1500
+GROUPS = 500
 """Each of one to four rounds."""
 
 T = "t"
