@@ -24,10 +24,10 @@ __all__ = (
     "RecordMetadata",
     "TimestampType",
     "TopicPartition",
-    "check_offset",
     "check_partition",
     "check_start",
     "check_topic_name",
+    "given_offsets",
 )
 
 Header: TypeAlias = tuple[str, bytes | None]
@@ -188,12 +188,18 @@ def check_partition(given: tuple[str, int]) -> TopicPartition:
     return TopicPartition(topic, partition)
 
 
-def check_offset(where: tuple[str, int], offset: object) -> OffsetAndMetadata:
-    """Read what a user gave to be committed for a partition: an offset, or an OffsetAndMetadata.
+def given_offsets(
+    offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Read the offsets that a user gave.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: a partition is none, or has no offset.
     """
+    return {check_partition(where): _checked_offset(where, offset) for where, offset in offsets.items()}
+
+
+def _checked_offset(where: tuple[str, int], offset: object) -> OffsetAndMetadata:
     plain = offset.offset if isinstance(offset, OffsetAndMetadata) else offset
     if isinstance(plain, bool) or not isinstance(plain, int) or plain < 0:
         raise UsageError(f"{where} needs an offset, or an OffsetAndMetadata, to be committed; got {offset!r}")

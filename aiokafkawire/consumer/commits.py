@@ -16,7 +16,7 @@ from ..protocol.messages.group_offsets import (
     OffsetFetchResponse,
 )
 from ..protocol.schema import Versions
-from ..types import GroupMetadata, OffsetAndMetadata, TopicPartition, check_offset, check_partition
+from ..types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 __all__ = (
     "COMMIT_VERSIONS",
@@ -27,7 +27,6 @@ __all__ = (
     "commit_request",
     "fetch_questions",
     "fetched_offsets",
-    "given_offsets",
 )
 
 # Before v2 the client says how long offsets are kept; v10 has ids instead of topic names.
@@ -49,17 +48,6 @@ class Question(NamedTuple):
 
 
 # --- committing ----------------------------------------------------------------------------------------------------
-
-
-def given_offsets(
-    offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
-) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Read the offsets that a user gave.
-
-    Raises:
-        UsageError: a partition is none, or has no offset.
-    """
-    return {check_partition(where): check_offset(where, offset) for where, offset in offsets.items()}
 
 
 def commit_request(group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> OffsetCommitRequest:

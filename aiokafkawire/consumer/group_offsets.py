@@ -7,7 +7,7 @@ from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
 from ..errors import BrokerError, UnsupportedVersion
 from ..protocol.messages.group_offsets import OffsetFetchResponse
-from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition
+from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition, given_offsets
 from .commits import (
     COMMIT_VERSIONS,
     Found,
@@ -16,7 +16,6 @@ from .commits import (
     commit_request,
     fetch_questions,
     fetched_offsets,
-    given_offsets,
 )
 
 __all__ = ("GroupOffsets",)

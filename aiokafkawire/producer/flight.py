@@ -1,7 +1,7 @@
 """A produce request on its way: what is in it, and what its answer says of each batch."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -18,7 +18,10 @@ from ..protocol.messages.produce import (
 from ..types import TopicPartition
 from .batch import Batch
 
-__all__ = ("Flight", "message")
+__all__ = ("Answered", "Flight", "message")
+
+Answered: TypeAlias = tuple[Batch, PartitionProduceResponse | None]
+"""A batch with what the broker says of it; None where it says nothing."""
 
 
 @attrs.define(eq=False)
@@ -42,8 +45,8 @@ class Flight:
         """There will be no answer."""
         self.lost(self, error)
 
-    def answers(self, response: ProduceResponse) -> Iterator[tuple[Batch, PartitionProduceResponse | None]]:
-        """Each batch with what the broker says of it; None where it says nothing."""
+    def answers(self, response: ProduceResponse) -> Iterator[Answered]:
+        """Each batch, answered."""
         names = {batch.topic_id: batch.where.topic for batch in self.batches}
         found: dict[Any, PartitionProduceResponse] = {}
         for topic in response.responses:

@@ -1,6 +1,6 @@
 """What becomes of batches: written, tried again, split, numbered anew, or failed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..cluster.cluster import Cluster
@@ -24,7 +24,7 @@ from ..types import Address, TopicPartition
 from .accumulator import Accumulator
 from .batch import Batch
 from .failures import Failures
-from .flight import Flight
+from .flight import Answered, Flight
 from .idempotence import Verdict, judge
 
 if TYPE_CHECKING:
@@ -58,8 +58,9 @@ class Outcomes:
 
     def answered(self, flight: Flight, response: ProduceResponse) -> None:
         """Every batch of the request has an answer, or should have."""
-        self._use_leaders(flight, response)
-        for batch, answer in flight.answers(response):
+        answers = list(flight.answers(response))
+        self._use_leaders(flight, response, answers)
+        for batch, answer in answers:
             if answer is None:
                 self._ended(batch, WireError(f"the answer to Produce lacks {batch.where}, which was sent"), flight)
             elif answer.error_code == ErrorCode.NONE:
@@ -128,10 +129,10 @@ class Outcomes:
             backoff = self._backoffs[where] = self._cluster.backoff()
         return backoff.next()
 
-    def _use_leaders(self, flight: Flight, response: ProduceResponse) -> None:
+    def _use_leaders(self, flight: Flight, response: ProduceResponse, answers: Sequence[Answered]) -> None:
         """New leaders that the answer names need not be asked for (KIP-951)."""
         leaders = {}
-        for batch, answer in flight.answers(response):
+        for batch, answer in answers:
             if answer is not None and answer.error_code and answer.current_leader.leader_id >= 0:
                 leaders[batch.where] = (answer.current_leader.leader_id, answer.current_leader.leader_epoch)
         if leaders:

@@ -205,7 +205,7 @@ class Sender:
         soonest = min(self._flights.timeout, self._config.delivery_timeout_ms / 1000)
         return bool(self._flights or self.accumulator.has_waiting) and self._next_step > self._clock() + soonest
 
-    # --- identity --------------------------------------------------------------------------------------
+    # --- what will not go ------------------------------------------------------------------------------
 
     def _leave_old_topics(self, snapshot: Snapshot) -> None:
         if snapshot.generation != self._seen:

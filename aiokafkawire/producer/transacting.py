@@ -14,8 +14,7 @@ from ..types import (
     OffsetAndMetadata,
     RecordMetadata,
     TopicPartition,
-    check_offset,
-    check_partition,
+    given_offsets,
 )
 from .batch import Batch
 from .sender import Sender
@@ -160,7 +159,7 @@ class Transaction(Generic[K, V]):
         if isinstance(consumed, Mapping):
             if group is None:
                 raise UsageError("offsets need the group that commits them: commit_offsets(offsets, group='...')")
-            offsets = {check_partition(where): check_offset(where, offset) for where, offset in consumed.items()}
+            offsets = given_offsets(consumed)
         else:
             offsets, group = dict(consumed.positions()), group or consumed.group_metadata()
         whose = GroupMetadata(group) if isinstance(group, str) else group

@@ -11,7 +11,6 @@ from aiokafkawire.consumer.commits import (
     commit_request,
     fetch_questions,
     fetched_offsets,
-    given_offsets,
 )
 from aiokafkawire.errors import (
     BrokerError,
@@ -31,7 +30,7 @@ from aiokafkawire.protocol.messages.group_offsets import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from aiokafkawire.types import GroupMetadata
+from aiokafkawire.types import GroupMetadata, given_offsets
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 UNSTABLE, DENIED = 88, 29
