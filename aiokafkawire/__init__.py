@@ -3,13 +3,17 @@
 from typing import TYPE_CHECKING
 
 from .admin.admin import Admin, NewTopic
+from .admin.descriptions import GroupDescription, GroupListing, GroupMember
 from .client import Client
 from .consumer.consumer import Consumer, ConsumerBatch
+from .consumer.health import ConsumerHealth
 from .errors import (
     BrokerError,
     BufferFull,
+    CommitFailed,
     ConfigError,
     ConnectionLost,
+    ConsumerStalled,
     CorruptBatch,
     DeliveryFailed,
     DeserializationError,
@@ -49,15 +53,21 @@ __all__ = (
     "BrokerError",
     "BufferFull",
     "Client",
+    "CommitFailed",
     "ConfigError",
     "ConnectionLost",
     "Consumer",
     "ConsumerBatch",
+    "ConsumerHealth",
     "ConsumerRecord",
+    "ConsumerStalled",
     "CorruptBatch",
     "Delivery",
     "DeliveryFailed",
     "DeserializationError",
+    "GroupDescription",
+    "GroupListing",
+    "GroupMember",
     "GroupMetadata",
     "InvalidMessage",
     "IsolationLevel",

@@ -29,6 +29,7 @@ from .types import ProducerIdentity
 
 if TYPE_CHECKING:
     from .exactly_once import Process
+    from .group.assignors import Assignor
 
 __all__ = ("Client",)
 
@@ -64,6 +65,7 @@ class Client:
     ) -> None:
         config = make(ClientConfig, options)
         self._cluster = Cluster(parse_servers(bootstrap_servers), config, connector, runtime or Runtime())
+        self._connector = connector
         self._admin = Admin(self._cluster)
         self._lanes = count(1)
         self._state = "new"
@@ -152,14 +154,24 @@ class Client:
         return Producer(self._cluster, config, lane, key_serializer, value_serializer, identity)
 
     @overload
-    def consumer(self, *topics: str, **options: Unpack[ConsumerOptions]) -> Consumer[bytes, bytes]: ...
+    def consumer(
+        self, *topics: str, assignors: Sequence["Assignor"] = (), **options: Unpack[ConsumerOptions]
+    ) -> Consumer[bytes, bytes]: ...
     @overload
     def consumer(
-        self, *topics: str, key_deserializer: Callable[[bytes], K], **options: Unpack[ConsumerOptions]
+        self,
+        *topics: str,
+        key_deserializer: Callable[[bytes], K],
+        assignors: Sequence["Assignor"] = (),
+        **options: Unpack[ConsumerOptions],
     ) -> Consumer[K, bytes]: ...
     @overload
     def consumer(
-        self, *topics: str, value_deserializer: Callable[[bytes], V], **options: Unpack[ConsumerOptions]
+        self,
+        *topics: str,
+        value_deserializer: Callable[[bytes], V],
+        assignors: Sequence["Assignor"] = (),
+        **options: Unpack[ConsumerOptions],
     ) -> Consumer[bytes, V]: ...
     @overload
     def consumer(
@@ -167,6 +179,7 @@ class Client:
         *topics: str,
         key_deserializer: Callable[[bytes], K],
         value_deserializer: Callable[[bytes], V],
+        assignors: Sequence["Assignor"] = (),
         **options: Unpack[ConsumerOptions],
     ) -> Consumer[K, V]: ...
     def consumer(
@@ -174,24 +187,25 @@ class Client:
         *topics: str,
         key_deserializer: Callable[[bytes], Any] | None = None,
         value_deserializer: Callable[[bytes], Any] | None = None,
+        assignors: Sequence["Assignor"] = (),
         **options: Unpack[ConsumerOptions],
     ) -> Consumer[Any, Any]:
         """A consumer, to be used as ``async with``.
 
         Args:
-            topics: read all partitions of these; without any, ``assign`` says which partitions are read.
-                Not with a ``group_id``, for groups that share topics come with the next release.
+            topics: with a ``group_id`` share the partitions of these with the group, without one read all of them;
+                without topics, ``subscribe`` or ``assign`` says what is read.
             key_deserializer: reads keys; without one they are bytes.
             value_deserializer: reads values; without one they are bytes.
+            assignors: of your own, instead of those that ``partition_assignment_strategy`` names; for this consumer
+                alone.
             options: see :class:`~aiokafkawire.config.ConsumerConfig`.
 
         Raises:
             ConfigError: a setting is wrong.
-            UsageError: a topic's name is not allowed, or a group is to share topics.
+            UsageError: a topic's name is not allowed.
         """
-        if topics and options.get("group_id") is not None:
-            raise UsageError("groups come with the next release: leave the topics out, and assign() partitions")
-        return self._consumer(topics, options, key_deserializer, value_deserializer)
+        return self._consumer(topics, options, key_deserializer, value_deserializer, assignors)
 
     def _consumer(
         self,
@@ -199,17 +213,23 @@ class Client:
         options: ConsumerOptions,
         key_deserializer: Callable[[bytes], Any] | None = None,
         value_deserializer: Callable[[bytes], Any] | None = None,
+        assignors: Sequence["Assignor"] = (),
+        *,
+        joins: bool = True,
     ) -> Consumer[Any, Any]:
         config = make(ConsumerConfig, options)
-        if config.group_id == "":
-            raise ConfigError("group_id must not be empty")
+        _check_membership(config)
+        if config.heartbeat_thread and self._connector is not connect_tcp:
+            raise ConfigError("heartbeat_thread makes plain TCP connections, and this client has a connector of its own")
         limit = self._cluster.config.request_timeout_ms
         if config.fetch_max_wait_ms >= limit:
             raise ConfigError(
                 f"fetch_max_wait_ms must be less than request_timeout_ms ({limit}): idle brokers answer late"
             )
-        lane = f"fetch-{next(self._lanes)}"
-        return Consumer(self._cluster, config, lane, topics, key_deserializer, value_deserializer)
+        lane = str(next(self._lanes))
+        return Consumer(
+            self._cluster, config, lane, topics, key_deserializer, value_deserializer, assignors, joins=joins
+        )
 
     async def transform(
         self,
@@ -260,13 +280,26 @@ class Client:
         if not topics:
             raise UsageError("transform() needs a topic to read")
         reads = ConsumerOptions(
-            group_id=group_id, auto_offset_reset=auto_offset_reset, isolation_level="read_committed"
+            group_id=group_id,
+            auto_offset_reset=auto_offset_reset,
+            isolation_level="read_committed",
+            enable_auto_commit=False,
         )
         writes = ProducerOptions(transactional_id=transactional_id)
-        consumer = self._consumer(topics, joined(consumer_options, reads))
+        consumer = self._consumer(topics, joined(consumer_options, reads), joins=False)
         producer = self.producer(**joined(producer_options, writes))
         limits = {"max_records": max_records, "commit_interval_ms": commit_interval_ms}
         loop = ExactlyOnce(self._cluster, consumer, producer, process, **limits)
         # First the producer: it ends what another with its id has left open, and so the offsets are settled.
         async with producer, consumer:
             return await loop.run(stop, until_end=until_end)
+
+
+def _check_membership(config: ConsumerConfig) -> None:
+    if config.group_id == "":
+        raise ConfigError("group_id must not be empty")
+    if config.group_instance_id is not None and (not config.group_instance_id or config.group_id is None):
+        raise ConfigError("group_instance_id must be a name, and needs a group_id")
+    if config.heartbeat_interval_ms >= config.session_timeout_ms:
+        least = f"less than session_timeout_ms ({config.session_timeout_ms})"
+        raise ConfigError(f"heartbeat_interval_ms must be {least}, got {config.heartbeat_interval_ms}")

@@ -6,9 +6,12 @@ this side of the wire.
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from .error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from .types import TopicPartition
 
 __all__ = (
     "BrokerError",
@@ -16,9 +19,11 @@ __all__ = (
     "BrokerNotAvailable",
     "BufferFull",
     "ClusterAuthorizationFailed",
+    "CommitFailed",
     "ConcurrentTransactions",
     "ConfigError",
     "ConnectionLost",
+    "ConsumerStalled",
     "ControllerIdNotRegistered",
     "CoordinatorLoadInProgress",
     "CoordinatorNotAvailable",
@@ -89,6 +94,7 @@ __all__ = (
     "LeaderNotAvailable",
     "ListenerNotFound",
     "LogDirNotFound",
+    "LogTruncated",
     "MemberIdRequired",
     "MessageTooLarge",
     "MismatchedEndpointType",
@@ -232,6 +238,33 @@ class DeserializationError(KafkaError):
     """A user's deserializer failed on one record; the consumer's position is past that record."""
 
 
+class LogTruncated(KafkaError):
+    """Records that the consumer has read are gone: a leader without them took over, and others may have their offsets
+    (KIP-320). With ``auto_offset_reset="none"`` the partition is read on after a seek: to ``diverging_offset`` for all
+    that is there now and was not read, to ``position`` to go on as if nothing had happened.
+
+    Attributes:
+        partition: which one.
+        position: the offset that was to be read next.
+        diverging_offset: the end of what the log still has of what was read; None if the leader cannot tell.
+    """
+
+    def __init__(
+        self,
+        told: str,
+        partition: "TopicPartition | None" = None,
+        position: int = -1,
+        diverging_offset: int | None = None,
+    ) -> None:
+        super().__init__(told, partition, position, diverging_offset)
+        self.partition = partition
+        self.position = position
+        self.diverging_offset = diverging_offset
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class DeliveryFailed(KafkaError):
     """Records that nobody awaited were not delivered: ``count`` of them, for the causes in ``errors``, one a batch."""
 
@@ -244,6 +277,16 @@ class DeliveryFailed(KafkaError):
         first = self.errors[0]
         records = "1 record" if self.count == 1 else f"{self.count} records"
         return f"{records} not delivered, the first because of {type(first).__name__}: {first}"
+
+
+class CommitFailed(KafkaError):
+    """Offsets were not committed, since the consumer has lost the partitions meanwhile: who has them now reads again
+    what was not committed before.
+    """
+
+
+class ConsumerStalled(KafkaError):
+    """A consumer got no records for ``stall_timeout_ms``, though there may be some; the message says why."""
 
 
 class TransactionAborted(KafkaError):

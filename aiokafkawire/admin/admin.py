@@ -1,10 +1,10 @@
-"""The admin: topics made, deleted, listed and described, offsets looked up."""
+"""The admin: topics made, deleted, listed and described, offsets looked up; groups are in :mod:`.groups`."""
 
 from collections.abc import Iterable, Mapping
 
 import attrs
 
-from ..cluster.cluster import Cluster, any_broker, controller
+from ..cluster.cluster import any_broker, controller
 from ..cluster.metadata import EMPTY, Topic, is_large, merge
 from ..cluster.offsets import look_up_offsets
 from ..cluster.retry import Deadline
@@ -21,6 +21,7 @@ from ..protocol.messages.topics import (
 )
 from ..protocol.schema import Versions
 from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_partition, check_topic_name
+from .groups import AdministersGroups
 
 __all__ = ("Admin", "NewTopic")
 
@@ -36,14 +37,11 @@ class NewTopic:
     configs: Mapping[str, str | None] = attrs.field(factory=dict)
 
 
-class Admin:
+class Admin(AdministersGroups):
     """Changes and describes the cluster; it is at :attr:`Client.admin`.
 
     Every ``timeout`` is in seconds, ``default_api_timeout_ms`` if not given; past it, RequestTimeout is raised.
     """
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
 
     async def create_topics(
         self, topics: Mapping[str, int | NewTopic], *, validate_only: bool = False, timeout: float | None = None
@@ -130,10 +128,6 @@ class Admin:
         """
         asked = {check_partition(where): spec for where, spec in specs.items()}
         return await look_up_offsets(self._cluster, asked, self._deadline(timeout))
-
-    def _deadline(self, timeout: float | None) -> Deadline:
-        allowed = self._cluster.config.default_api_timeout_ms / 1000 if timeout is None else timeout
-        return self._cluster.deadline(allowed)
 
     def _milliseconds(self, deadline: Deadline) -> int:
         """How long the broker may take; beyond ``request_timeout_ms`` its answer would come too late."""

@@ -131,9 +131,12 @@ class Cluster(LearnsMetadata):
         lane: str,
         wanted: Versions,
         check: Callable[[R], None],
+        *,
+        slow: bool = False,
     ) -> R:
         connection = await self.connection(node, lane, deadline)
-        answer = await connection.request(request, timeout=deadline.left(self.runtime.now()), wanted=wanted)
+        left = deadline.left(self.runtime.now())
+        answer = await connection.request(request, timeout=left, wanted=wanted, slow=slow)
         check(answer)
         return answer
 
@@ -153,6 +156,16 @@ class Cluster(LearnsMetadata):
         """
         return await self._coordinators.find(kind, key, deadline)
 
+    def known_coordinator(self, kind: CoordinatorType, key: str) -> Node | None:
+        """The coordinator as it is remembered, without asking."""
+        return self._coordinators.known(kind, key)
+
+    def doubt_coordinator(self, kind: CoordinatorType, key: str) -> None:
+        """It is silent: another may be the coordinator by now. Whoever asks next looks it up."""
+        known = self._coordinators.known(kind, key)
+        if known is not None:
+            self._coordinators.forget(kind, key, known)
+
     async def ask_coordinator(
         self,
         kind: CoordinatorType,
@@ -164,12 +177,15 @@ class Cluster(LearnsMetadata):
         wanted: Versions = ANY_VERSION,
         check: Callable[[R], None],
         backoff: Backoff | None = None,
+        slow: bool = False,
+        failed: Callable[[KafkaError], None] = lambda _: None,
     ) -> R:
         """Ask the coordinator of a group or a transactional id, again and elsewhere as errors demand.
 
         A coordinator that says it is none, or whose connection fails, is looked up anew. ``check`` raises the
         BrokerError that an answer carries; retriable ones are tried again, after the waits of ``backoff`` if one is
-        given.
+        given. With ``slow`` the answer may take until the deadline, however late that is. ``failed`` hears why a try
+        has failed.
 
         Raises:
             RequestTimeout: the deadline passed; the message has who was asked, and the last cause.
@@ -183,8 +199,9 @@ class Cluster(LearnsMetadata):
             try:
                 node = await self.coordinator(kind, key, deadline)
                 tries.where = str(node.address)
-                return await self._ask_once(node, deadline, request, lane, wanted, check)
+                return await self._ask_once(node, deadline, request, lane, wanted, check, slow=slow)
             except KafkaError as error:
+                failed(error)
                 refresh = tries.failed(error)
                 # A broker that is silent or gone may coordinate no more; one that complains of a topic does.
                 if node is not None and (refresh is Refresh.COORDINATOR or not isinstance(error, BrokerError)):

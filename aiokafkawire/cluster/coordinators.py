@@ -142,6 +142,10 @@ class Coordinators:
         if self._lookups.get(asked) is lookup:
             del self._lookups[asked]
 
+    def known(self, kind: CoordinatorType, key: str) -> Node | None:
+        """The coordinator, if it is known."""
+        return self._known.get((kind, key))
+
     def forget(self, kind: CoordinatorType, key: str, seen: Node) -> None:
         """``seen`` proved wrong: look for another, unless that has happened already."""
         if self._known.get((kind, key)) == seen:

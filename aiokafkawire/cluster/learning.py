@@ -1,6 +1,7 @@
 """Learns the cluster from Metadata: bootstraps, keeps the snapshot fresh, and wakes those who wait for news."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeAlias
 
 import anyio
@@ -53,6 +54,8 @@ class LearnsMetadata:
         self._named: list[_Named] | None = None
         # Topics in use, and when each was last asked for.
         self._topics: dict[str, float] = {}
+        # How many want to know of all topics there are.
+        self._all = 0
         self._stale = anyio.Event()
         self._new_topic = anyio.Event()
         self._changed = anyio.Event()
@@ -181,6 +184,17 @@ class LearnsMetadata:
                 self._new_topic.set()
             self._topics[topic] = now
 
+    @contextmanager
+    def all_topics(self) -> Iterator[None]:
+        """Meanwhile, keep all topics in the metadata: some are chosen by a pattern."""
+        self._all += 1
+        self._new_topic.set()
+        self._stale.set()
+        try:
+            yield
+        finally:
+            self._all -= 1
+
     async def topic(self, name: str, deadline: Deadline) -> Topic:
         """The topic with its partitions, as soon as they are known.
 
@@ -259,7 +273,7 @@ class LearnsMetadata:
         self._forget_unused_topics()
         allow = self.config.allow_auto_create_topics
         request = MetadataRequest(
-            topics=[MetadataRequestTopic(name=name) for name in self._topics],
+            topics=None if self._all else [MetadataRequestTopic(name=name) for name in self._topics],
             allow_auto_topic_creation=allow,
         )
         connection = await self.brokers.connection(address, within=left())

@@ -1,6 +1,6 @@
 """The consumer: what users call."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -23,11 +23,18 @@ from ..types import (
     check_topic_name,
 )
 from .fetcher import Fetcher
+from .health import ConsumerHealth, look_at
 from .positions import Positions
 from .reading import ConsumerBatch, ReadsRecords
 
 if TYPE_CHECKING:  # many a consumer has no group
-    from .group_offsets import GroupOffsets
+    import re
+
+    from ..group.assignors import Assignor
+    from ..group.offsets import GroupOffsets
+    from .committing import Commits
+    from .in_group import InGroup
+    from .subscription import Listener
 
 __all__ = ("Consumer", "ConsumerBatch")
 
@@ -43,8 +50,12 @@ class Consumer(ReadsRecords[K, V]):
     Iterate it for records, or :meth:`batches` for whole batches. An error ends neither: enter the loop again, and
     it goes on where it was. One task iterates at a time.
 
-    With a ``group_id``, partitions begin at what the group has committed, and :meth:`commit` commits; which ones are
-    read is up to the caller, for it joins no group.
+    With a ``group_id`` and topics, or after :meth:`subscribe`, it shares the topics' partitions with the other members
+    of the group: it has joined once :attr:`assignment` is not empty. What the user has finished is committed by itself
+    (``enable_auto_commit``); finished is a record, or a batch, once the user comes for the next. A rebalance waits for
+    what the user has in hand of partitions that have to be given up, up to ``max_poll_interval_ms``.
+
+    With a ``group_id`` and :meth:`assign`, partitions begin at what the group has committed, but it joins no group.
     """
 
     def __init__(
@@ -55,20 +66,25 @@ class Consumer(ReadsRecords[K, V]):
         topics: tuple[str, ...] = (),
         key_deserializer: Callable[[bytes], K] | None = None,
         value_deserializer: Callable[[bytes], V] | None = None,
+        assignors: Sequence["Assignor"] = (),
+        *,
+        joins: bool = True,
     ) -> None:
         for topic in topics:
             check_topic_name(topic)
-        group = None
+        offsets = None
         if config.group_id is not None:
-            from .group_offsets import GroupOffsets
+            from ..group.offsets import GroupOffsets
 
-            group = GroupOffsets(cluster, config.group_id)
-        self._group = group
-        positions = Positions(_RESETS[config.auto_offset_reset], in_group=group is not None)
-        fetcher = Fetcher(cluster, config, positions, lane, group)
+            offsets = GroupOffsets(cluster, config.group_id, f"group-{lane}")
+        positions = Positions(_RESETS[config.auto_offset_reset], in_group=offsets is not None)
+        fetcher = Fetcher(cluster, config, positions, f"fetch-{lane}", offsets)
         super().__init__(cluster, config, positions, fetcher, key_deserializer, value_deserializer)
-        self._topics = topics
-        self._following = anyio.CancelScope()
+        self._topics, self._lane, self._assignors = topics, lane, assignors
+        self._offsets, self._joins = offsets, joins
+        self._commits = _commits(cluster, positions, offsets) if offsets is not None else None
+        self._in_group: InGroup | None = None
+        self._background = anyio.CancelScope()
 
     async def __aenter__(self) -> Self:
         if self._state != "new":
@@ -76,7 +92,11 @@ class Consumer(ReadsRecords[K, V]):
         self._cluster.owner.spawn(self._fetcher.run)
         self._state = "open"
         try:
-            if self._topics:
+            if self._commits is not None and self._config.enable_auto_commit:
+                self._cluster.owner.spawn(self._keep_committing, self._commits)
+            if self._topics and self._commits is not None and self._joins:
+                self.subscribe(*self._topics)
+            elif self._topics:
                 await self._take_all_partitions()
         except BaseException:
             await self.close()
@@ -88,12 +108,31 @@ class Consumer(ReadsRecords[K, V]):
     ) -> None:
         await self.close()
 
-    async def close(self) -> None:
-        """Stop fetching. May be called again."""
-        if self._state == "open":
+    async def close(self, timeout: float = 5.0) -> None:
+        """Commit what is finished (``enable_auto_commit``), leave the group, and stop. May be called again.
+
+        It ends within ``timeout`` seconds, whatever the brokers do; what is not committed then is read again by others.
+        """
+        if self._state != "open":
+            return
+        # A listener that hears of it may still commit.
+        self._state = "closing"
+        self._background.cancel()
+        try:
+            await self._finish(self._cluster.deadline(timeout))
+        finally:
             self._state = "closed"
-            self._following.cancel()
             await self._fetcher.close()
+
+    async def _finish(self, deadline: Deadline) -> None:
+        if self._in_group is not None:
+            await self._in_group.close(deadline)
+        elif self._commits is not None and self._config.enable_auto_commit:
+            await self._commits.commit_finished(within=deadline.left(self._cluster.runtime.now()))
+
+    async def _keep_committing(self, commits: "Commits") -> None:
+        with self._background:
+            await commits.keep_committing(self._config.auto_commit_interval_ms / 1000)
 
     # --- what to read ----------------------------------------------------------------------------------
 
@@ -107,6 +146,8 @@ class Consumer(ReadsRecords[K, V]):
             UsageError: the topics are given already, or what is given is no partition.
         """
         self._require_open()
+        if self._in_group is not None:
+            raise UsageError("the group decides what this consumer reads: make another to assign partitions by hand")
         if self._topics:
             raise UsageError("this consumer reads all partitions of its topics: make one without topics to assign")
         starts = dict(partitions) if isinstance(partitions, Mapping) else dict.fromkeys(partitions)
@@ -118,6 +159,81 @@ class Consumer(ReadsRecords[K, V]):
             checked[where] = start
         self._positions.assign(checked)
         self._fetcher.wake()
+
+    def subscribe(
+        self,
+        *topics: str,
+        pattern: "str | re.Pattern[str] | None" = None,
+        on_assigned: "Listener | None" = None,
+        on_revoked: "Listener | None" = None,
+        on_lost: "Listener | None" = None,
+    ) -> None:
+        """Share the partitions of these topics with the other members of the group; instead of those before, if any.
+
+        Args:
+            topics: by name; they need not exist yet.
+            pattern: instead, a regular expression for the whole name; topics that come later are read from then on.
+            on_assigned: is called with partitions that this consumer is to read, before it gets records of them: the
+                place to :meth:`seek`.
+            on_revoked: is called with partitions that go to others, once the user has come back from the records that
+                it had of them: the last moment to :meth:`commit` for them.
+            on_lost: is called with partitions that others may read already, since this consumer was not heard of in
+                time; without it ``on_revoked`` is.
+
+        The functions may be coroutine functions, which are awaited; heartbeats go on meanwhile. What they raise is
+        raised by the iteration.
+
+        Raises:
+            UsageError: there is no ``group_id``, or partitions were assigned by hand, or what is given is no topic.
+        """
+        self._require_open()
+        if self._commits is None:
+            raise UsageError("who subscribes shares topics with a group: make the consumer with a group_id")
+        if self._in_group is None and len(self._positions.assigned):
+            raise UsageError("partitions are assigned by hand already: make another consumer to subscribe")
+        from .subscription import Listeners, subscription_to
+
+        subscription = subscription_to(topics, pattern, Listeners(on_assigned, on_revoked, on_lost))
+        if self._in_group is None:
+            self._in_group = self._take_part(self._commits)
+        self._in_group.subscribe(subscription)
+
+    async def unsubscribe(self, timeout: float = 5.0) -> None:
+        """Commit what is finished (``enable_auto_commit``) and leave the group, within ``timeout`` seconds.
+
+        Then :meth:`subscribe` joins again.
+        """
+        self._require_open()
+        if self._in_group is not None:
+            await self._in_group.unsubscribe(self._deadline(timeout))
+
+    def _take_part(self, commits: "Commits") -> "InGroup":
+        from ..group.consumer_member import make_assignors
+        from .in_group import InGroup
+
+        assignors = self._assignors or make_assignors(self._config.partition_assignment_strategy)
+        part = InGroup(
+            self._cluster,
+            self._config,
+            self._positions,
+            self._fetcher,
+            commits,
+            assignors,
+            self._lane,
+            self._polls,
+            self._report,
+        )
+        part.open()
+        self._on_release = part.membership.tell
+        self._on_asked = part.membership.asked
+        return part
+
+    def _report(self, error: Exception) -> None:
+        self._untold.append(error)
+        self._fetcher.tell()
+
+    def _polls(self) -> tuple[int, bool]:
+        return self._asked, self._waiting > 0
 
     @property
     def assignment(self) -> tuple[TopicPartition, ...]:
@@ -196,6 +312,11 @@ class Consumer(ReadsRecords[K, V]):
         allowed = self._cluster.config.default_api_timeout_ms / 1000 if timeout is None else timeout
         return self._cluster.deadline(allowed)
 
+    def health(self) -> ConsumerHealth:
+        """How the consumer is: what it reads, how far it is, what its group says, and why nothing arrives."""
+        membership = self._in_group.membership if self._in_group is not None else None
+        return look_at(self._cluster, self._positions, self._fetcher, membership, self._got_at)
+
     # --- the group's offsets ---------------------------------------------------------------------------
 
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -215,7 +336,8 @@ class Consumer(ReadsRecords[K, V]):
         Raises:
             UsageError: the consumer was made without a ``group_id``.
         """
-        return self._in_group().group
+        commits = self._committing()
+        return commits.group
 
     async def commit(
         self,
@@ -231,15 +353,17 @@ class Consumer(ReadsRecords[K, V]):
 
         Raises:
             RequestTimeout: not in time; the message has the last cause.
-            UnknownMemberId: the group has members, and only they commit.
+            CommitFailed: the group has given the partitions to others meanwhile.
+            UnknownMemberId: the group has members, and this consumer is none.
             OffsetMetadataTooLarge, GroupAuthorizationFailed, ...: what the broker answers; some may be committed.
             UsageError: the consumer was made without a ``group_id``, or what is given is no offset.
         """
-        self._require_open()
-        group = self._in_group()
+        commits = self._committing()
         given = self.positions() if offsets is None else offsets
         if given:
-            await group.commit(given, self._deadline(timeout))
+            await commits.commit(given, self._deadline(timeout))
+        if offsets is None:
+            self._finish_in_hand()
 
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
@@ -254,14 +378,17 @@ class Consumer(ReadsRecords[K, V]):
             GroupAuthorizationFailed, ...: what the broker answers.
             UsageError: the consumer was made without a ``group_id``.
         """
-        self._require_open()
-        group, asked = self._in_group(), [check_partition(where) for where in partitions]
-        return await group.committed(asked, self._deadline(timeout)) if asked else {}
+        self._committing()
+        assert self._offsets is not None
+        asked = [check_partition(where) for where in partitions]
+        return await self._offsets.committed(asked, self._deadline(timeout)) if asked else {}
 
-    def _in_group(self) -> "GroupOffsets":
-        if self._group is None:
+    def _committing(self) -> "Commits":
+        if self._commits is None:
             raise UsageError("offsets are committed for a group: make the consumer with a group_id")
-        return self._group
+        if self._state != "closing":
+            self._require_open()
+        return self._commits
 
     # --- all partitions of topics ----------------------------------------------------------------------
 
@@ -278,7 +405,7 @@ class Consumer(ReadsRecords[K, V]):
 
     async def _follow_new_partitions(self) -> None:
         snapshot = self._cluster.snapshot
-        with self._following:
+        with self._background:
             while True:
                 snapshot = await self._cluster.newer(snapshot)
                 self._take_new_partitions(snapshot)
@@ -295,3 +422,9 @@ class Consumer(ReadsRecords[K, V]):
         if appeared:
             self._positions.appeared(appeared)
             self._fetcher.wake()
+
+
+def _commits(cluster: Cluster, positions: Positions, offsets: "GroupOffsets") -> "Commits":
+    from .committing import Commits
+
+    return Commits(cluster, positions, offsets)

@@ -1,11 +1,13 @@
-"""What to ask each leader for, and what its answers mean.
+"""What to ask each broker for, and what its answers mean.
 
 The rules:
 
-1. One fetch to each leader at a time.
-2. A partition with unread data, a pause, or no position stays out of the next fetch. And so does a leader of which
-   something is unread: asked for its idle partitions alone, it would wait, and the busy one with it.
-3. Brokers fill a limited answer in the order of the request: who was served last is asked for last.
+1. One fetch to each broker at a time. A partition is asked of one broker: its leader, or a closer replica.
+2. A partition with unread data, a pause, no position, or one that is not validated stays out of the next fetch. And so
+   does a broker of which something is unread: asked for its idle partitions alone, it would wait, and the busy one with
+   it.
+3. Brokers fill a limited answer in the order of the request: who was served last is asked for last. In a session they
+   see to that themselves.
 4. Unread data of all partitions together stays below ``fetch_max_bytes``, which the fetches in flight share; what
    one brings may exceed it by one batch a partition, as brokers always give a first batch whole (KIP-74). What a
    paused partition keeps does not count, or it could keep all others from being read.
@@ -14,36 +16,36 @@ The rules:
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any
-from uuid import UUID
+from typing import Any, Final
 
 import attrs
 
 from ..cluster.metadata import Snapshot
-from ..config import ConsumerConfig
-from ..errors import BrokerError, ErrorCode, KafkaError, WireError, broker_error
-from ..protocol.messages.fetch import (
-    AbortedTransaction,
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-    PartitionData,
-)
+from ..protocol.messages.fetch import AbortedTransaction, PartitionData
 from ..records.batch import AnyBatch, AnyHeader, AnyReader, split
 from ..types import TopicPartition
 from .positions import Place, Positions
+from .source import source
 
-__all__ = ("Ask", "Fetched", "answers", "plan", "request")
+__all__ = ("AT_LEAST_ONE_SINCE", "Ask", "Fetched", "plan", "room_for_one", "within")
+
+AT_LEAST_ONE_SINCE: Final = 3
+"""The first version of Fetch that brings a first batch whole, however large, and that has a limit for all (KIP-74)."""
 
 
 @attrs.frozen
 class Ask:
-    """One partition of a fetch: whose place, from which offset, under which epoch."""
+    """One partition of a fetch: whose place, from which offset, under which epoch.
+
+    ``leader_epoch`` is the leader's, -1 where that is not known; ``max_bytes`` how much may come.
+    """
 
     place: Place
     epoch: int
     offset: int
+    leader_epoch: int = -1
+    max_bytes: int = 1
+    from_leader: bool = True
 
     @property
     def is_current(self) -> bool:
@@ -58,6 +60,8 @@ class Fetched:
         self.ask: Ask = ask
         self.records: memoryview = memoryview(data.records or b"")
         self.high_watermark: int = data.high_watermark
+        self.preferred_replica: int | None = data.preferred_read_replica if data.preferred_read_replica >= 0 else None
+        """The broker that should be asked instead."""
         self._aborted = _Aborted(data.aborted_transactions or ()) if committed_only else None
         self._batches = split(self.records, str(ask.place.where))
         self.begun: AnyBatch | None = None
@@ -121,77 +125,61 @@ class _Aborted:
 
 
 def plan(
-    snapshot: Snapshot, positions: Positions, unread: Iterable[TopicPartition], busy: Iterable[int]
+    snapshot: Snapshot,
+    positions: Positions,
+    unread: Iterable[TopicPartition],
+    busy: Iterable[int],
+    *,
+    max_bytes: int,
+    now: float,
 ) -> tuple[dict[int, list[Ask]], TopicPartition | None]:
-    """The partitions to ask each leader for now, and one that is wanted and has no known leader, if there is any."""
+    """The partitions to ask each broker for now, and one that is wanted and has no known leader, if there is any.
+
+    ``max_bytes`` is how much may come of one partition; ``now`` is in seconds.
+    """
     skip, occupied = set(unread), set(busy)
     for where in skip:
-        place, leader = positions.get(where), snapshot.leader(where)
-        if place is not None and not place.paused and leader is not None:
-            occupied.add(leader.node_id)
+        place = positions.get(where)
+        node = source(snapshot, place, now) if place is not None and not place.rests else None
+        if node is not None:
+            occupied.add(node.node_id)
     asks: dict[int, list[Ask]] = {}
     unled: TopicPartition | None = None
     for place in sorted(positions, key=lambda place: place.served):
-        if place.position is None or place.paused or place.lost or place.where in skip:
+        if place.position is None or place.rests or place.lost or place.where in skip:
             continue
-        leader = snapshot.leader(place.where)
-        if leader is None:
+        known, node = snapshot.partition(place.where), source(snapshot, place, now)
+        if known is None or node is None:
             unled = place.where
-        elif leader.node_id not in occupied:
-            asks.setdefault(leader.node_id, []).append(Ask(place, place.epoch, place.position))
+        elif node.node_id not in occupied and not place.needs_validation(known.leader_epoch):
+            limit = max(max_bytes, place.fetch_bytes or 0)
+            from_leader = node.node_id == known.leader
+            ask = Ask(place, place.epoch, place.position, known.leader_epoch, limit, from_leader)
+            asks.setdefault(node.node_id, []).append(ask)
     return asks, unled
 
 
-def request(snapshot: Snapshot, asks: list[Ask], config: ConsumerConfig, room: int) -> FetchRequest:
-    """The fetch for one leader. ``room`` is how many bytes it may bring."""
-    topics: dict[str, FetchTopic] = {}
-    for ask in asks:
-        name, partition = ask.place.where
-        topic = topics.get(name)
-        if topic is None:
-            topic = topics[name] = FetchTopic(topic=name, topic_id=snapshot.topic_id(name), partitions=[])
-        known = snapshot.partition(ask.place.where)
-        topic.partitions.append(
-            FetchPartition(
-                partition=partition,
-                current_leader_epoch=known.leader_epoch if known is not None else -1,
-                fetch_offset=ask.offset,
-                partition_max_bytes=config.max_partition_fetch_bytes,
-            )
-        )
-    return FetchRequest(
-        max_wait_ms=config.fetch_max_wait_ms,
-        min_bytes=config.fetch_min_bytes,
-        max_bytes=room,
-        isolation_level=config.isolation,
-        topics=list(topics.values()),
-    )
+def room_for_one(
+    snapshot: Snapshot, positions: Positions, unread: Iterable[Fetched], promised: Iterable[int], limit: int, now: float
+) -> int:
+    """How many bytes the next fetch may bring: no broker gets so much that another has to wait for it.
 
-
-def answers(
-    asks: list[Ask], names: dict[UUID, str], response: FetchResponse, *, committed_only: bool, where: str
-) -> Iterator[tuple[Ask, Fetched | KafkaError]]:
-    """What each partition's answer brings: data, or an error.
-
-    Raises:
-        BrokerError: the whole fetch was refused.
+    ``promised`` is what the fetches in flight may bring, ``limit`` what all together may hold.
     """
-    if response.error_code != ErrorCode.NONE:
-        raise broker_error(response.error_code, f"{where} to Fetch")
-    found: dict[TopicPartition, PartitionData] = {}
-    for topic in response.responses:
-        name = topic.topic or names.get(topic.topic_id, "")
-        for data in topic.partitions:
-            found[TopicPartition(name, data.partition_index)] = data
-    for ask in asks:
-        answer = found.get(ask.place.where)
-        if answer is None:
-            yield ask, WireError(f"{where} answered Fetch without {ask.place.where}, which was asked")
-        elif answer.error_code != ErrorCode.NONE:
-            yield ask, _refused(ask, answer)
-        else:
-            yield ask, Fetched(ask, answer, committed_only=committed_only)
+    kept = sum(len(one.records) for one in unread if not one.ask.place.rests)
+    brokers = {node.node_id for place in positions if (node := source(snapshot, place, now)) is not None}
+    return min(limit - kept - sum(promised), max(1, limit // max(1, len(brokers))))
 
 
-def _refused(ask: Ask, answer: PartitionData) -> BrokerError:
-    return broker_error(answer.error_code, f"Fetch of {ask.place.where} at offset {ask.offset}")
+def within(asks: list[Ask], version: int, room: int) -> list[Ask]:
+    """What to ask for in a version of Fetch. Where that has no limit for all partitions, they share it.
+
+    Then a partition whose next message is larger than its share is asked for alone.
+    """
+    if version >= AT_LEAST_ONE_SINCE:
+        return asks
+    grown = next((ask for ask in asks if ask.place.fetch_bytes is not None), None)
+    if grown is not None:
+        return [grown]
+    share = max(1, room // len(asks))
+    return [attrs.evolve(ask, max_bytes=min(ask.max_bytes, share)) for ask in asks]

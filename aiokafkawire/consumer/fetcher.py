@@ -1,32 +1,46 @@
-"""Keeps a fetch in flight to every leader, and what came until the user reaches it."""
+"""Keeps a fetch in flight to every broker that is read from, and what came until the user reaches it."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from anyio.abc import TaskGroup
 
 from ..cluster.cluster import Cluster
-from ..cluster.metadata import Snapshot
+from ..cluster.metadata import Node, Snapshot
 from ..cluster.retry import Backoff, remedy
 from ..config import ConsumerConfig
-from ..errors import ErrorCode, KafkaError, OffsetOutOfRange, Refresh, as_kafka_error, broker_error
+from ..errors import ErrorCode, InconsistentTopicId, KafkaError, Refresh, WireError, as_kafka_error, broker_error
+from ..network.connection import Connection
+from ..protocol.api import choose_version
+from ..protocol.messages.fetch import FetchRequest, FetchResponse
 from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Versions
 from ..runtime import Worker
-from ..types import IsolationLevel, TopicPartition
-from .fetch import Ask, Fetched, answers, plan, request
+from ..types import Address, IsolationLevel, TopicPartition
+from .arrivals import Arrivals, Came
+from .fetch import Ask, Fetched, plan, room_for_one, within
+from .fetch_messages import answers, leaders_named, request
 from .lookup import Lookup
 from .positions import Place, Positions, some_of
+from .sessions import FetchSession, Turn
 from .trouble import Troubles
+from .validation import Validation
 
 if TYPE_CHECKING:  # many a consumer has no group
-    from .group_offsets import GroupOffsets
+    from ..group.offsets import GroupOffsets
 
 __all__ = ("Fetcher",)
 
-# Record batches v2 need v4; topics have no names from v13 on (KIP-516), so without their ids v12 is the last.
-_BY_ID_OR_NAME = Versions.parse("4+")
-_BY_NAME = Versions.parse("4-12")
+# Topics have no names from v13 on (KIP-516), so without their ids v12 is the last.
+_BY_ID_SINCE: Final = 13
+_BY_ID_OR_NAME: Final = Versions.parse("0+")
+_BY_NAME: Final = Versions.parse("0-12")
+_SESSION_ERRORS: Final = (
+    ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+    ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+    ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+)
+_GRACE: Final = 5.0
 
 
 class Fetcher:
@@ -41,18 +55,33 @@ class Fetcher:
         group: "GroupOffsets | None" = None,
     ) -> None:
         self._cluster, self._config, self._positions, self._lane = cluster, config, positions, lane
-        self.unread: dict[TopicPartition, Fetched] = {}
-        """Fetched data by partition, in the order in which it came."""
         self.arrived: anyio.Event = anyio.Event()
         """Set when there is something new: data or an error."""
         self._worker = Worker(self._ask_what_is_wanted, self.tell)
-        # The leaders that are asked now, and how many bytes each may bring.
+        # The brokers that are asked now, and how many bytes each may bring.
         self._promised: dict[int, int] = {}
-        self._served = 0
+        self.patience: float = config.fetch_max_wait_ms / 1000 + _GRACE
+        """For how many seconds a broker that is asked may say nothing, before that is strange."""
+        self._sessions: dict[int, FetchSession] = {}
+        self.answered: dict[int, float] = {}
+        """When each broker has last answered a fetch."""
         self._backoffs: dict[int, Backoff] = {}
         self._committed = config.isolation is IsolationLevel.READ_COMMITTED
-        self._troubles = Troubles(positions, cluster.config.default_api_timeout_ms / 1000)
+        settings = cluster.config
+        self._troubles = Troubles(positions, settings.default_api_timeout_ms / 1000)
+        self._arrivals = Arrivals(
+            positions,
+            self._troubles,
+            replica_age=settings.metadata_max_age_ms / 1000,
+            largest=settings.receive_message_max_bytes,
+        )
         self._lookup = Lookup(cluster, positions, self._troubles, config.isolation, self._changed, group)
+        self._validation = Validation(cluster, positions, self._troubles, self._changed)
+
+    @property
+    def unread(self) -> dict[TopicPartition, Fetched]:
+        """Fetched data by partition, in the order in which it came."""
+        return self._arrivals.unread
 
     @property
     def has_ended(self) -> bool:
@@ -81,102 +110,125 @@ class Fetcher:
         await self._worker.stop()
         await self._cluster.brokers.close_lanes(self._lane)
 
+    def trouble(self, where: TopicPartition) -> KafkaError | None:
+        """What keeps a partition from being read now."""
+        return self._troubles.of(where)
+
     def next_fault(self) -> KafkaError | None:
         """An error that the user has not heard of yet."""
         return self._troubles.next()
 
     def _ask_what_is_wanted(self, tasks: TaskGroup) -> float | None:
         """Start fetches and lookups. How long to wait for a leader, in seconds; None until something happens."""
-        cluster, positions = self._cluster, self._positions
+        cluster, positions, now = self._cluster, self._positions, self._cluster.runtime.now()
         cluster.use(dict.fromkeys(where.topic for where in positions.assigned))
-        # What was fetched for a place that is gone would keep its partition out of every fetch.
-        self.unread = {
-            where: one for where, one in self.unread.items() if positions.is_current(one.ask.place, one.ask.epoch)
-        }
-        self._troubles.forget_all_but(place.where for place in positions if not place.paused)
+        self._arrivals.drop_stale()
+        self._troubles.forget_all_but(place.where for place in positions if not place.rests)
         for places in self._lookup.take_due():
             tasks.start_soon(self._lookup.run, places)
-        snapshot = cluster.snapshot
-        asks, unled = plan(snapshot, positions, self.unread, self._promised)
+        snapshot, limit = cluster.snapshot, self._config.fetch_max_bytes
+        self._validation.start_due(tasks, snapshot, self.unread)
+        most = self._config.max_partition_fetch_bytes
+        asks, unled = plan(snapshot, positions, self.unread, self._promised, max_bytes=most, now=now)
         for node_id, some in asks.items():
-            room = self._room(snapshot)
+            room = room_for_one(snapshot, positions, self.unread.values(), self._promised.values(), limit, now)
             if room <= 0:
                 break
             self._promised[node_id] = room
             tasks.start_soon(self._fetch, snapshot, node_id, some, room)
         if not unled:
             return None
-        now = cluster.runtime.now()
         self._troubled(snapshot, [positions.require(unled)], _why_unled(snapshot, unled), now)
         cluster.outdated(snapshot)
         return cluster.config.retry_backoff_ms / 1000
 
-    def _room(self, snapshot: Snapshot) -> int:
-        """How many bytes the next fetch may bring: no leader gets so much that another has to wait for it."""
-        kept = sum(len(one.records) for one in self.unread.values() if not one.ask.place.paused)
-        leaders = {node.node_id for place in self._positions if (node := snapshot.leader(place.where)) is not None}
-        room = self._config.fetch_max_bytes - kept - sum(self._promised.values())
-        return min(room, max(1, self._config.fetch_max_bytes // max(1, len(leaders))))
-
     async def _fetch(self, snapshot: Snapshot, node_id: int, asks: list[Ask], room: int) -> None:
-        """One fetch to one leader. After a failure the leader rests for the backoff."""
-        clock, config = self._cluster.runtime.now, self._cluster.config
-        began, long_poll = clock(), self._config.fetch_max_wait_ms / 1000
-        failed, empty = False, True
+        """One fetch to one broker, and the rest that it gets after it."""
+        began = self._cluster.runtime.now()
+        session = self._sessions.setdefault(node_id, FetchSession())
         try:
-            connection = await self._cluster.connection(snapshot.nodes[node_id], self._lane)
-            message = request(snapshot, asks, self._config, room)
-            by_name = any(topic.topic_id == ZERO_UUID for topic in message.topics)
-            response = await connection.request(
-                message,
-                timeout=long_poll + config.default_api_timeout_ms / 1000,
-                wanted=_BY_NAME if by_name else _BY_ID_OR_NAME,
-            )
-            names = {topic.topic_id: topic.topic for topic in message.topics}
-            for ask, answer in answers(asks, names, response, committed_only=self._committed, where=connection.where):
-                failed |= self._take(snapshot, ask, answer, began)
-                empty &= not (isinstance(answer, Fetched) and answer.records)
+            rest = await self._exchange(snapshot, node_id, asks, room, session)
         except Exception as raised:
-            failed = True
+            session.restart()
+            rest = self._failed(node_id)
             error = as_kafka_error(raised, f"fetching {some_of([ask.place.where for ask in asks])}")
             wanted = [ask.place for ask in asks if self._positions.is_current(ask.place, ask.epoch)]
+            for place in wanted:
+                place.replica = None
             self._troubled(snapshot, wanted, error, began)
         self._promised[node_id] = 0
-        if failed:
-            await anyio.sleep(self._backoffs.setdefault(node_id, self._cluster.backoff()).next())
-        else:
-            self._backoffs.pop(node_id, None)
-            if empty and clock() - began < long_poll / 2:
-                # Asked to wait for data, it said at once that there is none. Nothing is wrong with that, once.
-                await anyio.sleep(config.retry_backoff_ms / 1000)
+        if rest > 0:
+            # Some of its partitions may be another's by now.
+            self.wake()
+            await anyio.sleep(rest)
         del self._promised[node_id]
         self.wake()
 
-    def _take(self, snapshot: Snapshot, ask: Ask, answer: Fetched | KafkaError, began: float) -> bool:
-        """Keep what one partition's answer brings. True if it brings an error that asks for a pause."""
-        place = ask.place
-        if not self._positions.is_current(place, ask.epoch):
-            return False
-        if isinstance(answer, Fetched):
-            self._troubles.over(place.where)
-            place.high_watermark = answer.high_watermark
-            if answer.records:
-                self._served += 1
-                place.served = self._served
-                self.unread[place.where] = answer
-                self.tell()
-            return False
-        if isinstance(answer, OffsetOutOfRange):
-            if self._positions.reset(place):
-                # A broker that finds every offset out of range is not asked for ever without a word.
-                self._troubled(snapshot, [place], answer, began)
-                return True
-            place.lost = True
-            self._troubles.report(place, OffsetOutOfRange(f"{answer}; auto_offset_reset is 'none', so seek elsewhere"))
+    async def _exchange(
+        self, snapshot: Snapshot, node_id: int, asks: list[Ask], room: int, session: FetchSession
+    ) -> float:
+        """Ask, and take the answer. How long the broker is to rest, in seconds."""
+        began = self._cluster.runtime.now()
+        connection = await self._cluster.connection(snapshot.nodes[node_id], self._lane)
+        ids = {topic: snapshot.topic_id(topic) for topic in dict.fromkeys(ask.place.where.topic for ask in asks)}
+        wanted = _BY_NAME if ZERO_UUID in ids.values() else _BY_ID_OR_NAME
+        version = choose_version(FetchRequest, connection.versions, wanted, connection.where)
+        turn = session.next(within(asks, version, room), ids, by_id=version >= _BY_ID_SINCE)
+        response = await self._ask(connection, turn, version, room)
+        if response.error_code != ErrorCode.NONE:
+            session.refused(response.error_code)
+            if response.error_code in _SESSION_ERRORS and not turn.is_full:
+                return 0.0
+            raise broker_error(response.error_code, f"{connection.where} to Fetch")
+        session.answered(turn, response.session_id)
+        now = self.answered[node_id] = self._cluster.runtime.now()
+        failed, waits = self._take(turn, response, session, connection.where, Came(snapshot, began, now, version))
+        if failed:
+            return self._failed(node_id)
+        self._backoffs.pop(node_id, None)
+        if response.throttle_time_ms > 0:
+            return float(response.throttle_time_ms) / 1000
+        # Asked to wait for data, it said at once that there is none. Nothing is wrong with that, once.
+        hurried = waits and now - began < self._config.fetch_max_wait_ms / 2000
+        return self._cluster.config.retry_backoff_ms / 1000 if hurried else 0.0
+
+    async def _ask(self, connection: Connection, turn: Turn, version: int, room: int) -> FetchResponse:
+        long_poll = self._config.fetch_max_wait_ms / 1000
+        return await connection.request(
+            request(turn, self._config, room),
+            timeout=long_poll + self._cluster.config.default_api_timeout_ms / 1000,
+            wanted=Versions(version, version),
+        )
+
+    def _take(
+        self, turn: Turn, response: FetchResponse, session: FetchSession, where: str, came: Came
+    ) -> tuple[bool, bool]:
+        """Whether something failed, and whether there was nothing to do at all."""
+        self._use_leaders(turn, response)
+        failed, waits, told = False, True, False
+        quiet = dict(turn.asks)
+        for ask, answer in answers(turn, response, committed_only=self._committed, where=where):
+            outcome = self._arrivals.take(ask, answer, came)
+            if isinstance(answer, WireError | InconsistentTopicId):
+                session.restart()
+            if outcome.outdated:
+                self._cluster.outdated(came.snapshot)
+            del quiet[ask.place.where]
+            failed, told = failed or outcome.failed, told or outcome.told
+            waits = waits and not outcome.moved and not (isinstance(answer, Fetched) and answer.records)
+        self._troubles.all_over(quiet)
+        if told:
             self.tell()
-            return False
-        self._troubled(snapshot, [place], answer, began)
-        return True
+        return failed, waits
+
+    def _use_leaders(self, turn: Turn, response: FetchResponse) -> None:
+        leaders = leaders_named(turn, response)
+        if leaders:
+            nodes = [Node(one.node_id, Address(one.host, one.port), one.rack) for one in response.node_endpoints]
+            self._cluster.use_leaders(leaders, nodes)
+
+    def _failed(self, node_id: int) -> float:
+        return self._backoffs.setdefault(node_id, self._cluster.backoff()).next()
 
     def _troubled(self, snapshot: Snapshot, places: list[Place], error: KafkaError, began: float) -> None:
         if remedy(error).refresh is Refresh.METADATA:

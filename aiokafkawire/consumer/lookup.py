@@ -10,10 +10,11 @@ from ..cluster.offsets import look_up_offsets
 from ..errors import BrokerError, KafkaError, UsageError, as_kafka_error
 from ..types import IsolationLevel, OffsetAndMetadata, OffsetSpec, TopicPartition
 from .positions import Place, Positions, some_of
+from .resets import spec_of
 from .trouble import Troubles
 
 if TYPE_CHECKING:  # many a consumer has no group
-    from .group_offsets import GroupOffsets
+    from ..group.offsets import GroupOffsets
 
 __all__ = ("Lookup",)
 
@@ -68,7 +69,8 @@ class Lookup:
             await self._run_committed(places)
             return
         epochs = {place.where: place.epoch for place in places}
-        specs = {place.where: place.spec for place in places if place.spec is not None}
+        now = self._cluster.runtime.wall_ms()
+        specs = {place.where: spec_of(place.spec, now) for place in places if place.spec is not None}
         offsets: dict[TopicPartition, int] = {}
         try:
             offsets = await self._offsets(specs)

@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 import attrs
 
 from ..errors import UsageError
-from ..types import OffsetSpec, TopicPartition
+from ..types import OffsetAndMetadata, OffsetSpec, TopicPartition
+from .resets import Start
 
 __all__ = ("Place", "Positions", "some_of")
 
@@ -22,18 +23,43 @@ class Place:
 
     where: TopicPartition
     position: int | None
-    spec: OffsetSpec | None
+    spec: Start | None
     epoch: int = 0
     ask_group: bool = False
     leader_epoch: int | None = None
     """Under which leader the record before the position was written (KIP-320); None where nobody has said."""
+    held: int | None = None
+    """From where on the user has records in hand; None if it has none. What is before is finished."""
     paused: bool = False
+    withheld: bool = False
+    """Another consumer is about to get it, or this one is: no record is handed out."""
     looking_up: bool = False
     lost: bool = False
     served: int = 0
     """When it brought data last, as a number that grows with each answer; 0 is never."""
     high_watermark: int | None = None
     """The end of the log when it was last fetched: the offset after the last record that all replicas have."""
+    validated: int | None = None
+    """The leader's epoch under which the log was last known to hold what is before the position."""
+    validating: bool = False
+    replica: int | None = None
+    """The broker to read from rather than from the leader (KIP-392)."""
+    replica_until: float = 0.0
+    """When to ask the leader again, in seconds of the runtime's clock."""
+    fetch_bytes: int | None = None
+    """How much the next fetch must be able to bring, where that is more than the setting."""
+
+    @property
+    def rests(self) -> bool:
+        """Whether nobody is to get records of it now, so that none are fetched."""
+        return self.paused or self.withheld
+
+    def needs_validation(self, leader_epoch: int) -> bool:
+        """Whether the log may have been cut off before the position, since another leader came (KIP-320).
+
+        Without the epoch of the record before it, or of the leader (-1), nobody can tell.
+        """
+        return self.leader_epoch is not None and leader_epoch >= 0 and self.validated != leader_epoch
 
 
 class Positions:
@@ -44,7 +70,7 @@ class Positions:
         in_group: what a group has committed comes before the default.
     """
 
-    def __init__(self, default: OffsetSpec | None, *, in_group: bool = False) -> None:
+    def __init__(self, default: Start | None, *, in_group: bool = False) -> None:
         self._default, self._in_group = default, in_group
         self._places: dict[TopicPartition, Place] = {}
         self._epoch = 0
@@ -70,6 +96,26 @@ class Positions:
             self._epoch += 1
             self._places[where] = Place(where, None, OffsetSpec.EARLIEST, self._epoch, ask_group=self._in_group)
 
+    def add(self, partitions: Iterable[TopicPartition], *, withheld: bool = False) -> None:
+        """Read these as well, from where the group has come to."""
+        for where in partitions:
+            place = self._places[where] = self._place(where, None)
+            place.withheld = withheld
+
+    def drop(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these no more."""
+        for where in partitions:
+            self._places.pop(where, None)
+
+    def finished(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Where to read on so that nothing is missed that the user has not finished, or has not got yet."""
+        found = {}
+        for place in self._places.values():
+            offset = place.position if place.held is None else place.held
+            if offset is not None:
+                found[place.where] = OffsetAndMetadata(offset, leader_epoch=place.leader_epoch)
+        return found
+
     def _place(self, where: TopicPartition, start: int | OffsetSpec | None) -> Place:
         self._epoch += 1
         if isinstance(start, int):
@@ -93,12 +139,13 @@ class Positions:
             raise UsageError(f"{where} is not assigned to this consumer; assigned are {some_of(self._places)}")
         return place
 
-    def seek(self, where: TopicPartition, to: int | OffsetSpec) -> None:
+    def seek(self, where: TopicPartition, to: int | Start) -> None:
         """Go on from another offset; what was fetched or asked before counts no more."""
         place = self.require(where)
         self._epoch += 1
-        place.epoch, place.looking_up, place.lost = self._epoch, False, False
+        place.epoch, place.looking_up, place.lost, place.held = self._epoch, False, False, None
         place.ask_group, place.leader_epoch = False, None
+        place.validated, place.validating = None, False
         place.position, place.spec = (to, None) if isinstance(to, int) else (None, to)
 
     def reset(self, place: Place) -> bool:
@@ -106,6 +153,17 @@ class Positions:
         if self._default is None:
             return False
         self.seek(place.where, self._default)
+        return True
+
+    def go_back(self, place: Place, offset: int, leader_epoch: int, validated: int) -> bool:
+        """The log was cut off: go on from where it parts from what was read. False if there is no default.
+
+        ``leader_epoch`` is that of the record before; ``validated`` the leader's who said so.
+        """
+        if self._default is None:
+            return False
+        self.seek(place.where, offset)
+        place.leader_epoch, place.validated = leader_epoch, validated
         return True
 
     def is_current(self, place: Place, epoch: int) -> bool:

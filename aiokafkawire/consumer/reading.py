@@ -1,19 +1,23 @@
 """Hands out fetched records, one by one or as whole batches."""
 
+from abc import abstractmethod
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import Generic, TypeVar
 
+import anyio
 import anyio.lowlevel
 
 from ..cluster.cluster import Cluster
 from ..config import ConsumerConfig
-from ..errors import CorruptBatch, UsageError
+from ..errors import ConsumerStalled, CorruptBatch, UsageError
 from ..records.batch import AnyReader, ConsumerRecord
 from ..types import TopicPartition
 from .fetch import Fetched
 from .fetcher import Fetcher
-from .positions import Positions
+from .health import ConsumerHealth
+from .positions import Place, Positions
 
 __all__ = ("ConsumerBatch", "ReadsRecords")
 
@@ -66,7 +70,17 @@ class ReadsRecords(Generic[K, V]):
         self._cluster, self._config, self._positions, self._fetcher = cluster, config, positions, fetcher
         self._key_deserializer, self._value_deserializer = key_deserializer, value_deserializer
         self._reading: Fetched | None = None
-        self._unyielded = 0
+        # The places of which the user has records in hand, and how often it has come for more.
+        self._in_hand: list[Place] = []
+        self._asked = 0
+        self._waiting = 0
+        self._got_at: float | None = None
+        # Called when nothing is in hand any more.
+        self._on_release: Callable[[], None] = lambda: None
+        # Called when the user comes for more and has to wait for it.
+        self._on_asked: Callable[[], None] = lambda: None
+        # Errors that the next call raises.
+        self._untold: deque[Exception] = deque()
         self._yielded_at = 0.0
         self._state = "new"
 
@@ -91,6 +105,7 @@ class ReadsRecords(Generic[K, V]):
             if reader is None:
                 continue
             place = reading.ask.place
+            place.held = place.position
             try:
                 record = next(reader, None)
             finally:
@@ -98,6 +113,51 @@ class ReadsRecords(Generic[K, V]):
             if record is not None:
                 return record
             place.position, reading.reader = reading.batch_end, None
+
+    async def poll(self, max_records: int = 500, timeout: float | None = None) -> list[ConsumerRecord[K, V]]:
+        """Up to ``max_records`` records, as soon as there are any.
+
+        Args:
+            max_records: the most to return; they may be of several partitions.
+            timeout: how long to wait for the first, in seconds; None waits for ever. After it, the list is empty.
+
+        Raises as the iteration does; with records in hand already, the next call does.
+        """
+        if max_records < 1:
+            raise UsageError(f"max_records is 1 at least, got {max_records}")
+        await self._let_others_run()
+        records: list[ConsumerRecord[K, V]] = []
+        with anyio.move_on_after(timeout):
+            while not records:
+                self._take_from(await self._next_reading(), max_records, records)
+        while len(records) < max_records and not self._untold:
+            # Without waiting: a cancellation would cost the records that are here.
+            reading = await self._ready(at_once=True)
+            if reading is None:
+                break
+            self._take_from(reading, max_records, records)
+        return records
+
+    def _take_from(self, reading: Fetched, most: int, records: list[ConsumerRecord[K, V]]) -> None:
+        """Add records of the batch that is begun, until there are so many."""
+        reader: AnyReader[K, V] | None = reading.reader
+        if reader is None:
+            return
+        place = reading.ask.place
+        try:
+            for record in reader:
+                records.append(record)
+                if len(records) >= most:
+                    return
+            place.position, reading.reader = reading.batch_end, None
+        except Exception as error:
+            if not records:
+                raise
+            # These come first, and it is told by the next call.
+            self._untold.append(error)
+        finally:
+            if reading.reader is not None:
+                place.position = reader.next_offset
 
     def batches(self) -> AsyncIterator[ConsumerBatch[K, V]]:
         """Iterate whole batches instead of records: the fastest way. The position moves a batch at a time.
@@ -116,20 +176,69 @@ class ReadsRecords(Generic[K, V]):
                 return ConsumerBatch(reading.ask.place.where, reader, reading.batch_end)
 
     async def _next_reading(self) -> Fetched:
-        """Fetched data of some partition with a batch begun; waits for it."""
+        """Fetched data of some partition with a batch begun; waits for it. What was in hand is finished."""
+        self._finish_in_hand()
+        self._in_hand.clear()
+        self._on_asked()
+        since = self._cluster.runtime.now()
         while True:
             arrived = self._fetcher.arrived
             self._require_open()
+            if self._untold:
+                raise self._untold.popleft()
             fault = self._fetcher.next_fault()
             if fault is not None:
                 raise fault
-            for fetched in list(self._fetcher.unread.values()):
-                if self._is_readable(fetched) and await self._begin_batch(fetched):
-                    fetched.ask.place.leader_epoch = fetched.leader_epoch
-                    return fetched
-            await arrived.wait()
+            ready = await self._ready()
+            if ready is not None:
+                return ready
+            self._waiting += 1
+            try:
+                since = await self._wait_for(arrived, since)
+            finally:
+                self._waiting -= 1
 
-    async def _begin_batch(self, fetched: Fetched) -> bool:
+    async def _wait_for(self, arrived: anyio.Event, since: float) -> float:
+        """Wait for something new; since when this has gone on."""
+        limit = self._config.stall_timeout_ms
+        if limit is None:
+            await arrived.wait()
+            return since
+        with anyio.move_on_after(max(0.0, since + limit / 1000 - self._cluster.runtime.now())):
+            await arrived.wait()
+        now = self._cluster.runtime.now()
+        if now < since + limit / 1000:
+            return since
+        health = self.health()
+        if health.stalled:
+            raise ConsumerStalled(f"no records for {limit / 1000:g} s (stall_timeout_ms): {health.why_idle}")
+        return now
+
+    @abstractmethod
+    def health(self) -> ConsumerHealth:
+        """How the consumer is."""
+
+    async def _ready(self, *, at_once: bool = False) -> Fetched | None:
+        """The same, if there is some here; the user is about to have it in hand. ``at_once`` never waits."""
+        for fetched in list(self._fetcher.unread.values()):
+            if self._is_readable(fetched) and await self._begin_batch(fetched, at_once=at_once):
+                place = fetched.ask.place
+                place.leader_epoch, self._got_at = fetched.leader_epoch, self._cluster.runtime.now()
+                if place.held is None:
+                    place.held = place.position
+                    self._in_hand.append(place)
+                return fetched
+        return None
+
+    def _finish_in_hand(self) -> None:
+        """The user comes for more, or says that it has finished what it has in hand."""
+        if self._reading is not None:
+            self._reading.ask.place.held = None
+        for place in self._in_hand:
+            place.held = None
+        self._on_release()
+
+    async def _begin_batch(self, fetched: Fetched, *, at_once: bool) -> bool:
         """Make sure that a batch is begun. Data without another one is used up, and makes room for more."""
         if fetched.reader is not None:
             return True
@@ -140,6 +249,8 @@ class ReadsRecords(Generic[K, V]):
                 self._use_up(fetched)
                 return False
             if batch.header.codec and batch.header.size > _HEAVY:
+                if at_once:
+                    return False
                 await self._cluster.runtime.offload(partial(batch.prepare, check_crcs=check))
             fetched.reader = batch.records(
                 *place.where,
@@ -174,7 +285,9 @@ class ReadsRecords(Generic[K, V]):
 
     def _is_readable(self, fetched: Fetched) -> bool:
         place = fetched.ask.place
-        return fetched.ask.is_current and not place.paused and self._positions.get(place.where) is place
+        if place.paused or place.withheld:
+            return False
+        return fetched.ask.is_current and self._positions.get(place.where) is place
 
     def _require_open(self) -> None:
         if self._state != "open" or self._fetcher.has_ended:
@@ -183,12 +296,10 @@ class ReadsRecords(Generic[K, V]):
 
     async def _let_others_run(self) -> None:
         """Looking at the clock costs more than a record does: it is done for every few."""
-        self._unyielded += 1
-        if self._unyielded >= _LOOK_EVERY:
-            self._unyielded = 0
-            if self._cluster.runtime.now() - self._yielded_at > _YIELD_EVERY:
-                await anyio.lowlevel.checkpoint()
-                self._yielded_at = self._cluster.runtime.now()
+        self._asked += 1
+        if self._asked % _LOOK_EVERY == 0 and self._cluster.runtime.now() - self._yielded_at > _YIELD_EVERY:
+            await anyio.lowlevel.checkpoint()
+            self._yielded_at = self._cluster.runtime.now()
 
 
 class _Batches(AsyncIterator[ConsumerBatch[K, V]]):

@@ -1,6 +1,6 @@
 """What goes wrong with each partition and for how long, and what the user has to hear of."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ..cluster.retry import remedy
 from ..errors import KafkaError, OffsetOutOfRange, RequestTimeout
@@ -21,21 +21,36 @@ class Troubles:
     def __init__(self, positions: Positions, limit: float) -> None:
         self._positions, self._limit = positions, limit
         self._since: dict[TopicPartition, float] = {}
+        self._said: dict[TopicPartition, KafkaError] = {}
         self._untold: dict[TopicPartition, tuple[Place, int, KafkaError]] = {}
 
     def over(self, where: TopicPartition) -> None:
         """The partition gave an answer that is none."""
         self._since.pop(where, None)
+        self._said.pop(where, None)
+
+    def of(self, where: TopicPartition) -> KafkaError | None:
+        """What the partition is in trouble with now."""
+        return self._said.get(where)
+
+    def all_over(self, partitions: Collection[TopicPartition]) -> None:
+        """These have no news, which is an answer too."""
+        if self._since or self._said:
+            for where in partitions:
+                self.over(where)
 
     def forget_all_but(self, wanted: Iterable[TopicPartition]) -> None:
         """Partitions that nobody reads now cannot be in trouble."""
         kept = set(wanted)
         self._since = {where: since for where, since in self._since.items() if where in kept}
+        self._said = {where: error for where, error in self._said.items() if where in kept}
 
     def failed(self, places: list[Place], error: KafkaError, began: float, now: float) -> None:
         """Asking for these places since ``began`` ended in an error: told at once unless a retry may mend it."""
         if not places:
             return
+        for place in places:
+            self._said[place.where] = error
         # A position that is out of range is looked up anew, so that is a retry as well.
         if not (remedy(error).retry or isinstance(error, OffsetOutOfRange)):
             self.report(places[0], error)
@@ -54,6 +69,7 @@ class Troubles:
 
     def report(self, place: Place, error: KafkaError) -> None:
         """The user must hear of this."""
+        self._said[place.where] = error
         self._untold[place.where] = place, place.epoch, error
 
     def next(self) -> KafkaError | None:

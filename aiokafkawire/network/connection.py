@@ -48,11 +48,12 @@ def _software_version() -> str:
 class _Reply:
     """A slot that a task waits on."""
 
-    __slots__ = ("_event", "asked_at", "error", "frame", "position")
+    __slots__ = ("_event", "error", "frame", "patience", "position", "silent_at")
 
-    def __init__(self, asked_at: float) -> None:
+    def __init__(self, asked_at: float, patience: float) -> None:
         self._event = anyio.Event()
-        self.asked_at = asked_at
+        self.patience = patience
+        self.silent_at = asked_at + patience
         self.frame = b""
         self.position = 0
         self.error: KafkaError | None = None
@@ -141,13 +142,21 @@ class Connection:
         """How many requests wait for their answers."""
         return self._pipeline.in_flight
 
-    async def request(self, request: Request[R], *, timeout: float | None = None, wanted: Versions = ANY_VERSION) -> R:
+    async def request(
+        self,
+        request: Request[R],
+        *,
+        timeout: float | None = None,
+        wanted: Versions = ANY_VERSION,
+        slow: bool = False,
+    ) -> R:
         """Ask, and wait for the answer.
 
         Args:
             request: encoded in the newest version that both sides speak.
             timeout: seconds; None, or more than ``request_timeout_ms``, waits as long as that.
             wanted: the versions that can carry what is asked.
+            slow: the broker may take longer than ``request_timeout_ms``: it waits for others, as with JoinGroup.
 
         Raises:
             RequestTimeout: no answer in time.
@@ -156,7 +165,7 @@ class Connection:
             UnsupportedVersion, InvalidMessage: nothing was sent.
         """
         spoken = choose_version(type(request), self.versions, wanted, self.where)
-        frame, position = await self._exchange(request, spoken, timeout)
+        frame, position = await self._exchange(request, spoken, timeout, slow=slow)
         answer: Any = type(request).response
         if len(frame) > _HEAVY and request.api_key != ApiKey.FETCH:
             return await self._runtime.offload(self.decode, answer, spoken, frame, position)
@@ -214,12 +223,15 @@ class Connection:
         except WireError as error:
             raise WireError(f"{self.where} answered {error}") from error
 
-    async def _exchange(self, request: Request[Any], spoken: int, timeout: float | None) -> tuple[bytes, int]:
-        limit = self._request_timeout if timeout is None else min(timeout, self._request_timeout)
+    async def _exchange(
+        self, request: Request[Any], spoken: int, timeout: float | None, *, slow: bool = False
+    ) -> tuple[bytes, int]:
+        patience = self._request_timeout if not slow or timeout is None else max(timeout, self._request_timeout)
+        limit = patience if timeout is None else min(timeout, patience)
         self.used_at = now = self._runtime.now()
         await self._close_if_silent(now)
         with anyio.move_on_after(limit):
-            reply = _Reply(now)
+            reply = _Reply(now, patience)
             self._outgoing.append(self._pipeline.send(request, spoken, reply))
             await self.transmit()
             return await reply.wait()
@@ -233,8 +245,9 @@ class Connection:
         if waiting is None:
             return
         name, reply = waiting
-        if isinstance(reply, _Reply) and now >= reply.asked_at + self._request_timeout:
-            limit = f"{self._request_timeout:g} s (request_timeout_ms)"
+        if isinstance(reply, _Reply) and now >= reply.silent_at:
+            is_set = " (request_timeout_ms)" if reply.patience == self._request_timeout else ""
+            limit = f"{reply.patience:g} s{is_set}"
             await self.close(ConnectionLost(f"{self.where} left {name.removesuffix('Request')} unanswered for {limit}"))
 
     async def _agree_on_versions(self) -> None:

@@ -1,6 +1,6 @@
-"""What is asked of each leader, and what its answers mean."""
+"""What is asked of each broker, and what its answers mean."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 import pytest
@@ -9,9 +9,11 @@ from support.message_sets import message, wrapper
 
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
 from aiokafkawire.config import ConsumerConfig
-from aiokafkawire.consumer.fetch import Ask, Fetched, answers, plan, request
+from aiokafkawire.consumer.fetch import Ask, Fetched, plan
+from aiokafkawire.consumer.fetch_messages import answers, request
 from aiokafkawire.consumer.positions import Positions
-from aiokafkawire.errors import BrokerError, CorruptBatch, KafkaError, NotLeaderOrFollower, WireError
+from aiokafkawire.consumer.sessions import FetchSession
+from aiokafkawire.errors import CorruptBatch, KafkaError, NotLeaderOrFollower, WireError
 from aiokafkawire.protocol.messages.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
@@ -39,6 +41,17 @@ def positions(*numbers: int) -> Positions:
     made = Positions(OffsetSpec.LATEST)
     made.assign({place(number): 10 * number for number in numbers})
     return made
+
+
+def planned(
+    known: Snapshot,
+    wanted: Positions,
+    unread: Iterable[TopicPartition] = (),
+    busy: Iterable[int] = (),
+    *,
+    max_bytes: int = 1_000,
+) -> tuple[dict[int, list[Ask]], TopicPartition | None]:
+    return plan(known, wanted, unread, busy, max_bytes=max_bytes, now=0.0)
 
 
 def batch(
@@ -74,7 +87,7 @@ def offsets(one: Fetched) -> list[int]:
 
 
 def test_each_leader_is_asked_for_what_it_leads() -> None:
-    asks, unled = plan(snapshot(), positions(0, 1), (), ())
+    asks, unled = planned(snapshot(), positions(0, 1), (), ())
     assert {node: [(ask.place.where, ask.offset) for ask in wanted] for node, wanted in asks.items()} == {
         1: [(place(0), 0)],
         2: [(place(1), 10)],
@@ -84,19 +97,19 @@ def test_each_leader_is_asked_for_what_it_leads() -> None:
 
 def test_a_partition_stays_out_while_it_is_unread_paused_unled_or_nowhere() -> None:
     made = positions(0, 1, 2)
-    assert list(plan(snapshot(), made, [place(0)], ())[0]) == [2]
-    assert list(plan(snapshot(), made, (), [2])[0]) == [1]
-    assert plan(snapshot(), made, (), ())[1] == place(2)
+    assert list(planned(snapshot(), made, [place(0)], ())[0]) == [2]
+    assert list(planned(snapshot(), made, (), [2])[0]) == [1]
+    assert planned(snapshot(), made, (), ())[1] == place(2)
     made.require(place(0)).paused = True
     made.seek(place(1), OffsetSpec.LATEST)
-    assert plan(snapshot(), made, (), ())[0] == {}
+    assert planned(snapshot(), made, (), ())[0] == {}
 
 
 def test_the_request_carries_the_position_the_leaders_epoch_and_the_limits() -> None:
-    made = positions(0)
-    asks, _ = plan(snapshot(), made, (), ())
-    config = ConsumerConfig(isolation_level="read_committed", max_partition_fetch_bytes=77)
-    asked = request(snapshot(), asks[1], config, 1_234)
+    asks, _ = planned(snapshot(), positions(0), max_bytes=77)
+    config = ConsumerConfig(isolation_level="read_committed", client_rack="here")
+    asked = request(FetchSession().next(asks[1], {"a": ID}, by_id=True), config, 1_234)
+    assert asked.rack_id == "here"
     assert (asked.max_bytes, asked.isolation_level, asked.max_wait_ms) == (1_234, 1, 500)
     (topic,) = asked.topics
     (partition,) = topic.partitions
@@ -107,7 +120,8 @@ def test_the_request_carries_the_position_the_leaders_epoch_and_the_limits() -> 
 def one_answer(response: FetchResponse) -> Fetched | KafkaError:
     made = positions(0)
     where = made.require(place(0))
-    (pair,) = answers([Ask(where, where.epoch, 0)], {ID: "a"}, response, committed_only=False, where="node 1")
+    turn = FetchSession().next([Ask(where, where.epoch, 0)], {"a": ID}, by_id=True)
+    (pair,) = answers(turn, response, committed_only=False, where="node 1")
     return pair[1]
 
 
@@ -136,11 +150,6 @@ def test_a_partitions_error_names_the_partition_and_the_offset() -> None:
     answer = one_answer(response(data(error=6)))
     assert isinstance(answer, NotLeaderOrFollower)
     assert "Fetch of a-0 at offset 0" in str(answer)
-
-
-def test_an_error_of_the_whole_fetch_is_raised() -> None:
-    with pytest.raises(BrokerError, match="node 1 to Fetch"):
-        one_answer(FetchResponse(error_code=70, responses=[]))
 
 
 def test_batches_before_the_position_are_passed_over() -> None:
@@ -201,9 +210,9 @@ def test_a_leader_of_which_something_is_unread_is_not_asked_for_the_rest() -> No
         0.0,
     )
     made = positions(0, 1)
-    assert plan(both, made, [place(0)], ())[0] == {}
+    assert planned(both, made, [place(0)], ())[0] == {}
     made.require(place(0)).paused = True
-    assert list(plan(both, made, [place(0)], ())[0]) == [1]
+    assert list(planned(both, made, [place(0)], ())[0]) == [1]
 
 
 def test_who_was_served_last_is_asked_for_last() -> None:
@@ -212,4 +221,4 @@ def test_who_was_served_last_is_asked_for_last() -> None:
     made = positions(0, 1, 2)
     made.require(place(0)).served = 2
     made.require(place(1)).served = 1
-    assert [ask.place.where for ask in plan(cluster, made, (), ())[0][1]] == [place(2), place(1), place(0)]
+    assert [ask.place.where for ask in planned(cluster, made, (), ())[0][1]] == [place(2), place(1), place(0)]

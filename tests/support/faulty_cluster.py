@@ -18,9 +18,12 @@ from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from aiokafkawire.protocol.messages.metadata import MetadataResponse
 from aiokafkawire.protocol.messages.offsets import (
+    EpochEndOffset,
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
 )
 from aiokafkawire.protocol.messages.produce import (
     LeaderIdAndEpoch,
@@ -73,6 +76,7 @@ class FaultyCluster:
         for node, broker in self.nodes.items():
             broker.on[ApiKey.METADATA] = lambda _: self.metadata()
             broker.on[ApiKey.LIST_OFFSETS] = lambda asked: self.offsets(asked)
+            broker.on[ApiKey.OFFSET_FOR_LEADER_EPOCH] = lambda asked: self.epoch_ends(asked)
             broker.on[ApiKey.INIT_PRODUCER_ID] = lambda _: self.identify()
             broker.on[ApiKey.PRODUCE] = partial(self._decide, node)
             broker.on[ApiKey.FETCH] = partial(self._decide, node)
@@ -234,6 +238,24 @@ class FaultyCluster:
                 found.append(answer)
             topics.append(ListOffsetsTopicResponse(name=one.name, partitions=found))
         return ListOffsetsResponse(topics=topics)
+
+    def epoch_ends(self, asked: Asked) -> OffsetForLeaderEpochResponse:
+        """Where each epoch ended: before the first batch of a newer one."""
+        topics = []
+        for one in asked.request.topics:
+            found = []
+            for part in one.partitions:
+                where = TopicPartition(one.topic, part.partition)
+                headers = [RecordBatch.parse(memoryview(batch)).header for batch in self.log[where]]
+                newer = [header.base_offset for header in headers if header.leader_epoch > part.leader_epoch]
+                end = newer[0] if newer else self.end(where)
+                found.append(
+                    EpochEndOffset(
+                        error_code=0, partition=part.partition, leader_epoch=part.leader_epoch, end_offset=end
+                    )
+                )
+            topics.append(OffsetForLeaderTopicResult(topic=one.topic, partitions=found))
+        return OffsetForLeaderEpochResponse(topics=topics)
 
     @asynccontextmanager
     async def client(self, **options: Any) -> AsyncIterator[Client]:

@@ -33,7 +33,18 @@ from aiokafkawire.protocol.messages.group_admin import (
     ListGroupsRequest,
 )
 
-__all__ = ("GroupMember", "New", "both", "described", "error", "listed", "new_group", "protocols", "subscription")
+__all__ = (
+    "GroupMember",
+    "New",
+    "both",
+    "described",
+    "described_once_known",
+    "error",
+    "listed",
+    "new_group",
+    "protocols",
+    "subscription",
+)
 
 _names = (f"group-{number}" for number in count())
 _NOT_READY = (
@@ -70,6 +81,15 @@ async def new_group(client: RawClient) -> str:
 
 async def described(client: RawClient, group: str, version: int = 6) -> DescribedGroup:
     return (await client.ask(DescribeGroupsRequest(groups=[group]), version)).groups[0]
+
+
+async def described_once_known(client: RawClient, group: str) -> DescribedGroup:
+    """Of a group that its first member has just made: Apache Kafka may answer JoinGroup before the group is committed,
+    and describes and lists what is committed."""
+    with anyio.fail_after(10):
+        while (found := await described(client, group)).error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+            pass
+    return found
 
 
 async def listed(

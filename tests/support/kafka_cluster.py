@@ -11,6 +11,7 @@ Every topic, those of Kafka's own included, has a replica on each broker, and ``
 from __future__ import annotations
 
 import base64
+import contextlib
 import random
 import signal
 import socket
@@ -56,6 +57,7 @@ _REPLICATED = {
 }
 _FORMAT_TIMEOUT = 120.0
 _READY_TIMEOUT = 120.0
+_END_TIMEOUT = 60.0
 _METADATA_VERSION = 8  # the last one without tagged fields, so that plain headers do
 _LOWEST_PORT, _HIGHEST_PORT = 20_000, 32_000
 
@@ -91,6 +93,14 @@ class _Server:
         """Raise BootFailed, with the end of the log, if the process has ended by itself."""
         if not self.runs:
             raise BootFailed(f"node {self.node} of Apache Kafka has ended:\n{apache_kafka._tail(self.log)}")
+
+    def end(self) -> None:
+        """Have it shut down in order; what has not ended by then is killed."""
+        if self._process is not None:
+            apache_kafka._signal_group(self._process, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_TIMEOUT)
+        self.kill()
 
     def kill(self) -> None:
         process, self._process = self._process, None
@@ -163,8 +173,16 @@ class KafkaCluster:
         """End a broker's process at once, as ``kill -9`` does: it says good-bye to nobody."""
         self._servers[node].kill()
 
+    def end(self, node: int) -> None:
+        """Have a broker shut down in order: it hands over what it leads and coordinates, and leaves the cluster."""
+        self._servers[node].end()
+
+    def node_at(self, address: str) -> int:
+        """The broker that listens there."""
+        return next(node for node in _BROKERS if self._servers[node].address == address)
+
     def restart(self, node: int) -> None:
-        """Start a killed broker again, and wait until it serves.
+        """Start a broker again that was killed or has ended, and wait until it serves.
 
         :raises BootFailed: it does not come back.
         """

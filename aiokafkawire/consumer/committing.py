@@ -1,0 +1,151 @@
+"""Commits for one consumer: what the user asks for, and by itself what the user has finished."""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from ..cluster.cluster import Cluster
+from ..cluster.retry import Deadline
+from ..errors import BrokerError, CommitFailed, ErrorCode, KafkaError, RequestTimeout
+from ..group.offsets import GroupOffsets
+from ..group.tasks import Take
+from ..types import GroupMetadata, OffsetAndMetadata, TopicPartition, given_offsets
+from .positions import Place, Positions, some_of
+
+if TYPE_CHECKING:  # who assigns by hand joins no group
+    from ..group.membership import Membership
+
+__all__ = ("Commits",)
+
+_log = logging.getLogger("aiokafkawire")
+
+_NOT_ENTITLED: Final = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+class Commits:
+    """One commit goes after the other, so that none that was tried again overtakes what was committed later."""
+
+    def __init__(self, cluster: Cluster, positions: Positions, offsets: GroupOffsets) -> None:
+        self._cluster, self._positions, self._offsets = cluster, positions, offsets
+        self.membership: Membership | None = None
+        """Who commits, of a consumer that takes part in its group."""
+        self.listening: int | None = None
+        """The task in which a listener of the user's is being called, if one is."""
+        self._turn = anyio.Lock()
+        self._last: dict[TopicPartition, tuple[Place, OffsetAndMetadata]] = {}
+
+    @property
+    def group(self) -> GroupMetadata:
+        """Who commits."""
+        self._become_member()
+        return self._offsets.group
+
+    async def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], deadline: Deadline) -> None:
+        """Commit these. A rebalance that leaves this consumer their partitions only makes it take longer.
+
+        Raises:
+            CommitFailed: the partitions are another's by now, or may be.
+            RequestTimeout: not in time; the message has the last cause.
+            KafkaError: another error that no retry mends.
+        """
+        given = given_offsets(offsets)
+        places = {where: self._positions.get(where) for where in given}
+
+        def kept() -> bool:
+            return all(place is not None and self._positions.get(at) is place for at, place in places.items())
+
+        await self._take_turn(deadline)
+        try:
+            while True:
+                generation = self._become_member()
+                try:
+                    await self._offsets.commit(given, deadline)
+                except BrokerError as error:
+                    if self.membership is None or error.code not in _NOT_ENTITLED:
+                        raise
+                    await self._wait_for_rebalance(error, deadline, kept)
+                    if self.membership.machine.is_rebalancing and deadline.passed(self._cluster.runtime.now()):
+                        raise RequestTimeout(f"the group rebalanced for longer than {deadline.allowed:g} s") from error
+                    if not kept() or self.membership.machine.generation == generation:
+                        raise _failed(self._offsets.group.group_id, list(given), error) from error
+                else:
+                    return
+        finally:
+            self._turn.release()
+
+    async def commit_finished(self, *, within: float) -> None:
+        """Commit what the user has finished since the last time, in so many seconds.
+
+        What fails is told by a warning: the next one commits it as well.
+        """
+        deadline = self._cluster.deadline(within)
+        try:
+            await self._take_turn(deadline)
+        except RequestTimeout:
+            return  # another commit is under way, and will tell
+        try:
+            if self._become_member() < 0 and self.membership is not None:
+                return
+            finished = {where: (self._positions.require(where), at) for where, at in self._positions.finished().items()}
+            news = {where: at for where, (place, at) in finished.items() if self._last.get(where) != (place, at)}
+            if news:
+                await self._offsets.commit(news, deadline, skip_deleted=True)
+            self._last = finished
+        except BrokerError as error:
+            if self.membership is not None and error.code in _NOT_ENTITLED:
+                self._tell_member(error)
+            else:
+                _log.warning("offsets were not committed by itself: %s", error)
+        except KafkaError as error:
+            _log.warning("offsets were not committed by itself: %s", error)
+        finally:
+            self._turn.release()
+
+    async def keep_committing(self, every: float) -> None:
+        """Commit what is finished, at intervals of so many seconds."""
+        while True:
+            await anyio.sleep(every)
+            await self.commit_finished(within=self._cluster.config.default_api_timeout_ms / 1000)
+
+    async def _take_turn(self, deadline: Deadline) -> None:
+        with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
+            await self._turn.acquire()
+            return
+        raise RequestTimeout(f"a commit before this one took longer than {deadline.allowed:g} s")
+
+    def _become_member(self) -> int:
+        """Commit as who the consumer is in its group now; its generation."""
+        if self.membership is not None:
+            self._offsets.group = self.membership.machine.group
+        return self._offsets.group.generation_id
+
+    def _tell_member(self, error: BrokerError) -> None:
+        assert self.membership is not None
+        self.membership.machine.commit_refused(self._offsets.group, error, self._cluster.runtime.now())
+        self.membership.wake()
+
+    async def _wait_for_rebalance(self, error: BrokerError, deadline: Deadline, kept: Callable[[], bool]) -> None:
+        assert self.membership is not None
+        self._tell_member(error)
+        # The rebalance waits for a listener, so a listener cannot wait for the rebalance.
+        if anyio.get_current_task().id == self.listening:
+            return
+        machine = self.membership.machine
+
+        def is_over() -> bool:
+            # What is taken may wait for the user to come back from this commit.
+            is_settled = machine.task is None or isinstance(machine.task, Take)
+            return not kept() or (not machine.is_rebalancing and is_settled)
+
+        with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
+            await self.membership.until(is_over)
+
+
+def _failed(group_id: str, partitions: list[TopicPartition], error: BrokerError) -> CommitFailed:
+    return CommitFailed(
+        f"offsets of {some_of(partitions)} were not committed: group {group_id!r} has given the partitions to others "
+        f"since ({type(error).__name__}), who read again from what was committed before. Where records take longer "
+        "than max_poll_interval_ms, raise that; to commit before partitions go, use on_revoked"
+    )

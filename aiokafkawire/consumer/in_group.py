@@ -1,0 +1,294 @@
+"""A consumer's part in its group: takes partitions, gives them up, and commits what is finished."""
+
+import inspect
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import anyio
+
+from ..cluster.cluster import Cluster
+from ..cluster.metadata import Snapshot
+from ..cluster.retry import Deadline
+from ..config import ConsumerConfig
+from ..errors import RequestTimeout
+from ..group.assignors import Assignor
+from ..group.classic import GroupMachine
+from ..group.consumer_member import ConsumerMember, partitions_of
+from ..group.membership import Membership, Polls
+from ..group.membership_requests import MemberSettings
+from ..group.states import GroupState
+from ..group.tasks import Assign, GiveUpAll, Prepare, Take, Task
+from ..types import TopicPartition
+from .committing import Commits
+from .fetcher import Fetcher
+from .positions import Positions
+from .subscription import Listener, Listeners, Subscription
+
+__all__ = ("InGroup",)
+
+_log = logging.getLogger("aiokafkawire")
+
+_TOPICS_KNOWN_WITHIN: Final = 10.0
+"""Seconds that a leader waits to hear of topics that it has never asked for."""
+
+
+class InGroup:
+    """The part of one consumer.
+
+    Args:
+        cluster: where the group is.
+        config: the consumer's.
+        positions: what is read.
+        fetcher: is woken when that changes.
+        commits: for the group.
+        assignors: who decides, if this consumer has to.
+        lane: for the coordinator.
+        polls: tells whether the user asks for records.
+        report: has the user hear of an error.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ConsumerConfig,
+        positions: Positions,
+        fetcher: Fetcher,
+        commits: Commits,
+        assignors: Sequence[Assignor],
+        lane: str,
+        polls: Polls,
+        report: Callable[[Exception], None],
+    ) -> None:
+        assert config.group_id is not None  # or there would be no group
+        self.member: ConsumerMember = ConsumerMember(assignors, config.client_rack or None)
+        self.membership: Membership = Membership(
+            cluster,
+            MemberSettings(
+                group_id=config.group_id,
+                group_instance_id=config.group_instance_id,
+                session_timeout_ms=config.session_timeout_ms,
+                rebalance_timeout_ms=config.max_poll_interval_ms,
+                heartbeat_interval=config.heartbeat_interval_ms / 1000,
+                retry_backoff=cluster.config.retry_backoff_ms / 1000,
+            ),
+            self,
+            lane,
+            polls,
+            heartbeat_thread=config.heartbeat_thread,
+        )
+        self.subscription: Subscription | None = None
+        self._cluster, self._config, self._positions, self._fetcher = cluster, config, positions, fetcher
+        self._commits, self._report = commits, report
+        commits.membership = self.membership
+        self._following = anyio.CancelScope()
+        self._watching = anyio.CancelScope()
+        self._watches_all = False
+        # One change at a time of what is read; and whether the last of them is due.
+        self._turn = anyio.Lock()
+        self._leaving = False
+
+    @property
+    def _machine(self) -> GroupMachine:
+        return self.membership.machine
+
+    # --- what the user wants -----------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Begin in the background; nobody joins before there is a subscription."""
+        self._cluster.owner.spawn(self.membership.run)
+        self._cluster.owner.spawn(self._follow)
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Take part in reading these topics, instead of those before."""
+        before, self.subscription = self.subscription, subscription
+        if subscription.pattern is not None and not self._watches_all:
+            self._cluster.owner.spawn(self._watch_all_topics)
+        self._cluster.use(subscription.topics)
+        if before is None or before.topics != subscription.topics or before.pattern != subscription.pattern:
+            self.membership.want(f"subscribed to {subscription}" if before is None else "the subscription has changed")
+
+    async def close(self, deadline: Deadline) -> None:
+        """Give everything up and leave, as far as that can be done in time."""
+        self._following.cancel()
+        self._watching.cancel()
+        try:
+            await self.leave("the consumer was closed", deadline)
+        finally:
+            await self.membership.stop()
+
+    async def unsubscribe(self, deadline: Deadline) -> None:
+        """Leave, until there is another subscription."""
+        await self.leave("the consumer has unsubscribed", deadline)
+        self.subscription = None
+        self.member.topics = ()
+        self.membership.tell()
+
+    async def leave(self, reason: str, deadline: Deadline) -> None:
+        """Give everything up, and be no member any more."""
+        self._leaving = True
+        self.membership.tell()
+        try:
+            with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
+                async with self._turn:
+                    if self._machine.is_member:
+                        await self._give_up(self.member.owned, lost=False)
+                await self.membership.leave(reason, deadline)
+        finally:
+            self._leaving = False
+
+    # --- Role: what the membership asks for --------------------------------------------------------------
+
+    async def prepare(self, task: Prepare) -> Sequence[tuple[str, bytes]]:
+        """Give up what the protocol demands, with time for the user to commit."""
+        async with self._turn:
+            self._choose_topics()
+            await self._give_up(self.member.to_give_up(lost=task.lost), lost=task.lost, task=task)
+            self._choose_topics()
+            return self.member.protocols()
+
+    async def assign(self, task: Assign) -> Mapping[str, bytes]:
+        """Decide as the leader."""
+        subscriptions = self.member.read(task.members)
+        topics = sorted({topic for one in subscriptions.values() for topic in one.topics})
+        await self._learn(topics)
+        partitions = partitions_of(self._cluster.snapshot, topics)
+        if task.decided:
+            self.member.watch(subscriptions, partitions)
+            return {}
+        return self.member.assign(task.protocol, subscriptions, partitions)
+
+    async def take(self, task: Take) -> str | None:
+        """Give up what others get, and begin with what is new."""
+        async with self._turn:
+            change = self.member.change(task)
+            await self._give_up(change.revoked, lost=False, task=task)
+            if task is not self._machine.task:
+                if self._machine.is_member:
+                    self.member.stayed(task)
+                return None
+            self.member.took(task, change)
+            await self._begin(change.added)
+        return "partitions were given up for others" if change.revoked else self._outdated(self._cluster.snapshot)
+
+    async def _begin(self, partitions: Sequence[TopicPartition]) -> None:
+        # The user may seek before the first record comes.
+        self._positions.add(partitions, withheld=True)
+        self._fetcher.wake()
+        try:
+            await self._tell(self._listeners.on_assigned, partitions)
+        finally:
+            for where in partitions:
+                place = self._positions.get(where)
+                if place is not None:
+                    place.withheld = False
+            self._fetcher.tell()
+
+    async def give_up(self, task: GiveUpAll) -> None:
+        """Others have it already."""
+        if self._machine.error is not None:
+            self._report(self._machine.error)
+        async with self._turn:
+            await self._give_up(self.member.owned, lost=True)
+
+    async def _give_up(self, partitions: Sequence[TopicPartition], *, lost: bool, task: Task | None = None) -> None:
+        """Read these no more. Unless they are lost, the user finishes what it has in hand of them, and it is committed.
+
+        With a ``task``, the waiting ends when that is wanted no more; then nothing is given up yet.
+        """
+        if not partitions:
+            if lost:
+                self.member.gave_up((), lost=True)
+            return
+        if lost:
+            self._forget(partitions, lost=True)
+            listeners = self._listeners
+            await self._tell(listeners.on_lost or listeners.on_revoked, partitions)
+            return
+        places = [place for where in partitions if (place := self._positions.get(where)) is not None]
+        for place in places:
+            place.withheld = True
+        if task is not None:
+            await self.membership.until(
+                lambda: self._leaving or task is not self._machine.task or all(place.held is None for place in places)
+            )
+            if task is not self._machine.task:
+                for place in places:
+                    place.withheld = False
+                return
+        if self._config.enable_auto_commit:
+            await self._commits.commit_finished(within=self._config.session_timeout_ms / 1000)
+        await self._tell(self._listeners.on_revoked, partitions)
+        self._forget(partitions)
+
+    def _forget(self, partitions: Sequence[TopicPartition], *, lost: bool = False) -> None:
+        self._positions.drop(partitions)
+        self.member.gave_up(partitions, lost=lost)
+        self.membership.tell()
+        self._fetcher.wake()
+        self._fetcher.tell()
+
+    @property
+    def _listeners(self) -> Listeners:
+        return self.subscription.listeners if self.subscription is not None else Listeners()
+
+    async def _tell(self, listener: Listener | None, partitions: Sequence[TopicPartition]) -> None:
+        """Call the user. What it raises is its own to hear of, and does not cost the membership."""
+        if listener is None or not partitions:
+            return
+        self._commits.listening = anyio.get_current_task().id
+        try:
+            told = listener(tuple(partitions))
+            if inspect.isawaitable(told):
+                await told
+        except Exception as error:
+            self._report(error)
+        finally:
+            self._commits.listening = None
+
+    # --- topics ------------------------------------------------------------------------------------------
+
+    def _choose_topics(self) -> None:
+        if self.subscription is not None:
+            self.member.topics = self.subscription.topics_in(self._cluster.snapshot)
+            self._cluster.use(self.member.topics)
+
+    async def _learn(self, topics: Sequence[str]) -> None:
+        """Make sure that the snapshot says of each of these whether there is one."""
+        deadline = self._cluster.deadline(_TOPICS_KNOWN_WITHIN)
+        self._cluster.use(topics)
+        try:
+            while any(topic not in self._cluster.snapshot.topics for topic in topics):
+                await self._cluster.refresh(self._cluster.snapshot, deadline)
+        except RequestTimeout as error:
+            _log.warning("leading %s without knowing all topics: %s", self._machine.settings.named, error)
+
+    async def _follow(self) -> None:
+        """Rebalance when topics come and go, or get more partitions, as far as this member has to see to it."""
+        snapshot = self._cluster.snapshot
+        with self._following:
+            while True:
+                snapshot = await self._cluster.newer(snapshot)
+                self._cluster.use(self.member.watched)
+                # What changes meanwhile is seen when it takes what was assigned.
+                if self._machine.state is GroupState.STABLE and self._machine.task is None:
+                    reason = self._outdated(snapshot)
+                    if reason is not None:
+                        self.membership.want(reason)
+
+    def _outdated(self, snapshot: Snapshot) -> str | None:
+        """Why there has to be another rebalance, if so."""
+        if self.subscription is not None and self.subscription.topics_in(snapshot) != self.member.topics:
+            return f"the topics of {self.subscription} have changed"
+        watched = self.member.watched
+        # Of a topic that was forgotten nothing is known, which is no change.
+        is_known = all(topic in snapshot.topics for topic in watched) or self._watches_all
+        if is_known and self.member.is_outdated(partitions_of(snapshot, watched)):
+            return "topics or their partitions have changed"
+        return None
+
+    async def _watch_all_topics(self) -> None:
+        self._watches_all = True
+        with self._cluster.all_topics(), self._watching:
+            await self.membership.until(lambda: self.subscription is None or self.subscription.pattern is None)
+        self._watches_all = False

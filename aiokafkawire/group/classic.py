@@ -1,0 +1,327 @@
+"""How far a member of a classic group is, and what it has to ask next: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+
+The rules:
+
+1. One of JoinGroup, SyncGroup and LeaveGroup is under way at a time, and at most one Heartbeat beside it. An answer
+   counts only while the member is where it was when it asked.
+2. Before it joins, a member gives up what its protocol demands (:class:`Prepare`); heartbeats go on meanwhile, and end
+   with the JoinGroup, which the coordinator takes for a sign of life.
+3. A member keeps what it has until somebody says otherwise: a coordinator that is silent, or away, says nothing.
+4. What ends a membership ends it at once: the member has nothing any more, and joins as a new one (LOSE), or under its
+   id with a new generation (LOSE_GENERATION).
+5. A static member (KIP-345) does not leave: it may be back before its session is over.
+6. Whoever wants to join while a rebalance goes on does so after it, and so does a member that leaves.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ..errors import BrokerError, ErrorCode, FencedInstanceId, KafkaError, RequestTimeout, WireError, broker_error
+from ..types import GroupMetadata
+from .membership_requests import Ask, Kind, MemberSettings, heartbeat, join, leave, sync
+from .states import NEXT, THEN, GroupState, Then
+from .tasks import Assign, GiveUpAll, JoinedMember, Prepare, Take, Task
+
+__all__ = ("GroupMachine",)
+
+_OUTSIDE, _PREPARING, _JOINING = GroupState.OUTSIDE, GroupState.PREPARING, GroupState.JOINING
+_ASSIGNING, _SYNCING, _STABLE = GroupState.ASSIGNING, GroupState.SYNCING, GroupState.STABLE
+_LEAVING, _FAILED = GroupState.LEAVING, GroupState.FAILED
+
+_MOST_RESTS: Final = 10
+_BEATING: Final = (_PREPARING, _ASSIGNING, _SYNCING, _STABLE)
+"""When heartbeats are due, if there is a generation: a JoinGroup is a sign of life by itself."""
+
+
+class GroupMachine:
+    """The membership of one member.
+
+    Whoever drives it asks the coordinator for what is :meth:`due` and tells of the end by :meth:`answered` or
+    :meth:`refused`; and does its :attr:`task`, whose end it tells by :meth:`prepared`, :meth:`assigned`,
+    :meth:`taken` or :meth:`task_failed`. Times are in seconds.
+    """
+
+    def __init__(self, settings: MemberSettings) -> None:
+        self.settings: MemberSettings = settings
+        self.state: GroupState = _OUTSIDE
+        self.error: KafkaError | None = None
+        """Why it is refused, in FAILED."""
+        self.task: Task | None = None
+        """What the member itself has to do now."""
+        self.member_id: str = ""
+        self.generation: int = -1
+        self.protocol: str = ""
+        """The protocol that the group has chosen, once it is known."""
+        self.heard_at: float | None = None
+        """When the coordinator last confirmed the membership."""
+        self.rebalances: int = 0
+        """How many generations it has joined."""
+        self._protocols: Sequence[tuple[str, bytes]] = ()
+        self._assignments: Mapping[str, bytes] = {}
+        self._reason = ""
+        self._again: str | None = None
+        self._asked: Ask | None = None
+        self._beating: Ask | None = None
+        self._beat_at = 0.0
+        self._rest_until = 0.0
+        self._leader = False
+        self._failures = 0
+
+    @property
+    def group(self) -> GroupMetadata:
+        """Who commits offsets now."""
+        settings = self.settings
+        return GroupMetadata(settings.group_id, self.generation, self.member_id, settings.group_instance_id)
+
+    @property
+    def is_member(self) -> bool:
+        """Whether it has a generation that it has not heard the end of."""
+        return self.generation >= 0
+
+    @property
+    def is_rebalancing(self) -> bool:
+        """Whether it is on its way to another generation."""
+        return self.state in (_PREPARING, _JOINING, _ASSIGNING, _SYNCING)
+
+    # --- what the user does ------------------------------------------------------------------------------
+
+    def want(self, reason: str) -> None:
+        """Join, or join again, for this reason (KIP-800); while a rebalance goes on, or it leaves, after that."""
+        if self.state in (_OUTSIDE, _STABLE):
+            self._prepare(reason)
+        elif self.state is _FAILED:
+            if not isinstance(self.error, FencedInstanceId):
+                self.error = None
+                self._prepare(reason)
+        else:
+            # What it joins with is made when it has prepared: before that nothing is missed.
+            self._again = reason if self.state is not _PREPARING else None
+
+    def leave(self, reason: str) -> None:
+        """Leave the group. The state is OUTSIDE when that is over; a static member is there at once (KIP-345)."""
+        self._again = None
+        if self.state in (_OUTSIDE, _LEAVING):
+            return
+        self._reason, self.task = reason, None
+        if self.settings.group_instance_id is None and self.member_id:
+            self._enter(_LEAVING)
+        else:
+            self._enter(_OUTSIDE)
+            self._reset(lose_id=True)
+
+    def expelled(self, reason: str) -> None:
+        """The member gives up its place, since ``reason``; once it wants to join again it does so as a new one."""
+        self.leave(reason)
+        self.task = GiveUpAll(reason)
+
+    # --- what the member has done ------------------------------------------------------------------------
+
+    def prepared(self, task: Task, protocols: Sequence[tuple[str, bytes]]) -> None:
+        """:class:`Prepare` is done: join with these, each a protocol's name and what to tell its leader."""
+        if task is self.task:
+            self.task, self._protocols = None, protocols
+            self._enter(_JOINING)
+
+    def assigned(self, task: Task, assignments: Mapping[str, bytes]) -> None:
+        """:class:`Assign` is done: what each member is to know, by its id."""
+        if task is self.task:
+            self.task, self._assignments = None, assignments
+            self._enter(_SYNCING)
+
+    def taken(self, task: Task, *, rejoin: str | None = None) -> None:
+        """:class:`Take` or :class:`GiveUpAll` is done; the member joins again if ``rejoin`` says why."""
+        if task is not self.task:
+            return
+        self.task = None
+        reason, self._again = rejoin or self._again, None
+        if reason is not None:
+            self.want(reason)
+
+    def task_failed(self, task: Task, error: KafkaError) -> None:
+        """The task cannot be done."""
+        if task is self.task:
+            # The coordinator knows nothing of it: the member joins again under its id, or leaves.
+            self._fail(error, lose_id=False)
+
+    # --- what to ask -------------------------------------------------------------------------------------
+
+    def due(self, now: float) -> list[Ask]:
+        """What to ask the coordinator now; nothing of it is due again before its end was told."""
+        asks = []
+        if self._asked is None and now >= self._rest_until:
+            self._asked = self._next_ask()
+            if self._asked is not None:
+                asks.append(self._asked)
+        if self.beats and self._beating is None and now >= self._beat_at:
+            self._beat_at = now + self.settings.heartbeat_interval
+            self._beating = heartbeat(self.group)
+            asks.append(self._beating)
+        return asks
+
+    def wait(self, now: float) -> float | None:
+        """How long nothing else will be due, in seconds; None until something happens."""
+        moments = []
+        if self._asked is None and self.state in (_JOINING, _SYNCING, _LEAVING):
+            moments.append(self._rest_until)
+        if self.beats and self._beating is None:
+            moments.append(self._beat_at)
+        return max(0.0, min(moments) - now) if moments else None
+
+    @property
+    def beats(self) -> bool:
+        """Whether it sends heartbeats; it has no use for them before it has joined, nor while it joins again."""
+        return self.state in _BEATING and self.is_member
+
+    def _next_ask(self) -> Ask | None:
+        settings = self.settings
+        if self.state is _JOINING:
+            return join(settings, self.member_id, self._protocols, self._reason)
+        if self.state is _SYNCING:
+            return sync(settings, self.group, self.protocol, self._assignments)
+        if self.state is _LEAVING:
+            return leave(settings, self.member_id, self._reason)
+        return None
+
+    def is_current(self, ask: Ask) -> bool:
+        """Whether its answer would count."""
+        return ask is self._asked or ask is self._beating
+
+    # --- what came of it ---------------------------------------------------------------------------------
+
+    def answered(self, ask: Ask, response: Any, now: float) -> None:
+        """The coordinator has answered, with an error or not."""
+        if not self.is_current(ask):
+            return
+        self._over(ask)
+        if ask.kind is Kind.LEAVE:
+            self._left()
+        elif response.error_code == ErrorCode.NONE:
+            self._heard(now)
+            if ask.kind is Kind.JOIN:
+                self._joined(response)
+            elif ask.kind is Kind.SYNC:
+                self._synced(response)
+        else:
+            error = broker_error(response.error_code, f"{ask.kind.value} of {self.settings.named}")
+            self._told(ask.kind, error, now, getattr(response, "member_id", ""))
+
+    def refused(self, ask: Ask, error: KafkaError, now: float) -> None:
+        """There was no answer, whatever was tried."""
+        if not self.is_current(ask):
+            return
+        self._over(ask)
+        if ask.kind is Kind.LEAVE:
+            self._left()
+        elif isinstance(error, RequestTimeout):
+            if ask.kind is Kind.SYNC:
+                self._prepare("the coordinator did not answer SyncGroup")
+            elif ask.kind is Kind.HEARTBEAT:
+                self._beat_at = now
+            # A JoinGroup is due again: whoever waits for the others waits on.
+        elif isinstance(error, BrokerError):
+            self._told(ask.kind, error, now)
+        else:
+            self._fail(error)
+
+    def commit_refused(self, group: GroupMetadata, error: BrokerError, now: float) -> None:
+        """A commit was refused to ``group``: that may be the first to be heard of the end of a membership."""
+        if group == self.group and (Kind.COMMIT, error.code) in THEN and self.state in (_STABLE, _PREPARING):
+            self._told(Kind.COMMIT, error, now)
+
+    def heard_beside(self, group: GroupMetadata, code: int, now: float) -> None:
+        """Another has sent a heartbeat for this member, and this is what it was answered."""
+        if group != self.group or not self.beats:
+            return
+        if code == ErrorCode.NONE:
+            self._heard(now)
+            self._beat_at = now + self.settings.heartbeat_interval
+        else:
+            self._told(Kind.HEARTBEAT, broker_error(code, f"Heartbeat of {self.settings.named}"), now)
+
+    def _over(self, ask: Ask) -> None:
+        if ask is self._asked:
+            self._asked = None
+        else:
+            self._beating = None
+
+    def _heard(self, now: float) -> None:
+        self.heard_at = now if self.heard_at is None else max(now, self.heard_at)
+
+    def _joined(self, response: Any) -> None:
+        names = [name for name, _ in self._protocols]
+        if response.protocol_name not in names or response.generation_id < 0 or not response.member_id:
+            told = f"protocol {response.protocol_name!r}, generation {response.generation_id}"
+            self._fail(WireError(f"JoinGroup of {self.settings.named} was answered with {told}; asked were {names}"))
+            return
+        self.member_id, self.generation = response.member_id, response.generation_id
+        self.protocol = response.protocol_name
+        self._leader = response.leader == response.member_id
+        self._assignments = {}
+        if self._leader:
+            members = [
+                JoinedMember(one.member_id, one.group_instance_id, bytes(one.metadata)) for one in response.members
+            ]
+            self.task = Assign(self.protocol, members, decided=response.skip_assignment)
+            self._enter(_ASSIGNING)
+        else:
+            self._enter(_SYNCING)
+
+    def _synced(self, response: Any) -> None:
+        if response.protocol_name not in (None, "", self.protocol):
+            told = f"SyncGroup of {self.settings.named} was answered for protocol {response.protocol_name!r}"
+            self._fail(WireError(f"{told}, but the group has {self.protocol!r}"))
+            return
+        self.rebalances += 1
+        self._failures = 0
+        self.task = Take(self.protocol, self.generation, bytes(response.assignment), self._leader)
+        self._enter(_STABLE)
+
+    def _told(self, kind: Kind, error: BrokerError, now: float, member_id: str = "") -> None:
+        then = THEN.get((kind, error.code), Then.FAIL)
+        if kind in (Kind.JOIN, Kind.SYNC) and then is not Then.FAIL:
+            # The first is in the nature of things; a coordinator that goes on like this is not asked in a tight loop.
+            self._failures += 1
+            self._rest_until = now + self.settings.retry_backoff * min(self._failures - 1, _MOST_RESTS)
+        if then is Then.JOIN_WITH_ID:
+            self.member_id = member_id or self.member_id
+        elif then is Then.REJOIN:
+            self._heard(now)
+            # Before, the answer to SyncGroup will tell.
+            if self.state is _STABLE or kind is Kind.SYNC:
+                self._prepare("the group is rebalancing")
+        elif then in (Then.LOSE, Then.LOSE_GENERATION):
+            self._reset(lose_id=then is Then.LOSE)
+            self._prepare(f"the member was told {type(error).__name__}")
+        elif then is Then.FAIL:
+            self._fail(error)
+
+    def _prepare(self, reason: str) -> None:
+        self._reason, self._again = reason, None
+        self._enter(_PREPARING)
+        self.task = Prepare(not self.is_member, self.generation)
+
+    def _left(self) -> None:
+        self._enter(_OUTSIDE)
+        self._reset(lose_id=True)
+        # With a task, this is for its end.
+        if self._again is not None and self.task is None:
+            self.want(self._again)
+
+    def _fail(self, error: KafkaError, *, lose_id: bool = True) -> None:
+        self.error = error
+        self._enter(_FAILED)
+        self._reset(lose_id=lose_id)
+        self.task = GiveUpAll(str(error))
+
+    def _reset(self, *, lose_id: bool) -> None:
+        self.generation, self._leader = -1, False
+        if lose_id:
+            self.member_id = ""
+
+    def _enter(self, state: GroupState) -> None:
+        assert state in NEXT[self.state], f"{self.state.name} to {state.name}"
+        self.state = state
+        # What was asked where the member was before counts no more.
+        self._asked = None
+        if state not in _BEATING:
+            self._beating = None

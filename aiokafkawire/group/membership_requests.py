@@ -1,0 +1,121 @@
+"""What a member of a classic group asks its coordinator."""
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any, Final
+
+import attrs
+
+from ..protocol.messages.group import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    LeaveGroupRequest,
+    MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+)
+from ..protocol.schema import Request, Versions
+from ..types import GroupMetadata
+
+__all__ = ("Ask", "Kind", "MemberSettings", "heartbeat", "join", "leave", "sync")
+
+_ANY: Final = Versions.parse("0+")
+# KIP-345: older versions cannot say who a static member is.
+_STATIC_JOIN: Final = Versions.parse("5+")
+_STATIC: Final = Versions.parse("3+")
+_MANY_LEAVE: Final = Versions.parse("3+")
+_ONE_LEAVES: Final = Versions.parse("0-2")
+
+
+class Kind(Enum):
+    """What is asked; commits are asked by others, and tell of the membership as well."""
+
+    JOIN = "JoinGroup"
+    SYNC = "SyncGroup"
+    HEARTBEAT = "Heartbeat"
+    LEAVE = "LeaveGroup"
+    COMMIT = "OffsetCommit"
+
+
+@attrs.frozen
+class MemberSettings:
+    """What stays the same through all generations.
+
+    ``protocol_type`` is "consumer" for consumers. Times are in ms where the wire has them, else in seconds.
+    """
+
+    group_id: str
+    protocol_type: str = "consumer"
+    group_instance_id: str | None = None
+    session_timeout_ms: int = 45_000
+    rebalance_timeout_ms: int = 300_000
+    heartbeat_interval: float = 3.0
+    retry_backoff: float = 0.1
+
+    @property
+    def named(self) -> str:
+        """The group, as errors name it."""
+        return f"group {self.group_id!r}"
+
+
+@attrs.frozen(eq=False)
+class Ask:
+    """A question, in the forms that it has for newer and for older brokers, with the versions of each."""
+
+    kind: Kind
+    forms: tuple[tuple[Request[Any], Versions], ...]
+
+
+def join(settings: MemberSettings, member_id: str, protocols: Sequence[tuple[str, bytes]], reason: str) -> Ask:
+    """JoinGroup: answered once all members have joined, or ``rebalance_timeout_ms`` is over."""
+    request = JoinGroupRequest(
+        group_id=settings.group_id,
+        session_timeout_ms=settings.session_timeout_ms,
+        rebalance_timeout_ms=settings.rebalance_timeout_ms,
+        member_id=member_id,
+        group_instance_id=settings.group_instance_id,
+        protocol_type=settings.protocol_type,
+        protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in protocols],
+        reason=reason[:255],
+    )
+    return Ask(Kind.JOIN, ((request, _ANY if settings.group_instance_id is None else _STATIC_JOIN),))
+
+
+def sync(settings: MemberSettings, group: GroupMetadata, protocol: str, assignments: Mapping[str, bytes]) -> Ask:
+    """SyncGroup: answered once the leader has brought the assignments."""
+    request = SyncGroupRequest(
+        group_id=group.group_id,
+        generation_id=group.generation_id,
+        member_id=group.member_id,
+        group_instance_id=group.group_instance_id,
+        protocol_type=settings.protocol_type,
+        protocol_name=protocol,
+        assignments=[
+            SyncGroupRequestAssignment(member_id=member_id, assignment=data) for member_id, data in assignments.items()
+        ],
+    )
+    return Ask(Kind.SYNC, ((request, _of_any(group)),))
+
+
+def heartbeat(group: GroupMetadata) -> Ask:
+    """Heartbeat."""
+    request = HeartbeatRequest(
+        group_id=group.group_id,
+        generation_id=group.generation_id,
+        member_id=group.member_id,
+        group_instance_id=group.group_instance_id,
+    )
+    return Ask(Kind.HEARTBEAT, ((request, _of_any(group)),))
+
+
+def leave(settings: MemberSettings, member_id: str, reason: str) -> Ask:
+    """LeaveGroup, of a member that is not static."""
+    member = MemberIdentity(member_id=member_id, reason=reason[:255])
+    newer = LeaveGroupRequest(group_id=settings.group_id, members=[member])
+    older = LeaveGroupRequest(group_id=settings.group_id, member_id=member_id)
+    return Ask(Kind.LEAVE, ((newer, _MANY_LEAVE), (older, _ONE_LEAVES)))
+
+
+def _of_any(group: GroupMetadata) -> Versions:
+    return _ANY if group.group_instance_id is None else _STATIC

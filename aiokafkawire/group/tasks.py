@@ -1,0 +1,58 @@
+"""What a member of a classic group has to do itself, between what it asks its coordinator."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import attrs
+
+__all__ = ("Assign", "GiveUpAll", "JoinedMember", "Prepare", "Take", "Task")
+
+
+@attrs.frozen
+class JoinedMember:
+    """A member as its leader sees it: what it sent for the protocol that was chosen."""
+
+    member_id: str
+    group_instance_id: str | None
+    metadata: bytes
+
+
+@attrs.frozen(eq=False)
+class Prepare:
+    """Give up what has to be given up, and say what to join with. ``lost``: it is no member, so what it may still have
+    is another's already.
+    """
+
+    lost: bool
+    generation: int
+
+
+@attrs.frozen(eq=False)
+class Assign:
+    """Decide for all members, as their leader. If that is ``decided`` already (KIP-814), a leader that was away only has
+    to look at what it leads.
+    """
+
+    protocol: str
+    members: Sequence[JoinedMember]
+    decided: bool
+
+
+@attrs.frozen(eq=False)
+class Take:
+    """Take what was assigned. A ``leader`` has to look out for what would change it."""
+
+    protocol: str
+    generation: int
+    assignment: bytes
+    leader: bool
+
+
+@attrs.frozen(eq=False)
+class GiveUpAll:
+    """The member is out of the group, for ``reason``: what it had is another's."""
+
+    reason: str
+
+
+Task: TypeAlias = Prepare | Assign | Take | GiveUpAll

@@ -1,0 +1,62 @@
+"""What a member commits by itself, and when, on a clock that jumps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+from support.readers import reading
+
+from aiokafkawire import Client, TopicPartition
+from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.testing.broker import Broker
+
+testing = pytest.importorskip("trio.testing")
+pytestmark = pytest.mark.anyio
+
+WHERE = TopicPartition("t", 0)
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    return "trio", {"clock": testing.MockClock(autojump_threshold=0)}
+
+
+async def committed(kafka: Client) -> int | None:
+    found = (await kafka.admin.list_consumer_group_offsets("g")).get(WHERE)
+    return None if found is None else found.offset
+
+
+async def test_what_is_finished_is_committed_at_intervals() -> None:
+    async with Broker(port=None) as broker:
+        broker.create_topic("t")
+        async with Client(broker.bootstrap, connector=broker.connect) as kafka, reading() as readers:
+            one = await readers.join(kafka, "g", "t", auto_commit_interval_ms=5_000)
+            await readers.until(lambda: one.owned == {WHERE})
+            joined = anyio.current_time()
+            for number in range(3):
+                await write(kafka, number)
+            await readers.until(lambda: len(one.records) == 3)
+            assert await committed(kafka) is None
+            await anyio.sleep(joined + 6 - anyio.current_time())
+            assert await committed(kafka) == 3
+            # Without news nothing is committed.
+            before = commits(broker)
+            await anyio.sleep(60)
+            assert commits(broker) == before
+            await write(kafka, 3)
+            await readers.until(lambda: len(one.records) == 4)
+            assert await committed(kafka) == 3
+            await anyio.sleep(6)
+            assert await committed(kafka) == 4
+            assert commits(broker) == before + 1
+
+
+async def write(kafka: Client, number: int) -> None:
+    async with kafka.producer() as producer:
+        await producer.send("t", b"%d" % number)
+
+
+def commits(broker: Broker) -> int:
+    return sum(one.api == ApiKey.OFFSET_COMMIT for one in broker.requests)

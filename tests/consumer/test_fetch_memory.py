@@ -1,0 +1,103 @@
+"""What is unread stays within fetch_max_bytes, whatever is asked of whom (rule 4 of fetch.py)."""
+
+from uuid import UUID
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.clusters import partition
+
+from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
+from aiokafkawire.consumer.fetch import Ask, Fetched, plan, room_for_one, within
+from aiokafkawire.consumer.positions import Positions
+from aiokafkawire.protocol.messages.fetch import PartitionData
+from aiokafkawire.types import Address, TopicPartition
+
+LIMIT, PARTITION_LIMIT, BATCH = 1_000, 300, 150
+PARTITIONS, NODES = 8, 3
+
+
+def snapshot() -> Snapshot:
+    parts = [partition(index, 1 + index % NODES) for index in range(PARTITIONS)]
+    for part in parts:
+        part.replica_nodes = list(range(1, NODES + 1))
+    nodes = {number: Node(number, Address("host", 9090 + number)) for number in range(1, NODES + 1)}
+    return Snapshot(1, "cluster", 1, nodes, {"a": Topic("a", UUID(int=1), 0, parts)}, {}, 0.0)
+
+
+class Reading:
+    """A fetcher without its tasks: what is asked, and what a broker that gives all it may makes of it."""
+
+    def __init__(self, version: int, replicas: list[int | None]) -> None:
+        self.snapshot, self.version = snapshot(), version
+        self.positions = Positions(None)
+        self.positions.assign({TopicPartition("a", index): 0 for index in range(PARTITIONS)})
+        for place, replica in zip(self.positions, replicas, strict=True):
+            place.replica, place.replica_until = replica, 1.0
+        self.unread: dict[TopicPartition, Fetched] = {}
+        self.promised: dict[int, int] = {}
+        self.asked: dict[int, list[Ask]] = {}
+
+    def ask(self) -> None:
+        asks, _ = plan(self.snapshot, self.positions, self.unread, self.promised, max_bytes=PARTITION_LIMIT, now=0.0)
+        for node, some in asks.items():
+            room = room_for_one(self.snapshot, self.positions, self.unread.values(), self.promised.values(), LIMIT, 0.0)
+            if room <= 0:
+                break
+            self.promised[node], self.asked[node] = room, within(some, self.version, room)
+
+    def answer(self, node: int) -> None:
+        """As much as is allowed: and of the first partition a whole batch, however large (KIP-74)."""
+        room = self.promised.pop(node)
+        for number, ask in enumerate(self.asked.pop(node)):
+            size = ask.max_bytes if self.version < 3 else min(ask.max_bytes, max(0, room))
+            if self.version >= 3 and number == 0:
+                size = max(size, BATCH)
+            room -= size
+            if size:
+                data = PartitionData(partition_index=0, error_code=0, high_watermark=9, records=bytes(size))
+                self.unread[ask.place.where] = Fetched(ask, data, committed_only=False)
+
+    @property
+    def kept(self) -> int:
+        return sum(len(one.records) for one in self.unread.values() if not one.ask.place.rests)
+
+
+_STEPS = st.lists(
+    st.tuples(st.sampled_from(["ask", "answer", "use up", "pause", "move"]), st.integers(0, PARTITIONS - 1)),
+    max_size=40,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    steps=_STEPS,
+    version=st.sampled_from([2, 18]),
+    replicas=st.lists(st.sampled_from([None, 1, 2, 3]), min_size=PARTITIONS, max_size=PARTITIONS),
+)
+def test_the_bound_holds(steps: list[tuple[str, int]], version: int, replicas: list[int | None]) -> None:
+    reading = Reading(version, replicas)
+    for step, number in steps:
+        if step == "ask":
+            reading.ask()
+            assert reading.kept + sum(reading.promised.values()) <= LIMIT + len(reading.unread) * BATCH
+        elif step == "answer" and 1 + number % NODES in reading.asked:
+            reading.answer(1 + number % NODES)
+        elif step == "use up":
+            reading.unread.pop(TopicPartition("a", number), None)
+        elif step == "pause":
+            reading.positions.require(TopicPartition("a", number)).paused = True
+        elif step == "move":
+            # Then fewer brokers share the room, and what is unread keeps none of them from being asked.
+            for place in list(reading.positions)[number:]:
+                place.replica, place.replica_until = 1 + number % NODES, 1.0
+        assert reading.kept <= LIMIT + len(reading.unread) * BATCH
+
+
+def test_no_broker_waits_for_the_room_that_another_has() -> None:
+    reading = Reading(18, [None] * PARTITIONS)
+    reading.ask()
+    assert set(reading.promised) == {1, 2, 3}
+    assert sum(reading.promised.values()) <= LIMIT
+    one_source = Reading(18, [2] * PARTITIONS)
+    one_source.ask()
+    assert one_source.promised == {2: LIMIT}

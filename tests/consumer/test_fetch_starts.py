@@ -1,0 +1,85 @@
+"""Where a partition begins: what auto_offset_reset says, durations included (KIP-1106)."""
+
+from typing import Any
+
+import anyio
+import pytest
+from support.faulty_cluster import a, serving
+
+from aiokafkawire.consumer.lookup import Lookup
+from aiokafkawire.consumer.positions import Positions
+from aiokafkawire.consumer.resets import Ago, Start, reset_to, spec_of
+from aiokafkawire.consumer.trouble import Troubles
+from aiokafkawire.protocol.messages.offsets import ListOffsetsRequest
+from aiokafkawire.runtime import Runtime
+from aiokafkawire.types import IsolationLevel, OffsetSpec
+
+DAY = 24 * 60 * 60 * 1000
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("earliest", OffsetSpec.EARLIEST),
+        ("latest", OffsetSpec.LATEST),
+        ("none", None),
+        ("by_duration:P1D", Ago(DAY)),
+        ("by_duration:PT0.5S", Ago(500)),
+    ],
+)
+def test_a_policy_is_a_place(policy: str, expected: Start | None) -> None:
+    assert reset_to(policy) == expected
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        (OffsetSpec.LATEST, OffsetSpec.LATEST),
+        (Ago(DAY), OffsetSpec.at(100)),
+        (Ago(DAY + 100), OffsetSpec.at(0)),
+        (Ago(DAY + 101), OffsetSpec.at(0)),  # further back than time goes
+    ],
+)
+def test_a_duration_counts_from_now(start: Start, expected: OffsetSpec) -> None:
+    assert spec_of(start, DAY + 100) == expected
+
+
+def test_an_offset_that_is_gone_leads_there_too() -> None:
+    positions = Positions(Ago(DAY))
+    positions.assign({a(0): 5, a(1): None})
+    assert positions.require(a(1)).spec == Ago(DAY)
+    assert positions.reset(positions.require(a(0)))
+    assert positions.require(a(0)).spec == Ago(DAY)
+
+
+@pytest.mark.anyio
+async def test_the_time_is_that_of_the_lookup_and_what_is_later_than_all_is_the_end() -> None:
+    wall = DAY
+    async with serving({a(0): 1}) as cluster:
+        cluster.fill(a(0), b"0", b"1", b"2")
+        asked: list[int] = []
+
+        def answer(request: Any) -> Any:
+            asked.append(request.request.topics[0].partitions[0].timestamp)
+            found = cluster.offsets(request)
+            if asked[-1] >= 0:
+                found.topics[0].partitions[0].offset = -1 if asked[-1] > 500 else 1
+            return found
+
+        cluster.nodes[1].on[ListOffsetsRequest.api_key] = answer
+        runtime = Runtime(wall_ms=lambda: wall)
+        async with cluster.client() as client:
+            opened = client._cluster
+            opened.runtime = runtime
+            positions = Positions(Ago(DAY - 100))
+            troubles = Troubles(positions, 5.0)
+            lookup = Lookup(opened, positions, troubles, IsolationLevel.READ_UNCOMMITTED, lambda: None)
+            for time, timestamps, position in ((DAY, [100], 1), (DAY + 800, [900, -1], 3)):
+                wall = time
+                asked.clear()
+                positions.assign({})
+                positions.assign({a(0): None})
+                (places,) = lookup.take_due()
+                with anyio.fail_after(5):
+                    await lookup.run(places)
+                assert (asked, positions.require(a(0)).position) == (timestamps, position)

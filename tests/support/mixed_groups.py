@@ -1,0 +1,261 @@
+"""Members of one group by three clients: ours, librdkafka (confluent-kafka) and Java's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Final, Protocol
+
+import anyio
+import pytest
+from anyio.from_thread import BlockingPortal
+from support.apache_kafka import NEWEST, missing, resolve
+from support.readers import QUICK, Reader, Readers, reading
+from support.transactional import settled
+
+from aiokafkawire import Client, GroupDescription, TopicPartition
+
+__all__ = ("GROUPS", "Member", "MixedGroup", "java_command", "mixed_group", "ran")
+
+GROUPS: Final = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+_VERIFIABLE_CONSUMER: Final = "org.apache.kafka.tools.VerifiableConsumer"
+_JAVAS_NAMES: Final = {"range": "RangeAssignor", "cooperative-sticky": "CooperativeStickyAssignor"}
+_PATIENCE: Final = 90.0
+_JVM: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+
+
+class Member(Protocol):
+    """One member, whoever wrote it."""
+
+    @property
+    def owned(self) -> set[TopicPartition]:
+        """What it says that it has."""
+
+    @property
+    def numbers(self) -> list[int]:
+        """What it has read."""
+
+    async def leave(self) -> None:
+        """Close it in order."""
+
+
+def java_command() -> list[str]:
+    """The command that runs a tool of Kafka's newest release; skips the test where there is no Java, or no Maven."""
+    reason = missing()
+    if reason and os.environ.get("AIOKAFKAWIRE_REQUIRE_KAFKA", "0") not in ("", "0"):
+        pytest.fail(f"AIOKAFKAWIRE_REQUIRE_KAFKA is set. {reason}", pytrace=False)
+    if reason:
+        pytest.skip(reason)
+    return ["java", *_JVM, "-cp", f"{resolve(NEWEST, 'kafka-tools')}/*:{resolve(NEWEST)}/*"]
+
+
+async def ran(*command: str) -> list[list[str]]:
+    """The lines that a tool prints, as words."""
+    done = await anyio.run_process(command, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr).decode()
+    return [line.split() for line in done.stdout.decode().splitlines() if line.strip()]
+
+
+class Ours:
+    """aiokafkawire."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    @property
+    def owned(self) -> set[TopicPartition]:
+        return self._reader.owned
+
+    @property
+    def numbers(self) -> list[int]:
+        assert self._reader.errors == []
+        return [int(value or b"") for value in self._reader.values]
+
+    async def leave(self) -> None:
+        await self._reader.close()
+
+
+class Confluent:
+    """confluent-kafka, polled in a thread."""
+
+    def __init__(self, bootstrap: str, topic: str, strategy: str, tell: Callable[[], object]) -> None:
+        confluent_kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
+        settings = {
+            "bootstrap.servers": bootstrap,
+            "group.id": topic,
+            "client.id": "confluent",
+            "auto.offset.reset": "earliest",
+            "partition.assignment.strategy": strategy,
+            "session.timeout.ms": QUICK["session_timeout_ms"],
+            "heartbeat.interval.ms": QUICK["heartbeat_interval_ms"],
+        }
+        self.owned: set[TopicPartition] = set()
+        self.numbers: list[int] = []
+        self._tell = tell
+        self._consumer: Any = confluent_kafka.Consumer(settings)
+        self._consumer.subscribe([topic])
+        self._leaving = threading.Event()
+        self._thread = threading.Thread(target=self._poll, daemon=True)
+        self._thread.start()
+
+    async def leave(self) -> None:
+        self._leaving.set()
+        await anyio.to_thread.run_sync(self._thread.join)
+
+    def _poll(self) -> None:
+        while not self._leaving.is_set():
+            message = self._consumer.poll(0.05)
+            if message is not None and message.error() is None:
+                self.numbers.append(int(message.value()))
+            owned = {TopicPartition(one.topic, one.partition) for one in self._consumer.assignment()}
+            if message is not None or owned != self.owned:
+                self.owned = owned
+                self._tell()
+        self._consumer.close()
+
+
+class Java:
+    """VerifiableConsumer, which tells of itself by lines of JSON."""
+
+    def __init__(self, bootstrap: str, topic: str, strategy: str, tell: Callable[[], object]) -> None:
+        assignor = f"org.apache.kafka.clients.consumer.{_JAVAS_NAMES[strategy]}"
+        at = ["--bootstrap-server", bootstrap, "--topic", topic, "--group-id", topic]
+        how = ["--reset-policy", "earliest", "--verbose", "--assignment-strategy", assignor]
+        self.owned: set[TopicPartition] = set()
+        self.numbers: list[int] = []
+        self._tell = tell
+        timeout = ["--session-timeout", str(QUICK["session_timeout_ms"])]
+        self._process = subprocess.Popen(
+            [*java_command(), _VERIFIABLE_CONSUMER, *at, *how, *timeout], stdout=subprocess.PIPE, text=True
+        )
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    async def leave(self) -> None:
+        self._process.terminate()
+        await anyio.to_thread.run_sync(self._wait)
+
+    def _wait(self) -> None:
+        try:
+            self._process.wait(30)
+        finally:
+            self._process.kill()
+        self._thread.join(30)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            told = json.loads(line)
+            if told["name"] == "record_data":
+                self.numbers.append(int(told["value"]))
+            elif told["name"] == "partitions_assigned":
+                self.owned = self.owned | _partitions(told)
+            elif told["name"] == "partitions_revoked":
+                self.owned = self.owned - _partitions(told)
+            self._tell()
+
+
+def _partitions(told: Any) -> set[TopicPartition]:
+    return {TopicPartition(one["topic"], one["partition"]) for one in told["partitions"]}
+
+
+class MixedGroup:
+    """One group of one topic, whose members come one by one: the first of them leads."""
+
+    def __init__(
+        self, kafka: Client, bootstrap: str, readers: Readers, portal: BlockingPortal, topic: str, strategy: str
+    ) -> None:
+        self.members: dict[str, Member] = {}
+        self.written = 0
+        self._kafka, self._bootstrap, self._readers, self._portal = kafka, bootstrap, readers, portal
+        self._topic, self._strategy = topic, strategy
+        self._gone: list[Member] = []
+
+    async def join(self, who: str) -> None:
+        """Another member, of which nobody waits until it has joined."""
+        if who == "ours":
+            settings: dict[str, Any] = {"partition_assignment_strategy": [self._strategy]}
+            self.members[who] = Ours(await self._readers.join(self._kafka, self._topic, self._topic, **settings))
+        else:
+            cls = Confluent if who == "confluent" else Java
+            self.members[who] = cls(self._bootstrap, self._topic, self._strategy, self._tell)
+
+    async def leave(self, who: str) -> None:
+        member = self.members.pop(who)
+        self._gone.append(member)
+        await member.leave()
+
+    async def write(self, count: int) -> None:
+        """So many numbers more, over all partitions."""
+        async with self._kafka.producer() as producer:
+            partitions = len((await self._kafka.admin.describe_topic(self._topic)).partitions)
+            for number in range(self.written, self.written + count):
+                await producer.enqueue(self._topic, b"%d" % number, partition=number % partitions)
+        self.written += count
+
+    async def shared(self, partitions: int) -> None:
+        """Wait until every member has a part, and each partition is one member's, as they and the coordinator say."""
+
+        def is_shared() -> bool:
+            parts = [member.owned for member in self.members.values()]
+            return all(parts) and sum(map(len, parts)) == partitions == len(set().union(*parts))
+
+        await self._until(is_shared)
+        found = await settled(self._described, lambda found: found.state == "Stable")
+        assert found.protocol == self._strategy
+        parts = sorted(sorted(member.owned) for member in self.members.values())
+        assert sorted(sorted(member.assignment) for member in found.members) == parts
+
+    async def all_read(self) -> None:
+        """Wait until every number was read by somebody."""
+        await self._until(lambda: set(self.numbers()) == set(range(self.written)))
+
+    def numbers(self) -> list[int]:
+        """All that was read, in order; twice what was read twice."""
+        everybody: Iterable[Member] = [*self.members.values(), *self._gone]
+        return sorted(number for member in everybody for number in member.numbers)
+
+    async def _described(self) -> GroupDescription:
+        return (await self._kafka.admin.describe_groups(self._topic))[self._topic]
+
+    async def _until(self, reached: Callable[[], bool]) -> None:
+        try:
+            await self._readers.until(reached, _PATIENCE)
+        except AssertionError as error:
+            told = {who: (sorted(one.owned), len(one.numbers)) for who, one in self.members.items()}
+            raise AssertionError(f"{error}; of all {told}") from None
+
+    def _tell(self) -> None:
+        """Threads of other members call it."""
+        self._portal.start_task_soon(self._readers.tell)
+
+
+@asynccontextmanager
+async def mixed_group(
+    bootstrap: str, topic: str, *members: str, strategy: str, partitions: int = 6
+) -> AsyncIterator[MixedGroup]:
+    """A topic with 60 records, read by these members; the first was there alone, so that it leads."""
+    async with AsyncExitStack() as stack:
+        kafka = await stack.enter_async_context(Client(bootstrap, client_id="ours"))
+        portal = await stack.enter_async_context(BlockingPortal())
+        readers = await stack.enter_async_context(reading())
+        await kafka.admin.create_topics({topic: partitions})
+        group = MixedGroup(kafka, bootstrap, readers, portal, topic, strategy)
+        try:
+            await group.write(60)
+            for who in members:
+                await group.join(who)
+                if who == members[0]:
+                    await group.shared(partitions)
+            await group.shared(partitions)
+            yield group
+        finally:
+            with anyio.CancelScope(shield=True):
+                for who in list(group.members):
+                    await group.leave(who)
