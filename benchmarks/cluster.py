@@ -12,6 +12,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 from support.apache_kafka import NEWEST, ApacheKafka, missing
 
 from aiokafkawire import Client, KafkaError, NewTopic, OffsetSpec, TopicPartition
+from aiokafkawire.errors import UnknownTopicOrPartition
 
 JVM = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 """Kafka's own defaults. The tests' broker has a smaller heap and only the first of Java's two compilers."""
@@ -42,12 +43,18 @@ def kafka(bootstrap: str | None) -> Iterator[tuple[str, str]]:
 
 
 def create_topic(bootstrap: str, name: str, partitions: int) -> None:
-    """Create a topic with one replica a partition."""
+    """Create a topic with one replica a partition, and wait until it is known."""
 
     async def create() -> None:
         async with Client(bootstrap) as client:
             await client.admin.create_topics({name: NewTopic(partitions, 1)})
-            await client.admin.describe_topic(name)
+            # The controller answers before the brokers have heard of it.
+            with anyio.fail_after(30):
+                while True:
+                    with contextlib.suppress(UnknownTopicOrPartition):
+                        await client.admin.describe_topic(name)
+                        return
+                    await anyio.sleep(0.05)
 
     anyio.run(create)
 

@@ -9,7 +9,8 @@ from benchmarks.report import aligned
 Row = dict[str, Any]
 
 
-def _count(name: str) -> Callable[[Row], str]:
+def count(name: str) -> Callable[[Row], str]:
+    """A column of whole numbers."""
     return lambda row: "-" if row.get(name) is None else f"{row[name]:,}"
 
 
@@ -17,8 +18,9 @@ def _ms(name: str) -> Callable[[Row], str]:
     return lambda row: "-" if row.get(name) is None else f"{row[name] * 1e3:,.0f}"
 
 
-def _s(name: str) -> Callable[[Row], str]:
-    return lambda row: "-" if row.get(name) is None else f"{row[name]:.1f}"
+def seconds(name: str, digits: int = 1) -> Callable[[Row], str]:
+    """A column of seconds."""
+    return lambda row: "-" if row.get(name) is None else f"{row[name]:.{digits}f}"
 
 
 def _kills(row: Row) -> str:
@@ -26,39 +28,39 @@ def _kills(row: Row) -> str:
 
 
 _RECORDS: Mapping[str, Callable[[Row], str]] = {
-    "records": _count("handed"),
+    "records": count("handed"),
     "kills": _kills,
-    "acknowledged": _count("acknowledged"),
-    "failed": _count("failed"),
-    "wrong": _count("wrong"),
-    "lost": _count("lost"),
-    "doubled": _count("doubled"),
-    "out of order": _count("out_of_order"),
-    "gap s": _s("gap_s"),
-    "of a partition s": _s("partition_gap_s"),
+    "acknowledged": count("acknowledged"),
+    "failed": count("failed"),
+    "wrong": count("wrong"),
+    "lost": count("lost"),
+    "doubled": count("doubled"),
+    "out of order": count("out_of_order"),
+    "gap s": seconds("gap_s"),
+    "of a partition s": seconds("partition_gap_s"),
     "p50 ms": _ms("p50_s"),
     "p99 ms": _ms("p99_s"),
     "max ms": _ms("max_s"),
-    "log lines": _count("log_lines"),
+    "log lines": count("log_lines"),
 }
 _TRANSACTIONS: Mapping[str, Callable[[Row], str]] = {
-    "transactions": _count("transactions"),
+    "transactions": count("transactions"),
     "kills": _kills,
-    "committed": _count("committed"),
-    "aborted": _count("aborted"),
-    "failed": _count("failed"),
-    "unsure": _count("unsure"),
-    "wrong": _count("wrong"),
-    "lost": _count("lost"),
-    "doubled": _count("doubled"),
-    "torn": _count("torn"),
-    "undead": _count("undead"),
-    "gap s": _s("gap_s"),
+    "committed": count("committed"),
+    "aborted": count("aborted"),
+    "failed": count("failed"),
+    "unsure": count("unsure"),
+    "wrong": count("wrong"),
+    "lost": count("lost"),
+    "doubled": count("doubled"),
+    "torn": count("torn"),
+    "undead": count("undead"),
+    "gap s": seconds("gap_s"),
     "p50 ms": _ms("p50_s"),
     "p99 ms": _ms("p99_s"),
-    "slowest s": _s("max_s"),
-    "log lines": _count("log_lines"),
-    "producers": _count("producers"),
+    "slowest s": seconds("max_s"),
+    "log lines": count("log_lines"),
+    "producers": count("producers"),
 }
 
 

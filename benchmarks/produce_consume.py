@@ -8,8 +8,7 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import count
@@ -24,6 +23,7 @@ from benchmarks.clients.measurement import WARM_UP_SENDS
 from benchmarks.cluster import create_topic, delete_topic, kafka, records_in
 from benchmarks.contenders import CLIENTS, TASKS, Contender, contenders, program_of
 from benchmarks.machine import ROOT, describe, has_module
+from benchmarks.progress import progress, tell
 
 EPILOG = """\
 examples, each after `python benchmarks/produce_consume.py`:
@@ -58,7 +58,7 @@ def main() -> int:
         run = Run(bootstrap, options)
         try:
             run.prepare(rows)
-            with _progress(len(rows) * options.rounds) as advance:
+            with progress(len(rows) * options.rounds) as advance:
                 for number in range(1, options.rounds + 1):
                     for one in rows if number % 2 else reversed(rows):
                         advance(f"round {number} of {options.rounds}: {one.label}")
@@ -97,13 +97,13 @@ class Run:
         """Fill a topic for each number of records to consume; then warm the broker by measuring each client once."""
         filler = "confluent" if has_module(CLIENTS["confluent"]) else "ours"
         for records in sorted({self._records(one) for one in rows if one.task == "consume"}):
-            _tell(f"filling a topic with {records} records by {filler}")
+            tell(f"filling a topic with {records} records by {filler}")
             self._filled[records] = topic = self._new_topic()
             self._run(program_of(filler), topic, records, "--way", "fill")
             self._check(topic, records)
         if self._options.warm_up:
             for one in {(row.task, row.client): row for row in rows}.values():
-                _tell(f"warming the broker: {one.label}")
+                tell(f"warming the broker: {one.label}")
                 self.measure(0, one)
         self.measurements.clear()
 
@@ -112,7 +112,7 @@ class Run:
         try:
             figures = self._figures(one)
         except (MeasurementFailed, KafkaError) as failed:
-            _tell(f"FAILED {one.label}: {failed}")
+            tell(f"FAILED {one.label}: {failed}")
             self.failures.append({"round": number, **asdict(one), "error": str(failed)})
         else:
             self.measurements.append({"round": number, **asdict(one), **figures})
@@ -252,41 +252,6 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"at least 1 is needed, got {text}")
     return number
-
-
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[str], None]]:
-    """Gives a function that is told what begins now."""
-    if not (sys.stderr.isatty() and has_module("rich")):
-        numbers = count(1)
-        yield lambda what: _tell(f"{next(numbers)}/{total} {what}")
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, TextColumn("{task.description}"), console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=total)
-        begun = False
-
-        def advance(what: str) -> None:
-            nonlocal begun
-            bar.update(task, description=what, advance=1 if begun else 0)
-            begun = True
-
-        yield advance
-        bar.update(task, advance=1, description="done")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,150 @@
+"""The program of a client in a run under fault, the topic that it is given, and what is told of it meanwhile."""
+
+import argparse
+import json
+import queue
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from support.kafka_cluster import KafkaCluster
+
+from benchmarks.faults_journal import Job, command_of
+from benchmarks.faults_judge import QUIET
+from benchmarks.machine import ROOT
+
+CLIENTS = {"ours": "aiokafkawire", "confluent": "confluent_kafka", "aiokafka": "aiokafka"}
+"""The clients of a run under fault, with the module that each needs."""
+_READY = 60.0
+_PATIENCE = 180.0
+"""Seconds that a client has for what is left when its time is over."""
+
+
+class ClientFailed(Exception):
+    """A client's program did not begin; the message has what it said."""
+
+
+def prepare(cluster: KafkaCluster, job: Job) -> None:
+    """Create the topic, and that in which the brokers keep transactions, so that no client has to wait for it."""
+    # What they log goes nowhere: brokers come and go.
+    admin = AdminClient({"bootstrap.servers": job.bootstrap}, logger=QUIET)
+    wanted = NewTopic(job.topic, job.partitions, 3, config={"min.insync.replicas": "2"})
+    admin.create_topics([wanted])[job.topic].result(60)
+    if job.transactions:
+        settings = {"bootstrap.servers": job.bootstrap, "transactional.id": "warm-up"}
+        Producer(settings, logger=QUIET).init_transactions(60)
+    cluster.wait_whole()
+
+
+class Program:
+    """One client's process, from its start to its end; it does not outlive the ``with`` block."""
+
+    def __init__(self, client: str, job: Job, errors: Path, tell: "Progress") -> None:
+        self.figures: dict[str, Any] = {}
+        self.handed = 0
+        self.ended = threading.Event()
+        self._command = [sys.executable, "-m", f"benchmarks.faults_{client}", *command_of(job)]
+        self._errors, self._tell = errors, tell
+        self._ready: queue.Queue[bool] = queue.Queue()
+
+    def __enter__(self) -> "Program":
+        with self._errors.open("w") as errors:
+            self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+
+    def wait_ready(self) -> None:
+        """Wait until its clock runs.
+
+        :raises ClientFailed: it ends before, or takes too long.
+        """
+        try:
+            ready = self._ready.get(timeout=_READY)
+        except queue.Empty:
+            ready = False
+        if not ready:
+            raise ClientFailed(f"it did not begin:\n{self._said()}")
+
+    def wait_ended(self, seconds: float) -> str:
+        """Wait for its end; what was wrong with that, or an empty string."""
+        if not self.ended.wait(max(seconds + _PATIENCE - self._tell.at, 1.0)):
+            return f"it had not ended {_PATIENCE:.0f} s after its time"
+        status = self._process.wait()
+        return f"it ended with status {status}:\n{self._said()}" if status or not self.figures else ""
+
+    def _said(self) -> str:
+        return "\n".join(self._errors.read_text(errors="replace").splitlines()[-30:])
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for text in self._process.stdout:
+            line = json.loads(text)
+            if "ready" in line:
+                self._tell.begin()
+                self._ready.put(True)
+            elif "figures" in line:
+                self.figures = line["figures"]
+            else:
+                self.handed = line["handed"]
+                self._tell.progress(line)
+        self.ended.set()
+        self._ready.put(False)
+
+
+class Progress:
+    """What happens, a line each on standard error: news at once, counts every five seconds."""
+
+    def __init__(self, client: str, seconds: float) -> None:
+        self._client, self._seconds, self._next = client, seconds, 5.0
+        self._began: float | None = None
+
+    def begin(self) -> None:
+        """The client's clock runs."""
+        self._began = time.monotonic()
+
+    @property
+    def at(self) -> float:
+        """Seconds since then."""
+        return 0.0 if self._began is None else time.monotonic() - self._began
+
+    def __call__(self, news: str) -> None:
+        self._print(news)
+
+    def progress(self, line: dict[str, Any]) -> None:
+        if line["at"] >= self._next:
+            self._next = line["at"] + 5
+            self._print(self.counts(line))
+
+    def counts(self, line: dict[str, Any]) -> str:
+        """What is told every five seconds, of a line that the program printed."""
+        return ", ".join(f"{line[name]:,} {name}" for name in ("handed", "acknowledged", "failed"))
+
+    def _print(self, text: str) -> None:
+        print(f"{self._client:<9} {self.at:4.0f}/{self._seconds:.0f} s  {text}", file=sys.stderr, flush=True)
+
+
+def client_names(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    for name in names:
+        if name not in CLIENTS:
+            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(CLIENTS)}")
+    return names
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"at least 1 is needed, got {text}")
+    return number

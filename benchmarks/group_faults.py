@@ -1,0 +1,226 @@
+"""Consumer groups while brokers and members die: aiokafkawire, confluent-kafka and aiokafka, each on a fresh cluster.
+
+A group of three members, each a process, reads a topic of six partitions that one producer (aiokafkawire's, acks=all)
+fills at a steady rate. The broker that leads most is killed, again and again; members are killed too, and others close
+in order, by the same schedule for each client. Then what the members read is held against what the producer was told.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+
+from confluent_kafka import KafkaException
+from support.apache_kafka import NEWEST, BootFailed, missing
+from support.kafka_cluster import KafkaCluster
+
+from benchmarks.faults_journal import Job, read_journal
+from benchmarks.faults_judge import figures as producer_figures
+from benchmarks.faults_program import CLIENTS, ClientFailed, Program, Progress, client_names, positive, prepare
+from benchmarks.faults_schedule import Faults
+from benchmarks.group_judge import WRONGS, check, figures, rebalances
+from benchmarks.group_member import Membership
+from benchmarks.group_processes import Group
+from benchmarks.group_report import render
+from benchmarks.group_schedule import Departures
+from benchmarks.machine import describe, has_module
+
+EPILOG = """\
+examples, each after `python benchmarks/group_faults.py`:
+                                        all clients, a minute of faults each
+  --assignor cooperative-sticky --clients ours,confluent
+                                        the same, rebalancing cooperatively; aiokafka cannot
+  --clients ours --seconds 600 --seed 7 ten minutes of one client, by another schedule
+  --no-kills                            members die, brokers do not
+  --no-departures                       brokers die, members do not
+  --clients confluent --seconds 15      does everything work?
+
+A client takes up to two minutes more than --seconds. The exit status is 1 if aiokafkawire lost a record, or if a client
+could not be run; what the peers do wrong is in the report.
+"""
+TOPIC = "faults"
+GROUP = "readers"
+_DRAIN = 60.0
+"""Seconds that the group has, once all brokers and members are back, for what is left to read."""
+
+
+def main() -> int:
+    options = _options()
+    lacks = missing()
+    if lacks is not None:
+        raise SystemExit(f"cannot boot Apache Kafka here. {lacks}")
+    about = describe(sys.argv) | _settings(options)
+    rows = []
+    for client in options.clients:
+        try:
+            rows.append(_run(client, options))
+        except (BootFailed, KafkaException, ClientFailed) as failed:
+            raise SystemExit(f"{client}: {failed}") from None
+        if options.json is not None:
+            with options.json.open("a") as file:
+                file.write(json.dumps({"about": about, **rows[-1]}) + "\n")
+    print(render(about, rows))
+    return 1 if any(row["problems"] or (row["client"] == "ours" and row["wrong"]) for row in rows) else 0
+
+
+def _run(client: str, options: argparse.Namespace) -> dict[str, Any]:
+    """One client's group on a cluster of its own; its row of the report."""
+    tell = _Counts(client, options.seconds)
+    tell("booting the cluster")
+    properties = {
+        "broker.session.timeout.ms": str(options.session_timeout_ms),
+        "broker.heartbeat.interval.ms": str(min(options.session_timeout_ms // 3, 2_000)),
+        "group.min.session.timeout.ms": str(min(options.member_timeout_ms, 6_000)),
+    }
+    with KafkaCluster(properties=properties) as cluster, tempfile.TemporaryDirectory() as folder:
+        job = _job(cluster, Path(folder), options)
+        prepare(cluster, job)
+        tell("the group comes together")
+        with Group(client, _membership(cluster, options), options.members, Path(folder)) as group:
+            tell.group = group
+            group.wait_ready(job.partitions)
+            cluster.wait_whole()
+            row = _under_fault(cluster, group, job, options, tell)
+        row["rebalances"] = rebalances(_broker_logs(cluster), GROUP)
+    return {"client": client, "seed": options.seed, "assignor": options.assignor, **row}
+
+
+def _under_fault(
+    cluster: KafkaCluster, group: Group, job: Job, options: argparse.Namespace, tell: "_Counts"
+) -> dict[str, Any]:
+    """From the first record to the end of the last member."""
+    faults = Faults(cluster, TOPIC, options.seed, options.seconds if options.kills else 0.0)
+    departures = Departures(group, options.seed, options.seconds if options.departures else 0.0)
+    try:
+        with Program("ours", job, job.journal.with_name("errors"), tell) as producer:
+            producer.wait_ready()
+            began = time.monotonic()
+            departures.start(tell, producer.ended)
+            faults.run(tell, producer.ended)
+            problem = producer.wait_ended(options.seconds)
+    finally:
+        departures.join()
+    lines = read_journal(job.journal)
+    tell("waiting for what is left to read")
+    group.wait_read({line["record"] for line in lines if "error" not in line}, _DRAIN)
+    ended = time.monotonic()
+    tell("closing the members, one after the other")
+    for place in group.places:
+        group.close(place)
+    handed = producer.figures.get("handed", producer.handed)
+    wrongs = check(lines, group.reads, handed)
+    return {
+        "version": group.version,
+        "problems": [*([f"the producer: {problem}"] if problem else []), *group.problems],
+        "handed": handed,
+        "acknowledged": sum("error" not in line for line in lines),
+        **figures(lines, group.reads, began, ended),
+        "wrong": sum(wrongs[name] for name in WRONGS),
+        **wrongs,
+        "closes": group.closes,
+        "slowest_close_s": max(group.closes, default=None),
+        "raised": group.errors.total(),
+        "errors": dict(group.errors.most_common(8)),
+        "log_lines": group.logged.total(),
+        "logged": dict(group.logged.most_common(8)),
+        "producer": producer_figures(job, lines, {}),
+        "kills": faults.as_json(),
+        "departures": departures.as_json(),
+    }
+
+
+def _job(cluster: KafkaCluster, folder: Path, options: argparse.Namespace) -> Job:
+    return Job(
+        bootstrap=cluster.bootstrap,
+        topic=TOPIC,
+        journal=folder / "journal",
+        partitions=options.partitions,
+        seconds=options.seconds,
+        rate=options.rate,
+        value_size=options.value_size,
+        transactions=0,
+        loop="asyncio",
+    )
+
+
+def _membership(cluster: KafkaCluster, options: argparse.Namespace) -> Membership:
+    return Membership(
+        bootstrap=cluster.bootstrap,
+        topic=TOPIC,
+        group=GROUP,
+        assignor=options.assignor,
+        session_timeout_ms=options.member_timeout_ms,
+        heartbeat_interval_ms=options.member_timeout_ms // 3,
+        commit_interval_ms=options.commit_interval_ms,
+        loop=options.loop,
+    )
+
+
+def _broker_logs(cluster: KafkaCluster) -> list[str]:
+    return [server.log.read_text(errors="replace") for server in cluster._servers.values()]
+
+
+class _Counts(Progress):
+    """Tells what the members have read as well."""
+
+    group: Group | None = None
+
+    def counts(self, line: dict[str, Any]) -> str:
+        assert self.group is not None
+        read, unique = len(self.group.reads), self.group.unique
+        return f"{line['acknowledged']:,} acknowledged, {unique:,} read, {read - unique:,} redelivered"
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--clients", type=client_names, default=tuple(CLIENTS), help=f"some of {','.join(CLIENTS)}")
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long records are sent for each client (60)")
+    parser.add_argument("--seed", type=int, default=1, help="of the schedules (1)")
+    parser.add_argument("--rate", type=positive, default=1_000, help="records per second (1000)")
+    parser.add_argument("--partitions", type=positive, default=6, help="partitions of the topic (6)")
+    parser.add_argument("--members", type=positive, default=3, help="members of the group (3)")
+    parser.add_argument("--value-size", type=positive, default=100, help="bytes of each value (100)")
+    parser.add_argument("--assignor", choices=("range", "cooperative-sticky"), default="range", help="(range)")
+    parser.add_argument("--loop", choices=("asyncio", "uvloop", "trio"), default="asyncio", help="trio: ours only")
+    parser.add_argument("--session-timeout-ms", type=positive, default=9_000, help="broker.session.timeout.ms (9000)")
+    parser.add_argument("--member-timeout-ms", type=positive, default=6_000, help="session.timeout.ms, all (6000)")
+    parser.add_argument("--commit-interval-ms", type=positive, default=1_000, help="auto.commit.interval.ms (1000)")
+    parser.add_argument("--no-kills", dest="kills", action="store_false", help="no broker is killed")
+    parser.add_argument("--no-departures", dest="departures", action="store_false", help="no member goes")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="append one line of JSON for each client")
+    options = parser.parse_args()
+    for wish, value in (("--loop", "trio"), ("--assignor", "cooperative-sticky")):
+        if value in (options.loop, options.assignor) and "aiokafka" in options.clients:
+            parser.error(f"{wish} {value}: aiokafka has none; choose --clients without it")
+    if options.members > options.partitions:
+        parser.error("--members: there must be a partition for each, or the group never comes together")
+    absent = [one for one in options.clients if not has_module(CLIENTS[one])]
+    if absent:
+        parser.error(f"not installed: {', '.join(absent)}")
+    return options
+
+
+def _settings(options: argparse.Namespace) -> dict[str, str]:
+    return {
+        "kafka": f"Apache Kafka {NEWEST} on this machine: a controller and three brokers, booted anew for each client; "
+        f"replication.factor 3, min.insync.replicas 2, broker.session.timeout.ms {options.session_timeout_ms}",
+        "records": f"{options.rate} records/s for {options.seconds:.0f} s, values of {options.value_size} bytes, "
+        f"{options.partitions} partitions; by one producer of aiokafkawire, acks=all, idempotent",
+        "group": f"{options.members} members, a process each; {options.assignor}, session.timeout.ms "
+        f"{options.member_timeout_ms}, heartbeat.interval.ms {options.member_timeout_ms // 3}, "
+        f"auto.commit.interval.ms {options.commit_interval_ms}, {options.loop}, otherwise their defaults",
+        "schedule": f"seed {options.seed}, brokers {'are killed' if options.kills else 'stay'}, members "
+        f"{'go' if options.departures else 'stay'}",
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
