@@ -220,7 +220,7 @@ class Client:
         config = make(ConsumerConfig, options)
         _check_membership(config)
         if config.heartbeat_thread and self._connector is not connect_tcp:
-            raise ConfigError("heartbeat_thread makes plain TCP connections, and this client has a connector of its own")
+            raise ConfigError("heartbeat_thread makes plain TCP connections, but the client has its own connector")
         limit = self._cluster.config.request_timeout_ms
         if config.fetch_max_wait_ms >= limit:
             raise ConfigError(

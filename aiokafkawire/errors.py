@@ -6,12 +6,9 @@ this side of the wire.
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from .error_codes import ErrorCode
-
-if TYPE_CHECKING:
-    from .types import TopicPartition
 
 __all__ = (
     "BrokerError",
@@ -244,7 +241,7 @@ class LogTruncated(KafkaError):
     that is there now and was not read, to ``position`` to go on as if nothing had happened.
 
     Attributes:
-        partition: which one.
+        partition: its topic and number, as a TopicPartition.
         position: the offset that was to be read next.
         diverging_offset: the end of what the log still has of what was read; None if the leader cannot tell.
     """
@@ -252,7 +249,7 @@ class LogTruncated(KafkaError):
     def __init__(
         self,
         told: str,
-        partition: "TopicPartition | None" = None,
+        partition: tuple[str, int] | None = None,
         position: int = -1,
         diverging_offset: int | None = None,
     ) -> None:

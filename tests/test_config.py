@@ -6,6 +6,7 @@ from typing import Any, get_args, get_type_hints
 import attrs
 import pytest
 
+from aiokafkawire import Client
 from aiokafkawire.config import (
     ClientConfig,
     ClientOptions,
@@ -13,10 +14,13 @@ from aiokafkawire.config import (
     ConsumerOptions,
     ProducerConfig,
     ProducerOptions,
+    duration_ms,
     make,
     parse_servers,
 )
 from aiokafkawire.errors import ConfigError
+from aiokafkawire.group.assignors import RangeAssignor
+from aiokafkawire.testing.broker import Broker
 from aiokafkawire.types import Address
 
 PAIRS = [(ClientOptions, ClientConfig), (ProducerOptions, ProducerConfig), (ConsumerOptions, ConsumerConfig)]
@@ -59,9 +63,10 @@ def test_a_number_has_bounds(config: Any, name: str, value: object) -> None:
 CHOICES: list[tuple[Any, str, Sequence[object], Sequence[object]]] = [
     (ProducerConfig, "acks", ["all", -1, 0, 1], ["ALL", 2, True, False, "1"]),
     (ProducerConfig, "compression_type", ["none", "gzip", "snappy", "lz4", "zstd"], ["brotli", "LZ4", 0]),
-    (ConsumerConfig, "auto_offset_reset", ["earliest", "latest", "none"], ["first", "smallest"]),
     (ConsumerConfig, "isolation_level", ["read_uncommitted", "read_committed"], ["committed", 1]),
     (ConsumerConfig, "check_crcs", [True, False], [1, 0, "true"]),
+    (ConsumerConfig, "enable_auto_commit", [True, False], [1, 0, "true"]),
+    (ConsumerConfig, "heartbeat_thread", [True, False], [1, 0, "true"]),
     (ClientConfig, "allow_auto_create_topics", [True, False], [1, "false"]),
 ]
 
@@ -73,6 +78,57 @@ def test_a_choice_takes_what_it_lists(config: Any, name: str, good: Sequence[obj
     for value in bad:
         with pytest.raises(ConfigError, match=rf"^{name} must be one of .*, got {value!r}$"):
             make(config, {name: value})
+
+
+@pytest.mark.parametrize(
+    ("reset", "ms"),
+    [
+        ("by_duration:P7DT12H", 648_000_000),
+        ("by_duration:PT1M", 60_000),
+        ("by_duration:PT0.5S", 500),
+        ("by_duration:P0D", 0),
+        *[(reset, None) for reset in ("earliest", "latest", "none")],
+    ],
+)
+def test_a_reset_may_be_a_duration(reset: str, ms: int | None) -> None:
+    assert make(ConsumerConfig, {"auto_offset_reset": reset}).auto_offset_reset == reset
+    assert duration_ms(reset) == ms
+
+
+@pytest.mark.parametrize(
+    "reset", ["first", "by_duration:", "by_duration:P", "by_duration:PT", "by_duration:P1Y", "by_duration:-PT1S", "P1D"]
+)
+def test_another_reset_is_refused(reset: str) -> None:
+    with pytest.raises(ConfigError, match=r"^auto_offset_reset must be 'earliest', 'latest', 'none' or 'by_duration:'"):
+        make(ConsumerConfig, {"auto_offset_reset": reset})
+
+
+@pytest.mark.parametrize("given", [[], "range", ["ranged"], ["range", "range"], [RangeAssignor()]])
+def test_strategies_are_names_of_assignors(given: object) -> None:
+    with pytest.raises(ConfigError, match=r"^partition_assignment_strategy "):
+        make(ConsumerConfig, {"partition_assignment_strategy": given})
+    assert make(ConsumerConfig, {"partition_assignment_strategy": ["sticky"]}).partition_assignment_strategy == (
+        "sticky",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"group_id": ""}, "group_id must not be empty"),
+        ({"group_instance_id": "a"}, "group_instance_id must be a name, and needs a group_id"),
+        ({"group_id": "g", "group_instance_id": ""}, "group_instance_id must be a name, and needs a group_id"),
+        ({"heartbeat_interval_ms": 45_000}, r"heartbeat_interval_ms must be less than session_timeout_ms \(45000\)"),
+    ],
+)
+def test_a_membership_makes_sense(options: Any, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        Client("a:1").consumer(**options)
+
+
+def test_a_heartbeat_thread_needs_plain_tcp() -> None:
+    with pytest.raises(ConfigError, match="heartbeat_thread makes plain TCP connections"):
+        Client("a:1", connector=Broker(port=None).connect).consumer(group_id="g", heartbeat_thread=True)
 
 
 def test_acks_all_is_minus_one_on_the_wire() -> None:

@@ -30,11 +30,16 @@ class Commits:
     def __init__(self, cluster: Cluster, positions: Positions, offsets: GroupOffsets) -> None:
         self._cluster, self._positions, self._offsets = cluster, positions, offsets
         self.membership: Membership | None = None
-        """Who commits, of a consumer that takes part in its group."""
+        """Who commits, of a consumer that takes part in its group; see :meth:`join`."""
         self.listening: int | None = None
         """The task in which a listener of the user's is being called, if one is."""
         self._turn = anyio.Lock()
         self._last: dict[TopicPartition, tuple[Place, OffsetAndMetadata]] = {}
+
+    def join(self, membership: "Membership") -> None:
+        """Commit as this member from now on."""
+        self.membership = membership
+        self._offsets.heard = membership.heard
 
     @property
     def group(self) -> GroupMetadata:

@@ -26,6 +26,7 @@ from .fetcher import Fetcher
 from .health import ConsumerHealth, look_at
 from .positions import Positions
 from .reading import ConsumerBatch, ReadsRecords
+from .resets import reset_to
 
 if TYPE_CHECKING:  # many a consumer has no group
     import re
@@ -40,8 +41,6 @@ __all__ = ("Consumer", "ConsumerBatch")
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-_RESETS = {"earliest": OffsetSpec.EARLIEST, "latest": OffsetSpec.LATEST, "none": None}
 
 
 class Consumer(ReadsRecords[K, V]):
@@ -77,7 +76,7 @@ class Consumer(ReadsRecords[K, V]):
             from ..group.offsets import GroupOffsets
 
             offsets = GroupOffsets(cluster, config.group_id, f"group-{lane}")
-        positions = Positions(_RESETS[config.auto_offset_reset], in_group=offsets is not None)
+        positions = Positions(reset_to(config.auto_offset_reset), in_group=offsets is not None)
         fetcher = Fetcher(cluster, config, positions, f"fetch-{lane}", offsets)
         super().__init__(cluster, config, positions, fetcher, key_deserializer, value_deserializer)
         self._topics, self._lane, self._assignors = topics, lane, assignors
@@ -111,7 +110,8 @@ class Consumer(ReadsRecords[K, V]):
     async def close(self, timeout: float = 5.0) -> None:
         """Commit what is finished (``enable_auto_commit``), leave the group, and stop. May be called again.
 
-        It ends within ``timeout`` seconds, whatever the brokers do; what is not committed then is read again by others.
+        It ends within ``timeout`` seconds, whatever the brokers do, and soon if the group's coordinator is away: what
+        is not committed then is read again by others. To wait for that, :meth:`commit` before.
         """
         if self._state != "open":
             return

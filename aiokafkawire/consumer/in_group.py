@@ -3,6 +3,7 @@
 import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 import anyio
@@ -11,7 +12,7 @@ from ..cluster.cluster import Cluster
 from ..cluster.metadata import Snapshot
 from ..cluster.retry import Deadline
 from ..config import ConsumerConfig
-from ..errors import RequestTimeout
+from ..errors import RequestTimeout, UsageError
 from ..group.assignors import Assignor
 from ..group.classic import GroupMachine
 from ..group.consumer_member import ConsumerMember, partitions_of
@@ -29,6 +30,8 @@ __all__ = ("InGroup",)
 
 _log = logging.getLogger("aiokafkawire")
 
+_GRACE: Final = 0.4
+"""Seconds for a coordinator that moves: one that is away for longer is so for too long to wait with closing."""
 _TOPICS_KNOWN_WITHIN: Final = 10.0
 """Seconds that a leader waits to hear of topics that it has never asked for."""
 
@@ -80,7 +83,7 @@ class InGroup:
         self.subscription: Subscription | None = None
         self._cluster, self._config, self._positions, self._fetcher = cluster, config, positions, fetcher
         self._commits, self._report = commits, report
-        commits.membership = self.membership
+        commits.join(self.membership)
         self._following = anyio.CancelScope()
         self._watching = anyio.CancelScope()
         self._watches_all = False
@@ -125,17 +128,30 @@ class InGroup:
         self.membership.tell()
 
     async def leave(self, reason: str, deadline: Deadline) -> None:
-        """Give everything up, and be no member any more."""
+        """Give everything up, and be no member any more; a coordinator that is away is not waited for."""
         self._leaving = True
         self.membership.tell()
         try:
-            with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
+            with anyio.move_on_after(deadline.left(self._cluster.runtime.now())) as waiting:
+                with suppress(UsageError):  # the client is closed: nothing is waited for
+                    self._cluster.owner.spawn(self._wait_for_nobody, waiting)
                 async with self._turn:
                     if self._machine.is_member:
                         await self._give_up(self.member.owned, lost=False)
                 await self.membership.leave(reason, deadline)
         finally:
             self._leaving = False
+            self.membership.tell()
+
+    async def _wait_for_nobody(self, waiting: anyio.CancelScope) -> None:
+        membership = self.membership
+        while self._leaving and not membership.has_ended:
+            await membership.until(lambda: membership.trouble is not None or not self._leaving)
+            with anyio.move_on_after(_GRACE) as away:
+                await membership.until(lambda: membership.trouble is None or not self._leaving)
+            if away.cancelled_caught:
+                waiting.cancel()
+                return
 
     # --- Role: what the membership asks for --------------------------------------------------------------
 
@@ -182,6 +198,7 @@ class InGroup:
                 place = self._positions.get(where)
                 if place is not None:
                     place.withheld = False
+            self._fetcher.wake()
             self._fetcher.tell()
 
     async def give_up(self, task: GiveUpAll) -> None:
@@ -215,6 +232,7 @@ class InGroup:
             if task is not self._machine.task:
                 for place in places:
                     place.withheld = False
+                self._fetcher.wake()
                 return
         if self._config.enable_auto_commit:
             await self._commits.commit_finished(within=self._config.session_timeout_ms / 1000)

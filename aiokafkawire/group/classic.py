@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from ..errors import BrokerError, ErrorCode, FencedInstanceId, KafkaError, RequestTimeout, WireError, broker_error
 from ..types import GroupMetadata
-from .membership_requests import Ask, Kind, MemberSettings, heartbeat, join, leave, sync
-from .states import NEXT, THEN, GroupState, Then
+from .membership_requests import Ask, MemberSettings, heartbeat, join, leave, sync
+from .states import NEXT, THEN, GroupState, Kind, Then
 from .tasks import Assign, GiveUpAll, JoinedMember, Prepare, Take, Task
 
 __all__ = ("GroupMachine",)

@@ -21,8 +21,8 @@ from ..errors import (
 from ..runtime import Worker
 from ..types import CoordinatorType
 from .classic import GroupMachine
-from .membership_requests import Ask, Kind, MemberSettings
-from .states import GroupState
+from .membership_requests import Ask, MemberSettings
+from .states import GroupState, Kind
 from .tasks import Assign, GiveUpAll, Prepare, Take, Task
 
 if TYPE_CHECKING:  # few consumers have one
@@ -242,7 +242,7 @@ class Membership:
                     wanted=wanted,
                     check=self._check,
                     slow=slow,
-                    failed=self._failed,
+                    failed=self.heard,
                 )
             except UnsupportedVersion as older:
                 refused = older
@@ -257,7 +257,8 @@ class Membership:
             if error.retriable:
                 raise error
 
-    def _failed(self, error: KafkaError) -> None:
+    def heard(self, error: KafkaError | None) -> None:
+        """The coordinator could not be asked, for this reason; with None, it has answered."""
         self.trouble = error
         self.tell()
 
@@ -293,7 +294,7 @@ class Membership:
         try:
             found = await self._cluster.coordinator(kind, group_id, self._deadline(Kind.HEARTBEAT))
         except KafkaError as error:
-            self._failed(error)
+            self.heard(error)
             return
         if found != before:
             for ask, scope in self._asking.items():

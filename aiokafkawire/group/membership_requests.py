@@ -1,7 +1,6 @@
 """What a member of a classic group asks its coordinator."""
 
 from collections.abc import Mapping, Sequence
-from enum import Enum
 from typing import Any, Final
 
 import attrs
@@ -17,8 +16,9 @@ from ..protocol.messages.group import (
 )
 from ..protocol.schema import Request, Versions
 from ..types import GroupMetadata
+from .states import Kind
 
-__all__ = ("Ask", "Kind", "MemberSettings", "heartbeat", "join", "leave", "sync")
+__all__ = ("Ask", "MemberSettings", "heartbeat", "join", "leave", "sync")
 
 _ANY: Final = Versions.parse("0+")
 # KIP-345: older versions cannot say who a static member is.
@@ -26,16 +26,6 @@ _STATIC_JOIN: Final = Versions.parse("5+")
 _STATIC: Final = Versions.parse("3+")
 _MANY_LEAVE: Final = Versions.parse("3+")
 _ONE_LEAVES: Final = Versions.parse("0-2")
-
-
-class Kind(Enum):
-    """What is asked; commits are asked by others, and tell of the membership as well."""
-
-    JOIN = "JoinGroup"
-    SYNC = "SyncGroup"
-    HEARTBEAT = "Heartbeat"
-    LEAVE = "LeaveGroup"
-    COMMIT = "OffsetCommit"
 
 
 @attrs.frozen

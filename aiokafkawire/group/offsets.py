@@ -7,7 +7,7 @@ from uuid import UUID
 from ..cluster.brokers import CONTROL
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
-from ..errors import BrokerError, ErrorCode, UnknownTopicOrPartition, UnsupportedVersion
+from ..errors import BrokerError, ErrorCode, KafkaError, UnknownTopicOrPartition, UnsupportedVersion
 from ..protocol.messages.group_offsets import OffsetCommitResponse, OffsetFetchResponse
 from ..protocol.messages.metadata import MetadataRequest
 from ..protocol.primitives import ZERO_UUID
@@ -45,6 +45,8 @@ class GroupOffsets:
         self.group: GroupMetadata = GroupMetadata(group_id)
         """Who commits. Nobody's member at first; whoever joins sets it, and each commit is of who is set as it begins.
         """
+        self.heard: Callable[[KafkaError | None], None] = lambda _: None
+        """Hears why the coordinator could not be asked, at each try; of None when it has answered."""
 
     # --- committing ------------------------------------------------------------------------------------
 
@@ -104,7 +106,9 @@ class GroupOffsets:
             lane=self._lane,
             wanted=commit_versions(group, by_id=bool(ids), retention_ms=retention_ms),
             check=partial(check, ids),
+            failed=self.heard,
         )
+        self.heard(None)
 
     def _check_committed(
         self,

@@ -5,9 +5,18 @@ from enum import Enum
 from typing import Final
 
 from ..errors import ErrorCode
-from .membership_requests import Kind
 
-__all__ = ("NEXT", "THEN", "GroupState", "Then")
+__all__ = ("NEXT", "THEN", "GroupState", "Kind", "Then")
+
+
+class Kind(Enum):
+    """What is asked; commits are asked by others, and tell of the membership as well."""
+
+    JOIN = "JoinGroup"
+    SYNC = "SyncGroup"
+    HEARTBEAT = "Heartbeat"
+    LEAVE = "LeaveGroup"
+    COMMIT = "OffsetCommit"
 
 
 class GroupState(Enum):

@@ -9,6 +9,7 @@ import anyio
 import pytest
 from support.clusters import partition
 from support.fetching import values
+from support.raw_client import RawClient, batch_of
 
 from aiokafkawire import Client, Consumer, TopicPartition
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
@@ -273,3 +274,13 @@ async def test_a_leader_that_knows_another_epoch_is_found_without_loss() -> None
             await write(client, code.name.encode())
             assert await values(consumer, 1) == [code.name.encode()]
             await order.met()
+
+
+@pytest.mark.anyio
+async def test_the_leader_that_a_refusal_names_is_asked_without_metadata() -> None:
+    async with reading("none") as (broker, consumer, _):
+        broker.release_replica("t", 0, 2)
+        async with RawClient(await broker.connect("memory-2", 9092)) as raw, broker.hold(ApiKey.METADATA):
+            broker.move_leader("t", 0, 2)
+            await raw.produce("t", batch_of(b"3"))
+            assert await values(consumer, 1) == [b"3"]

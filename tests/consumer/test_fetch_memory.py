@@ -93,6 +93,22 @@ def test_the_bound_holds(steps: list[tuple[str, int]], version: int, replicas: l
         assert reading.kept <= LIMIT + len(reading.unread) * BATCH
 
 
+def test_what_is_unread_leaves_the_rest_to_those_who_are_asked() -> None:
+    reading = Reading(18, [None] * PARTITIONS)
+    reading.ask()
+    for node in list(reading.asked):
+        reading.answer(node)
+    assert reading.kept == 999
+    for place in reading.positions:
+        place.replica, place.replica_until = 1 if place.where in reading.unread else 2, 1.0
+    reading.ask()
+    assert reading.promised == {2: 1}
+    reading.unread.clear()
+    reading.promised.clear()
+    reading.ask()
+    assert reading.promised == {1: 500, 2: 500}
+
+
 def test_no_broker_waits_for_the_room_that_another_has() -> None:
     reading = Reading(18, [None] * PARTITIONS)
     reading.ask()

@@ -35,7 +35,7 @@ async def where(kafka: Client, topic: str) -> TopicPartition:
 
 async def test_reading_goes_on_at_what_was_committed(kafka: Client, where: TopicPartition, group: str) -> None:
     other = TopicPartition(where.topic, 1)
-    async with kafka.consumer(group_id=group, auto_offset_reset="earliest") as consumer:
+    async with kafka.consumer(group_id=group, auto_offset_reset="earliest", enable_auto_commit=False) as consumer:
         consumer.assign([where, other])
         assert await values(consumer, 12) == numbers(0, 12)
         await consumer.commit()
@@ -49,7 +49,7 @@ async def test_reading_goes_on_at_what_was_committed(kafka: Client, where: Topic
 async def test_where_nothing_is_committed_the_reset_says_where_to_begin(
     kafka: Client, where: TopicPartition, group: str
 ) -> None:
-    async with kafka.consumer(group_id=group, auto_offset_reset="earliest") as consumer:
+    async with kafka.consumer(group_id=group, auto_offset_reset="earliest", enable_auto_commit=False) as consumer:
         consumer.assign([where])
         assert await values(consumer, 1) == [b"0"]
     async with kafka.consumer(group_id=group, auto_offset_reset="none") as consumer:
@@ -198,11 +198,20 @@ async def test_without_a_group_nothing_is_committed(kafka: Client, topic: str) -
             consumer.group_metadata()
 
 
-async def test_groups_that_share_topics_come_later(kafka: Client, topic: str, group: str) -> None:
-    with pytest.raises(UsageError, match="groups come with the next release"):
-        kafka.consumer(topic, group_id=group)
+async def test_a_group_has_a_name(kafka: Client) -> None:
     with pytest.raises(ConfigError, match="group_id must not be empty"):
         kafka.consumer(group_id="")
+
+
+async def test_what_is_finished_is_committed_by_itself_on_closing(
+    kafka: Client, where: TopicPartition, group: str
+) -> None:
+    async with kafka.consumer(group_id=group, auto_offset_reset="earliest") as consumer:
+        consumer.assign([where])
+        assert await values(consumer, 3) == numbers(0, 3)
+    async with kafka.consumer(group_id=group) as consumer:
+        # The third is still in the user's hands.
+        assert (await consumer.committed([where]))[where].offset == 2  # type: ignore[union-attr]
 
 
 async def test_a_consumer_that_is_closed_commits_nothing(kafka: Client, where: TopicPartition, group: str) -> None:

@@ -30,8 +30,7 @@ from aiokafkawire.errors import (
     broker_error,
 )
 from aiokafkawire.group.classic import GroupMachine
-from aiokafkawire.group.membership_requests import Kind
-from aiokafkawire.group.states import NEXT, THEN, GroupState, Then
+from aiokafkawire.group.states import NEXT, THEN, GroupState, Kind, Then
 from aiokafkawire.group.tasks import Assign, GiveUpAll, JoinedMember, Prepare, Take
 from aiokafkawire.types import GroupMetadata
 

@@ -12,8 +12,8 @@ from support.membership_answers import ME, PROTOCOLS, answer, heard, joined, lef
 
 from aiokafkawire.errors import ErrorCode, FencedInstanceId, KafkaError, RequestTimeout, UsageError, broker_error
 from aiokafkawire.group.classic import GroupMachine
-from aiokafkawire.group.membership_requests import Ask, Kind, MemberSettings
-from aiokafkawire.group.states import GroupState
+from aiokafkawire.group.membership_requests import Ask, MemberSettings
+from aiokafkawire.group.states import GroupState, Kind
 from aiokafkawire.group.tasks import Assign, GiveUpAll, Prepare, Take, Task
 
 OUTSIDE, LEAVING, FAILED, STABLE = GroupState.OUTSIDE, GroupState.LEAVING, GroupState.FAILED, GroupState.STABLE

@@ -24,8 +24,7 @@ from aiokafkawire.errors import (
     ErrorCode,
     WireError,
 )
-from aiokafkawire.group.membership_requests import Kind
-from aiokafkawire.group.states import NEXT, THEN, GroupState
+from aiokafkawire.group.states import NEXT, THEN, GroupState, Kind
 from aiokafkawire.group.tasks import Assign, Prepare
 
 OUTSIDE, PREPARING, JOINING = GroupState.OUTSIDE, GroupState.PREPARING, GroupState.JOINING

@@ -24,8 +24,7 @@ from aiokafkawire.errors import (
     RequestTimeout,
     UsageError,
 )
-from aiokafkawire.group.membership_requests import Kind
-from aiokafkawire.group.states import GroupState
+from aiokafkawire.group.states import GroupState, Kind
 from aiokafkawire.group.tasks import GiveUpAll, Prepare, Take
 
 OUTSIDE, PREPARING, JOINING = GroupState.OUTSIDE, GroupState.PREPARING, GroupState.JOINING

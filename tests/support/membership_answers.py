@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from aiokafkawire.group.classic import GroupMachine
-from aiokafkawire.group.membership_requests import Ask, Kind, MemberSettings
-from aiokafkawire.group.states import GroupState
+from aiokafkawire.group.membership_requests import Ask, MemberSettings
+from aiokafkawire.group.states import GroupState, Kind
 from aiokafkawire.protocol.messages.group import (
     HeartbeatResponse,
     JoinGroupResponse,

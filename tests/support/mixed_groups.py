@@ -19,9 +19,8 @@ from support.transactional import settled
 
 from aiokafkawire import Client, GroupDescription, TopicPartition
 
-__all__ = ("GROUPS", "Member", "MixedGroup", "java_command", "mixed_group", "ran")
+__all__ = ("Member", "MixedGroup", "java_command", "mixed_group")
 
-GROUPS: Final = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 _VERIFIABLE_CONSUMER: Final = "org.apache.kafka.tools.VerifiableConsumer"
 _JAVAS_NAMES: Final = {"range": "RangeAssignor", "cooperative-sticky": "CooperativeStickyAssignor"}
 _PATIENCE: Final = 90.0
@@ -51,13 +50,6 @@ def java_command() -> list[str]:
     if reason:
         pytest.skip(reason)
     return ["java", *_JVM, "-cp", f"{resolve(NEWEST, 'kafka-tools')}/*:{resolve(NEWEST)}/*"]
-
-
-async def ran(*command: str) -> list[list[str]]:
-    """The lines that a tool prints, as words."""
-    done = await anyio.run_process(command, check=False)
-    assert done.returncode == 0, (done.stdout + done.stderr).decode()
-    return [line.split() for line in done.stdout.decode().splitlines() if line.strip()]
 
 
 class Ours:

@@ -100,7 +100,8 @@ class Network(Hand):
         except ConnectionRefusedError as refused:
             raise self._refused(name, refused) from None
         self._trace.add(f"{name} is open")
-        self._open = [one for one in self._open if one[2].is_open]
+        # What is closed at one end may still have something under way to the other.
+        self._open = [one for one in self._open if not one[2].is_over]
         self._open.append((client, node, made))
         return made.client
 

@@ -49,6 +49,11 @@ class Connection:
         """Whether neither end is closed, and it was not cut."""
         return not any(one.broken or one.receiver_gone for one in self._directions)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing will be received any more, at either end."""
+        return all(one.broken or one.receiver_gone for one in self._directions)
+
     def cut(self) -> None:
         """Reset it: either side gets some of the bytes that were under way, perhaps half a frame, then an error."""
         self._tell(f"{self.name} is cut")

@@ -1,0 +1,279 @@
+"""Groups of clusters of several brokers, of brokers of all times, and of brokers that fail meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+from support.clusters import QUICK
+from support.group_members import GroupMember
+from support.raw_client import RawClient
+
+from aiokafkawire import (
+    Client,
+    ConnectionLost,
+    OffsetAndMetadata,
+    RequestTimeout,
+    TopicPartition,
+    UnsupportedVersion,
+    WireError,
+)
+from aiokafkawire.admin.admin import Admin
+from aiokafkawire.errors import ErrorCode, GroupAuthorizationFailed, GroupIdNotFound, UnknownMemberId
+from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.group_admin import DescribeGroupsResponse, ListGroupsResponse
+from aiokafkawire.testing.broker import Broker
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
+
+A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
+GROUPS = [f"g{number}" for number in range(9)]
+
+
+@asynccontextmanager
+async def running(release: str | None = None, nodes: int = 1, **options: Any) -> AsyncIterator[tuple[Broker, Admin]]:
+    """A topic of two partitions, and the admin of a client."""
+    async with Broker(nodes, port=None, max_versions=release) as broker:
+        broker.create_topic("a", partitions=2)
+        async with Client(broker.bootstrap, connector=broker.connect, **{**QUICK, **options}) as kafka:
+            yield broker, kafka.admin
+
+
+@asynccontextmanager
+async def member_of(broker: Broker, group: str, version: int = 9) -> AsyncIterator[GroupMember]:
+    async with RawClient(await broker.connect(f"memory-{broker.coordinator(group)}", 9092)) as client:
+        member = GroupMember(client, group)
+        await member.enter(version)
+        assert (await member.sync({member.member_id: b"mine"}, 0 if version < 9 else 5)).error_code == 0
+        yield member
+
+
+async def fill(admin: Admin, *groups: str) -> None:
+    """Have each group commit its number in the list."""
+    for number, group in enumerate(groups):
+        await admin.alter_consumer_group_offsets(group, {A0: number})
+
+
+# --- listing -------------------------------------------------------------------------------------------------------
+
+
+async def test_every_broker_is_asked_for_its_groups() -> None:
+    async with running(nodes=3) as (broker, admin):
+        await fill(admin, *GROUPS)
+        found = await admin.list_groups()
+        assert [one.group_id for one in found] == GROUPS
+        assert len({one.coordinator for one in found}) == 3
+        for one in found:
+            assert broker.addresses[one.coordinator] == broker.coordinator(one.group_id)
+
+
+async def test_a_broker_that_is_down_is_not_asked_and_its_groups_are_others() -> None:
+    async with running(nodes=3) as (broker, admin):
+        await fill(admin, *GROUPS)
+        await broker.stop_node(3)
+        assert [one.group_id for one in await admin.list_groups()] == GROUPS
+
+
+async def test_a_broker_that_leaves_meanwhile_is_named() -> None:
+    async with (
+        running(nodes=3) as (broker, admin),
+        broker.hold(ApiKey.LIST_GROUPS, node=3) as held,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(lists_in_vain, admin)
+        await held.arrived()
+        await broker.stop_node(3)
+
+
+async def lists_in_vain(admin: Admin) -> None:
+    told = r"broker 3 at memory-3:9092 has left the cluster: its groups are others' in a moment, list them again"
+    with pytest.raises(ConnectionLost, match=told):
+        await admin.list_groups()
+
+
+async def test_a_broker_that_does_not_know_its_groups_yet_is_waited_for() -> None:
+    async with running(nodes=3) as (broker, admin):
+        await fill(admin, *GROUPS)
+        order = broker.on(ApiKey.LIST_GROUPS, answer=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, node=2, times=2)
+        assert [one.group_id for one in await admin.list_groups()] == GROUPS
+        assert order.is_met
+        broker.on(ApiKey.LIST_GROUPS, answer=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, node=2, times=None)
+        with pytest.raises(RequestTimeout, match="ListGroups of the broker at memory-2:9092: COORDINATOR_LOAD"):
+            await admin.list_groups(timeout=0.1)
+
+
+@pytest.mark.parametrize(
+    ("release", "state", "kind"),
+    [("0.11.0", None, None), ("2.4", None, None), ("2.6", "Empty", None), ("3.8", "Empty", "classic")],
+)
+async def test_old_brokers_list_what_they_know(release: str, state: str | None, kind: str | None) -> None:
+    async with running(release) as (_, admin):
+        await fill(admin, "g")
+        (found,) = await admin.list_groups()
+        assert (found.group_id, found.protocol_type, found.state, found.type) == ("g", "", state, kind)
+
+
+async def test_old_brokers_choose_as_far_as_they_can() -> None:
+    told = r"groups are chosen by state since 2.6 \(KIP-518\), and by type since 3.8 \(KIP-848\)"
+    async with running("2.4") as (_, admin):
+        await fill(admin, "g")
+        with pytest.raises(UnsupportedVersion, match=told):
+            await admin.list_groups(states=["Empty"])
+        assert len(await admin.list_groups(types=["consumer", "Classic"])) == 1  # they have no others
+        with pytest.raises(UnsupportedVersion, match=told):
+            await admin.list_groups(types=["consumer"])
+    async with running("3.0") as (_, admin):
+        await fill(admin, "g")
+        assert len(await admin.list_groups(states=["empty"], types=["classic"])) == 1
+        assert await admin.list_groups(states=["Stable"]) == []
+
+
+async def test_what_a_broker_refuses_to_list_is_told() -> None:
+    async with running() as (broker, admin):
+        answer = ListGroupsResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, groups=[])
+        broker.on(ApiKey.LIST_GROUPS, answer=answer)
+        with pytest.raises(GroupAuthorizationFailed, match="ListGroups of the broker at memory-1:9092"):
+            await admin.list_groups()
+
+
+# --- describing ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("release", ["0.11.0", "2.3", "2.4", "3.9"])
+async def test_a_group_that_is_not_there_is_dead_on_brokers_before_4_0(release: str) -> None:
+    async with running(release) as (broker, admin):
+        (found,) = (await admin.describe_groups("g")).values()
+        assert (found.state, found.members, found.offsets) == ("Dead", (), {})
+        async with member_of(broker, "h", 2) as member:
+            (described,) = (await admin.describe_groups("h"))["h"].members
+            assert (described.member_id, described.group_instance_id) == (member.member_id, None)
+
+
+async def test_operations_are_told_since_2_3() -> None:
+    async with running("2.0") as (_, admin):
+        with pytest.raises(UnsupportedVersion, match="DescribeGroups"):
+            await admin.describe_groups("g", include_authorized_operations=True)
+    async with running("2.3") as (_, admin):
+        await fill(admin, "g")
+        (found,) = (await admin.describe_groups("g", include_authorized_operations=True)).values()
+        assert found.authorized_operations is not None
+        assert "DELETE" in found.authorized_operations
+
+
+async def test_an_answer_about_another_group_is_none() -> None:
+    async with running() as (broker, admin):
+        broker.on(ApiKey.DESCRIBE_GROUPS, answer=DescribeGroupsResponse(groups=[]))
+        with pytest.raises(WireError, match="an answer to DescribeGroups lacks group 'g'"):
+            await admin.describe_groups("g")
+
+
+# --- removing ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("release", ["0.11.0", "2.3"])
+async def test_members_leave_one_by_one_on_brokers_before_2_4(release: str) -> None:
+    async with running(release) as (broker, admin), member_of(broker, "g", 2) as member:
+        with pytest.raises(UnsupportedVersion, match=r"static members are removed since 2.4 \(KIP-345\)"):
+            await admin.remove_members("g", ["static"])
+        members = (await admin.describe_groups("g"))["g"].members
+        await admin.remove_members("g", reason="the broker has no place for it")
+        assert await member.heartbeat(0) == "UNKNOWN_MEMBER_ID"
+        await admin.remove_members("g")
+        with pytest.raises(UnknownMemberId, match="LeaveGroup of group 'g'"):
+            await admin.remove_members("g", members)
+
+
+@pytest.mark.parametrize(("release", "join", "leave"), [(None, 9, 5), ("2.3", 2, 2)])
+async def test_who_has_left_already_is_not_missed(release: str | None, join: int, leave: int) -> None:
+    async with running(release, client_id="admin") as (broker, admin), member_of(broker, "g", join) as member:
+        members = (await admin.describe_groups("g"))["g"].members
+        async with (
+            anyio.create_task_group() as tasks,
+            broker.hold(ApiKey.LEAVE_GROUP, client_id="admin") as held,
+        ):
+            tasks.start_soon(admin.remove_members, "g")
+            await held.arrived()
+            assert (await member.leave(leave)).error_code == 0
+        with pytest.raises(UnknownMemberId, match=r"LeaveGroup of .*group 'g'"):
+            await admin.remove_members("g", members)
+
+
+async def test_groups_are_deleted_at_their_coordinators_wherever_they_move() -> None:
+    async with running(nodes=3) as (broker, admin):
+        await fill(admin, *GROUPS)
+        broker.move_coordinator(GROUPS[0], broker.coordinator(GROUPS[0]) % 3 + 1)
+        await admin.delete_groups(*GROUPS)
+        assert await admin.list_groups() == []
+        with pytest.raises(GroupIdNotFound):
+            await admin.delete_groups(GROUPS[0])
+
+
+async def test_old_brokers_delete_neither_groups_nor_offsets() -> None:
+    async with running("1.0") as (_, admin):
+        with pytest.raises(UnsupportedVersion, match="does not know the request DeleteGroups"):
+            await admin.delete_groups("g")
+    async with running("2.3") as (_, admin):
+        with pytest.raises(UnsupportedVersion, match="does not know the request OffsetDelete"):
+            await admin.delete_consumer_group_offsets("g", [A0])
+
+
+# --- offsets of several groups -------------------------------------------------------------------------------------
+
+
+def fetches(broker: Broker) -> list[tuple[int, int]]:
+    """In which version, and of how many groups, each was."""
+    return [(one.version, len(one.request.groups)) for one in broker.requests.of(ApiKey.OFFSET_FETCH)]
+
+
+async def test_each_coordinator_is_asked_once_for_all_its_groups() -> None:
+    async with running(nodes=3) as (broker, admin):
+        await fill(admin, *GROUPS)
+        found = await admin.list_offsets_of_groups(*GROUPS)
+        assert found == {group: {A0: OffsetAndMetadata(number)} for number, group in enumerate(GROUPS)}
+        by_node = [sum(broker.coordinator(group) == node for group in GROUPS) for node in (1, 2, 3)]
+        assert sorted(fetches(broker)) == sorted((9, count) for count in by_node)
+
+
+@pytest.mark.parametrize("release", ["0.11.0", "2.8"])
+async def test_brokers_before_3_0_are_asked_for_each_group(release: str) -> None:
+    async with running(release, nodes=3) as (broker, admin):
+        await fill(admin, *GROUPS[:3])
+        found = await admin.list_offsets_of_groups(*GROUPS[:3])
+        assert found == {group: {A0: OffsetAndMetadata(number)} for number, group in enumerate(GROUPS[:3])}
+        assert [count for _, count in fetches(broker)] == [0, 0, 0]
+
+
+async def test_a_group_that_has_moved_is_asked_for_in_its_own_right() -> None:
+    async with running(nodes=3) as (broker, admin):
+        first, *others = GROUPS
+        near = [group for group in others if broker.coordinator(group) == broker.coordinator(first)]
+        assert near
+        await fill(admin, *GROUPS)
+        moved = near[0]
+        broker.move_coordinator(moved, broker.coordinator(moved) % 3 + 1)
+        found = await admin.list_offsets_of_groups(*GROUPS)
+        assert found == {group: {A0: OffsetAndMetadata(number)} for number, group in enumerate(GROUPS)}
+
+
+async def test_an_error_of_one_of_several_groups_is_told() -> None:
+    async with running() as (broker, admin):
+        await fill(admin, "g", "h")
+
+        def denied(request: Any, true: Any) -> Any:
+            for group in true.groups:
+                if group.group_id == "h":
+                    group.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+            return true
+
+        broker.on(ApiKey.OFFSET_FETCH, answer=denied, times=None)
+        with pytest.raises(GroupAuthorizationFailed, match="OffsetFetch of group 'h'"):
+            await admin.list_offsets_of_groups("g", "h")
+
+
+async def test_the_lag_of_an_old_cluster() -> None:
+    async with running("0.11.0", nodes=3) as (_, admin):
+        await admin.alter_consumer_group_offsets("g", {A0: 0, A1: 0})
+        assert await admin.consumer_group_lag("g") == {A0: 0, A1: 0}
