@@ -95,7 +95,7 @@ class Client:
 
     @property
     def admin(self) -> Admin:
-        """Topics and offsets."""
+        """Topics, groups and offsets."""
         return self._admin
 
     @overload

@@ -196,7 +196,9 @@ class InvalidMessage(UsageError):
 
 
 class RecordTooLarge(UsageError):
-    """One record alone exceeds ``max_request_size`` or ``buffer_memory``; it was not sent."""
+    """One record alone exceeds ``max_request_size`` or ``buffer_memory``, and was not sent; or a consumer has met a
+    message that exceeds ``receive_message_max_bytes``.
+    """
 
 
 class BufferFull(KafkaError):

@@ -47,8 +47,16 @@ class Commits:
         self._become_member()
         return self._offsets.group
 
-    async def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], deadline: Deadline) -> None:
-        """Commit these. A rebalance that leaves this consumer their partitions only makes it take longer.
+    async def commit(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+        deadline: Deadline,
+        *,
+        skip_deleted: bool = False,
+    ) -> None:
+        """Commit these; with ``skip_deleted`` partitions that there are no more are left out.
+
+        A rebalance that leaves this consumer their partitions only makes it take longer.
 
         Raises:
             CommitFailed: the partitions are another's by now, or may be.
@@ -66,7 +74,7 @@ class Commits:
             while True:
                 generation = self._become_member()
                 try:
-                    await self._offsets.commit(given, deadline)
+                    await self._offsets.commit(given, deadline, skip_deleted=skip_deleted)
                 except BrokerError as error:
                     if self.membership is None or error.code not in _NOT_ENTITLED:
                         raise

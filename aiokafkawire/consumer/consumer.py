@@ -361,7 +361,7 @@ class Consumer(ReadsRecords[K, V]):
         commits = self._committing()
         given = self.positions() if offsets is None else offsets
         if given:
-            await commits.commit(given, self._deadline(timeout))
+            await commits.commit(given, self._deadline(timeout), skip_deleted=offsets is None)
         if offsets is None:
             self._finish_in_hand()
 

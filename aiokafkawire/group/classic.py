@@ -97,6 +97,10 @@ class GroupMachine:
             # What it joins with is made when it has prepared: before that nothing is missed.
             self._again = reason if self.state is not _PREPARING else None
 
+    def rest(self, now: float) -> None:
+        """Ask for nothing but heartbeats for a while: who was refused and tries again may be refused again."""
+        self._rest_until = now + self.settings.retry_backoff
+
     def leave(self, reason: str) -> None:
         """Leave the group. The state is OUTSIDE when that is over; a static member is there at once (KIP-345)."""
         self._again = None

@@ -8,6 +8,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from ..cluster.cluster import Cluster
+from ..cluster.metadata import Node
 from ..cluster.retry import Deadline
 from ..errors import (
     ErrorCode,
@@ -96,6 +97,7 @@ class Membership:
         self._polled, self._polled_at = (-1, False), self._clock()
         self._leave_by: Deadline | None = None
         self._look_at = 0.0
+        self._coordinator: Node | None = None
         self._beside = _beside_loop(cluster, self.machine) if heartbeat_thread else None
         self._worker = Worker(self._step, self.tell)
 
@@ -142,6 +144,8 @@ class Membership:
             return
         self.overdue = False
         self._polled_at = self._clock()
+        if self.machine.state is GroupState.FAILED:
+            self.machine.rest(self._clock())
         self.want("records are asked for again")
         if self.machine.state is GroupState.FAILED and self.machine.error is not None:
             raise again(self.machine.error)
@@ -214,13 +218,15 @@ class Membership:
         del self._asking[ask]
         if scope.cancelled_caught and ask.kind in (Kind.JOIN, Kind.SYNC):
             # Whatever comes next on that connection would be read when this is answered.
-            await self._cluster.brokers.close_lanes(self._join_lane)
+            await self._cluster.brokers.close_lanes(self._lane_of(ask.kind))
             moved = RequestTimeout(f"{ask.kind.value} of {self._settings.named}: another broker coordinates it by now")
             machine.refused(ask, moved, self._clock())
         elif refused is not None:
             self.trouble = refused
             if isinstance(refused, RequestTimeout):
                 self._cluster.doubt_coordinator(CoordinatorType.GROUP, self._settings.group_id)
+                # Whatever came next on a connection that is silent would wait behind this.
+                await self._cluster.brokers.close_lanes(self._lane_of(ask.kind))
             machine.refused(ask, refused, self._clock())
         else:
             self.trouble = None
@@ -238,7 +244,7 @@ class Membership:
                     self._settings.group_id,
                     request,
                     deadline,
-                    lane=self._join_lane if slow else self.lane,
+                    lane=self._lane_of(ask.kind),
                     wanted=wanted,
                     check=self._check,
                     slow=slow,
@@ -248,6 +254,9 @@ class Membership:
                 refused = older
         assert refused is not None  # there is a form
         raise refused
+
+    def _lane_of(self, kind: Kind) -> str:
+        return self._join_lane if kind in (Kind.JOIN, Kind.SYNC) else self.lane
 
     def _check(self, answer: Any) -> None:
         """Errors of the coordinator itself are tried again there or elsewhere; the others are the machine's."""
@@ -287,7 +296,8 @@ class Membership:
 
     async def _find_coordinator(self) -> None:
         kind, group_id = CoordinatorType.GROUP, self._settings.group_id
-        before = self._cluster.known_coordinator(kind, group_id)
+        # What was known before counts if the last look has found nobody.
+        before = self._coordinator = self._cluster.known_coordinator(kind, group_id) or self._coordinator
         if before is None:
             return  # who asks is looking for it
         self._cluster.doubt_coordinator(kind, group_id)

@@ -29,8 +29,8 @@ class Prepare:
 
 @attrs.frozen(eq=False)
 class Assign:
-    """Decide for all members, as their leader. If that is ``decided`` already (KIP-814), a leader that was away only has
-    to look at what it leads.
+    """Decide for all members, as their leader. If that is ``decided`` already (KIP-814), who was away has only to look
+    at what it leads.
     """
 
     protocol: str

@@ -53,9 +53,31 @@ async def test_what_is_finished_is_committed_at_intervals() -> None:
             assert commits(broker) == before + 1
 
 
-async def write(kafka: Client, number: int) -> None:
+async def test_a_topic_that_is_gone_holds_up_no_commit(caplog: pytest.LogCaptureFixture) -> None:
+    async with Broker(port=None) as broker:
+        broker.create_topic("gone")
+        broker.create_topic("t")
+        async with Client(broker.bootstrap, connector=broker.connect) as kafka, reading() as readers:
+            one = await readers.join(kafka, "g", "gone", "t", auto_commit_interval_ms=5_000)
+            await readers.until(lambda: len(one.owned) == 2)
+            await write(kafka, 0)
+            await write(kafka, 0, "gone")
+            await readers.until(lambda: len(one.records) == 2)
+            # Nobody has told the client when the offsets of both are committed.
+            await kafka.admin.delete_topics(["gone"])
+            await anyio.sleep(6)
+            assert await committed(kafka) == 1
+            await write(kafka, 1)
+            await readers.until(lambda: len(one.records) == 3)
+            await anyio.sleep(6)
+            assert await committed(kafka) == 2
+            assert one.owned == {WHERE}
+    assert not [one for one in caplog.messages if "not committed" in one]
+
+
+async def write(kafka: Client, number: int, topic: str = "t") -> None:
     async with kafka.producer() as producer:
-        await producer.send("t", b"%d" % number)
+        await producer.send(topic, b"%d" % number)
 
 
 def commits(broker: Broker) -> int:

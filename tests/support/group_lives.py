@@ -61,9 +61,7 @@ class Life:
     async def join(self, name: str, *topics: str, client: dict[str, Any] | None = None, **options: Any) -> Reader:
         """A member; it has yet to get its partitions. Pattern subscriptions name no topics."""
         named = topics or (() if "pattern" in options else (TOPIC,))
-        return await self.readers.join(
-            await self.client(name, **client or {}), GROUP, *named, **{**STEADY, **options}
-        )
+        return await self.readers.join(await self.client(name, **client or {}), GROUP, *named, **{**STEADY, **options})
 
     async def both(self, **options: Any) -> tuple[Reader, Reader]:
         """Two members that share all partitions, and read."""

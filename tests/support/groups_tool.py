@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from typing import Final
 
@@ -69,12 +68,5 @@ async def _rows(*command: str) -> list[dict[str, str]]:
     """What a tool prints as a table, each row by its columns."""
     done = await anyio.run_process(command, check=False)
     assert done.returncode == 0, (done.stdout + done.stderr).decode()
-    header, *rows = _words(done.stdout.decode())
+    header, *rows = [line.split() for line in done.stdout.decode().splitlines() if line.strip()]
     return [dict(zip(header, words, strict=True)) for words in rows]
-
-
-def _words(text: str) -> Iterator[list[str]]:
-    """Of each line that has some; a column's name of two words is one."""
-    for line in text.splitlines():
-        if line.strip():
-            yield line.replace(" (ID)", "(ID)").split()

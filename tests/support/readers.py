@@ -153,11 +153,14 @@ class Reader:
 @asynccontextmanager
 async def reading() -> AsyncIterator[Readers]:
     """For one test; all of them are closed after it."""
-    async with anyio.create_task_group() as tasks:
-        readers = Readers(tasks)
-        try:
-            yield readers
-        finally:
-            with anyio.CancelScope(shield=True):
-                await readers.close()
-            tasks.cancel_scope.cancel()
+    tasks = anyio.create_task_group()
+    await tasks.__aenter__()
+    readers = Readers(tasks)
+    try:
+        yield readers
+    finally:
+        with anyio.CancelScope(shield=True):
+            await readers.close()
+        tasks.cancel_scope.cancel()
+        # Without the exception, which would come out as a group.
+        await tasks.__aexit__(None, None, None)

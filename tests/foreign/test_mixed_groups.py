@@ -1,0 +1,45 @@
+"""Groups of ours, confluent-kafka and Java on the in-process broker."""
+
+from __future__ import annotations
+
+import pytest
+from support.groups_tool import check_what_the_tool_tells
+from support.mixed_groups import mixed_group
+
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("order", [("ours", "confluent"), ("confluent", "ours")], ids=lambda order: f"{order[0]}-leads")
+async def test_two_clients_share_whoever_leads(
+    bootstrap: str, name: str, strategy: str, order: tuple[str, ...]
+) -> None:
+    async with mixed_group(bootstrap, name, *order, strategy=strategy, partitions=4) as group:
+        await group.all_read()
+        before = len(group.numbers())
+        await group.write(60)
+        await group.all_read()
+        assert len(group.numbers()) == before + 60
+        await group.leave(order[0])
+        await group.shared(4)
+        await group.write(60)
+        await group.all_read()
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("strategy", "leader"), [("range", "ours"), ("cooperative-sticky", "java")])
+async def test_java_shares_with_us(bootstrap: str, name: str, strategy: str, leader: str) -> None:
+    other = "java" if leader == "ours" else "ours"
+    async with mixed_group(bootstrap, name, leader, other, strategy=strategy) as group:
+        await group.all_read()
+        await group.leave(leader)
+        await group.shared(6)
+        await group.write(60)
+        await group.all_read()
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(300)
+async def test_kafkas_tool_tells_of_our_members(bootstrap: str, name: str) -> None:
+    await check_what_the_tool_tells(bootstrap, name)

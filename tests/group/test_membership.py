@@ -1,0 +1,216 @@
+"""The driver of a member on the in-process broker, with a role that the test plays. In virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import anyio
+import attrs
+from support.group_lives import GROUP
+
+from aiokafkawire.cluster.cluster import Cluster
+from aiokafkawire.errors import ErrorCode, FencedInstanceId, GroupAuthorizationFailed, KafkaError
+from aiokafkawire.group.membership import Membership
+from aiokafkawire.group.membership_requests import MemberSettings
+from aiokafkawire.group.states import GroupState
+from aiokafkawire.group.tasks import Assign, GiveUpAll, Prepare, Take, Task
+from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.testing.simulation import Simulation, simulate
+
+
+@attrs.define(eq=False)
+class Played:
+    """Notes what it is asked for; a test may have it wait or fail."""
+
+    asked: list[Task] = attrs.field(factory=list)
+    before: Callable[[Task], Awaitable[None]] | None = None
+    rejoins: str | None = None
+
+    async def _note(self, task: Task) -> None:
+        self.asked.append(task)
+        if self.before is not None:
+            await self.before(task)
+
+    async def prepare(self, task: Prepare) -> Sequence[tuple[str, bytes]]:
+        await self._note(task)
+        return [("range", b"me")]
+
+    async def assign(self, task: Assign) -> Mapping[str, bytes]:
+        await self._note(task)
+        return {one.member_id: b"of " + one.metadata for one in task.members}
+
+    async def take(self, task: Take) -> str | None:
+        await self._note(task)
+        rejoins, self.rejoins = self.rejoins, None
+        return rejoins
+
+    async def give_up(self, task: GiveUpAll) -> None:
+        await self._note(task)
+
+    @property
+    def kinds(self) -> list[str]:
+        return [type(task).__name__ for task in self.asked]
+
+
+@attrs.define(eq=False)
+class Life:
+    sim: Simulation
+    cluster: Cluster
+    polls: int = 0
+    waits: bool = True
+
+    def member(self, role: Played, **settings: Any) -> Membership:
+        made = MemberSettings(GROUP, **{"session_timeout_ms": 6_000, "heartbeat_interval": 1.0, **settings})
+        member = Membership(self.cluster, made, role, "1", lambda: (self.polls, self.waits))
+        self.cluster.owner.spawn(member.run)
+        return member
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    for _ in range(1_000):
+        if reached():
+            return
+        await anyio.sleep(0.1)
+    raise AssertionError("waited in vain")
+
+
+def alone(body: Callable[[Life], Awaitable[None]]) -> None:
+    """Run this at once, with one client and three brokers."""
+
+    async def main(sim: Simulation) -> None:
+        async with sim.client() as client:
+            await body(Life(sim, client._cluster))
+
+    simulate(main, seed=1)
+
+
+def test_a_role_is_asked_for_its_part_in_turn() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        role = Played()
+        member = life.member(role)
+        member.want("to begin")
+        await until(lambda: role.kinds == ["Prepare", "Assign", "Take"])
+        assert isinstance(role.asked[-1], Take)
+        assert role.asked[-1].assignment == b"of me"
+        role.rejoins = "once more"
+        member.want("again")
+        await until(lambda: len(role.asked) == 9 and member.machine.task is None)
+        assert role.kinds == ["Prepare", "Assign", "Take"] * 3
+        assert [one.request.reason for one in life.sim.broker.requests.of(ApiKey.JOIN_GROUP)][2:] == [
+            "again",
+            "once more",
+        ]
+        await member.leave("closed", life.cluster.deadline(5))
+        assert life.sim.broker.requests.of(ApiKey.LEAVE_GROUP)[0].request.members[0].reason == "closed"
+        await member.stop()
+        await member.stop()
+        assert member.has_ended
+
+
+def test_a_role_that_fails_fails_the_membership_and_may_try_again() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        for fails in (Prepare, Assign, Take):
+            role = Played()
+
+            async def fail(task: Task, kind: type[Any] = fails) -> None:
+                if isinstance(task, kind):
+                    raise ZeroDivisionError(kind.__name__)
+
+            role.before = fail
+            member = life.member(role)
+            member.want("to begin")
+            await until(lambda: member.machine.state is GroupState.FAILED and member.machine.task is None)  # noqa: B023
+            assert isinstance(member.machine.error, KafkaError)
+            assert fails.__name__ in str(member.machine.error)
+            assert role.kinds[-1] == "GiveUpAll"
+            role.before = None
+            member.asked()
+            await until(lambda: member.machine.state is GroupState.STABLE and member.machine.task is None)  # noqa: B023
+            await member.leave("closed", life.cluster.deadline(5))
+            await member.stop()
+
+
+def test_a_member_that_is_fenced_says_so_whenever_it_is_asked() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        role = Played()
+        member = life.member(role, group_instance_id="i")
+        member.want("to begin")
+        await until(lambda: "Take" in role.kinds)
+        life.sim.broker.on(ApiKey.HEARTBEAT, answer=ErrorCode.FENCED_INSTANCE_ID)
+        await until(lambda: member.machine.state is GroupState.FAILED)
+        for _ in range(2):
+            try:
+                member.asked()
+            except FencedInstanceId:
+                continue
+            raise AssertionError("it said nothing")
+        await member.stop()
+
+
+def test_what_no_retry_mends_ends_it_until_it_is_asked_again() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        role = Played()
+        member = life.member(role)
+        order = life.sim.broker.on(ApiKey.JOIN_GROUP, answer=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        member.want("to begin")
+        await until(lambda: member.machine.state is GroupState.FAILED)
+        assert (order.is_met, type(member.machine.error)) == (True, GroupAuthorizationFailed)
+        await anyio.sleep(60)
+        assert len(life.sim.broker.requests.of(ApiKey.JOIN_GROUP)) == 1
+        member.asked()
+        await until(lambda: member.machine.state is GroupState.STABLE)
+        await member.stop()
+
+
+def test_a_user_who_is_silent_for_too_long_costs_the_membership_and_one_who_waits_does_not() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        role = Played()
+        member = life.member(role, rebalance_timeout_ms=20_000)
+        member.want("to begin")
+        await anyio.sleep(100)  # waiting for records all the time
+        assert (role.kinds[-1], member.overdue) == ("Take", False)
+        life.waits = False
+        for _ in range(10):
+            await anyio.sleep(10)
+            life.polls += 1
+        assert (role.kinds[-1], member.overdue) == ("Take", False)
+        began = life.sim.now()
+        await until(lambda: member.overdue)
+        assert 18 <= life.sim.now() - began <= 22
+        await until(lambda: member.machine.state is GroupState.OUTSIDE)
+        assert role.kinds[-1] == "GiveUpAll"
+        life.polls += 1
+        member.asked()
+        await until(lambda: member.machine.state is GroupState.STABLE)
+        assert not member.overdue
+        await member.stop()
+
+
+def test_a_task_that_is_not_wanted_any_more_is_followed_by_the_one_that_is() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        role, gate = Played(), anyio.Event()
+
+        async def wait(task: Task) -> None:
+            if isinstance(task, Take):
+                await gate.wait()
+
+        role.before = wait
+        member = life.member(role)
+        member.want("to begin")
+        await until(lambda: role.kinds[-1:] == ["Take"])
+        life.sim.broker.on(ApiKey.HEARTBEAT, answer=ErrorCode.UNKNOWN_MEMBER_ID)
+        await until(lambda: isinstance(member.machine.task, Prepare))
+        assert role.kinds == ["Prepare", "Assign", "Take"]  # one after the other
+        gate.set()
+        await until(lambda: len(role.asked) == 6)
+        assert role.kinds == ["Prepare", "Assign", "Take"] * 2
+        assert isinstance(role.asked[3], Prepare)
+        assert role.asked[3].lost
+        await member.stop()

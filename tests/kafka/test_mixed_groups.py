@@ -1,0 +1,48 @@
+"""Groups of ours, confluent-kafka and Java on real Apache Kafka, and what Kafka's tool tells of our members."""
+
+from __future__ import annotations
+
+from secrets import token_hex
+
+import pytest
+from support.apache_kafka import ApacheKafka
+from support.groups_tool import check_what_the_tool_tells
+from support.mixed_groups import mixed_group
+
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"]), pytest.mark.timeout(300)]
+
+LEADING = [
+    ("range", ("ours", "confluent", "java")),
+    ("range", ("java", "ours", "confluent")),
+    ("cooperative-sticky", ("ours", "confluent", "java")),
+    ("cooperative-sticky", ("confluent", "ours", "java")),
+]
+"""Strategies, and who comes first and leads; the other orders are asked of the in-process broker."""
+
+
+@pytest.fixture
+def name() -> str:
+    return f"mixed-{token_hex(4)}"
+
+
+@pytest.mark.parametrize(("strategy", "order"), LEADING, ids=[f"{how}-{order[0]}-leads" for how, order in LEADING])
+async def test_three_clients_share_whoever_leads(
+    apache_kafka: ApacheKafka, name: str, strategy: str, order: tuple[str, ...]
+) -> None:
+    async with mixed_group(apache_kafka.bootstrap, name, *order, strategy=strategy) as group:
+        await group.all_read()
+        before = len(group.numbers())
+        await group.write(60)
+        await group.all_read()
+        # Nothing has changed hands meanwhile, so nothing is read twice.
+        assert len(group.numbers()) == before + 60
+        assert [len(one.owned) for one in group.members.values()] == [2, 2, 2]
+        # The leader goes, and another leads.
+        await group.leave(order[0])
+        await group.shared(6)
+        await group.write(60)
+        await group.all_read()
+
+
+async def test_kafkas_tool_tells_of_our_members(apache_kafka: ApacheKafka, name: str) -> None:
+    await check_what_the_tool_tells(apache_kafka.bootstrap, name)
