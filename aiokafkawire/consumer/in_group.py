@@ -32,6 +32,7 @@ _log = logging.getLogger("aiokafkawire")
 
 _GRACE: Final = 0.4
 """Seconds for a coordinator that moves: one that is away for longer is so for too long to wait with closing."""
+_FOR_LISTENERS: Final = 0.8
 _TOPICS_KNOWN_WITHIN: Final = 10.0
 """Seconds that a leader waits to hear of topics that it has never asked for."""
 
@@ -135,9 +136,11 @@ class InGroup:
             with anyio.move_on_after(deadline.left(self._cluster.runtime.now())) as waiting:
                 with suppress(UsageError):  # the client is closed: nothing is waited for
                     self._cluster.owner.spawn(self._wait_for_nobody, waiting)
-                async with self._turn:
-                    if self._machine.is_member:
-                        await self._give_up(self.member.owned, lost=False)
+                # A listener that hangs does not keep the others from hearing of it.
+                with anyio.move_on_after(deadline.left(self._cluster.runtime.now()) * _FOR_LISTENERS):
+                    async with self._turn:
+                        if self._machine.is_member:
+                            await self._give_up(self.member.owned, lost=False)
                 await self.membership.leave(reason, deadline)
         finally:
             self._leaving = False

@@ -11,6 +11,8 @@ The rules:
    id with a new generation (LOSE_GENERATION).
 5. A static member (KIP-345) does not leave: it may be back before its session is over.
 6. Whoever wants to join while a rebalance goes on does so after it, and so does a member that leaves.
+7. One rebalance is often followed by another: by the second round of a cooperative one, or as more members come. So the
+   first heartbeats after it come soon, and hear of that; then they are as far apart as is set.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,6 +31,7 @@ _ASSIGNING, _SYNCING, _STABLE = GroupState.ASSIGNING, GroupState.SYNCING, GroupS
 _LEAVING, _FAILED = GroupState.LEAVING, GroupState.FAILED
 
 _MOST_RESTS: Final = 10
+_SOON: Final = 1 / 8
 _BEATING: Final = (_PREPARING, _ASSIGNING, _SYNCING, _STABLE)
 """When heartbeats are due, if there is a generation: a JoinGroup is a sign of life by itself."""
 
@@ -63,6 +66,7 @@ class GroupMachine:
         self._asked: Ask | None = None
         self._beating: Ask | None = None
         self._beat_at = 0.0
+        self._interval = settings.heartbeat_interval
         self._rest_until = 0.0
         self._leader = False
         self._failures = 0
@@ -157,7 +161,8 @@ class GroupMachine:
             if self._asked is not None:
                 asks.append(self._asked)
         if self.beats and self._beating is None and now >= self._beat_at:
-            self._beat_at = now + self.settings.heartbeat_interval
+            self._beat_at = now + self._interval
+            self._interval = min(2 * self._interval, self.settings.heartbeat_interval)
             self._beating = heartbeat(self.group)
             asks.append(self._beating)
         return asks
@@ -204,7 +209,7 @@ class GroupMachine:
             if ask.kind is Kind.JOIN:
                 self._joined(response)
             elif ask.kind is Kind.SYNC:
-                self._synced(response)
+                self._synced(response, now)
         else:
             error = broker_error(response.error_code, f"{ask.kind.value} of {self.settings.named}")
             self._told(ask.kind, error, now, getattr(response, "member_id", ""))
@@ -270,13 +275,15 @@ class GroupMachine:
         else:
             self._enter(_SYNCING)
 
-    def _synced(self, response: Any) -> None:
+    def _synced(self, response: Any, now: float) -> None:
         if response.protocol_name not in (None, "", self.protocol):
             told = f"SyncGroup of {self.settings.named} was answered for protocol {response.protocol_name!r}"
             self._fail(WireError(f"{told}, but the group has {self.protocol!r}"))
             return
         self.rebalances += 1
         self._failures = 0
+        self._interval = self.settings.heartbeat_interval * _SOON
+        self._beat_at = min(self._beat_at, now + self._interval)
         self.task = Take(self.protocol, self.generation, bytes(response.assignment), self._leader)
         self._enter(_STABLE)
 

@@ -44,9 +44,23 @@ def test_heartbeats_go_out_at_intervals_and_one_at_a_time() -> None:
     assert (machine.heard_at, machine.wait(20)) == (20, 0)
     assert beating(machine, 20)
     machine = stable_machine(heartbeat_interval=2.0)
-    machine.answered(beating(machine, 10), heard(), 10.5)
-    assert (machine.wait(10.5), machine.due(11.9)) == (1.5, [])
-    assert beating(machine, 12)
+    for now in range(2, 12, 2):
+        machine.answered(beating(machine, now), heard(), now)
+    machine.answered(beating(machine, 20), heard(), 20.5)
+    assert (machine.wait(20.5), machine.due(21.9)) == (1.5, [])
+    assert beating(machine, 22)
+
+
+def test_the_first_heartbeats_of_a_generation_come_soon() -> None:
+    machine = stable_machine(heartbeat_interval=2.0)
+    now, waits = 0.0, []
+    for _ in range(6):
+        wait = machine.wait(now)
+        assert wait is not None
+        now += wait
+        waits.append(wait)
+        machine.answered(beating(machine, now), heard(), now)
+    assert waits[1:] == [0.25, 0.5, 1.0, 2.0, 2.0]
 
 
 @pytest.mark.parametrize("state", list(GroupState))
