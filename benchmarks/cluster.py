@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import anyio
@@ -40,6 +40,13 @@ def kafka(bootstrap: str | None) -> Iterator[tuple[str, str]]:
         raise SystemExit(f"cannot boot Apache Kafka here, use --bootstrap instead. {lacks}")
     with _MeasuredKafka() as booted:
         yield booted.bootstrap, f"Apache Kafka {NEWEST} on this machine, one node, {' '.join(JVM[:3])}"
+
+
+@contextlib.contextmanager
+def kafka_to_kill() -> Iterator[tuple[str, Callable[[], None]]]:
+    """The address of a node booted for this, and what ends it as ``kill -9`` does."""
+    with ApacheKafka(properties={"group.initial.rebalance.delay.ms": "0"}) as booted:
+        yield booted.bootstrap, booted.kill
 
 
 def create_topic(bootstrap: str, name: str, partitions: int) -> None:

@@ -147,6 +147,12 @@ class ApacheKafka:
                 raise
         return self
 
+    def kill(self) -> None:
+        """End the server as ``kill -9`` does; :meth:`stop` is still to be called."""
+        if self._server is not None:
+            self._server.kill()
+            self._server.wait()
+
     def stop(self) -> None:
         """Ask the server to end, kill it if it has not after a few seconds, and remove its data. May be repeated."""
         server, self._server = self._server, None
