@@ -69,6 +69,13 @@ def simulate(session: nox.Session) -> None:
 
 
 @nox.session
+def soak(session: nox.Session) -> None:
+    """A group that rebalances every few seconds, hours of virtual time, 10 minutes of real time: memory stays."""
+    session.install("-e", ".[test]")
+    session.run("pytest", "-m", "soak", "-s", *session.posargs)
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Produce and consume beside aiokafka and confluent-kafka; keep the machine quiet meanwhile."""
     session.install("-e", ".[test,bench]")

@@ -12,12 +12,17 @@ from typing import Any
 import anyio.lowlevel
 import pytest
 import sniffio
+from hypothesis import HealthCheck, settings
 from support.apache_kafka import NEEDS, ApacheKafka, missing
 
 from aiokafkawire.protocol import compiler
 from aiokafkawire.records import batch
 
-_IN_USE = pytest.StashKey[ApacheKafka]()
+# How long an example takes says more of the machine, and of what else runs there, than of the code.
+settings.register_profile("patient", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
+
+_BOOTED = pytest.StashKey[str]()
 
 
 @pytest.fixture(scope="session")
@@ -32,8 +37,22 @@ def apache_kafka(request: pytest.FixtureRequest) -> Iterator[ApacheKafka]:
     if reason:
         pytest.skip(reason)
     with ApacheKafka() as kafka:
-        request.config.stash[_IN_USE] = kafka
+        _tell(request.config, f"{kafka.version}, booted in {kafka.boot_seconds:.1f} s")
         yield kafka
+
+
+def _tell(config: pytest.Config, booted: str) -> None:
+    """Keep it for the summary, which with xdist another process writes."""
+    config.stash[_BOOTED] = booted
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["apache_kafka"] = booted
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    booted = getattr(node, "workeroutput", {}).get("apache_kafka")  # a worker that crashed has none
+    if booted:
+        node.config.stash[_BOOTED] = booted
 
 
 def _backend(backend: object, name: str, *, needs: str) -> Any:
@@ -108,6 +127,29 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "kafka: runs against a real Apache Kafka (set by using `apache_kafka`)")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the options
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Share all tests out over the processors; a few of them start sooner, and show more, in one process.
+
+    ``-n 4`` and ``-n 0`` say otherwise, and without xdist all runs in one process.
+    """
+    if not config.pluginmanager.hasplugin("xdist") or hasattr(config, "workerinput"):
+        return
+    option = config.option
+    some = config.args != config.getini("testpaths") or option.keyword or option.markexpr
+    if option.numprocesses is None and not some and not option.usepdb and option.capture != "no":
+        option.numprocesses = "auto"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    if config.option.dist != "load":
+        return None  # somebody asked for another way
+    from support.sharing_out import Sharing
+
+    return Sharing(config, log)
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m selects by marker
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
@@ -116,9 +158,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    kafka = config.stash.get(_IN_USE, None)
-    if kafka is not None:
-        terminalreporter.write_line(f"apache kafka: {kafka.version}, booted in {kafka.boot_seconds:.1f} s")
+    booted = config.stash.get(_BOOTED, None)
+    if booted is not None:
+        terminalreporter.write_line(f"apache kafka: {booted}")
     skips = [_skip_reason(report) for report in terminalreporter.getreports("skipped")]
     reasons = [skip.partition(NEEDS)[2] for skip in skips if NEEDS in skip]
     if reasons:

@@ -13,11 +13,19 @@ from typing import Any
 
 from aiokafkawire.testing.simulation import Run
 
-from . import scenario, transactions
+from . import groups, scenario, transactions
 from .idle import idle
 
-_RUN: Mapping[str, Callable[..., Run[Any]]] = {"plain": scenario.run, "transactions": transactions.run}
-_TOLD: Mapping[str, Callable[[Run[Any]], str]] = {"plain": scenario.told, "transactions": transactions.told}
+_RUN: Mapping[str, Callable[..., Run[Any]]] = {
+    "plain": scenario.run,
+    "transactions": transactions.run,
+    "groups": groups.run,
+}
+_TOLD: Mapping[str, Callable[[Run[Any]], str]] = {
+    "plain": scenario.told,
+    "transactions": transactions.told,
+    "groups": groups.told,
+}
 
 
 def main() -> int:

@@ -12,11 +12,12 @@ from .checks import Logs, Seen
 __all__ = ("client_of", "logs_of", "read", "read_until")
 
 
-def client_of(sim: Simulation, name: str) -> Client:
+def client_of(sim: Simulation, name: str, *, client_id: str = "aiokafkawire") -> Client:
     """A client for someone of this name, whose settings are always the same."""
     chance = sim.chance(f"settings of {name}")
     return sim.client(
         name,
+        client_id=client_id,
         request_timeout_ms=chance.choice((1_000, 5_000, 30_000)),
         metadata_max_age_ms=chance.choice((3_000, 300_000)),
         connections_max_idle_ms=chance.choice((5_000, 540_000)),
@@ -71,7 +72,6 @@ async def read(
 async def _read_on(
     sim: Simulation, consumer: Consumer[bytes, bytes], partitions: list[TopicPartition], seen: Seen, impatience: float
 ) -> None:
-    # Groups are not in the client yet.
     consumer.assign({where: seen[where][-1][0] + 1 if seen.get(where) else 0 for where in partitions})
     while True:
         try:

@@ -215,6 +215,26 @@ def test_closing_is_heard_when_all_bytes_have_arrived_and_not_through_a_partitio
             await mine.receive()
 
 
+def test_what_was_sent_before_closing_arrives_after_a_partition_whatever_was_dialled_meanwhile() -> None:
+    @on_lines()
+    async def _(lines: Lines) -> None:
+        mine, theirs = await lines.dial()
+
+        async def wait() -> None:
+            assert await arrival(theirs) == (11, b"held")
+            with pytest.raises(anyio.EndOfStream):
+                await theirs.receive()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait)
+            lines.network.partition({"me"})
+            await mine.send(b"held")
+            await mine.aclose()
+            await lines.dial("two", "another")
+            await anyio.sleep_until(10)
+            lines.network.heal()
+
+
 def test_a_cut_goes_through_what_is_under_way() -> None:
     lengths = set[int]()
     for seed in range(30):

@@ -1,10 +1,11 @@
 """The scenarios with as many seeds as there is time for in every run of the tests; `nox -s simulate` runs more."""
 
 import pytest
-from simulation import scenario, transactions
+from simulation import groups, scenario, transactions
 from simulation.transaction_checks import End
 
 SEEDS = 25
+GROUPS = range(4, 12)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -20,4 +21,13 @@ def test_of_a_transaction_all_is_seen_or_nothing(seed: int) -> None:
     done = transactions.run(seed)
     print(transactions.told(done))
     assert done.value.ends[End.COMMITTED]
+    assert done.value.faults
+
+
+@pytest.mark.parametrize("seed", GROUPS)
+def test_a_group_reads_all_and_commits_what_is_finished(seed: int) -> None:
+    done = groups.run(seed)
+    print(groups.told(done))
+    assert done.value.records
+    assert done.value.generations
     assert done.value.faults

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from xdist.scheduler import LoadScopeScheduling
 
-__all__ = ("Sharing", "share_out")
+__all__ = ("SHARED_BY_MODULES", "Sharing", "share_out")
 
 _ON_APACHE_KAFKA = ("tests/kafka/", "tests/cli/test_demo.py")
 _WITH_SERVERS_OF_THEIR_OWN = ("tests/testing/test_contract_old_versions.py", "tests/testing/test_contract_sasl.py")
-_SHARED_BY_MODULES = (
+SHARED_BY_MODULES = (
     "tests/foreign/",  # a broker's process
     "tests/group/test_java_equality.py",  # a run of Java
     "tests/protocol/test_import_cost.py",  # processes that import
@@ -23,10 +23,10 @@ def share_out(nodeid: str) -> str:
     Told by its name, since that is all the distributing process knows of a test. Should one on Apache Kafka not be seen
     as such, another worker boots a server of its own: that is slower, and no worse.
     """
-    if "apache" in nodeid or "_on_a_cluster" in nodeid or nodeid.startswith(_ON_APACHE_KAFKA):
+    if "apache" in nodeid or nodeid.startswith(_ON_APACHE_KAFKA):
         module = nodeid.partition("::")[0]
         return f"apache kafka of {module}" if module in _WITH_SERVERS_OF_THEIR_OWN else "apache kafka"
-    return nodeid.partition("::" if nodeid.startswith(_SHARED_BY_MODULES) else "[")[0]
+    return nodeid.partition("::" if nodeid.startswith(SHARED_BY_MODULES) else "[")[0]
 
 
 class Sharing(LoadScopeScheduling):  # type: ignore[misc]  # xdist publishes no types

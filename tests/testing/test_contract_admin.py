@@ -121,7 +121,7 @@ async def extend(
 async def test_more_partitions(kafka: Kafka, client: RawClient, name: str, version: int) -> None:
     assert await extend(client, (name, 3, None), version=version) == [(name, "NONE", None)]
     assert await extend(client, (name, 4, [[1]]), version=version) == [(name, "NONE", None)]
-    topic = await kafka.described(client, name)
+    topic = await kafka.described(client, name, 4)
     assert [(each.partition_index, each.replica_nodes) for each in topic.partitions] == [
         (index, [1]) for index in range(4)
     ]

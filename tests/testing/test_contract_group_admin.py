@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.group_members import New, described, error, listed
+from support.group_members import New, described, described_once_known, error, listed
 from support.raw_client import RawClient
 
 from aiokafkawire.errors import ErrorCode
@@ -39,7 +39,7 @@ async def test_every_version_describes_a_group(client: RawClient, new: New, grou
 async def test_members_show_what_they_said_once_the_group_is_stable(client: RawClient, new: New, group: str) -> None:
     one, other = await new(), await new()
     await one.enter()
-    found = await described(client, group)
+    found = await described_once_known(client, group)
     assert (found.group_state, found.protocol_type, found.protocol_data) == ("CompletingRebalance", "raw", "")
     assert [(bytes(m.member_metadata), bytes(m.member_assignment)) for m in found.members] == [(b"", b"")]
     await one.sync({one.member_id: b"mine"})

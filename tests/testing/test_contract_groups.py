@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.group_members import New, both, described, error, listed, protocols, subscription
+from support.group_members import (
+    New,
+    both,
+    described,
+    described_once_known,
+    error,
+    listed,
+    protocols,
+    subscription,
+)
 from support.raw_client import RawClient
 
 from aiokafkawire.protocol.messages.group import LeaveGroupRequest, MemberIdentity, SyncGroupRequest
@@ -26,7 +35,7 @@ async def test_a_member_comes_stays_and_goes(client: RawClient, new: New, group:
         (one.member_id, None, b"of range")
     ]
     assert one.member_id.startswith("raw-")
-    assert (await described(client, group)).group_state == "CompletingRebalance"
+    assert (await described_once_known(client, group)).group_state == "CompletingRebalance"
 
     synced = await one.sync({one.member_id: b"all"}, min(version, 5))
     assert (synced.error_code, synced.assignment) == (0, b"all")
@@ -47,7 +56,7 @@ async def test_who_comes_without_an_id_is_given_one(client: RawClient, new: New,
     answer = await one.join(version)
     assert (error(answer), answer.generation_id, answer.leader) == ("MEMBER_ID_REQUIRED", -1, "")
     assert answer.protocol_name == (None if version >= 7 else "")
-    found = await described(client, group)
+    found = await described_once_known(client, group)
     assert (found.group_state, found.protocol_type, found.members) == ("Empty", "", [])
     assert (await listed(client))[group].protocol_type == ""
 
@@ -77,7 +86,7 @@ async def test_joins_that_are_refused(new: New, fields: dict[str, Any], expected
 
 async def test_a_refused_join_makes_the_group_all_the_same(client: RawClient, new: New, group: str) -> None:
     assert error(await (await new(protocols=[])).join()) == "INCONSISTENT_GROUP_PROTOCOL"
-    assert (await described(client, group)).group_state == "Empty"
+    assert (await described_once_known(client, group)).group_state == "Empty"
 
 
 @pytest.mark.parametrize(
@@ -179,7 +188,7 @@ async def test_a_generation_follows_on_each_return(client: RawClient, new: New, 
         one = await new()
         assert (await one.enter()).generation_id == generation
         await one.leave()
-    assert (await described(client, group)).protocol_type == "raw"
+    assert (await described_once_known(client, group)).protocol_type == "raw"
 
 
 async def test_a_group_without_members_takes_any_type(client: RawClient, new: New, group: str) -> None:

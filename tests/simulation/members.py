@@ -1,0 +1,267 @@
+"""Members of a group, each from its beginning to its end: how they read, commit, dawdle, go back, and go."""
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+import anyio
+import attrs
+
+from aiokafkawire import Client, Consumer, ConsumerRecord, KafkaError, TopicPartition
+from aiokafkawire.config import AssignmentStrategy, ConsumerOptions
+from aiokafkawire.errors import (
+    CommitFailed,
+    ConnectionLost,
+    FencedInstanceId,
+    RequestTimeout,
+)
+from aiokafkawire.testing.simulation import Simulation
+
+from .group_checks import Watch
+from .taking_part import client_of
+
+__all__ = ("CLOSES_WITHIN", "GROUP", "Group", "Member")
+
+GROUP = "the group"
+CLOSES_WITHIN = 5.0
+"""Virtual seconds in which a consumer is closed, whatever the brokers do."""
+_AT_ONCE = 0.01
+"""What is over at once takes no longer."""
+_IN_TROUBLE = (CommitFailed, RequestTimeout, ConnectionLost)
+"""What users may hear of while brokers and networks fail."""
+
+Record = ConsumerRecord[bytes, bytes]
+
+
+@attrs.frozen
+class Group:
+    """What its members have in common, all from the seed. Times are in ms."""
+
+    topics: Sequence[str]
+    strategies: Sequence[AssignmentStrategy]
+    static: bool
+    session_timeout_ms: int
+    max_poll_interval_ms: int
+
+    @classmethod
+    def of(cls, chance: Random, topics: Sequence[str]) -> "Group":
+        """One of those that there may be."""
+        known: Sequence[Sequence[AssignmentStrategy]] = (
+            ("range",),
+            ("cooperative-sticky",),
+            ("range", "cooperative-sticky"),
+        )
+        return cls(
+            topics,
+            chance.choice(known),
+            static=chance.random() < 0.3,
+            session_timeout_ms=chance.choice((6_000, 6_000, 15_000)),
+            max_poll_interval_ms=chance.choice((6_000, 10_000, 30_000)),
+        )
+
+
+@attrs.define(eq=False)
+class Member:
+    """One consumer, with a client of its own. ``calm`` says whether its user is to be quick and quiet from now on."""
+
+    sim: Simulation
+    watch: Watch
+    group: Group
+    seat: int
+    """Which of the group's members it is; it follows on another."""
+    name: str
+    calm: Callable[[], bool]
+    has: list[TopicPartition] = attrs.field(factory=list)
+    """What it reads."""
+    chance: Random = attrs.field(init=False)
+    commits: str = attrs.field(init=False)
+    pace: float = attrs.field(init=False)
+    _in_hand: Sequence[Record] = ()
+    _since_commit: int = 0
+    _leaving: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        self.chance = self.sim.chance(self.name)
+        self.commits = self.chance.choice(("by itself", "by itself", "each", "positions"))
+        self.pace = self.chance.choice((0.0, 0.0, 0.01, 0.1))
+
+    @property
+    def owner(self) -> str:
+        """Whose the partitions are: a static member's, or this one's alone."""
+        return f"seat-{self.seat}" if self.group.static else self.name
+
+    def _options(self) -> ConsumerOptions:
+        chance, group = self.chance, self.group
+        options = ConsumerOptions(
+            group_id=GROUP,
+            session_timeout_ms=group.session_timeout_ms,
+            heartbeat_interval_ms=chance.choice((500, 1_000, 2_000)),
+            max_poll_interval_ms=group.max_poll_interval_ms,
+            partition_assignment_strategy=group.strategies,
+            enable_auto_commit=self.commits == "by itself",
+            auto_commit_interval_ms=chance.choice((200, 1_000, 5_000)),
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=chance.choice((100, 500, 900)),
+            fetch_max_bytes=chance.choice((1_000, 52_428_800)),
+            max_partition_fetch_bytes=chance.choice((500, 1_048_576)),
+        )
+        if group.static:
+            options["group_instance_id"] = self.owner
+        return options
+
+    # --- its life --------------------------------------------------------------------------------------------------
+
+    async def live(self, scope: anyio.CancelScope) -> None:
+        """Read until the scope is cancelled, then leave in order."""
+        try:
+            async with client_of(self.sim, self.name, client_id=self.name) as client:
+                await self._take_part(client, scope)
+        except FencedInstanceId as error:
+            self.sim.note(f"{self.name} has a successor: {error}")
+        except _IN_TROUBLE as error:
+            self.sim.note(f"{self.name} is over: {type(error).__name__}: {error}")
+        finally:
+            self.watch.gone(self.name)
+            self.sim.note(f"{self.name} is gone")
+
+    async def _take_part(self, client: Client, scope: anyio.CancelScope) -> None:
+        consumer = client.consumer(**self._options())
+        async with consumer:
+            try:
+                with scope:
+                    consumer.subscribe(
+                        *self.group.topics,
+                        on_assigned=self._assigned,
+                        on_revoked=lambda partitions: self._revoked(consumer, partitions),
+                        on_lost=self._lost,
+                    )
+                    await self._read(consumer)
+            finally:
+                await self._close(consumer)
+
+    async def _close(self, consumer: Consumer[bytes, bytes]) -> None:
+        self._leaving = True
+        within, began = self.chance.choice((0.5, CLOSES_WITHIN)), self.sim.now()
+        await consumer.close(within)
+        took = self.sim.now() - began
+        if took > within + _AT_ONCE:
+            self.watch.wrong.append(f"{self.name} took {took:.2f} s to close, and was given {within}")
+
+    # --- its partitions --------------------------------------------------------------------------------------------
+
+    def _assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        self.sim.note(f"{self.name} gets {', '.join(map(str, partitions))}")
+        for where in partitions:
+            self.watch.begin(self.name, where)
+            self.has.append(where)
+
+    async def _revoked(self, consumer: Consumer[bytes, bytes], partitions: Sequence[TopicPartition]) -> None:
+        self.sim.note(f"{self.name} gives up {', '.join(map(str, partitions))}")
+        in_hand = {TopicPartition(record.topic, record.partition) for record in self._in_hand}
+        if not self._leaving and not in_hand.isdisjoint(partitions):
+            self.watch.wrong.append(f"{self.name} is to give up {partitions}, and has {in_hand} in hand")
+        try:
+            if self.commits != "by itself" and self.chance.random() < 0.8:
+                at = consumer.positions()
+                done = [where for where in partitions if where in at and where not in in_hand]
+                await self._commit(consumer, {where: at[where].offset for where in done})
+        except KafkaError as error:
+            self.watch.wrong.append(f"{self.name} may not commit what it gives up: {type(error).__name__}: {error}")
+        finally:
+            self._lost(partitions)
+
+    def _lost(self, partitions: Sequence[TopicPartition]) -> None:
+        self.sim.note(f"{self.name} reads no more of {', '.join(map(str, partitions))}")
+        for where in partitions:
+            self.watch.end(self.name, where)
+            self.has.remove(where)
+
+    # --- reading ---------------------------------------------------------------------------------------------------
+
+    async def _read(self, consumer: Consumer[bytes, bytes]) -> None:
+        """Read on and on; loops are cancelled, and entered again."""
+        read = self.chance.choice((self._records, self._polls, self._batches))
+        impatience = self.chance.choice((0.05, 1.0, 1_000.0))
+        while True:
+            self._put_down()  # who comes for more is done, whatever became of it
+            try:
+                with anyio.move_on_after(impatience):
+                    await read(consumer)
+            except FencedInstanceId:
+                raise
+            except _IN_TROUBLE as error:
+                self.sim.note(f"{self.name} is told: {type(error).__name__}: {error}")
+
+    async def _records(self, consumer: Consumer[bytes, bytes]) -> None:
+        async for record in consumer:
+            await self._use(consumer, [record])
+
+    async def _polls(self, consumer: Consumer[bytes, bytes]) -> None:
+        while True:
+            await self._use(consumer, await consumer.poll(self.chance.choice((1, 20, 500)), timeout=1.0))
+
+    async def _batches(self, consumer: Consumer[bytes, bytes]) -> None:
+        async for batch in consumer.batches():
+            await self._use(consumer, list(batch))
+
+    async def _use(self, consumer: Consumer[bytes, bytes], records: Sequence[Record]) -> None:
+        """What the user does with records; some of it takes long, or is given up in the middle."""
+        self._in_hand = records
+        for record in records:
+            self._note(consumer, record)
+        for record in records:
+            await self._dawdle()
+            where = TopicPartition(record.topic, record.partition)
+            self.watch.finish(where, record.offset)
+            if self.commits == "each" and self.chance.random() < 0.3:
+                await self._commit(consumer, {where: record.offset + 1})
+        self._in_hand = ()
+        self._since_commit += len(records)
+        if self.commits == "positions" and self._since_commit > self.chance.choice((1, 20, 100)):
+            self._since_commit = 0
+            await self._commit(consumer)
+        if records and self.chance.random() < 0.01 and not self.calm():
+            await self._go_back(consumer)
+
+    def _put_down(self) -> None:
+        for record in self._in_hand:
+            self.watch.finish(TopicPartition(record.topic, record.partition), record.offset)
+        self._in_hand = ()
+
+    def _note(self, consumer: Consumer[bytes, bytes], record: Record) -> None:
+        where = TopicPartition(record.topic, record.partition)
+        self.watch.hand_out(self.name, where, record.offset, record.value)
+        part = consumer._in_group
+        assert part is not None
+        generation = part.member._generation
+        self.watch.claim(generation, where, self.owner, "hands out a record of")
+
+    async def _dawdle(self) -> None:
+        chance = self.chance.random()
+        if self.calm():
+            await anyio.sleep(min(self.pace, 0.001))
+        elif chance < 0.0005:
+            self.sim.note(f"{self.name} asks for nothing")
+            await anyio.sleep(self.group.max_poll_interval_ms / 1000 + self.chance.uniform(-1, 10))
+        elif chance < 0.005:
+            await anyio.sleep(self.chance.uniform(0, 4))
+        elif self.pace:
+            await anyio.sleep(self.chance.uniform(0, self.pace))
+
+    async def _go_back(self, consumer: Consumer[bytes, bytes]) -> None:
+        """Read some of a partition again, and commit that."""
+        positions = consumer.positions()
+        there = [where for where in self.has if where in positions]
+        if not there:
+            return
+        where = self.chance.choice(there)
+        to = max(0, positions[where].offset - self.chance.randint(1, 30))
+        self.sim.note(f"{self.name} goes back to {to} in {where}")
+        self.watch.seek(self.name, where, to)
+        consumer.seek(where, to)
+        await self._commit(consumer, {where: to})
+
+    async def _commit(self, consumer: Consumer[bytes, bytes], offsets: dict[TopicPartition, int] | None = None) -> None:
+        try:
+            await consumer.commit(offsets, timeout=self.chance.choice((1.0, 5.0, 60.0)))
+        except _IN_TROUBLE as error:
+            self.sim.note(f"{self.name} could not commit: {type(error).__name__}: {error}")

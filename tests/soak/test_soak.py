@@ -1,0 +1,61 @@
+"""Groups that rebalance for hours hold no more at their end than they held in the beginning."""
+
+import os
+from collections import Counter
+
+import pytest
+from soak.churn import SAMPLES, Sample, churn, grown
+
+from aiokafkawire import Client
+from aiokafkawire.testing.broker import Broker
+from aiokafkawire.testing.simulation import Simulation, simulate
+
+SECONDS = float(os.environ.get("AIOKAFKAWIRE_SOAK_SECONDS", "600")) / 3
+"""Of real time, for each of the three event loops."""
+HOURS = 2 * 3_600.0
+
+
+def in_virtual_time(seconds: float) -> list[Sample]:
+    async def main(sim: Simulation) -> list[Sample]:
+        sim.broker.create_topic("a", partitions=6)
+        return await churn(sim.client, seconds, sim.broker.requests.clear)
+
+    return simulate(main, time_limit=seconds + 120).value
+
+
+def check(samples: list[Sample], seconds: float) -> None:
+    print(*(f"{one.turns} turns, {one.records} records, {one.objects.total()} objects" for one in samples), sep="\n")
+    assert len(samples) == SAMPLES
+    assert samples[-1].turns >= seconds / 8
+    assert samples[-1].records >= seconds / 2
+    assert grown(samples) == {}
+
+
+def test_minutes_of_virtual_time() -> None:
+    check(in_virtual_time(180.0), 180.0)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3_600)
+def test_hours_of_virtual_time() -> None:
+    check(in_virtual_time(HOURS), HOURS)
+
+
+@pytest.mark.soak
+@pytest.mark.anyio
+@pytest.mark.timeout(SECONDS + 120)
+async def test_minutes_of_real_time() -> None:
+    async with Broker(3) as broker:
+        broker.create_topic("a", partitions=6)
+        check(await churn(lambda: Client(broker.bootstrap), SECONDS, broker.requests.clear), SECONDS)
+
+
+def sample(tasks: int = 5, **objects: int) -> Sample:
+    return Sample(Counter(objects), tasks, records=0, turns=0)
+
+
+def test_what_grows_is_found() -> None:
+    quiet, busy = sample(Place=10, Ask=100), sample(Place=30, Ask=40)
+    assert grown([quiet, busy, quiet, busy, quiet, busy]) == {}
+    assert grown([sample(), quiet, busy, sample(Place=51), sample(Place=60), sample(Place=70)]) == {"Place": (30, 51)}
+    assert grown([quiet, quiet, quiet, *[sample(tasks=26, Place=1)] * 3]) == {"tasks": (5, 26)}
