@@ -194,8 +194,9 @@ class Membership:
         if self.machine.state in (GroupState.OUTSIDE, GroupState.LEAVING, GroupState.FAILED):
             return None
         limit = self._settings.rebalance_timeout_ms / 1000
-        if now - self._polled_at < limit:
-            return self._polled_at + limit - now
+        left = self._polled_at + limit - now
+        if left > 0:  # decided by what is waited for: rounded otherwise, a wait of 0 s would have no end
+            return left
         self.overdue = True
         reason = f"nothing was asked for within {limit:g} s (max_poll_interval_ms)"
         _log.warning("a member leaves %s: %s; it joins again when it is", self._settings.named, reason)

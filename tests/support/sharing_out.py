@@ -23,7 +23,7 @@ def share_out(nodeid: str) -> str:
     Told by its name, since that is all the distributing process knows of a test. Should one on Apache Kafka not be seen
     as such, another worker boots a server of its own: that is slower, and no worse.
     """
-    if "apache" in nodeid or nodeid.startswith(_ON_APACHE_KAFKA):
+    if "apache" in nodeid or "_on_a_cluster" in nodeid or nodeid.startswith(_ON_APACHE_KAFKA):
         module = nodeid.partition("::")[0]
         return f"apache kafka of {module}" if module in _WITH_SERVERS_OF_THEIR_OWN else "apache kafka"
     return nodeid.partition("::" if nodeid.startswith(SHARED_BY_MODULES) else "[")[0]

@@ -142,8 +142,11 @@ but Apache Kafka does not know on which loop it is asked, and one is enough.
 """
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items[:] = [item for item in items if not _tells_nothing_new(item)]
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left_out = {item for item in items if _tells_nothing_new(item)}
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
 
 
 def _tells_nothing_new(item: pytest.Item) -> bool:
