@@ -186,7 +186,7 @@ class MixedGroup:
     async def write(self, count: int) -> None:
         """So many numbers more, over all partitions."""
         async with self._kafka.producer() as producer:
-            partitions = len((await self._kafka.admin.describe_topic(self._topic)).partitions)
+            partitions = len(await producer.partitions_for(self._topic))
             for number in range(self.written, self.written + count):
                 await producer.enqueue(self._topic, b"%d" % number, partition=number % partitions)
         self.written += count
