@@ -5,13 +5,14 @@
 """
 
 import sys
+from uuid import uuid4
 
 import anyio
 
 from aiokafkawire import Client, TopicPartition
 from aiokafkawire.testing.broker import Broker
 
-TOPIC, GROUP, RECORDS = "flights", "delays", 3_000
+TOPIC, GROUP, RECORDS = f"flights-{uuid4().hex}", f"delays-{uuid4().hex}", 3_000
 
 
 async def member(kafka: Client, name: str, read: dict[str, int], leaves_after: int) -> None:

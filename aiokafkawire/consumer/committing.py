@@ -8,8 +8,9 @@ import anyio
 
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
-from ..errors import BrokerError, CommitFailed, ErrorCode, KafkaError, RequestTimeout
+from ..errors import BrokerError, CommitFailed, ErrorCode, KafkaError, RequestTimeout, broker_error
 from ..group.offsets import GroupOffsets
+from ..group.states import GroupState
 from ..group.tasks import Take
 from ..types import GroupMetadata, OffsetAndMetadata, TopicPartition, given_offsets
 from .positions import Place, Positions, some_of
@@ -21,6 +22,9 @@ __all__ = ("Commits",)
 
 _log = logging.getLogger("aiokafkawire")
 
+_INCOMPLETE: Final = (GroupState.ASSIGNING, GroupState.SYNCING)
+_REST: Final = 0.02
+"""Seconds between the tries of a commit that meets a rebalance."""
 _NOT_ENTITLED: Final = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS)
 
 
@@ -72,7 +76,11 @@ class Commits:
         await self._take_turn(deadline)
         try:
             while True:
+                await self._wait_for_assignment(deadline)
                 generation = self._become_member()
+                if self.membership is not None and generation < 0:
+                    # A group without members would take it from anybody, however long ago this was one.
+                    raise _failed(self._offsets.group.group_id, list(given), broker_error(ErrorCode.UNKNOWN_MEMBER_ID))
                 try:
                     await self._offsets.commit(given, deadline, skip_deleted=skip_deleted)
                 except BrokerError as error:
@@ -81,8 +89,11 @@ class Commits:
                     await self._wait_for_rebalance(error, deadline, kept)
                     if self.membership.machine.is_rebalancing and deadline.passed(self._cluster.runtime.now()):
                         raise RequestTimeout(f"the group rebalanced for longer than {deadline.allowed:g} s") from error
-                    if not kept() or self.membership.machine.generation == generation:
+                    # A generation that was not complete yet may be by now.
+                    is_passing = error.code == ErrorCode.REBALANCE_IN_PROGRESS and not self._is_listening()
+                    if not kept() or (self.membership.machine.generation == generation and not is_passing):
                         raise _failed(self._offsets.group.group_id, list(given), error) from error
+                    await anyio.sleep(min(_REST, deadline.left(self._cluster.runtime.now())))
                 else:
                     return
         finally:
@@ -139,11 +150,21 @@ class Commits:
         self.membership.machine.commit_refused(self._offsets.group, error, self._cluster.runtime.now())
         self.membership.wake()
 
+    def _is_listening(self) -> bool:
+        """The rebalance waits for a listener, so a listener cannot wait for the rebalance."""
+        return anyio.get_current_task().id == self.listening
+
+    async def _wait_for_assignment(self, deadline: Deadline) -> None:
+        """Between the JoinGroup and the SyncGroup of a generation nobody can commit."""
+        membership = self.membership
+        if membership is not None and not self._is_listening():
+            with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
+                await membership.until(lambda: membership.machine.state not in _INCOMPLETE)
+
     async def _wait_for_rebalance(self, error: BrokerError, deadline: Deadline, kept: Callable[[], bool]) -> None:
         assert self.membership is not None
         self._tell_member(error)
-        # The rebalance waits for a listener, so a listener cannot wait for the rebalance.
-        if anyio.get_current_task().id == self.listening:
+        if self._is_listening():
             return
         machine = self.membership.machine
 

@@ -340,3 +340,47 @@ def test_a_commit_during_a_cooperative_rebalance_succeeds() -> None:
         await life.settled(one, two)
         await life.all_read()
         assert one.errors == two.errors == []
+
+
+def test_a_commit_between_joining_and_the_assignment_waits_for_it() -> None:
+    @in_a_group()
+    async def _(life: Life) -> None:
+        options: dict[str, Any] = {"partition_assignment_strategy": COOPERATIVE, "enable_auto_commit": False}
+        one = await life.join("one", reads=False, **options)
+        await hold_one(one, 0)
+        machine = membership_of(one).machine
+        generation, committing = machine.generation, anyio.Event()
+
+        async def commit() -> None:
+            await one.consumer.commit()
+            committing.set()
+
+        async with life.broker.hold(ApiKey.SYNC_GROUP) as held, anyio.create_task_group() as tasks:
+            machine.want("again")
+            membership_of(one).wake()
+            await held.arrived()
+            assert machine.generation > generation
+            tasks.start_soon(commit)
+            await anyio.sleep(1)
+            assert not committing.is_set()
+            held.release()
+            await committing.wait()
+        assert life.broker.requests.of(ApiKey.OFFSET_COMMIT)[-1].request.generation_id_or_member_epoch > generation
+        life.readers.read(one)
+        await life.settled(one)
+        assert one.errors == []
+
+
+def test_a_generation_that_is_not_complete_yet_only_delays_a_commit() -> None:
+    @in_a_group()
+    async def _(life: Life) -> None:
+        options: dict[str, Any] = {"partition_assignment_strategy": COOPERATIVE, "enable_auto_commit": False}
+        one = await life.join("one", reads=False, **options)
+        await hold_one(one, 0)
+        refused = life.broker.on(ApiKey.OFFSET_COMMIT, answer=ErrorCode.REBALANCE_IN_PROGRESS, times=3)
+        await one.consumer.commit()
+        assert refused.is_met
+        assert (await committed(one.consumer))[TopicPartition(TOPIC, 0)] > 0
+        life.readers.read(one)
+        await life.settled(one)
+        assert one.errors == []

@@ -128,10 +128,14 @@ class Watch:
 
     # --- commits ---------------------------------------------------------------------------------------------------
 
-    def commit(self, where: TopicPartition, commit: Commit) -> None:
-        """The coordinator has taken an offset."""
+    def commit(self, where: TopicPartition, commit: Commit, owner: str) -> None:
+        """The coordinator has taken an offset, from someone whom it counts as ``owner``."""
         one = self._of(where)
         told = f"{commit.by} commits {commit.offset} of {where}"
+        self._must(commit.generation >= 0, f"{told} as nobody's member")
+        # A generation that was never complete is lost with its coordinator, and its number is another's then.
+        known = self._owners.get((commit.generation, where), owner)
+        self._must(known == owner, f"{told} in generation {commit.generation}, when it is {known}'s")
         self._must(commit.offset <= one.done, f"{told}, and {one.done} is not finished")
         before, one.committed = one.committed, commit
         highest = one.highest

@@ -138,8 +138,7 @@ class _Play:
         def committed(request: OffsetCommitRequest, answer: OffsetCommitResponse) -> OffsetCommitResponse:
             for where, commit in _commits(self._asked(request), answer, sim):
                 self.commits += 1
-                self.watch.claim(commit.generation, where, request.group_instance_id or commit.by, "commits for")
-                self.watch.commit(where, commit)
+                self.watch.commit(where, commit, request.group_instance_id or commit.by)
             self._lose(chance.random())
             return answer
 

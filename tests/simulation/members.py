@@ -70,13 +70,14 @@ class Member:
     """Which of the group's members it is; it follows on another."""
     name: str
     calm: Callable[[], bool]
-    has: list[TopicPartition] = attrs.field(factory=list)
-    """What it reads."""
+    has: dict[TopicPartition, int] = attrs.field(factory=dict)
+    """What it reads, and since which assignment of its own."""
     chance: Random = attrs.field(init=False)
     commits: str = attrs.field(init=False)
     pace: float = attrs.field(init=False)
     _in_hand: Sequence[Record] = ()
     _since_commit: int = 0
+    _assignments: int = 0
     _leaving: bool = False
 
     def __attrs_post_init__(self) -> None:
@@ -152,7 +153,8 @@ class Member:
         self.sim.note(f"{self.name} gets {', '.join(map(str, partitions))}")
         for where in partitions:
             self.watch.begin(self.name, where)
-            self.has.append(where)
+            self._assignments += 1
+            self.has[where] = self._assignments
 
     async def _revoked(self, consumer: Consumer[bytes, bytes], partitions: Sequence[TopicPartition]) -> None:
         self.sim.note(f"{self.name} gives up {', '.join(map(str, partitions))}")
@@ -173,7 +175,7 @@ class Member:
         self.sim.note(f"{self.name} reads no more of {', '.join(map(str, partitions))}")
         for where in partitions:
             self.watch.end(self.name, where)
-            self.has.remove(where)
+            del self.has[where]
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
@@ -205,14 +207,15 @@ class Member:
 
     async def _use(self, consumer: Consumer[bytes, bytes], records: Sequence[Record]) -> None:
         """What the user does with records; some of it takes long, or is given up in the middle."""
-        self._in_hand = records
+        self._in_hand, since = records, dict(self.has)
         for record in records:
             self._note(consumer, record)
         for record in records:
             await self._dawdle()
             where = TopicPartition(record.topic, record.partition)
             self.watch.finish(where, record.offset)
-            if self.commits == "each" and self.chance.random() < 0.3:
+            # What was lost meanwhile is not its own to commit, not even if it has come back.
+            if self.commits == "each" and self.chance.random() < 0.3 and self.has.get(where) == since[where]:
                 await self._commit(consumer, {where: record.offset + 1})
         self._in_hand = ()
         self._since_commit += len(records)

@@ -17,8 +17,8 @@ A0 = TopicPartition("a", 0)
 LOGS: Logs = {A0: [(0, b"x"), (1, b"y"), (2, b"z")]}
 
 
-def commit(offset: int, by: str = "one", generation: int = 1, connection: int = 1) -> Commit:
-    return Commit(by, generation, f"id of {by}", connection, offset)
+def commits(watch: Watch, offset: int, by: str = "one", generation: int = 1, connection: int = 1) -> None:
+    watch.commit(A0, Commit(by, generation, f"id of {by}", connection, offset), by)
 
 
 def read(watch: Watch, client: str, *offsets: int) -> None:
@@ -34,7 +34,7 @@ def watch() -> Watch:
     watch.claim(1, A0, "one", "is assigned")
     watch.begin("one", A0)
     read(watch, "one", 0, 1)
-    watch.commit(A0, commit(2))
+    commits(watch, 2)
     return watch
 
 
@@ -43,16 +43,16 @@ def test_a_group_that_shares_well_is_right(watch: Watch) -> None:
     watch.claim(2, A0, "two", "is assigned")
     watch.begin("two", A0)
     read(watch, "two", 2)
-    watch.commit(A0, commit(3, "two", 2))
+    commits(watch, 3, "two", 2)
     watch.check(LOGS)
     assert watch.generations == {1, 2}
 
 
 def test_a_user_may_go_back_and_commit_that(watch: Watch) -> None:
     watch.seek("one", A0, 0)
-    watch.commit(A0, commit(0))
+    commits(watch, 0)
     read(watch, "one", 0, 1, 2)
-    watch.commit(A0, commit(1))
+    commits(watch, 1)
     watch.check(LOGS)
 
 
@@ -66,8 +66,8 @@ def test_what_was_not_committed_is_read_again(watch: Watch) -> None:
 
 def test_a_commit_may_come_late_on_an_older_connection(watch: Watch) -> None:
     watch.begin("two", A0)
-    watch.commit(A0, commit(2, connection=2))
-    watch.commit(A0, commit(1, connection=1))
+    commits(watch, 2, connection=2)
+    commits(watch, 1, connection=1)
     read(watch, "two", 1, 2)
     watch.check(LOGS)
     assert watch.late == 1
@@ -91,15 +91,20 @@ def is_altered(watch: Watch) -> None:
 @pytest.mark.parametrize(
     ("happens", "told"),
     [
-        (lambda watch: watch.claim(1, A0, "two", "commits for"), "a-0 is one's in generation 1, and two commits for"),
+        (
+            lambda watch: watch.claim(1, A0, "two", "is assigned"),
+            "a-0 is one's in generation 1, and two is assigned it",
+        ),
+        (lambda watch: commits(watch, 2, "two"), "two commits 2 of a-0 in generation 1, when it is one's"),
+        (lambda watch: commits(watch, 2, generation=-1), "one commits 2 of a-0 as nobody's member"),
         (lambda watch: watch.begin("one", A0), "one was assigned a-0 twice"),
         (again, "one gives up a-0, and had it not"),
         (lambda watch: read(watch, "one", 1), "one was given a-0:1, and not 2"),
         (lambda watch: read(watch, "two", 2), "two was given a-0:2, and does not read that"),
         (begins_elsewhere, "two was given a-0:1, and not 2"),
-        (lambda watch: watch.commit(A0, commit(3)), "one commits 3 of a-0, and 2 is not finished"),
-        (lambda watch: watch.commit(A0, commit(1)), "one commits 1 of a-0, and one had committed 2"),
-        (lambda watch: watch.commit(A0, commit(1, "two", 2, 0)), "two commits 1 of a-0, and one had committed 2"),
+        (lambda watch: commits(watch, 3), "one commits 3 of a-0, and 2 is not finished"),
+        (lambda watch: commits(watch, 1), "one commits 1 of a-0, and one had committed 2"),
+        (lambda watch: commits(watch, 1, "two", 2, 0), "two commits 1 of a-0, and one had committed 2"),
         (lambda watch: None, "2 of 3 records of a-0 are finished"),
         (is_altered, "another record was handed out"),
     ],
@@ -113,7 +118,7 @@ def test_what_is_wrong_with_a_group_is_found(watch: Watch, happens: Callable[[Wa
 def test_what_is_wrong_is_told_at_once(watch: Watch) -> None:
     heard = list[str]()
     watch.tell = heard.append
-    watch.commit(A0, commit(3))
+    commits(watch, 3)
     assert heard == watch.wrong != []
 
 
