@@ -1,7 +1,7 @@
 """Three members of a group share a topic of six partitions; one leaves, and the others take its share over.
 
-    python examples/group.py                    # on a broker in this process
-    python examples/group.py localhost:9092
+python examples/group.py                    # on a broker in this process
+python examples/group.py localhost:9092
 """
 
 import sys
