@@ -4,7 +4,10 @@ import anyio
 import pytest
 
 from aiokafkawire import TopicPartition
+from aiokafkawire.errors import CommitFailed
 from aiokafkawire.testing.simulation import Simulation, simulate
+
+A0 = TopicPartition("a", 0)
 
 
 # The moment is a sum of times, and rounding is not the same for each: what waits for it must neither hang nor spin.
@@ -34,7 +37,10 @@ def test_partitions_are_lost_in_time_and_come_back(seed: int) -> None:
                 ((what, at),) = happened[1:]
                 assert what == "lost"
                 assert 10 <= at <= 13
+                # There is nobody in the group now, and who is nobody could commit.
+                with pytest.raises(CommitFailed, match="a-0 were not committed"):
+                    await consumer.commit({A0: 1})
                 assert (await anext(consumer)).offset == 0
-                assert consumer.assignment == (TopicPartition("a", 0),)
+                assert consumer.assignment == (A0,)
 
     simulate(main, seed=seed)
