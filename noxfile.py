@@ -24,7 +24,7 @@ def kafka(session: nox.Session) -> None:
 
 @nox.session
 def faults(session: nox.Session) -> None:
-    """Our producer and our groups while brokers of a real cluster are killed; see docs/faults.md, also for the peers."""
+    """Our producer and groups while brokers of a real cluster are killed; see docs/faults.md, also for the peers."""
     session.install("-e", ".[test]")
     session.run("pytest", "-m", "faults", "-s", *session.posargs, env={"AIOKAFKAWIRE_REQUIRE_KAFKA": "1"})
 

@@ -47,9 +47,10 @@ class Commits:
 
     @property
     def group(self) -> GroupMetadata:
-        """Who commits."""
-        self._become_member()
-        return self._offsets.group
+        """Who commits; after the end of a membership still that member, so that the coordinator refuses it."""
+        generation = self._become_member()
+        last = self.membership.machine.last_group if self.membership is not None else None
+        return last if generation < 0 and last is not None else self._offsets.group
 
     async def commit(
         self,

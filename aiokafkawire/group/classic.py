@@ -55,6 +55,8 @@ class GroupMachine:
         self.generation: int = -1
         self.protocol: str = ""
         """The protocol that the group has chosen, once it is known."""
+        self.last_group: GroupMetadata | None = None
+        """The membership that it has, or had last: as who it is fenced when others may have its partitions."""
         self.heard_at: float | None = None
         """When the coordinator last confirmed the membership."""
         self.rebalances: int = 0
@@ -264,6 +266,7 @@ class GroupMachine:
             return
         self.member_id, self.generation = response.member_id, response.generation_id
         self.protocol = response.protocol_name
+        self.last_group = self.group
         self._leader = response.leader == response.member_id
         self._assignments = {}
         if self._leader:

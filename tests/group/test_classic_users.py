@@ -22,6 +22,7 @@ from aiokafkawire.errors import (
     FencedInstanceId,
     GroupAuthorizationFailed,
     RequestTimeout,
+    UnknownMemberId,
     UsageError,
 )
 from aiokafkawire.group.states import GroupState, Kind
@@ -208,3 +209,11 @@ def test_reasons_are_as_long_as_the_wire_allows() -> None:
     machine = stable_machine()
     machine.leave("x" * 300)
     assert said(flow(machine, 100)).members[0].reason == "x" * 255
+
+
+def test_who_lost_its_membership_is_still_told_apart_by_it() -> None:
+    machine = machine_in(GroupState.STABLE)
+    was = machine.group
+    machine.commit_refused(was, UnknownMemberId("gone"), 1)
+    assert machine.group.generation_id == -1
+    assert machine.last_group == was
