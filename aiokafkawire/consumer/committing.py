@@ -8,7 +8,7 @@ import anyio
 
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
-from ..errors import BrokerError, CommitFailed, ErrorCode, KafkaError, RequestTimeout, broker_error
+from ..errors import BrokerError, CommitFailed, ErrorCode, KafkaError, RequestTimeout, again, broker_error
 from ..group.offsets import GroupOffsets
 from ..group.states import GroupState
 from ..group.tasks import Take
@@ -80,6 +80,8 @@ class Commits:
                 await self._wait_for_assignment(deadline)
                 generation = self._become_member()
                 if self.membership is not None and generation < 0:
+                    if self.membership.machine.error is not None:
+                        raise again(self.membership.machine.error)
                     # A group without members would take it from anybody, however long ago this was one.
                     raise _failed(self._offsets.group.group_id, list(given), broker_error(ErrorCode.UNKNOWN_MEMBER_ID))
                 try:
