@@ -1,6 +1,6 @@
 """A transaction as users have it in hand: an ``async with`` that commits or aborts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
@@ -182,7 +182,12 @@ class Transaction(Generic[K, V]):
             await self._undo(cancelled)
             raise
         if machine.error is None:
-            await self._transactor.commit()
+            try:
+                await self._transactor.commit()
+            except BaseException as cancelled:
+                # It goes on without us, and is aborted if it is refused.
+                self._transactor.abort(self._quiet(cancelled))
+                raise
         if machine.error is not None:
             error = again(machine.error)
             await self._undo(error)
@@ -210,7 +215,14 @@ class Transaction(Generic[K, V]):
             await self._abort_now(why)
 
     async def _abort_now(self, why: BaseException) -> None:
-        sender, transactor = self._sender, self._transactor
+        transactor = self._transactor
+        transactor.abort(self._quiet(why))
+        await transactor.until(lambda: not transactor.is_aborting, "the abort")
+        transactor.require()
+
+    def _quiet(self, why: BaseException) -> Callable[[], Awaitable[None]]:
+        """Drops what was not sent, and waits for what was."""
+        sender = self._sender
 
         async def quiet() -> None:
             sender.outcomes.drop(lambda batch: _aborted(batch, why))
@@ -220,9 +232,7 @@ class Transaction(Generic[K, V]):
             # Whoever handed them over learns of the abort from this transaction.
             sender.outcomes.failures.take()
 
-        transactor.abort(quiet)
-        await transactor.until(lambda: not transactor.is_aborting, "the abort")
-        transactor.require()
+        return quiet
 
 
 def _aborted(batch: Batch, why: BaseException) -> KafkaError:

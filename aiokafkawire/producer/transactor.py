@@ -152,6 +152,12 @@ class Transactor:
 
     async def _abort(self, quiet: Callable[[], Awaitable[None]]) -> None:
         try:
+            # Whoever was cancelled in a commit waits no more for its end: if it is refused, this is what is left to do.
+            if self.machine.state is TransactionState.COMMITTING:
+                while self.machine.state is TransactionState.COMMITTING and not self._worker.ended.is_set():
+                    await self._changed.wait()
+                if self.machine.error is None:
+                    return  # it was committed; the next one may be open already
             await quiet()
             if self.machine.state is TransactionState.OPEN:
                 self.machine.abort()
