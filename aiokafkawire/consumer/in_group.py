@@ -86,7 +86,6 @@ class InGroup:
         self._commits, self._report = commits, report
         commits.join(self.membership)
         self._following = anyio.CancelScope()
-        self._watching = anyio.CancelScope()
         self._watches_all = False
         # One change at a time of what is read; and whether the last of them is due.
         self._turn = anyio.Lock()
@@ -107,6 +106,7 @@ class InGroup:
         """Take part in reading these topics, instead of those before."""
         before, self.subscription = self.subscription, subscription
         if subscription.pattern is not None and not self._watches_all:
+            self._watches_all = True
             self._cluster.owner.spawn(self._watch_all_topics)
         self._cluster.use(subscription.topics)
         if before is None or before.topics != subscription.topics or before.pattern != subscription.pattern:
@@ -115,7 +115,6 @@ class InGroup:
     async def close(self, deadline: Deadline) -> None:
         """Give everything up and leave, as far as that can be done in time."""
         self._following.cancel()
-        self._watching.cancel()
         try:
             await self.leave("the consumer was closed", deadline)
         finally:
@@ -309,7 +308,7 @@ class InGroup:
         return None
 
     async def _watch_all_topics(self) -> None:
-        self._watches_all = True
-        with self._cluster.all_topics(), self._watching:
+        """Have the metadata of all topics until there is no pattern any more, or no membership."""
+        with self._cluster.all_topics():
             await self.membership.until(lambda: self.subscription is None or self.subscription.pattern is None)
         self._watches_all = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import anyio
@@ -13,6 +14,7 @@ from support.readers import Reader
 from aiokafkawire import Consumer, ConsumerRecord, TopicPartition
 from aiokafkawire.errors import CommitFailed, ErrorCode, KafkaError
 from aiokafkawire.group.assignors import RebalanceProtocol
+from aiokafkawire.group.membership import Membership
 from aiokafkawire.group.states import GroupState
 from aiokafkawire.group.subscriptions import Assignment, Partitions, Subscription
 from aiokafkawire.protocol.api import ApiKey
@@ -383,4 +385,23 @@ def test_a_generation_that_is_not_complete_yet_only_delays_a_commit() -> None:
         assert (await committed(one.consumer))[TopicPartition(TOPIC, 0)] > 0
         life.readers.read(one)
         await life.settled(one)
+        assert one.errors == []
+
+
+def _has_had(membership: Membership, rebalances: int) -> bool:
+    return membership.machine.rebalances >= rebalances
+
+
+def test_patterns_may_be_changed_at_once_and_taken_up_again() -> None:
+    @in_a_group()
+    async def _(life: Life) -> None:
+        one = await life.join("one", reads=False)
+        membership = membership_of(one)
+        for pattern in (f"{TOPIC}.*", None, f".*{TOPIC}"):
+            goal = membership.machine.rebalances + 1
+            one.consumer.subscribe(*([] if pattern else [TOPIC]), pattern=pattern and "nothing-.*")
+            one.consumer.subscribe(*([] if pattern else [TOPIC]), pattern=pattern)
+            with anyio.fail_after(60):
+                await membership.until(partial(_has_had, membership, goal))
+                await membership.until(lambda: set(one.consumer.assignment) == set(partitions()))
         assert one.errors == []
