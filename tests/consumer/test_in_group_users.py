@@ -395,13 +395,16 @@ def _has_had(membership: Membership, rebalances: int) -> bool:
 def test_patterns_may_be_changed_at_once_and_taken_up_again() -> None:
     @in_a_group()
     async def _(life: Life) -> None:
-        one = await life.join("one", reads=False)
+        one = await life.join("one", reads=False, client={"metadata_max_age_ms": 10_000})
         membership = membership_of(one)
-        for pattern in (f"{TOPIC}.*", None, f".*{TOPIC}"):
+        for pattern in (f"{TOPIC}.*", None, f".*{TOPIC}|later"):
             goal = membership.machine.rebalances + 1
             one.consumer.subscribe(*([] if pattern else [TOPIC]), pattern=pattern and "nothing-.*")
             one.consumer.subscribe(*([] if pattern else [TOPIC]), pattern=pattern)
             with anyio.fail_after(60):
                 await membership.until(partial(_has_had, membership, goal))
                 await membership.until(lambda: set(one.consumer.assignment) == set(partitions()))
+        life.broker.create_topic("later")
+        with anyio.fail_after(60):
+            await membership.until(lambda: TopicPartition("later", 0) in one.consumer.assignment)
         assert one.errors == []
