@@ -23,6 +23,7 @@ settings.register_profile("patient", settings.default, deadline=None, suppress_h
 settings.load_profile("patient")
 
 _BOOTED = pytest.StashKey[str]()
+_LONG = ("faults", "soak")
 
 
 @pytest.fixture(scope="session")
@@ -125,6 +126,8 @@ def pytest_report_header() -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "kafka: runs against a real Apache Kafka (set by using `apache_kafka`)")
+    config.addinivalue_line("markers", "faults: kills brokers of a real cluster for minutes; run by `nox -s faults`")
+    config.addinivalue_line("markers", "soak: a group rebalances for hours, or what feels like them; `nox -s soak`")
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the options
@@ -150,11 +153,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Sharing(config, log)
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m selects by marker
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    for item in items:  # before -m selects by marker
         if "apache_kafka" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.kafka)
+    yield
+    # What takes minutes runs only where -m names it.
+    unnamed = [marker for marker in _LONG if marker not in config.getoption("markexpr")]
+    long = [item for item in items if any(item.get_closest_marker(marker) for marker in unnamed)]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

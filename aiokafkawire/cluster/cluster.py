@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 
 from ..config import ClientConfig
-from ..errors import BrokerError, KafkaError, Refresh, RequestTimeout, TopicNotReady, UnsupportedVersion, UsageError
+from ..errors import BrokerError, KafkaError, Refresh, RequestTimeout, TopicNotReady, UsageError
 from ..network.connection import ANY_VERSION, Connection
 from ..network.stream import Connector
 from ..protocol.schema import Request, Response, Versions
 from ..runtime import Runtime
 from ..types import Address, CoordinatorType, TopicPartition
 from .brokers import CONTROL
-from .coordinators import Coordinators, coordinator_in, named, questions
+from .coordinators import Coordinators, coordinator_in, lookup_forms, named
+from .forms import in_newest_form
 from .learning import LearnsMetadata
 from .metadata import Node, Snapshot
 from .retry import Backoff, Deadline
@@ -215,12 +216,10 @@ class Cluster(LearnsMetadata):
         def check(answer: "FindCoordinatorResponse") -> None:
             coordinator_in(answer, kind, key)
 
-        newer, older = questions(kind, key)
-        try:
-            answer = await self._ask(tries, self.least_loaded, newer.request, CONTROL, newer.wanted, check)
-        except UnsupportedVersion:
-            answer = await self._ask(tries, self.least_loaded, older.request, CONTROL, older.wanted, check)
-        return coordinator_in(answer, kind, key)
+        async def ask(request: "Request[FindCoordinatorResponse]", wanted: Versions) -> "FindCoordinatorResponse":
+            return await self._ask(tries, self.least_loaded, request, CONTROL, wanted, check)
+
+        return coordinator_in(await in_newest_form(lookup_forms(kind, key), ask), kind, key)
 
     def least_loaded(self, snapshot: Snapshot) -> Node | None:
         """A route for :meth:`ask`: the broker that has least to do, and has not failed."""

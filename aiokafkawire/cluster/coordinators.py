@@ -1,21 +1,22 @@
 """Which broker coordinates a group or a transactional id: looked up once, however many need it, and remembered."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 
 from ..errors import ErrorCode, KafkaError, WireError, again, broker_error
 from ..protocol.schema import Versions
 from ..types import Address, CoordinatorType
+from .forms import Form
 from .metadata import Node
 from .retry import Deadline, remedy
 from .tries import Tries
 
 if TYPE_CHECKING:  # many a client needs no coordinator
-    from ..protocol.messages.group import FindCoordinatorRequest, FindCoordinatorResponse
+    from ..protocol.messages.group import FindCoordinatorResponse
 
-__all__ = ("Coordinators", "Question", "coordinator_in", "named", "questions")
+__all__ = ("Coordinators", "coordinator_in", "lookup_forms", "named")
 
 # v0 knows groups alone; v4 asks for many keys at once, and has no field for a single one (KIP-699).
 _MANY_KEYS: Final = Versions.parse("4+")
@@ -25,25 +26,18 @@ _REMEMBERED: Final = 1000
 _Key: TypeAlias = tuple[CoordinatorType, str]
 
 
-class Question(NamedTuple):
-    """A request and the versions that can carry it."""
-
-    request: "FindCoordinatorRequest"
-    wanted: Versions
-
-
 def named(kind: CoordinatorType, key: str) -> str:
     """What is coordinated, as errors name it."""
     return f"group {key!r}" if kind is CoordinatorType.GROUP else f"transactional id {key!r}"
 
 
-def questions(kind: CoordinatorType, key: str) -> tuple[Question, Question]:
+def lookup_forms(kind: CoordinatorType, key: str) -> "tuple[Form[FindCoordinatorResponse], ...]":
     """FindCoordinator for brokers from 3.0 on, and for older ones."""
     from ..protocol.messages.group import FindCoordinatorRequest
 
     newer = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
     older = FindCoordinatorRequest(key_type=kind, key=key)
-    return Question(newer, _MANY_KEYS), Question(older, _ONE_KEY[kind])
+    return Form(newer, _MANY_KEYS), Form(older, _ONE_KEY[kind])
 
 
 def coordinator_in(answer: "FindCoordinatorResponse", kind: CoordinatorType, key: str) -> Node:

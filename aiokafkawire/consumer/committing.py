@@ -120,13 +120,11 @@ class Commits:
             if news:
                 await self._offsets.commit(news, deadline, skip_deleted=True)
             self._last = finished
-        except BrokerError as error:
-            if self.membership is not None and error.code in _NOT_ENTITLED:
+        except KafkaError as error:
+            if self.membership is not None and isinstance(error, BrokerError) and error.code in _NOT_ENTITLED:
                 self._tell_member(error)
             else:
                 _log.warning("offsets were not committed by itself: %s", error)
-        except KafkaError as error:
-            _log.warning("offsets were not committed by itself: %s", error)
         finally:
             self._turn.release()
 

@@ -336,8 +336,7 @@ class Consumer(ReadsRecords[K, V]):
         Raises:
             UsageError: the consumer was made without a ``group_id``.
         """
-        commits = self._committing()
-        return commits.group
+        return self._committing().group
 
     async def commit(
         self,

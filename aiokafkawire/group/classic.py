@@ -312,7 +312,7 @@ class GroupMachine:
     def _prepare(self, reason: str) -> None:
         self._reason, self._again = reason, None
         self._enter(_PREPARING)
-        self.task = Prepare(not self.is_member, self.generation)
+        self.task = Prepare(lost=not self.is_member)
 
     def _left(self) -> None:
         self._enter(_OUTSIDE)

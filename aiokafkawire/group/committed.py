@@ -9,9 +9,10 @@ What each version of OffsetFetch is:
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
+from ..cluster.forms import Form
 from ..errors import BrokerError, ErrorCode, UnknownTopicOrPartition, WireError, broker_error
 from ..protocol.messages.group_offsets import (
     OffsetFetchRequest,
@@ -29,10 +30,9 @@ from .subscriptions import by_topic
 
 __all__ = (
     "Found",
-    "Question",
     "all_fetched",
     "check_fetched",
-    "fetch_questions",
+    "fetch_forms",
     "fetched_offsets",
     "groups_fetched",
     "groups_question",
@@ -52,23 +52,16 @@ Found: TypeAlias = dict[TopicPartition, OffsetAndMetadata | BrokerError | None]
 """What a group has committed for each partition; None for nothing, or the error that came instead."""
 
 
-class Question(NamedTuple):
-    """A request and the versions that can carry it."""
-
-    request: OffsetFetchRequest
-    wanted: Versions
-
-
 # --- questions -----------------------------------------------------------------------------------------------------
 
 
-def fetch_questions(
+def fetch_forms(
     group_id: str,
     partitions: Collection[TopicPartition] | None,
     ids: Mapping[str, UUID] | None = None,
     *,
     stable: bool = True,
-) -> tuple[Question, ...]:
+) -> tuple[Form[OffsetFetchResponse], ...]:
     """OffsetFetch for brokers from 3.0 on, and for older ones.
 
     Args:
@@ -81,18 +74,18 @@ def fetch_questions(
     if partitions is not None:
         old = [OffsetFetchRequestTopic(name=name, partition_indexes=each) for name, each in _indexes(partitions)]
     group = OffsetFetchRequestGroup(group_id=group_id, topics=_topics(partitions, ids))
-    newer = Question(OffsetFetchRequest(groups=[group], require_stable=stable), _BY_ID if ids else _MANY_GROUPS)
+    newer = Form(OffsetFetchRequest(groups=[group], require_stable=stable), _BY_ID if ids else _MANY_GROUPS)
     older = OffsetFetchRequest(group_id=group_id, topics=old)
     if not stable:
-        return newer, Question(older, _since(_ONE_GROUP, partitions))
+        return newer, Form(older, _since(_ONE_GROUP, partitions))
     waiting = OffsetFetchRequest(group_id=group_id, topics=old, require_stable=True)
-    return newer, Question(waiting, _STABLE), Question(older, _since(_BEFORE_STABLE, partitions))
+    return newer, Form(waiting, _STABLE), Form(older, _since(_BEFORE_STABLE, partitions))
 
 
-def groups_question(group_ids: Iterable[str], *, stable: bool) -> Question:
+def groups_question(group_ids: Iterable[str], *, stable: bool) -> Form[OffsetFetchResponse]:
     """One OffsetFetch for all that several groups have committed (KIP-709), for the coordinator of all of them."""
     groups = [OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in group_ids]
-    return Question(OffsetFetchRequest(groups=groups, require_stable=stable), _MANY_GROUPS)
+    return Form(OffsetFetchRequest(groups=groups, require_stable=stable), _MANY_GROUPS)
 
 
 def zookeeper_question(group_id: str, partitions: Collection[TopicPartition]) -> OffsetFetchRequest:

@@ -61,6 +61,8 @@ class Change:
     revoked: tuple[TopicPartition, ...]
     added: tuple[TopicPartition, ...]
     assigned: tuple[TopicPartition, ...]
+    told: Assignment = attrs.field(default=Assignment(()), eq=False)
+    """As the leader wrote it, for the assignor."""
 
 
 class ConsumerMember:
@@ -191,6 +193,7 @@ class ConsumerMember:
             revoked=tuple(where for where in self.owned if where not in after),
             added=tuple(where for where in assigned if where not in before),
             assigned=assigned,
+            told=told,
         )
 
     def stayed(self, take: Take) -> None:
@@ -200,8 +203,7 @@ class ConsumerMember:
     def took(self, take: Take, change: Change) -> None:
         """It has what the assignment gives it, and nothing else."""
         self.owned, self._generation = change.assigned, take.generation
-        told = decode_assignment(take.assignment) if take.assignment else Assignment(())
-        self._assignors[take.protocol].on_assignment(told, take.generation)
+        self._assignors[take.protocol].on_assignment(change.told, take.generation)
 
 
 def _counts(partitions: Partitions) -> _Counts:

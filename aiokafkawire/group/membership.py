@@ -8,17 +8,18 @@ import anyio
 from anyio.abc import TaskGroup
 
 from ..cluster.cluster import Cluster
+from ..cluster.forms import in_newest_form
 from ..cluster.metadata import Node
 from ..cluster.retry import Deadline
 from ..errors import (
     ErrorCode,
     KafkaError,
     RequestTimeout,
-    UnsupportedVersion,
     again,
     as_kafka_error,
     broker_error,
 )
+from ..protocol.schema import Request, Versions
 from ..runtime import Worker
 from ..types import CoordinatorType
 from .classic import GroupMachine
@@ -217,7 +218,7 @@ class Membership:
             except Exception as error:
                 refused = as_kafka_error(error, f"{ask.kind.value} of {self._settings.named}")
         del self._asking[ask]
-        if scope.cancelled_caught and ask.kind in (Kind.JOIN, Kind.SYNC):
+        if scope.cancelled_caught and ask.kind.is_slow:
             # Whatever comes next on that connection would be read when this is answered.
             await self._cluster.brokers.close_lanes(self._lane_of(ask.kind))
             moved = RequestTimeout(f"{ask.kind.value} of {self._settings.named}: another broker coordinates it by now")
@@ -236,28 +237,25 @@ class Membership:
         self._worker.wake()
 
     async def _ask_forms(self, ask: Ask) -> Any:
-        deadline, slow = self._deadline(ask.kind), ask.kind in (Kind.JOIN, Kind.SYNC)
-        refused: UnsupportedVersion | None = None
-        for request, wanted in ask.forms:
-            try:
-                return await self._cluster.ask_coordinator(
-                    CoordinatorType.GROUP,
-                    self._settings.group_id,
-                    request,
-                    deadline,
-                    lane=self._lane_of(ask.kind),
-                    wanted=wanted,
-                    check=self._check,
-                    slow=slow,
-                    failed=self.heard,
-                )
-            except UnsupportedVersion as older:
-                refused = older
-        assert refused is not None  # there is a form
-        raise refused
+        deadline = self._deadline(ask.kind)
+
+        async def in_form(request: Request[Any], wanted: Versions) -> Any:
+            return await self._cluster.ask_coordinator(
+                CoordinatorType.GROUP,
+                self._settings.group_id,
+                request,
+                deadline,
+                lane=self._lane_of(ask.kind),
+                wanted=wanted,
+                check=self._check,
+                slow=ask.kind.is_slow,
+                failed=self.heard,
+            )
+
+        return await in_newest_form(ask.forms, in_form)
 
     def _lane_of(self, kind: Kind) -> str:
-        return self._join_lane if kind in (Kind.JOIN, Kind.SYNC) else self.lane
+        return self._join_lane if kind.is_slow else self.lane
 
     def _check(self, answer: Any) -> None:
         """Errors of the coordinator itself are tried again there or elsewhere; the others are the machine's."""
@@ -276,7 +274,7 @@ class Membership:
         settings = self._settings
         if kind is Kind.LEAVE and self._leave_by is not None:
             return self._leave_by
-        if kind in (Kind.JOIN, Kind.SYNC):
+        if kind.is_slow:
             return self._cluster.deadline(settings.rebalance_timeout_ms / 1000 + _LATE)
         # A coordinator that is silent for a part of the session may be one no more, and there is time to find another.
         return self._cluster.deadline(max(settings.heartbeat_interval, settings.session_timeout_ms / 1000 / 3))
@@ -286,7 +284,7 @@ class Membership:
 
         How long until the next look.
         """
-        if not any(ask.kind in (Kind.JOIN, Kind.SYNC) for ask in self._asking):
+        if not any(ask.kind.is_slow for ask in self._asking):
             self._look_at = now + self._settings.session_timeout_ms / 1000 / 3
             # What is asked in this step begins after it.
             return None if self.machine.state is GroupState.OUTSIDE else self._look_at - now
@@ -309,7 +307,7 @@ class Membership:
             return
         if found != before:
             for ask, scope in self._asking.items():
-                if ask.kind in (Kind.JOIN, Kind.SYNC):
+                if ask.kind.is_slow:
                     scope.cancel()
 
     # --- what the member does ----------------------------------------------------------------------------

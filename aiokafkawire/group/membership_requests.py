@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import attrs
 
+from ..cluster.forms import Form
 from ..protocol.messages.group import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -14,7 +15,7 @@ from ..protocol.messages.group import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
 )
-from ..protocol.schema import Request, Versions
+from ..protocol.schema import Versions
 from ..types import GroupMetadata
 from .states import Kind
 
@@ -51,10 +52,10 @@ class MemberSettings:
 
 @attrs.frozen(eq=False)
 class Ask:
-    """A question, in the forms that it has for newer and for older brokers, with the versions of each."""
+    """A question, in the forms that it has for newer and for older brokers."""
 
     kind: Kind
-    forms: tuple[tuple[Request[Any], Versions], ...]
+    forms: tuple[Form[Any], ...]
 
 
 def join(settings: MemberSettings, member_id: str, protocols: Sequence[tuple[str, bytes]], reason: str) -> Ask:
@@ -69,7 +70,7 @@ def join(settings: MemberSettings, member_id: str, protocols: Sequence[tuple[str
         protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in protocols],
         reason=reason[:255],
     )
-    return Ask(Kind.JOIN, ((request, _ANY if settings.group_instance_id is None else _STATIC_JOIN),))
+    return Ask(Kind.JOIN, (Form(request, _ANY if settings.group_instance_id is None else _STATIC_JOIN),))
 
 
 def sync(settings: MemberSettings, group: GroupMetadata, protocol: str, assignments: Mapping[str, bytes]) -> Ask:
@@ -85,7 +86,7 @@ def sync(settings: MemberSettings, group: GroupMetadata, protocol: str, assignme
             SyncGroupRequestAssignment(member_id=member_id, assignment=data) for member_id, data in assignments.items()
         ],
     )
-    return Ask(Kind.SYNC, ((request, _of_any(group)),))
+    return Ask(Kind.SYNC, (Form(request, _of_any(group)),))
 
 
 def heartbeat(group: GroupMetadata) -> Ask:
@@ -96,7 +97,7 @@ def heartbeat(group: GroupMetadata) -> Ask:
         member_id=group.member_id,
         group_instance_id=group.group_instance_id,
     )
-    return Ask(Kind.HEARTBEAT, ((request, _of_any(group)),))
+    return Ask(Kind.HEARTBEAT, (Form(request, _of_any(group)),))
 
 
 def leave(settings: MemberSettings, member_id: str, reason: str) -> Ask:
@@ -104,7 +105,7 @@ def leave(settings: MemberSettings, member_id: str, reason: str) -> Ask:
     member = MemberIdentity(member_id=member_id, reason=reason[:255])
     newer = LeaveGroupRequest(group_id=settings.group_id, members=[member])
     older = LeaveGroupRequest(group_id=settings.group_id, member_id=member_id)
-    return Ask(Kind.LEAVE, ((newer, _MANY_LEAVE), (older, _ONE_LEAVES)))
+    return Ask(Kind.LEAVE, (Form(newer, _MANY_LEAVE), Form(older, _ONE_LEAVES)))
 
 
 def _of_any(group: GroupMetadata) -> Versions:

@@ -6,12 +6,13 @@ from uuid import UUID
 
 from ..cluster.brokers import CONTROL
 from ..cluster.cluster import Cluster
+from ..cluster.forms import in_newest_form
 from ..cluster.retry import Deadline
 from ..errors import BrokerError, ErrorCode, KafkaError, UnknownTopicOrPartition, UnsupportedVersion
 from ..protocol.messages.group_offsets import OffsetCommitResponse, OffsetFetchResponse
 from ..protocol.messages.metadata import MetadataRequest
 from ..protocol.primitives import ZERO_UUID
-from ..protocol.schema import Versions
+from ..protocol.schema import Request, Versions
 from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition, given_offsets
 from .commits import (
     IN_ZOOKEEPER,
@@ -25,7 +26,7 @@ from .committed import (
     Found,
     all_fetched,
     check_fetched,
-    fetch_questions,
+    fetch_forms,
     fetched_offsets,
     only_committed,
     zookeeper_offsets,
@@ -234,24 +235,19 @@ class GroupOffsets:
     ) -> Found:
         """Ask the coordinator in the newest form that it knows; what ``read`` raises of an answer is tried again."""
         group_id = self.group.group_id
-        refused: UnsupportedVersion | None = None
-        for request, wanted in fetch_questions(group_id, partitions, ids, stable=stable):
-            try:
-                response = await self._cluster.ask_coordinator(
-                    CoordinatorType.GROUP,
-                    group_id,
-                    request,
-                    deadline,
-                    lane=self._lane,
-                    wanted=wanted,
-                    check=_checked(read),
-                )
-            except UnsupportedVersion as older:
-                refused = older
-            else:
-                return read(response)
-        assert refused is not None  # there is a question
-        raise refused
+
+        async def ask(request: Request[OffsetFetchResponse], wanted: Versions) -> OffsetFetchResponse:
+            return await self._cluster.ask_coordinator(
+                CoordinatorType.GROUP,
+                group_id,
+                request,
+                deadline,
+                lane=self._lane,
+                wanted=wanted,
+                check=_checked(read),
+            )
+
+        return read(await in_newest_form(fetch_forms(group_id, partitions, ids, stable=stable), ask))
 
 
 async def _all_partitions(cluster: Cluster, deadline: Deadline) -> list[TopicPartition]:

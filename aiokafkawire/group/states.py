@@ -18,6 +18,11 @@ class Kind(Enum):
     LEAVE = "LeaveGroup"
     COMMIT = "OffsetCommit"
 
+    @property
+    def is_slow(self) -> bool:
+        """Whether the coordinator answers only when other members have asked as well."""
+        return self in (Kind.JOIN, Kind.SYNC)
+
 
 class GroupState(Enum):
     """How far it is."""

@@ -24,7 +24,6 @@ class Prepare:
     """
 
     lost: bool
-    generation: int
 
 
 @attrs.frozen(eq=False)

@@ -16,7 +16,7 @@ from aiokafkawire.group.committed import (
     Found,
     all_fetched,
     check_fetched,
-    fetch_questions,
+    fetch_forms,
     fetched_offsets,
     groups_fetched,
     groups_question,
@@ -58,9 +58,10 @@ SOME = [A0, B0, A1]
 def test_questions_go_in_all_their_versions(
     partitions: list[TopicPartition] | None, ids: dict[str, UUID] | None, stable: bool, wanted: list[str]
 ) -> None:
-    questions = fetch_questions("g", partitions, ids, stable=stable)
-    assert [question.wanted for question in questions] == [Versions.parse(one) for one in wanted]
-    for request, versions in questions:
+    forms = fetch_forms("g", partitions, ids, stable=stable)
+    assert [form.wanted for form in forms] == [Versions.parse(one) for one in wanted]
+    for request, versions in forms:
+        assert isinstance(request, OffsetFetchRequest)
         assert request.require_stable == (stable and versions.last >= 7)
         for version in range(versions.first, versions.last + 1):
             told = decode(OffsetFetchRequest, version, encode(request, version))
@@ -81,6 +82,7 @@ def test_questions_go_in_all_their_versions(
 def test_several_groups_are_one_question() -> None:
     request, wanted = groups_question(["g", "h"], stable=True)
     assert wanted == Versions.parse("8-9")
+    assert isinstance(request, OffsetFetchRequest)
     assert request.require_stable
     assert [(group.group_id, group.topics) for group in request.groups] == [("g", None), ("h", None)]
 
