@@ -5,7 +5,8 @@
         kafka.restart(2)
         kafka.wait_whole()
 
-Every topic, those of Kafka's own included, has a replica on each broker, and ``acks=all`` takes two of them.
+Topics, those of Kafka's own included, have a replica on each broker unless they are made otherwise, and ``acks=all``
+takes two of them.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class _Server:
 
     def check(self) -> None:
         """Raise BootFailed, with the end of the log, if the process has ended by itself."""
-        if not self.runs:
+        if self._process is not None and not self.runs:
             raise BootFailed(f"node {self.node} of Apache Kafka has ended:\n{apache_kafka._tail(self.log)}")
 
     def end(self) -> None:
@@ -115,15 +116,23 @@ class _Server:
 class KafkaCluster:
     """One controller and three brokers of Apache Kafka, from `start` to `stop`.
 
-    1. `properties` are lines of ``server.properties``, for every node, that win over the defaults here.
+    1. `properties` are lines of ``server.properties``, for every node, that win over the defaults here. `racks` says
+       where brokers are, by their ids (``broker.rack``).
     2. After `start`, every broker lists every other. `bootstrap` names all three, also while one is down.
     3. A broker that was killed keeps its data and its port; `restart` brings it back.
     4. After `stop`, or a failed `start`, no process and no file is left. No node outlives this process.
     """
 
-    def __init__(self, version: str = NEWEST, *, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        version: str = NEWEST,
+        *,
+        properties: Mapping[str, str] | None = None,
+        racks: Mapping[int, str] | None = None,
+    ) -> None:
         self.version = version
         self.properties = dict(properties or {})
+        self.racks = dict(racks or {})
         self.bootstrap = ""
         self.boot_seconds = 0.0
         self._home: tempfile.TemporaryDirectory[str] | None = None
@@ -181,6 +190,10 @@ class KafkaCluster:
         """The broker that listens there."""
         return next(node for node in _BROKERS if self._servers[node].address == address)
 
+    def address_of(self, node: int) -> str:
+        """Where a broker listens, as ``host:port``."""
+        return self._servers[node].address
+
     def restart(self, node: int) -> None:
         """Start a broker again that was killed or has ended, and wait until it serves.
 
@@ -197,12 +210,23 @@ class KafkaCluster:
                 return Counter(leader for leader in found if leader >= 0)
         return Counter()
 
-    def wait_whole(self, timeout: float = 90.0) -> None:
-        """Wait until every broker says that all of them live, and that every partition has all its replicas in sync.
+    def wait_led(self, topic: str, node: int, timeout: float = 90.0) -> None:
+        """Wait until a running broker says that this one leads partitions of the topic.
 
         :raises BootFailed: that takes longer than `timeout` seconds.
         """
-        self._wait(lambda: all(self._is_whole(self._metadata(node)) for node in _BROKERS), "was not whole", timeout)
+        self._wait(lambda: self.leaders(topic)[node] > 0, f"{topic} was not led by broker {node}", timeout)
+
+    def wait_whole(self, timeout: float = 90.0, *, topic: str | None = None) -> None:
+        """Wait until every broker says that all of them live, and that every partition has all its replicas in sync.
+
+        With a topic, every broker must know that as well: of a new one they hear at different times.
+
+        :raises BootFailed: that takes longer than `timeout` seconds.
+        """
+        self._wait(
+            lambda: all(self._is_whole(self._metadata(node), topic) for node in _BROKERS), "was not whole", timeout
+        )
 
     # --- the parts ---------------------------------------------------------------------------------------
 
@@ -211,7 +235,8 @@ class KafkaCluster:
         java = ["java", *_JVM, "-cp", f"{jars}/*"]
         for node, port in ports.items():
             settings = home / f"server-{node}.properties"
-            settings.write_text(_properties(node, port, ports[CONTROLLER], home, self.properties))
+            rack = {"broker.rack": self.racks[node]} if node in self.racks else {}
+            settings.write_text(_properties(node, port, ports[CONTROLLER], home, rack | self.properties))
             self._servers[node] = _Server(node, port, home, [*java, "kafka.Kafka", str(settings)])
         cluster_id = base64.urlsafe_b64encode(b"\1" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
         with ThreadPoolExecutor() as pool:
@@ -247,10 +272,13 @@ class KafkaCluster:
             return None
         return decode(MetadataResponse, _METADATA_VERSION, answer)
 
-    def _is_whole(self, known: MetadataResponse | None) -> bool:
+    def _is_whole(self, known: MetadataResponse | None, topic: str | None) -> bool:
         if known is None or len(known.brokers) < len(_BROKERS):
             return False
-        return all(one.leader_id >= 0 and len(one.isr_nodes) == len(_BROKERS) for _, one in _partitions(known))
+        partitions = list(_partitions(known))
+        if topic is not None and topic not in {name for name, _ in partitions}:
+            return False
+        return all(one.leader_id >= 0 and len(one.isr_nodes) == len(one.replica_nodes) for _, one in partitions)
 
 
 def _partitions(known: MetadataResponse | None) -> Iterator[tuple[str | None, MetadataResponsePartition]]:
