@@ -16,6 +16,15 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def pure(session: nox.Session) -> None:
+    """What has a compiled twin, tested on the pure one: messages, records, the producer and the consumer."""
+    session.install("-e", ".[test]")
+    rooms = session.posargs or [f"tests/{room}" for room in ("protocol", "records", "producer", "consumer")]
+    twins = {"AIOKAFKAWIRE_MESSAGES": "pure", "AIOKAFKAWIRE_RECORDS": "pure"}
+    session.run("pytest", "-n", "auto", *rooms, env=twins)
+
+
+@nox.session
 def kafka(session: nox.Session) -> None:
     """The tests on real Apache Kafka, which must not be skipped."""
     session.install("-e", ".[test]")

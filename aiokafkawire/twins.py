@@ -1,11 +1,15 @@
 """Modules that exist twice: compiled, for speed, and in plain Python, for every machine and for reading."""
 
 import importlib
+import logging
 import os
 from collections.abc import Mapping
 from types import ModuleType
 
 __all__ = ("load_twin",)
+
+_log = logging.getLogger("aiokafkawire")
+_said: list[str] = []
 
 
 def load_twin(package: str, modules: Mapping[str, str], choice: str) -> tuple[str, ModuleType]:
@@ -23,9 +27,24 @@ def load_twin(package: str, modules: Mapping[str, str], choice: str) -> tuple[st
     if asked and asked not in modules:
         raise ImportError(f"{choice}={asked}: must be one of {', '.join(modules)}")
     missing: ImportError | None = None
+    first = next(iter(modules))
     for name in (asked,) if asked else modules:
         try:
-            return name, importlib.import_module(f"{package}.{modules[name]}")
+            loaded = importlib.import_module(f"{package}.{modules[name]}")
+            if not asked and name != first:
+                _say(choice, name)
+            return name, loaded
         except ImportError as error:
             missing = error
     raise ImportError(f"{choice}={asked} asks for a twin that cannot be loaded: {missing}") from missing
+
+
+def _say(choice: str, name: str) -> None:
+    if not _said:
+        _log.warning(
+            "aiokafkawire runs in plain Python, many times slower: its compiled parts were not built, for lack of a C "
+            "compiler while it was installed. With %s=%s it says so no more",
+            choice,
+            name,
+        )
+    _said.append(choice)

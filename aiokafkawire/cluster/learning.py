@@ -1,6 +1,6 @@
 """Learns the cluster from Metadata: bootstraps, keeps the snapshot fresh, and wakes those who wait for news."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -60,6 +60,7 @@ class LearnsMetadata:
         self._new_topic = anyio.Event()
         self._changed = anyio.Event()
         self._refresh_error: KafkaError | None = None
+        self._watchers: list[Callable[[], None]] = []
 
     @property
     def snapshot(self) -> Snapshot:
@@ -173,8 +174,19 @@ class LearnsMetadata:
 
     def _replace(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
+        for tell in self._watchers:
+            tell()
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
+
+    @contextmanager
+    def watched(self, tell: Callable[[], None]) -> Iterator[None]:
+        """Meanwhile, call this as soon as there is another snapshot, before anybody sees it."""
+        self._watchers.append(tell)
+        try:
+            yield
+        finally:
+            self._watchers.remove(tell)
 
     def use(self, topics: Iterable[str]) -> None:
         """Keep these topics in the metadata; each is forgotten when unused for ``metadata_max_idle_ms``."""

@@ -21,10 +21,11 @@ from typing import Final, TypeVar
 import attrs
 
 from ..config import ProducerConfig
-from ..errors import KafkaError, RecordTooLarge
+from ..errors import BufferFull, KafkaError, RecordTooLarge
 from ..records.batch import BatchBuilder
 from ..records.compression import Codec
 from ..types import Header, TopicPartition
+from .appending import Budget, OpenBatch
 from .batch import Batch
 from .idempotence import Sequences, Verdict
 from .result import BatchResult, Event
@@ -81,12 +82,8 @@ class Accumulator:
         self._due: dict[TopicPartition, _Partition] = {}
         self._in_flight: dict[int, deque[float]] = {}
         self._batches = 0
-        self._used = 0
-
-    @property
-    def used(self) -> int:
+        self.budget: Budget = Budget(config.buffer_memory)
         """Bytes that count against ``buffer_memory``."""
-        return self._used
 
     @property
     def has_waiting(self) -> bool:
@@ -109,17 +106,18 @@ class Accumulator:
 
     # --- records come in -------------------------------------------------------------------------------
 
-    def has_room(self, topic: str, bound: int) -> bool:
-        """Whether a record of up to ``bound`` bytes may come in now, as ``record_size_bound`` says it.
+    @property
+    def most(self) -> int:
+        """How many bytes a record may take at all, as ``record_size_bound`` says it."""
+        return min(self._config.max_request_size, self._config.buffer_memory)
 
-        Raises:
-            RecordTooLarge: it would never fit.
-        """
-        limit = min(self._config.max_request_size, self._config.buffer_memory)
-        if bound > limit:
-            setting = "max_request_size" if limit == self._config.max_request_size else "buffer_memory"
-            raise RecordTooLarge(f"a record of up to {bound} bytes for topic {topic!r}, {setting} allows {limit}")
-        return self._used + bound <= self._config.buffer_memory
+    def refuse(self, topic: str, bound: int) -> RecordTooLarge | BufferFull:
+        """Why there is no room for a record of up to ``bound`` bytes."""
+        if bound > self.most:
+            setting = "max_request_size" if self.most == self._config.max_request_size else "buffer_memory"
+            return RecordTooLarge(f"a record of up to {bound} bytes for topic {topic!r}, {setting} allows {self.most}")
+        budget = self.budget
+        return BufferFull(f"{budget.used} of {budget.limit} bytes wait to be acknowledged (buffer_memory)")
 
     def append(
         self,
@@ -135,19 +133,12 @@ class Accumulator:
         if partition is None:
             partition = self._partitions[where] = _Partition()
         waiting = partition.waiting
-        if waiting and not waiting[-1].closed:
-            batch = waiting[-1]
-            before = batch.builder.size
-            index = batch.builder.append(timestamp, key, value, headers)
+        if waiting:
+            index = waiting[-1].opened.append(self.budget, timestamp, key, value, headers)
             if index >= 0:
-                self._used += batch.builder.size - before
-                batch.result.timestamps.append(timestamp)
-                return batch, index
-            batch.closed = True
+                return waiting[-1], index
         batch = self._open(where, now)
-        batch.builder.append(timestamp, key, value, headers)
-        batch.result.timestamps.append(timestamp)
-        self._used += batch.builder.size
+        batch.opened.append(self.budget, timestamp, key, value, headers)
         waiting.append(batch)
         self._due[where] = partition
         return batch, 0
@@ -157,7 +148,8 @@ class Accumulator:
         builder = BatchBuilder(limit=config.batch_size, codec=self._codec, level=config.compression_level)
         self._batches += 1
         result = BatchResult(where, self._new_event)
-        return Batch(where, (self._batches, 0), builder, result, now, self._transactional)
+        opened = OpenBatch(builder, result, result.timestamps)
+        return Batch(where, (self._batches, 0), opened, builder, result, now, self._transactional)
 
     def is_full(self, batch: Batch) -> bool:
         """Whether the next record of the batch's partition begins another."""
@@ -216,7 +208,8 @@ class Accumulator:
             if leader in requests and size > self._config.max_request_size:
                 continue
             if batch.is_heavy:
-                batch.closed = batch.compressing = True
+                batch.close()
+                batch.compressing = True
                 drained.heavy.append(batch)
                 continue
             sizes[leader] = size
@@ -264,7 +257,7 @@ class Accumulator:
         soonest = float("inf")
         self._in_flight.setdefault(leader, deque()).append(now)
         for batch in batches:
-            batch.closed = True
+            batch.close()
             batch.tries += 1
             batch.sent_to = leader
             if self._sequences is not None:
@@ -322,7 +315,8 @@ class Accumulator:
 
     def finish(self, batch: Batch) -> None:
         """The batch's outcome is known, and its memory free."""
-        self._used -= batch.builder.size
+        batch.close()
+        self.budget.used -= batch.builder.size
         self._forget(batch.where)
 
     def put_back(self, batch: Batch, error: KafkaError, not_before: float) -> None:
@@ -334,9 +328,9 @@ class Accumulator:
 
     def put_back_halved(self, batch: Batch) -> None:
         """Try the batch again in two, since it is too large."""
-        self._used -= batch.builder.size
+        self.budget.used -= batch.builder.size
         for half in batch.halves():
-            self._used += half.builder.size
+            self.budget.used += half.builder.size
             self._wait_again(half)
 
     def restart(self, where: TopicPartition, verdict: Verdict) -> None:
@@ -372,6 +366,7 @@ class Accumulator:
                 if reason is None:
                     kept.append(batch)
                 else:
+                    batch.close()
                     taken.append((batch, reason))
             if len(kept) < len(partition.waiting):
                 partition.waiting = kept

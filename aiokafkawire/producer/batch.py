@@ -9,6 +9,7 @@ from ..errors import KafkaError
 from ..protocol.primitives import ZERO_UUID
 from ..records.batch import BatchBuilder, halve
 from ..types import TopicPartition
+from .appending import OpenBatch
 from .idempotence import after
 from .result import BatchResult
 
@@ -25,12 +26,12 @@ class Batch:
     where: TopicPartition
     order: tuple[int, int]
     """Batches of a partition go in this order: its number, and which of that batch's records is its first."""
+    opened: OpenBatch
+    """Where its records come in, as long as it is open."""
     builder: BatchBuilder
     result: BatchResult
     created_at: float
     transactional: bool = False
-    closed: bool = False
-    """Whether it takes no more records: it is full, or was sent once."""
     compressing: bool = False
     """Whether a thread is at work on it."""
     compressed: bool = False
@@ -48,6 +49,15 @@ class Batch:
     """The broker that it was last sent to."""
     topic_id: UUID = ZERO_UUID
     """Its topic's id when it was first sent."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it takes no more records: it is full, was sent once, or will not be sent."""
+        return self.opened.closed
+
+    def close(self) -> None:
+        """It takes no more records."""
+        self.opened.closed = True
 
     @property
     def count(self) -> int:

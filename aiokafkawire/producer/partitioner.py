@@ -7,15 +7,14 @@ from struct import unpack
 from typing import Final, Protocol
 from zlib import crc32
 
-import attrs
-
 from ..config import Partitioner, ProducerConfig
 from ..errors import UsageError
 from ..records import layout
 from ..types import Chance, TopicPartition
+from .appending import Turn
+from .door import SPARE, Choose, Partitioning
 
 __all__ = (
-    "Choose",
     "Queues",
     "RoundRobin",
     "Stalls",
@@ -37,18 +36,6 @@ _FNV_OFFSET: Final = 0x811C9DC5
 _FNV_PRIME: Final = 0x01000193
 _WORD: Final = 0xFFFFFFFF
 _SIGN: Final = 0x80000000
-_SPARE: Final = 24
-"""What ``record_size_bound`` allows for, and nearly no record takes: the longest lengths and deltas."""
-
-
-class Choose(Protocol):
-    """Chooses a record's partition, by index. To be called once for each record, when there is room for it."""
-
-    def __call__(self, topic: str, key: bytes | None, available: Sequence[int], count: int, size: int, /) -> int:
-        """``available`` are the partitions with a leader, of ``count`` in all; ``size`` is ``record_size_bound``'s.
-
-        A topic's ``available`` is the same object until one of them comes or goes, and another one afterwards.
-        """
 
 
 class Queues(Protocol):
@@ -116,14 +103,6 @@ _BY_KEY: Final[dict[str, ByKey]] = {
 # --- in turn -------------------------------------------------------------------------------------------
 
 
-@attrs.define(eq=False)
-class _Turn:
-    partition: int
-    available: Sequence[int]
-    sent: int
-    """Bytes since the turn began, of what it chose for."""
-
-
 class UniformSticky:
     """Records without a key: all to one partition until it had a batch of them, then to another (KIP-480, KIP-794).
 
@@ -141,16 +120,17 @@ class UniformSticky:
         self._adaptive = config.partitioner_adaptive_partitioning_enable
         self._leave_out = config.partitioner_availability_timeout_ms > 0
         self._batch_size, self._most = config.batch_size, 2 * config.batch_size
-        self._turns: dict[str, _Turn] = {}
+        self.turns: dict[str, Turn] = {}
+        """Whose turn it is, by topic."""
 
     def choose(self, topic: str, key: bytes | None, available: Sequence[int], count: int, size: int, /) -> int:
         """As :class:`Choose` says."""
         if key is not None and self._by_key is not None:
             return self._by_key(key, count)
-        turn = self._turns.get(topic)
+        turn = self.turns.get(topic)
         if turn is None or ((turn.available is not available or not available) and _is_gone(turn, available, count)):
             return self._next(topic, available, count, size)
-        sent = turn.sent + size - _SPARE
+        sent = turn.sent + size - SPARE
         if sent > self._batch_size and (
             sent > self._most or not self._queues.takes(TopicPartition(topic, turn.partition), size)
         ):
@@ -166,7 +146,7 @@ class UniformSticky:
             chosen = self._by_load(topic, available)
         else:
             chosen = available[self._chance.randrange(len(available))]
-        self._turns[topic] = _Turn(chosen, available, layout.HEADER_SIZE + size - _SPARE)
+        self.turns[topic] = Turn(chosen, available, layout.HEADER_SIZE + size - SPARE, self._batch_size)
         return chosen
 
     def _by_load(self, topic: str, available: Sequence[int]) -> int:
@@ -183,7 +163,7 @@ class UniformSticky:
         return available[bisect_right(table, self._chance.randrange(table[-1]))]
 
 
-def _is_gone(turn: _Turn, available: Sequence[int], count: int) -> bool:
+def _is_gone(turn: Turn, available: Sequence[int], count: int) -> bool:
     """Whether the turn's partition has lost its leader, or is no more, now that what is available has changed."""
     turn.available = available
     return turn.partition not in (available or range(count))
@@ -257,7 +237,7 @@ def _users_own(function: Partitioner) -> Choose:
     return choose
 
 
-def make_partitioner(config: ProducerConfig, chance: Chance, queues: Queues) -> Choose:
+def make_partitioner(config: ProducerConfig, chance: Chance, queues: Queues) -> Partitioning:
     """What ``config.partitioner`` names.
 
     - ``default``: Java's. By murmur2; without a key, or with ``partitioner_ignore_keys``, as :class:`UniformSticky`.
@@ -271,16 +251,23 @@ def make_partitioner(config: ProducerConfig, chance: Chance, queues: Queues) -> 
     """
     name = config.partitioner
     if not isinstance(name, str):
-        return _users_own(name)
+        return Partitioning(_users_own(name))
     if name == "round_robin":
-        return RoundRobin().choose
+        return Partitioning(RoundRobin().choose)
     if name == "random":
-        return _at_random(chance)
+        return Partitioning(_at_random(chance))
     by_key = _BY_KEY[name.removesuffix("_random")]
+    hashes_keys = by_key is partition_for_key
     if name in ("consistent", "murmur2", "fnv1a"):
-        return _by_key_alone(by_key)
+        return Partitioning(_by_key_alone(by_key), hashes_keys=hashes_keys)
     spreads_all = name == "default" and config.partitioner_ignore_keys
-    choose = UniformSticky(config, chance, queues, None if spreads_all else by_key).choose
+    sticky = UniformSticky(config, chance, queues, None if spreads_all else by_key)
+    choose = sticky.choose
     if name == "consistent_random":
-        return lambda topic, key, available, count, size, /: choose(topic, key or None, available, count, size)
-    return choose
+        return Partitioning(
+            lambda topic, key, available, count, size, /: choose(topic, key or None, available, count, size),
+            turns=sticky.turns,
+        )
+    return Partitioning(
+        choose, hashes_keys=hashes_keys and not spreads_all, ignores_keys=spreads_all, turns=sticky.turns
+    )

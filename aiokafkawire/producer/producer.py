@@ -1,22 +1,23 @@
 """The producer: what users call."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from itertools import repeat
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 import anyio
 import anyio.lowlevel
 
 from ..cluster.cluster import Cluster
-from ..cluster.metadata import Topic
 from ..cluster.retry import Deadline
 from ..config import ProducerConfig
-from ..errors import BufferFull, DeliveryFailed, ErrorCode, KafkaError, TopicNotReady, UsageError, again
-from ..records.batch import Delivery, record_size_bound
+from ..errors import BufferFull, DeliveryFailed, KafkaError, TopicNotReady, UsageError
+from ..records.batch import Delivery
 from ..records.compression import Codec, check_level
-from ..types import Header, Headers, ProducerIdentity, RecordMetadata, TopicPartition, check_topic_name
-from .batch import Batch
+from ..types import Headers, ProducerIdentity, RecordMetadata, check_topic_name
+from .appending import Appender, OpenBatch
+from .entrance import Entrance
 from .partitioner import make_partitioner
 from .sender import Sender
 
@@ -54,20 +55,32 @@ class Producer(Generic[K, V]):
     ) -> None:
         check_level(Codec.parse(config.compression_type), config.compression_level)
         self._cluster, self._config = cluster, config
-        self._serialize_key, self._serialize_value = key_serializer, value_serializer
         self._transactor = _transactor(cluster, config, identity)
         self._sender = Sender(cluster, config, lane, self._made_room, self._transactor)
         self._accumulator = self._sender.accumulator
-        self._choose = make_partitioner(config, cluster.runtime.chance, self._sender)
-        self._available: dict[str, tuple[Topic, tuple[int, ...]]] = {}
+        partitioning = make_partitioner(config, cluster.runtime.chance, self._sender)
+        self._entrance = Entrance(cluster, self._sender, partitioning, self._transactor)
+        self._appender: Appender[K, V] = Appender(
+            self._entrance,
+            self._accumulator.budget,
+            self._accumulator.most,
+            partitioning,
+            cluster.runtime.wall_ms,
+            key_serializer,
+            value_serializer,
+            asks_first=self._transactor is not None,
+        )
+        # The method itself: one that calls it would double what a record costs.
+        self.send_nowait = self._appender.send_nowait  # type: ignore[method-assign]
+        self._sender.on_end = self._appender.forget
+        self._watching = ExitStack()
         self._room = anyio.Event()
         self._unyielded = 0
-        self._state = "new"
 
     async def __aenter__(self) -> Self:
-        if self._state != "new":
-            raise UsageError(f"this producer is {self._state}: ask the client for another")
-        self._state = "closed"  # whatever comes of it, it is not to be opened twice
+        if self._entrance.state != "new":
+            raise UsageError(f"this producer is {self._entrance.state}: ask the client for another")
+        self._entrance.state = "closed"  # whatever comes of it, it is not to be opened twice
         self._cluster.owner.spawn(self._sender.run)
         if self._transactor is not None:
             self._cluster.owner.spawn(self._transactor.run)
@@ -76,7 +89,8 @@ class Producer(Generic[K, V]):
             except BaseException:
                 await self._stop()
                 raise
-        self._state = "open"
+        self._watching.enter_context(self._cluster.watched(self._appender.forget))
+        self._entrance.state = "open"
         return self
 
     async def __aexit__(
@@ -99,20 +113,26 @@ class Producer(Generic[K, V]):
         Raises:
             DeliveryFailed: records failed that nobody awaited.
         """
-        if self._state != "open":
+        if self._entrance.state != "open":
             return
         # What would be accepted from now on, the flush would not wait for.
-        self._state = "closing"
+        self._leave("closing")
         try:
             await self.flush()
         finally:
             await self._stop()
 
     async def _stop(self) -> None:
-        self._state = "closed"
+        self._leave("closed")
+        self._watching.close()
         if self._transactor is not None:
             await self._transactor.stop()
         await self._sender.close()
+
+    def _leave(self, state: str) -> None:
+        """Take no more records."""
+        self._entrance.state = state
+        self._appender.forget()
 
     # --- sending ---------------------------------------------------------------------------------------
 
@@ -177,7 +197,7 @@ class Producer(Generic[K, V]):
             ValueError: there are more keys than values, or fewer.
             KafkaError: as :meth:`enqueue`; those before it go on.
         """
-        accepted: list[tuple[Batch, int]] = []
+        accepted: list[tuple[OpenBatch, int]] = []
         pairs = zip(values, repeat(None)) if keys is None else zip(values, keys, strict=True)
         for value, key in pairs:
             accepted.append(await self._accept_in_time(topic, value, key, partition, timestamp_ms, headers))
@@ -227,9 +247,9 @@ class Producer(Generic[K, V]):
             TopicNotReady: the topic's partitions are not known yet; its metadata is asked for.
             RecordTooLarge, UsageError: as :meth:`send`.
         """
-        batch, index = self._accept(topic, value, key, partition, timestamp_ms, headers)
-        self._nudge(batch, index)
-        return Delivery(batch.result, index)
+        return self._appender.send_nowait(
+            topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
+        )
 
     async def flush(self) -> None:
         """Wait until everything handed over so far is acknowledged or has failed.
@@ -264,8 +284,8 @@ class Producer(Generic[K, V]):
             )
         from .transacting import Transaction
 
-        if self._state != "open":
-            raise UsageError(f"the producer is {self._state}: use it inside its 'async with'")
+        if self._entrance.state != "open":
+            raise UsageError(f"the producer is {self._entrance.state}: use it inside its 'async with'")
         return Transaction(self, self._sender, self._transactor)
 
     @property
@@ -294,7 +314,7 @@ class Producer(Generic[K, V]):
         partition: int | None,
         timestamp_ms: int | None,
         headers: Headers,
-    ) -> tuple[Batch, int]:
+    ) -> tuple[OpenBatch, int]:
         """Hand one record over, as soon as there is room and its topic is known."""
         deadline: Deadline | None = None
         # Before the record is accepted: whoever is cancelled in here knows that it was not.
@@ -302,7 +322,7 @@ class Producer(Generic[K, V]):
         while True:
             room = self._room
             try:
-                batch, index = self._accept(topic, value, key, partition, timestamp_ms, headers)
+                return self._appender.append(topic, value, key, partition, timestamp_ms, headers)
             except TopicNotReady:
                 deadline = deadline or self._cluster.deadline(self._config.max_block_ms / 1000)
                 await self._cluster.topic(topic, deadline)
@@ -312,75 +332,11 @@ class Producer(Generic[K, V]):
                     await room.wait()
                 if deadline.passed(self._cluster.runtime.now()):
                     raise
-            else:
-                return batch, index
 
-    def _accept(
-        self,
-        topic: str,
-        value: V | None,
-        key: K | None,
-        partition: int | None,
-        timestamp_ms: int | None,
-        headers: Headers,
-    ) -> tuple[Batch, int]:
-        """Put one record into a batch: the batch, and its index there."""
-        if self._state != "open" or self._sender.has_ended:
-            state = "closed" if self._sender.has_ended else self._state
-            raise UsageError(f"the producer is {state}: use it inside its 'async with'")
-        if self._sender.fatal is not None:
-            raise again(self._sender.fatal)
-        if timestamp_ms is not None and not (type(timestamp_ms) is int and 0 <= timestamp_ms < 2**63):
-            raise UsageError(f"timestamp_ms is ms since the epoch, a whole number from 0 on, got {timestamp_ms!r}")
-        known, available = self._partitions(topic)
-        raw_key = self._bytes(key, self._serialize_key, "key")
-        raw_value = self._bytes(value, self._serialize_value, "value")
-        pairs = _header_pairs(headers) if headers else ()
-        size = record_size_bound(raw_key, raw_value, pairs)
-        if not self._accumulator.has_room(topic, size):
-            limit = self._config.buffer_memory
-            raise BufferFull(f"{self._accumulator.used} of {limit} bytes wait to be acknowledged (buffer_memory)")
-        if partition is None:
-            chosen = self._choose(topic, raw_key, available, len(known), size)
-        else:
-            chosen = _checked(topic, partition, len(known))
-        where = TopicPartition(topic, chosen)
-        if self._transactor is not None:
-            self._transactor.add(where)
-        runtime = self._cluster.runtime
-        timestamp = runtime.wall_ms() if timestamp_ms is None else timestamp_ms
-        return self._accumulator.append(where, timestamp, raw_key, raw_value, pairs, runtime.now())
-
-    def _nudge(self, batch: Batch, index: int) -> None:
+    def _nudge(self, batch: OpenBatch, index: int) -> None:
         """Have the sender look, if a batch was begun or is full."""
-        if index == 0 or self._accumulator.is_full(batch):
+        if index == 0 or batch.builder.size >= batch.builder.limit:
             self._sender.wake()
-
-    def _partitions(self, topic: str) -> tuple[Sequence[object], tuple[int, ...]]:
-        """The topic's partitions, and the indexes of those with a leader, in one object until they change."""
-        known = self._cluster.snapshot.topics.get(topic)
-        if known is None or known.error != ErrorCode.NONE or not known.partitions:
-            check_topic_name(topic)
-            self._cluster.use((topic,))
-            self._cluster.outdated(self._cluster.snapshot)
-            raise TopicNotReady(f"the partitions of topic {topic!r} are not known yet")
-        before = self._available.get(topic)
-        if before is None or before[0] is not known:
-            led = tuple(one.index for one in known.partitions if one.leader is not None)
-            if before is not None and before[1] == led:
-                led = before[1]
-            before = self._available[topic] = known, led
-        return known.partitions, before[1]
-
-    @staticmethod
-    def _bytes(given: Any, serialize: Callable[[Any], bytes] | None, what: str) -> bytes | None:
-        if given is None:
-            return None
-        raw = serialize(given) if serialize is not None else given
-        if not isinstance(raw, bytes):
-            made = f"the {what}_serializer gave" if serialize is not None else f"the {what} is"
-            raise UsageError(f"{made} a {type(raw).__name__}, and bytes are needed")
-        return raw
 
     async def _let_others_run(self) -> None:
         self._unyielded += 1
@@ -399,17 +355,3 @@ def _transactor(cluster: Cluster, config: ProducerConfig, identity: ProducerIden
     from .transactor import Transactor
 
     return Transactor(cluster, config, config.transactional_id, identity)
-
-
-def _checked(topic: str, partition: object, count: int) -> int:
-    if not isinstance(partition, int) or isinstance(partition, bool) or not 0 <= partition < count:
-        raise UsageError(f"topic {topic!r} has {count} partitions, no {partition!r}")
-    return partition
-
-
-def _header_pairs(headers: Headers) -> Sequence[Header]:
-    pairs = list(headers.items()) if isinstance(headers, Mapping) else headers
-    for name, content in pairs:
-        if not isinstance(name, str) or not (content is None or isinstance(content, bytes)):
-            raise UsageError(f"a header is a string and bytes or None, got {name!r}: {content!r}")
-    return pairs

@@ -54,7 +54,7 @@ class Sender:
         self.outcomes: Outcomes = Outcomes(cluster, config, self.accumulator, on_room, self.wake, self._transaction)
         self._seen = -1
         self._flushing = 0
-        self._identity = Identity(cluster, config, self.accumulator, sequences, self._transaction, self.wake)
+        self._identity = Identity(cluster, config, self.accumulator, sequences, self._transaction, self._identified)
         self._flights = Flights(cluster, config, self.accumulator, self.outcomes, self._transaction, self._go_on)
         # What a step has to begin: connections, producer ids, threads, and waits for the wire.
         self._unopened: dict[int, Node] = {}
@@ -65,6 +65,8 @@ class Sender:
         self._next_step = self._soonest = float("inf")
         self._stalls = Stalls(config)
         self._worker = Worker(self._step, self._give_up)
+        self.on_end: Callable[[], None] = lambda: None
+        """Called when nothing can be sent any more."""
 
     @property
     def has_ended(self) -> bool:
@@ -98,8 +100,14 @@ class Sender:
         partitions = known.partitions if known is not None else ()
         return [one.index for one in partitions if one.leader is not None and one.leader in self._stalls]
 
+    def _identified(self) -> None:
+        if self.fatal is not None:
+            self.on_end()
+        self.wake()
+
     def _give_up(self) -> None:
         """Whatever ended the sending, no batch is left without an outcome."""
+        self.on_end()
         why = "the producer was closed before the record was acknowledged; it may have been written"
         for batch in self.accumulator.unfinished:
             if not batch.result.settled:

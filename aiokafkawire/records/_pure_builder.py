@@ -13,6 +13,7 @@ from .varint import SMALL_VARINTS, encode_varint, varint_size
 __all__ = ("BatchBuilder", "record_size_bound")
 
 _SMALL = len(SMALL_VARINTS)
+_LEAST, _MOST = -(2**63), 2**63 - 1
 _NULL = encode_varint(-1)
 _NO_HEADERS = encode_varint(0)
 _RECORD_OVERHEAD = 5 + 1 + 10 + 5 + 5 + 5 + 5  # length, attributes, two deltas, three lengths: each at its longest
@@ -54,10 +55,13 @@ class BatchBuilder:
     def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Sequence[Header] = ()) -> int:
         """Encode one record; give its offset in the batch, or -1 if it does not fit any more.
 
-        An argument of another type raises what Python raises for it, and leaves the batch as it was.
+        An argument of another type raises what Python raises for it, and leaves the batch as it was; so do timestamps
+        of more than 64 bits, and those that are further apart.
         """
         index = self.count
         delta = timestamp - self.base_timestamp if index else 0
+        if not (_LEAST <= timestamp <= _MOST and _LEAST <= delta <= _MOST):
+            raise OverflowError(f"a timestamp of {timestamp}, in a batch that begins at {self.base_timestamp}")
         key_size = -1 if key is None else len(key)
         value_size = -1 if value is None else len(value)
         record = b"".join(

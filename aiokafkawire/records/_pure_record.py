@@ -5,7 +5,7 @@ from typing import Any, Generic, TypeVar, cast, final
 from ..types import Header, TimestampType
 from .pickling import RAW, restore_record
 
-__all__ = ("ConsumerRecord", "Source")
+__all__ = ("ConsumerRecord", "Source", "shown")
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -186,11 +186,12 @@ class ConsumerRecord(Generic[K, V]):
         headers = f", headers={self._headers!r}" if self._headers else ""
         return (
             f"ConsumerRecord(topic={self.topic!r}, partition={self.partition}, offset={self._offset}, "
-            f"timestamp={self._timestamp}, key={_shown(self.key)}, value={_shown(self.value)}{headers})"
+            f"timestamp={self._timestamp}, key={shown(self.key)}, value={shown(self.value)}{headers})"
         )
 
 
-def _shown(content: object) -> str:
+def shown(content: object) -> str:
+    """A key or value in a repr, not at length."""
     if isinstance(content, bytes | str) and len(content) > _SHOWN:
         unit = "bytes" if isinstance(content, bytes) else "characters"
         return f"{content[:_SHOWN]!r}... ({len(content)} {unit})"

@@ -69,7 +69,7 @@ def theirs(bootstrap: str, topic: str, name: str, sent: list[bytes | None]) -> d
 
 def ours(name: str, sent: list[bytes | None]) -> dict[bytes | None, set[int]]:
     config = ProducerConfig(partitioner=name)  # type: ignore[arg-type]
-    choose = make_partitioner(config, Random(1), _NothingOpen())
+    choose = make_partitioner(config, Random(1), _NothingOpen()).choose
     available, found = tuple(range(COUNT)), defaultdict(set)
     for key in sent:
         # As large as a batch, so that every record without a key has a turn of its own.

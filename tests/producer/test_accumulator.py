@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiokafkawire.config import ProducerConfig
-from aiokafkawire.errors import ConnectionLost, RecordTooLarge
+from aiokafkawire.errors import BufferFull, ConnectionLost, RecordTooLarge
 from aiokafkawire.producer.accumulator import NO_LEADER, NOT_NOW, Accumulator
 from aiokafkawire.producer.batch import Batch
 from aiokafkawire.producer.idempotence import Sequences, Verdict
@@ -34,8 +34,12 @@ def bound(size: int) -> int:
     return record_size_bound(None, b"x" * size)
 
 
+def has_room(gathered: Accumulator, size: int) -> bool:
+    return size <= gathered.most and gathered.budget.used + size <= gathered.budget.limit
+
+
 def add(gathered: Accumulator, where: TopicPartition = ONE, size: int = 10, now: float = 0.0) -> tuple[Batch, int]:
-    assert gathered.has_room("a", bound(size))
+    assert has_room(gathered, bound(size))
     return gathered.append(where, 1_000, None, b"x" * size, (), now)
 
 
@@ -306,7 +310,7 @@ def test_halves_stand_and_are_numbered_where_the_whole_did(count: int) -> None:
     assert first.order < second.order < last.order
     assert (first.base_sequence, second.base_sequence) == (0, first.count)
     assert first.count + second.count == count
-    assert gathered.used == first.builder.size + second.builder.size + later.builder.size
+    assert gathered.budget.used == first.builder.size + second.builder.size + later.builder.size
     assert sent(gathered) == [[first]]
     acknowledge(gathered, first)
     assert sent(gathered) == [[second]]
@@ -336,7 +340,7 @@ def test_what_is_too_late_on_its_way_is_forgotten_once_it_arrives() -> None:
     sent(gathered)
     gathered.finish(late)
     late.result.fail(GONE)
-    assert gathered.used == 0
+    assert gathered.budget.used == 0
     assert gathered.overdue(2.0) == []
     assert not gathered.is_quiet
     gathered.request_done(1)
@@ -368,11 +372,13 @@ def test_only_what_there_is_a_reason_for_is_taken_out() -> None:
 def test_memory_is_counted_until_the_outcome_is_known() -> None:
     gathered = accumulator(buffer_memory=300, batch_size=10_000)
     batch, _ = add(gathered, size=100)
-    assert not gathered.has_room("a", bound(200))
+    assert not has_room(gathered, bound(200))
+    with pytest.raises(BufferFull, match=f"^{gathered.budget.used} of 300 bytes wait"):
+        raise gathered.refuse("a", bound(200))
     sent(gathered)
-    assert gathered.used == batch.builder.size
+    assert gathered.budget.used == batch.builder.size
     acknowledge(gathered, batch)
-    assert gathered.used == 0
+    assert gathered.budget.used == 0
     add(gathered, size=200)
 
 
@@ -381,8 +387,8 @@ def test_a_record_that_never_fits_is_refused(setting: str) -> None:
     settings: dict[str, Any] = {setting: 500}
     gathered = accumulator(None, **settings)
     with pytest.raises(RecordTooLarge, match=f"{setting} allows 500"):
-        gathered.has_room("a", bound(500))
-    assert gathered.used == 0
+        raise gathered.refuse("a", bound(500))
+    assert gathered.budget.used == 0
 
 
 def test_a_record_larger_than_a_batch_travels_alone() -> None:

@@ -119,7 +119,7 @@ class AnySequence(RuleBasedStateMachine):
     def append(self, where: TopicPartition, size: int, count: int) -> None:
         for _ in range(count):
             value = b"%0*d" % (size, len(self.records))
-            if self.gathered.has_room("a", record_size_bound(None, value)):
+            if self.gathered.budget.used + record_size_bound(None, value) <= self.gathered.budget.limit:
                 batch, index = self.gathered.append(where, 0, None, value, (), self.now)
                 self.records.append((where, batch.result, index))
         self.go()
@@ -255,8 +255,8 @@ class AnySequence(RuleBasedStateMachine):
 
     def memory_is_what_is_open(self) -> None:
         open_ones = [batch for batch in self.gathered.unfinished if not batch.result.settled]
-        assert self.gathered.used == sum(batch.builder.size for batch in open_ones)
-        assert self.gathered.used <= MEMORY + HEADER_SIZE * len(open_ones)
+        assert self.gathered.budget.used == sum(batch.builder.size for batch in open_ones)
+        assert self.gathered.budget.used <= MEMORY + HEADER_SIZE * len(open_ones)
 
     def no_more_is_on_its_way_than_may_be(self) -> None:
         for flights in self.wires.values():
@@ -299,7 +299,7 @@ class AnySequence(RuleBasedStateMachine):
             for where in PARTITIONS:
                 self.append(where, 1, 1)
             self.settle()
-        assert self.gathered.used == 0
+        assert self.gathered.budget.used == 0
         assert self.gathered.is_quiet
         assert self.gathered.is_idle
         assert all(result.is_done(index) for _, result, index in self.records)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from aiokafkawire.config import PartitionerName, ProducerConfig
 from aiokafkawire.errors import UsageError
-from aiokafkawire.producer.partitioner import Choose, fnv1a, make_partitioner, murmur2, partition_for_key
+from aiokafkawire.producer.door import Choose
+from aiokafkawire.producer.partitioner import fnv1a, make_partitioner, murmur2, partition_for_key
 from aiokafkawire.types import TopicPartition
 
 EVERY_BYTE = bytes(range(256))
@@ -32,7 +33,7 @@ class Idle:
 
 
 def partitioner(partitioner: Any = "default", **settings: Any) -> Choose:
-    return make_partitioner(ProducerConfig(partitioner=partitioner, **settings), Random(7), Idle())
+    return make_partitioner(ProducerConfig(partitioner=partitioner, **settings), Random(7), Idle()).choose
 
 
 def chosen(choose: Choose, key: bytes | None, available: Sequence[int], count: int, times: int = 200) -> Counter[int]:

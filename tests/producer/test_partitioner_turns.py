@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiokafkawire.config import ProducerConfig
-from aiokafkawire.producer.partitioner import Choose, Stalls, make_partitioner
+from aiokafkawire.producer.door import Choose
+from aiokafkawire.producer.partitioner import Stalls, make_partitioner
 from aiokafkawire.records.batch import BatchBuilder, record_size_bound
 from aiokafkawire.types import Chance, TopicPartition
 
@@ -74,7 +75,7 @@ class Always:
 
 
 def partitioner(queues: Queues, chance: Chance | None = None, **settings: Any) -> Choose:
-    return make_partitioner(ProducerConfig(batch_size=BATCH, **settings), chance or Random(3), queues)
+    return make_partitioner(ProducerConfig(batch_size=BATCH, **settings), chance or Random(3), queues).choose
 
 
 def send(choose: Choose, queues: Queues, value: bytes, available: Sequence[int], count: int) -> int:

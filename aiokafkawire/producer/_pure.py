@@ -1,0 +1,223 @@
+"""How a record comes into its batch, in plain Python: the readable twin of the compiled one."""
+
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, TypeVar, final
+
+from ..errors import UsageError
+from ..records._pure import Delivery
+from ..records.batch import BatchBuilder, record_size_bound
+from ..records.delivery import DeliveryResult
+from ..types import Header, Headers
+from .door import SPARE, Door, Partitioning, header_pairs, refuse_partition, refuse_timestamp
+
+__all__ = ("Appender", "Budget", "OpenBatch", "OpenTopic", "Turn")
+
+K = TypeVar("K", contravariant=True)
+V = TypeVar("V", contravariant=True)
+
+
+@final
+class Budget:
+    """Bytes that count against ``buffer_memory``, and how many may."""
+
+    __slots__ = ("limit", "used")
+
+    def __init__(self, limit: int) -> None:
+        self.limit: int = limit
+        self.used: int = 0
+
+
+@final
+class Turn:
+    """A partition's turn to get the records without a key, and the bytes it was chosen for so far."""
+
+    __slots__ = ("available", "limit", "partition", "sent")
+
+    def __init__(self, partition: int, available: Sequence[int], sent: int, limit: int) -> None:
+        self.partition: int = partition
+        self.available: Sequence[int] = available
+        self.sent: int = sent
+        self.limit: int = limit
+        """Up to so many bytes the turn goes on without a question."""
+
+
+@final
+class OpenBatch:
+    """What the records of a batch come into: its builder, and the result that their deliveries wait on.
+
+    ``timestamps`` (an array of ms) gets the time of each.
+    """
+
+    __slots__ = ("builder", "closed", "result", "timestamps")
+
+    def __init__(self, builder: BatchBuilder, result: DeliveryResult, timestamps: "array[int]") -> None:
+        self.builder: BatchBuilder = builder
+        self.result: DeliveryResult = result
+        self.timestamps: array[int] = timestamps
+        self.closed: bool = False
+        """Whether it takes no more records: it is full, was sent once, or will not be sent."""
+
+    def append(
+        self,
+        budget: Budget,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Iterable[Header],
+    ) -> int:
+        """Put a record in: its index, or -1 where it takes none any more."""
+        if self.closed:
+            return -1
+        builder = self.builder
+        before = builder.size
+        index = builder.append(timestamp, key, value, tuple(headers))
+        if index < 0:
+            self.closed = True
+            return -1
+        budget.used += builder.size - (before if index else 0)
+        self.timestamps.append(timestamp)
+        return index
+
+
+@final
+class OpenTopic:
+    """A topic that records are sent to, as long as nothing changes.
+
+    Args:
+        name: the topic.
+        count: how many partitions it has.
+        available: those with a leader.
+        turn: whose turn it is, if records without a key go by turns.
+    """
+
+    __slots__ = ("available", "batches", "count", "name", "turn")
+
+    def __init__(self, name: str, count: int, available: Sequence[int], turn: Turn | None) -> None:
+        self.name: str = name
+        self.count: int = count
+        self.available: Sequence[int] = available
+        self.turn: Turn | None = turn
+        self.batches: list[OpenBatch | None] = [None] * count
+
+
+@final
+class Appender(Generic[K, V]):
+    """Puts records into the open batches of their partitions. What it is not told at once, it asks the ``door``.
+
+    Args:
+        door: opens topics and batches.
+        budget: what all records may take.
+        most: what one record may take, in bytes.
+        partitioning: which partition a record goes to.
+        wall_ms: the time now, in ms since the epoch.
+        key_serializer: makes bytes of keys, which are bytes without it.
+        value_serializer: the same of values.
+        asks_first: whether the door has to be asked about every record, as in transactions.
+    """
+
+    __slots__ = (
+        "_asks_first",
+        "_budget",
+        "_door",
+        "_most",
+        "_partitioning",
+        "_serialize_key",
+        "_serialize_value",
+        "_topics",
+        "_wall_ms",
+    )
+
+    def __init__(
+        self,
+        door: Door,
+        budget: Budget,
+        most: int,
+        partitioning: Partitioning,
+        wall_ms: Callable[[], int],
+        key_serializer: Callable[[K], bytes] | None = None,
+        value_serializer: Callable[[V], bytes] | None = None,
+        *,
+        asks_first: bool = False,
+    ) -> None:
+        self._door, self._budget, self._most, self._partitioning = door, budget, most, partitioning
+        self._wall_ms, self._asks_first = wall_ms, asks_first
+        self._serialize_key, self._serialize_value = key_serializer, value_serializer
+        self._topics: dict[str, OpenTopic] = {}
+
+    def forget(self) -> None:
+        """Something has changed: ask the door about every topic again."""
+        self._topics.clear()
+
+    def send_nowait(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> Delivery:
+        """As :meth:`aiokafkawire.producer.producer.Producer.send_nowait`, which this is."""
+        batch, index = self.append(topic, value, key, partition, timestamp_ms, headers)
+        if not index or batch.builder.size >= batch.builder.limit:
+            self._door.wake()
+        return Delivery(batch.result, index)
+
+    def append(
+        self,
+        topic: str,
+        value: V | None,
+        key: K | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Headers,
+    ) -> tuple[OpenBatch, int]:
+        """Put one record into a batch: the batch, and its index there."""
+        if timestamp_ms is not None and not (type(timestamp_ms) is int and 0 <= timestamp_ms < 2**63):
+            raise refuse_timestamp(timestamp_ms)
+        opened = self._topics.get(topic)
+        if opened is None:
+            opened = self._topics[topic] = self._door.open_topic(topic)
+        raw_key = _raw(key, self._serialize_key, "key")
+        raw_value = _raw(value, self._serialize_value, "value")
+        pairs = header_pairs(headers) if headers else ()
+        size = record_size_bound(raw_key, raw_value, pairs)
+        if size > self._most or self._budget.used + size > self._budget.limit:
+            raise self._door.refuse(topic, size)
+        if partition is None:
+            partition = self._choose(opened, raw_key, size)
+        elif not isinstance(partition, int) or isinstance(partition, bool) or not 0 <= partition < opened.count:
+            raise refuse_partition(topic, partition, opened.count)
+        if self._asks_first:
+            self._door.ask(topic, partition)
+        timestamp = self._wall_ms() if timestamp_ms is None else timestamp_ms
+        batch = opened.batches[partition]
+        index = -1 if batch is None else batch.append(self._budget, timestamp, raw_key, raw_value, pairs)
+        if batch is None or index < 0:
+            batch, index = self._door.open_batch(topic, partition, timestamp, raw_key, raw_value, pairs)
+            opened.batches[partition] = batch
+        return batch, index
+
+    def _choose(self, opened: OpenTopic, key: bytes | None, size: int) -> int:
+        partitioning, turn = self._partitioning, opened.turn
+        if turn is not None and (key is None or partitioning.ignores_keys):
+            sent = turn.sent + size - SPARE
+            if sent <= turn.limit:
+                turn.sent = sent
+                return turn.partition
+        chosen = partitioning.choose(opened.name, key, opened.available, opened.count, size)
+        if partitioning.turns is not None:
+            opened.turn = partitioning.turns.get(opened.name)
+        return chosen
+
+
+def _raw(given: Any, serialize: Callable[[Any], bytes] | None, what: str) -> bytes | None:
+    if given is None:
+        return None
+    raw = serialize(given) if serialize is not None else given
+    if not isinstance(raw, bytes):
+        made = f"the {what}_serializer gave" if serialize is not None else f"the {what} is"
+        raise UsageError(f"{made} a {type(raw).__name__}, and bytes are needed")
+    return raw
