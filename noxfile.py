@@ -86,6 +86,6 @@ def soak(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Produce and consume beside aiokafka and confluent-kafka; keep the machine quiet meanwhile."""
-    session.install("-e", ".[test,bench]")
-    session.run("python", "benchmarks/produce_consume.py", *session.posargs)
+    """aiokafkawire beside its peers: `nox -s bench -- codecs --plots docs/plots`; keep the machine quiet meanwhile."""
+    session.install("-e", ".[test,bench]", "matplotlib")
+    session.run("python", "-m", "benchmarks", *(session.posargs or ("produce", "consume", "latency")))

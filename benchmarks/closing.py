@@ -8,14 +8,12 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 import anyio
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from aiokafkawire import Client
-from benchmarks.cluster import create_topic, kafka_to_kill
+from benchmarks.arguments import names_of, positive, require_installed
+from benchmarks.cluster import create_topics, kafka_to_kill
 from benchmarks.machine import describe
 from benchmarks.progress import tell
 
@@ -77,17 +75,20 @@ CLIENTS = {"ours": ours, "confluent": confluent, "aiokafka": aiokafka}
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="of each client, a fresh broker each (3)")
-    parser.add_argument("--clients", default=",".join(CLIENTS), help="some of ours,confluent,aiokafka")
+    parser.add_argument("--rounds", type=positive, default=3, help="of each client, a fresh broker each (3)")
+    parser.add_argument(
+        "--clients", type=names_of(CLIENTS), default=tuple(CLIENTS), help=f"some of {','.join(CLIENTS)}"
+    )
     options = parser.parse_args()
+    require_installed(parser, options.clients)
     logging.disable()  # that the broker is gone is known
     for name, value in describe(sys.argv).items():
         print(f"{name}: {value}")
-    taken: dict[str, list[float]] = {name: [] for name in options.clients.split(",")}
+    taken: dict[str, list[float]] = {name: [] for name in options.clients}
     for number in range(options.rounds):
         for name, seconds in taken.items():
             with kafka_to_kill() as (bootstrap, kill):
-                create_topic(bootstrap, TOPIC, 1)
+                create_topics(bootstrap, [TOPIC], 1)
                 seconds.append(CLIENTS[name](bootstrap, kill))
             tell(f"{name} round {number + 1}: {seconds[-1]:.2f} s")
     for name, seconds in taken.items():

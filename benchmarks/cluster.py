@@ -1,14 +1,12 @@
 """The Kafka to measure against: one booted for the run, or one that runs already; and topics on it."""
 
 import contextlib
-import sys
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
-
-sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
-
 from support.apache_kafka import NEWEST, ApacheKafka, missing
 
 from aiokafkawire import Client, KafkaError, NewTopic, OffsetSpec, TopicPartition
@@ -16,6 +14,11 @@ from aiokafkawire.errors import UnknownTopicOrPartition
 
 JVM = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 """Kafka's own defaults. The tests' broker has a smaller heap and only the first of Java's two compilers."""
+
+_AT_ONCE = 5_000
+_PATIENCE_MS = 600_000
+_SETTINGS = {"log.segment.delete.delay.ms": "1000"}
+"""Logs of topics that are deleted go at once: of 10,000 partitions there are too many to keep them for a minute."""
 
 
 class _MeasuredKafka(ApacheKafka):
@@ -26,20 +29,38 @@ class _MeasuredKafka(ApacheKafka):
         super()._launch([java, *JVM, *rest], log)
 
 
-@contextlib.contextmanager
-def kafka(bootstrap: str | None) -> Iterator[tuple[str, str]]:
-    """The cluster's address and a line that describes it.
+@dataclass(frozen=True)
+class Kafka:
+    """Where the cluster is."""
 
-    :raises SystemExit: there is no Kafka to use; the message says what is missing.
+    bootstrap: str
+    description: str
+    tls_bootstrap: str = ""
+    """Its address for TLS; empty if it has none."""
+    ca_file: str = ""
+    """Whom to trust there."""
+
+
+@contextlib.contextmanager
+def kafka(*, tls: bool = False) -> Iterator[Kafka]:
+    """A node booted for a run, with a second listener if ``tls``.
+
+    :raises SystemExit: there is no Kafka to boot; the message says what is missing.
     """
-    if bootstrap is not None:
-        yield bootstrap, f"the cluster at {bootstrap}"
-        return
     lacks = missing()
     if lacks is not None:
         raise SystemExit(f"cannot boot Apache Kafka here, use --bootstrap instead. {lacks}")
-    with _MeasuredKafka() as booted:
-        yield booted.bootstrap, f"Apache Kafka {NEWEST} on this machine, one node, {' '.join(JVM[:3])}"
+    description = f"Apache Kafka {NEWEST} on this machine, one node, {' '.join(JVM[:3])}"
+    if not tls:
+        with _MeasuredKafka(properties=_SETTINGS) as booted:
+            yield Kafka(booted.bootstrap, description)
+        return
+    from benchmarks.tls import certify
+
+    with tempfile.TemporaryDirectory() as folder:
+        properties, authority = certify(Path(folder))
+        with _MeasuredKafka(properties=_SETTINGS | properties, listeners={"SSL": "SSL"}) as booted:
+            yield Kafka(booted.bootstrap, description, booted.addresses["SSL"], str(authority))
 
 
 @contextlib.contextmanager
@@ -49,41 +70,52 @@ def kafka_to_kill() -> Iterator[tuple[str, Callable[[], None]]]:
         yield booted.bootstrap, booted.kill
 
 
-def create_topic(bootstrap: str, name: str, partitions: int) -> None:
-    """Create a topic with one replica a partition, and wait until it is known."""
+def create_topics(bootstrap: str, names: Sequence[str], partitions: int) -> None:
+    """Create topics with one replica a partition, and wait until they are known and their logs are there."""
 
     async def create() -> None:
-        async with Client(bootstrap) as client:
-            await client.admin.create_topics({name: NewTopic(partitions, 1)})
-            # The controller answers before the brokers have heard of it.
-            with anyio.fail_after(30):
-                while True:
-                    with contextlib.suppress(UnknownTopicOrPartition):
-                        await client.admin.describe_topic(name)
-                        return
-                    await anyio.sleep(0.05)
+        async with Client(bootstrap, default_api_timeout_ms=_PATIENCE_MS) as client:
+            # A controller refuses to do much more than this at once.
+            step = max(1, _AT_ONCE // partitions)
+            for start in range(0, len(names), step):
+                some = names[start : start + step]
+                await client.admin.create_topics({name: NewTopic(partitions, 1) for name in some})
+                for name in some:
+                    await _until_known(client, name)
 
     anyio.run(create)
+    # A broker that is still busy with making many logs does little else; it says where they end when it is done.
+    records_in(bootstrap, names, partitions)
 
 
-def records_in(bootstrap: str, name: str, partitions: int) -> int:
-    """How many records the brokers hold of a topic, which has been written only plainly."""
+async def _until_known(client: Client, name: str) -> None:
+    # The controller answers before the brokers have heard of it.
+    with anyio.fail_after(60):
+        while True:
+            with contextlib.suppress(UnknownTopicOrPartition):
+                await client.admin.describe_topic(name)
+                return
+            await anyio.sleep(0.05)
+
+
+def records_in(bootstrap: str, names: Sequence[str], partitions: int) -> int:
+    """How many records the brokers hold of topics that have been written only plainly."""
 
     async def count() -> int:
-        where = [TopicPartition(name, index) for index in range(partitions)]
-        async with Client(bootstrap) as client:
+        where = [TopicPartition(name, index) for name in names for index in range(partitions)]
+        async with Client(bootstrap, default_api_timeout_ms=_PATIENCE_MS) as client:
             ends = await client.admin.list_offsets(dict.fromkeys(where, OffsetSpec.LATEST))
         return sum(end.offset for end in ends.values() if end is not None)
 
     return anyio.run(count)
 
 
-def delete_topic(bootstrap: str, name: str) -> None:
-    """Delete a topic, as far as the cluster allows it."""
+def delete_topics(bootstrap: str, names: Sequence[str]) -> None:
+    """Delete topics, as far as the cluster allows it."""
 
     async def delete() -> None:
         async with Client(bootstrap) as client:
-            await client.admin.delete_topics([name])
+            await client.admin.delete_topics(names)
 
     with contextlib.suppress(KafkaError):
         anyio.run(delete)

@@ -1,77 +1,113 @@
-"""What is measured: every client, the ways of using it, and the event loops."""
+"""Who is measured: the clients, the ways of using each of them, and the event loops they run on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 OURS: Final = "ours"
+FLOOR: Final = "floor"
+"""No client, but bytes that were made before, over a plain connection: less than that nobody can take."""
 NO_LOOP: Final = "threads"
 """In place of an event loop, for a client that has threads of its own."""
-CLIENTS: Final = {"ours": "aiokafkawire", "aiokafka": "aiokafka", "confluent": "confluent_kafka"}
-"""Each client and the module that it needs."""
-TASKS: Final = ("produce", "consume", "latency")
-
-_PROGRAMS: Final[dict[str, str]] = {"ours": "ours", "aiokafka": "aiokafka_peer", "confluent": "confluent_peer"}
-_LOOPS: Final[dict[str, tuple[str, ...]]] = {
-    "ours": ("asyncio", "uvloop", "trio"),
-    "aiokafka": ("asyncio", "uvloop"),
-    "confluent": (NO_LOOP,),
+CLIENTS: Final = {
+    OURS: "aiokafkawire",
+    "aiokafka": "aiokafka",
+    "confluent": "confluent_kafka",
+    "kafka-python": "kafka.protocol.api_message",  # which is there since kafka-python 3
+    "kio": "kio",
+    FLOOR: "aiokafkawire",
 }
-_WAYS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+"""Each client and the module that it needs."""
+PEERS: Final = tuple(name for name in CLIENTS if name not in (OURS, FLOOR))
+FILES: Final = {
+    OURS: "ours",
+    "aiokafka": "aiokafka_peer",
+    "confluent": "confluent_peer",
+    "kafka-python": "kafka_python_peer",
+    FLOOR: "floor",
+}
+"""Each client and the name of its module, in every folder that has one for each client."""
+
+_LOOPS: Final[dict[str, tuple[str, ...]]] = {
+    OURS: ("asyncio", "uvloop", "trio"),
+    "aiokafka": ("asyncio", "uvloop"),
+    FLOOR: ("asyncio", "uvloop"),
+}
+_CODECS: Final[dict[str, tuple[str, ...]]] = dict.fromkeys((OURS, "kafka-python", "kio"), ("codec",))
+WAYS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "produce": {
-        "ours": ("enqueue", "send_nowait"),
+        OURS: ("enqueue", "send_nowait"),
         "aiokafka": ("send", "send_batch"),
-        "confluent": ("produce", "produce_reports"),
+        "confluent": ("produce_reports", "produce"),
+        "kafka-python": ("send",),
     },
     "consume": {
-        "ours": ("batches", "async_for"),
+        OURS: ("batches", "async_for"),
         "aiokafka": ("getmany", "async_for"),
         "confluent": ("consume", "poll"),
+        "kafka-python": ("poll",),
     },
     "latency": {
-        "ours": ("awaited_send",),
+        OURS: ("awaited_send",),
         "aiokafka": ("awaited_send",),
         "confluent": ("produce_poll", "aio_producer"),
+        "kafka-python": ("awaited_send",),
+        FLOOR: ("replayed_frame",),
     },
+    "end_to_end": {
+        OURS: ("send_and_read",),
+        "aiokafka": ("send_and_read",),
+        "confluent": ("send_and_read",),
+        "kafka-python": ("send_and_read",),
+    },
+    "concurrent": {
+        OURS: ("senders",),
+        "aiokafka": ("senders",),
+        "confluent": ("futures", "aio_senders"),
+        "kafka-python": ("senders",),
+    },
+    "rebalance": {OURS: ("members",), "aiokafka": ("members",), "confluent": ("members",)},
+    "messages": _CODECS,
 }
+"""By task and client. The first of each is like the first of the others: it gives a delivery for every record, and
+takes records in batches where there are any."""
+_WITHOUT_LOOP: Final = ("messages",)
 
 
 @dataclass(frozen=True)
 class Contender:
-    """One row of the report: a client, used in one way, on one event loop."""
+    """One row of a table: a client, used in one way, on one event loop."""
 
-    task: str
     client: str
     way: str
     loop: str
 
     @property
     def label(self) -> str:
-        """Its name on the command line and in reports, such as ``produce ours enqueue asyncio``."""
-        return f"{self.task} {self.client} {self.way} {self.loop}"
+        """Its name in reports, such as ``aiokafkawire enqueue asyncio``; no loop goes without saying."""
+        return " ".join(["aiokafkawire" if self.client == OURS else self.client, *self.words])
 
     @property
-    def program(self) -> str:
-        """The module that measures it."""
-        return program_of(self.client)
+    def words(self) -> list[str]:
+        """The name without its client."""
+        return [word for word in (self.way, self.loop) if word != NO_LOOP]
 
 
-def program_of(client: str) -> str:
-    return f"benchmarks.clients.{_PROGRAMS[client]}"
+def contenders(task: str, clients: Sequence[str], loops: Sequence[str], *, alike: bool = False) -> list[Contender]:
+    """Those of a task, with the clients taking turns: first every client's first way, and so on.
 
-
-def contenders(tasks: Sequence[str], clients: Sequence[str], loops: Sequence[str]) -> list[Contender]:
-    """All of them, with the clients of each task taking turns: first every client's first way, and so on."""
+    ``alike`` leaves one way of each client, on the first loop: those that do the same as each other.
+    """
+    queues = [_of_client(task, client, loops) for client in CLIENTS if client in clients and client in WAYS[task]]
+    if alike:
+        return [queue[0] for queue in queues if queue]
     found = []
-    for task in TASKS:
-        if task not in tasks:
-            continue
-        queues = [_of_client(task, client, loops) for client in CLIENTS if client in clients]
-        while any(queues):
-            found += [queue.pop(0) for queue in queues if queue]
+    while any(queues):
+        found += [queue.pop(0) for queue in queues if queue]
     return found
 
 
 def _of_client(task: str, client: str, loops: Sequence[str]) -> list[Contender]:
-    chosen = [loop for loop in _LOOPS[client] if loop in loops or loop == NO_LOOP]
-    return [Contender(task, client, way, loop) for loop in chosen for way in _WAYS[task][client]]
+    known = _LOOPS.get(client, ()) if task not in _WITHOUT_LOOP else ()
+    chosen = [loop for loop in known if loop in loops] if known else [NO_LOOP]
+    return [Contender(client, way, loop) for loop in chosen for way in WAYS[task][client]]

@@ -13,12 +13,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import anyio
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from aiokafkawire import Client
 from aiokafkawire.protocol.api import ApiKey, RequestHeader, request_header_version, response_header_version
@@ -31,8 +28,8 @@ from aiokafkawire.protocol.messages.metadata import (
     MetadataResponseBroker,
 )
 from aiokafkawire.protocol.schema import Request
-from benchmarks.machine import describe, has_module
-from benchmarks.messages import metadata
+from benchmarks.codec.messages import metadata
+from benchmarks.machine import ROOT, describe, has_module
 from benchmarks.report import aligned
 
 LOOPS = {
@@ -108,8 +105,15 @@ async def one_client(port: int) -> tuple[float, float]:
 @contextmanager
 def serving(topics: int, partitions: int) -> Iterator[int]:
     """A server in a process of its own; the port it listens on."""
-    command = [sys.executable, __file__, "--serve", f"--topics={topics}", f"--partitions={partitions}"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.large_metadata",
+        "--serve",
+        f"--topics={topics}",
+        f"--partitions={partitions}",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as server:
         assert server.stdout is not None
         try:
             yield int(server.stdout.readline())

@@ -17,7 +17,7 @@ PACKAGES = ("aiokafkawire", "anyio", "uvloop", "trio", "aiokafka", "confluent-ka
 def describe(command: list[str]) -> dict[str, str]:
     """Name and text of everything worth knowing, in order."""
     return {
-        "command": shlex.join(["python", *command]),
+        "command": shlex.join(["python", *_module(Path(command[0])), *command[1:]]),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "machine": f"{os.cpu_count()} cores, {_cpu_model()}, {_memory()}",
         "system": platform.platform(),
@@ -37,7 +37,19 @@ def version_of(package: str) -> str | None:
 
 
 def has_module(name: str) -> bool:
-    return importlib.util.find_spec(name) is not None
+    """Whether it is installed; asking loads the packages around it."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _module(program: Path) -> list[str]:
+    """How a program of this project is started."""
+    if not program.is_relative_to(ROOT):
+        return [program.name]
+    parts = program.relative_to(ROOT).with_suffix("").parts
+    return ["-m", ".".join(parts[:-1] if parts[-1] == "__main__" else parts)]
 
 
 def _cpu_model() -> str:

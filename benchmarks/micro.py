@@ -20,8 +20,6 @@ from uuid import UUID
 
 import anyio
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from aiokafkawire.config import ProducerConfig
 from aiokafkawire.producer.accumulator import Accumulator
 from aiokafkawire.protocol.compiler import decode, encode
@@ -30,8 +28,8 @@ from aiokafkawire.protocol.messages.produce import PartitionProduceData, Produce
 from aiokafkawire.protocol.schema import Message
 from aiokafkawire.records.batch import IMPLEMENTATION, BatchBuilder, Delivery, RecordBatch, RecordReader
 from aiokafkawire.types import TopicPartition
+from benchmarks.codec.messages import metadata
 from benchmarks.machine import describe
-from benchmarks.messages import metadata
 from benchmarks.report import aligned
 
 TIMESTAMP = 1_700_000_000_000

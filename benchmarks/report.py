@@ -1,153 +1,142 @@
-"""Medians, ranges and ratios of a run: as text, as JSON, and as a picture.
+"""Medians, ranges and ratios of a run: as data, as lines of JSON, and as text."""
 
-``python benchmarks/report.py results/produce_consume-....json [--plot FILE.png]`` shows an earlier run again.
-"""
-
-import argparse
-import importlib
 import json
 import statistics
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from benchmarks.contenders import NO_LOOP, OURS, TASKS
+from benchmarks.cases import FIGURES, Case, Row
+from benchmarks.contenders import CLIENTS, OURS, Contender
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
-Row = dict[str, Any]
-Figure = Callable[[Row], float]
-
-_RATE: tuple[str, Figure] = ("records_per_second", lambda one: one["records"] / one["seconds"])
-_CPU: tuple[str, Figure] = ("cpu_us_per_record", lambda one: one["cpu_seconds"] * 1e6 / one["records"])
-_P50: tuple[str, Figure] = ("p50_us", lambda one: one["p50_us"])
-_P99: tuple[str, Figure] = ("p99_us", lambda one: one["p99_us"])
-FIGURES = {"produce": (_RATE, _CPU), "consume": (_RATE, _CPU), "latency": (_P50, _P99, _CPU)}
-"""What is reported of each task."""
-
-_HEADINGS = {
-    "records_per_second": "records/s (more is better)",
-    "cpu_us_per_record": "us of client CPU per record (less is better)",
-    "p50_us": "p50 us (less is better)",
-    "p99_us": "p99 us (less is better)",
-}
+Who: TypeAlias = tuple[str, str, str]
+"""Client, way and loop."""
 
 
-def summarise(about: dict[str, str], measurements: list[Row], failures: list[Row]) -> dict[str, Any]:
-    """All there is to know about a run, ready for JSON: one entry a row, and one for each of our rows and a peer's."""
-    groups: dict[tuple[str, str, str, str], list[Row]] = {}
-    for one in measurements:
-        groups.setdefault((one["task"], one["client"], one["way"], one["loop"]), []).append(one)
-    return {
-        "about": about,
-        "rows": [_row(key, group) for key, group in _in_order(groups)],
-        "ratios": [
-            _ratio(ours, peer, groups[ours], groups[peer])
-            for ours, _ in _in_order(groups)
-            for peer, _ in _in_order(groups)
-            if ours[1] == OURS != peer[1] and ours[0] == peer[0]
-        ],
-        "failures": failures,
-        "measurements": measurements,
-    }
+def summarise(
+    about: Mapping[str, str], cases: Iterable[Case], rows: Sequence[Row], failures: Sequence[Row]
+) -> dict[str, Any]:
+    """All there is to know about a run, ready for JSON: its tables, and the ratio of each of our rows to a peer's."""
+    tables = [table for case in cases if (table := _table(case, rows))["rows"]]
+    ratios = [line for table in tables for line in _ratios(table, rows)]
+    return {"about": dict(about), "tables": tables, "ratios": ratios, "failures": list(failures)}
 
 
-def render(result: dict[str, Any]) -> str:
+def render(result: Mapping[str, Any]) -> str:
     """The run as text."""
     width = max(map(len, result["about"]))
     lines = [f"{name:<{width}}  {text}" for name, text in result["about"].items()]
-    for task in TASKS:
-        rows = [row for row in result["rows"] if row["task"] == task]
-        if rows:
-            lines += ["", *_task_table(task, rows)]
-        for figure, _ in FIGURES[task]:
-            lines += _ratio_table(task, figure, result["ratios"])
+    for group in tables_together(result["tables"]):
+        one_table = _group_text if group[0]["group"] else _table_text
+        lines += ["", *one_table(group, result["ratios"])]
     if result["failures"]:
         lines += ["", "FAILED"]
-        lines += [f"  round {one['round']}: {_name(one)}: {one['error']}" for one in result["failures"]]
+        lines += [
+            f"  {one['benchmark']}: {one['case']}, round {one['round']}, {label(one)}: {one['error']}"
+            for one in result["failures"]
+        ]
     return "\n".join(lines)
 
 
-def write(result: dict[str, Any], path: Path) -> Path:
-    """Keep the run as JSON."""
+def keep(result: Mapping[str, Any], path: Path) -> Path:
+    """Write the run as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result, indent=1) + "\n")
     return path
 
 
-def plot(result: dict[str, Any], path: Path) -> None:
-    """Draw every figure of every task as bars, with the range of the rounds as a whisker."""
-    pyplot = importlib.import_module("matplotlib.pyplot")
-    panels = [
-        (task, figure, rows)
-        for task in TASKS
-        if (rows := [row for row in result["rows"] if row["task"] == task])
-        for figure, _ in FIGURES[task]
-    ]
-    longest = max(len(rows) for *_, rows in panels)
-    drawing, axes = pyplot.subplots(
-        len(panels), 1, figsize=(10, len(panels) * (0.8 + 0.28 * longest)), layout="constrained", squeeze=False
-    )
-    colours = {"ours": "tab:blue", "aiokafka": "tab:orange", "confluent": "tab:green"}
-    for (task, figure, rows), axis in zip(panels, axes[:, 0], strict=True):
-        medians = [row[figure]["median"] for row in rows]
-        below = [row[figure]["median"] - row[figure]["least"] for row in rows]
-        above = [row[figure]["most"] - row[figure]["median"] for row in rows]
-        axis.barh(
-            [_name(row) for row in rows], medians, xerr=[below, above], color=[colours[row["client"]] for row in rows]
-        )
-        axis.invert_yaxis()
-        axis.set_title(f"{task}: {_HEADINGS[figure]}", fontsize=10)
-        axis.tick_params(labelsize=8)
-    drawing.savefig(path, dpi=150)
+def load(path: Path) -> dict[str, Any]:
+    """Read a run that `keep` wrote."""
+    result: dict[str, Any] = json.loads(path.read_text())
+    return result
+
+
+def append_ratios(result: Mapping[str, Any], path: Path) -> None:
+    """Append a line of JSON for each of our rows, peer's rows and figures."""
+    with path.open("a") as file:
+        file.writelines(json.dumps(line) + "\n" for line in result["ratios"])
+
+
+def tables_together(tables: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The tables, with those of a group in one list."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for one in tables:
+        groups.setdefault((one["benchmark"], one["group"] or one["case"]), []).append(one)
+    return list(groups.values())
+
+
+def label(row: Row) -> str:
+    """The name of a row."""
+    return Contender(row["client"], row["way"], row["loop"]).label
 
 
 # --- the parts of a summary ----------------------------------------------------------------------------------
 
 
-def _in_order(groups: dict[tuple[str, str, str, str], list[Row]]) -> list[tuple[tuple[str, str, str, str], list[Row]]]:
-    clients = ("ours", "aiokafka", "confluent")
-    return sorted(groups.items(), key=lambda item: (TASKS.index(item[0][0]), clients.index(item[0][1])))
+def _table(case: Case, rows: Sequence[Row]) -> dict[str, Any]:
+    groups: dict[Who, list[Row]] = {}
+    for one in rows:
+        if (one["benchmark"], one["case"]) == (case.benchmark, case.name):
+            groups.setdefault((one["client"], one["way"], one["loop"]), []).append(one)
+    clients = list(CLIENTS)
+    ordered = sorted(groups.items(), key=lambda item: clients.index(item[0][0]))
+    about: dict[str, Any] = {"benchmark": case.benchmark, "case": case.name}
+    about |= {"group": case.group, "place": case.place, "at": case.at}
+    return {**about, "figures": list(case.figures), "rows": [_row(case, group) for _, group in ordered]}
 
 
-def _row(key: tuple[str, str, str, str], group: list[Row]) -> Row:
-    task, client, way, loop = key
-    figures = {name: _spread(figure(one) for one in group) for name, figure in FIGURES[task]}
+def _row(case: Case, group: list[Row]) -> Row:
+    first, last = group[0], group[-1]
+    figures = {name: spread(FIGURES[name].of(one) for one in group) for name in case.figures}
+    memory = {"memory_mb": last["memory_mb"]} if "memory_mb" in last else {}
     return {
-        "task": task,
-        "client": client,
-        "way": way,
-        "loop": loop,
-        "version": group[0]["version"],
-        "records": group[0]["records"],
+        **{name: first[name] for name in ("client", "way", "loop", "version", "records")},
         "rounds": len(group),
         **figures,
         "max_rss_mb": max(one["max_rss_kb"] for one in group) / 1024,
+        **memory,
     }
+
+
+def _ratios(table: dict[str, Any], rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Our figures by the peers', made in each round that has both."""
+    groups: dict[Who, dict[int, Row]] = {}
+    for one in rows:
+        if (one["benchmark"], one["case"]) == (table["benchmark"], table["case"]):
+            groups.setdefault((one["client"], one["way"], one["loop"]), {})[one["round"]] = one
+    return [
+        _ratio(table, name, ours, peer, groups)
+        for name in table["figures"]
+        if FIGURES[name].compared
+        for ours in groups
+        for peer in groups
+        if ours[0] == OURS != peer[0] and groups[ours].keys() & groups[peer].keys()
+    ]
 
 
 def _ratio(
-    ours: tuple[str, str, str, str], peer: tuple[str, str, str, str], our_group: list[Row], peer_group: list[Row]
-) -> Row:
-    """Our figure by the peer's, in each round that has both."""
-    theirs = {one["round"]: one for one in peer_group}
-    pairs = [(one, theirs[one["round"]]) for one in our_group if one["round"] in theirs]
-    figures = {
-        name: _spread(figure(one) / figure(other) for one, other in pairs) for name, figure in FIGURES[ours[0]] if pairs
-    }
+    table: dict[str, Any], name: str, ours: Who, peer: Who, groups: Mapping[Who, Mapping[int, Row]]
+) -> dict[str, Any]:
+    of = FIGURES[name].of
+    shared = sorted(groups[ours].keys() & groups[peer].keys())
+    found = spread(of(groups[ours][number]) / of(groups[peer][number]) for number in shared)
     return {
-        "task": ours[0],
-        "ours": " ".join(_shown(ours[2:])),
-        "peer": " ".join(_shown(peer[1:])),
-        "pairs": len(pairs),
-        **figures,
+        "benchmark": table["benchmark"],
+        "case": table["case"],
+        "ours": " ".join(Contender(*ours).words),
+        "peer": Contender(*peer).label,
+        "metric": name,
+        "ratio": found["median"],
+        "low": found["least"],
+        "high": found["most"],
+        "rounds": len(shared),
     }
 
 
-def _spread(values: Iterable[float]) -> dict[str, float]:
+def spread(values: Iterable[float]) -> dict[str, float]:
+    """Their median, and the least and the most of them."""
     found = sorted(values)
     return {"median": statistics.median(found), "least": found[0], "most": found[-1]}
 
@@ -155,26 +144,63 @@ def _spread(values: Iterable[float]) -> dict[str, float]:
 # --- the parts of a text -------------------------------------------------------------------------------------
 
 
-def _task_table(task: str, rows: list[Row]) -> list[str]:
-    figures = [name for name, _ in FIGURES[task]]
-    table = [["", *(_HEADINGS[name].partition(" (")[0] + ", range" for name in figures), "RSS MB", "rounds", "version"]]
-    for row in rows:
-        texts = [_with_range(row[name]) for name in figures]
-        table.append([_name(row), *texts, f"{row['max_rss_mb']:.0f}", str(row["rounds"]), row["version"]])
-    return [f"{task.upper()}: the median, and the range of the rounds", *aligned(table)]
+def _table_text(tables: list[dict[str, Any]], ratios: Iterable[dict[str, Any]]) -> list[str]:
+    (table,) = tables
+    names = table["figures"]
+    texts = [["", *(FIGURES[name].heading for name in names), "RSS MB", "rounds", "version"]]
+    texts += [
+        [
+            label(row),
+            *(_with_range(row[name]) for name in names),
+            f"{row['max_rss_mb']:.0f}",
+            str(row["rounds"]),
+            row["version"],
+        ]
+        for row in table["rows"]
+    ]
+    lines = [f"{table['benchmark'].upper()}: {table['case']}; the median, and the range of the rounds", *aligned(texts)]
+    own = [one for one in ratios if (one["benchmark"], one["case"]) == (table["benchmark"], table["case"])]
+    for name in names:
+        lines += _ratio_text(name, [one for one in own if one["metric"] == name])
+    return lines
 
 
-def _ratio_table(task: str, figure: str, ratios: list[Row]) -> list[str]:
-    wanted = [one for one in ratios if one["task"] == task and figure in one]
-    if not wanted:
+def _ratio_text(name: str, ratios: list[dict[str, Any]]) -> list[str]:
+    if not ratios:
         return []
-    peers = list(dict.fromkeys(one["peer"] for one in wanted))
-    named = [peer.partition(" ") for peer in peers]
-    table = [["", *(client for client, _, _ in named)], ["aiokafkawire divided by", *(way for *_, way in named)]]
-    for ours in dict.fromkeys(one["ours"] for one in wanted):
-        found = {one["peer"]: _with_range(one[figure]) for one in wanted if one["ours"] == ours}
-        table.append([ours, *(found.get(peer, "-") for peer in peers)])
-    return ["", f"{task}: ratios of {_HEADINGS[figure]}", *aligned(table)]
+    peers = list(dict.fromkeys(one["peer"] for one in ratios))
+    texts = [["aiokafkawire divided by", *peers]]
+    for ours in dict.fromkeys(one["ours"] for one in ratios):
+        found = {one["peer"]: one for one in ratios if one["ours"] == ours}
+        texts.append([ours, *(_ratio_cell(found[peer]) if peer in found else "-" for peer in peers)])
+    return ["", f"  ratios of {FIGURES[name].title}", *aligned(texts)]
+
+
+def _ratio_cell(ratio: dict[str, Any]) -> str:
+    return _with_range({"median": ratio["ratio"], "least": ratio["low"], "most": ratio["high"]})
+
+
+def _group_text(tables: list[dict[str, Any]], ratios: Iterable[dict[str, Any]]) -> list[str]:
+    """For each figure a table of medians, and one of ratios; a row for each place, a column for each contender."""
+    first = tables[0]
+    lines = [f"{first['benchmark'].upper()}: {first['group']}; the median, and the range of the rounds"]
+    cases = {table["case"]: table["place"] for table in tables}
+    own = [one for one in ratios if one["benchmark"] == first["benchmark"] and one["case"] in cases]
+    names = list(dict.fromkeys(label(row) for table in tables for row in table["rows"]))
+    for figure in first["figures"]:
+        texts = [[FIGURES[figure].title, *names]]
+        for table in tables:
+            found = {label(row): _with_range(row[figure]) for row in table["rows"]}
+            texts.append([table["place"], *(found.get(name, "-") for name in names)])
+        lines += ["", *aligned(texts)]
+        some = [one for one in own if one["metric"] == figure]
+        peers = list(dict.fromkeys(one["peer"] for one in some))
+        texts = [["aiokafkawire divided by", *peers]]
+        for case, place in cases.items():
+            cells = {one["peer"]: _ratio_cell(one) for one in some if one["case"] == case}
+            texts.append([place, *(cells.get(peer, "-") for peer in peers)])
+        lines += ["", *aligned(texts)] if some else []
+    return lines
 
 
 def aligned(table: list[list[str]]) -> list[str]:
@@ -187,35 +213,13 @@ def aligned(table: list[list[str]]) -> list[str]:
     return lines
 
 
-def _with_range(spread: dict[str, float]) -> str:
-    median, least, most = (_short(spread[name]) for name in ("median", "least", "most"))
+def _with_range(spread: Mapping[str, float]) -> str:
+    median, least, most = (short(spread[name]) for name in ("median", "least", "most"))
     return median if least == most else f"{median} [{least}-{most}]"
 
 
-def _short(number: float) -> str:
-    return f"{number:,.0f}" if number >= 1000 else f"{number:.0f}" if number >= 100 else f"{number:.3g}"
-
-
-def _name(row: Row) -> str:
-    client = "aiokafkawire" if row["client"] == OURS else row["client"]
-    return " ".join(_shown((client, row["way"], row["loop"])))
-
-
-def _shown(words: Iterable[str]) -> list[str]:
-    """The parts of a name; that a client has no event loop goes without saying."""
-    return [word for word in words if word != NO_LOOP]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Show the result of an earlier run again.")
-    parser.add_argument("result", type=Path, help="a JSON file of benchmarks/results/")
-    parser.add_argument("--plot", type=Path, metavar="FILE.png", help="also draw it; needs matplotlib")
-    options = parser.parse_args()
-    result: dict[str, Any] = json.loads(options.result.read_text())
-    print(render(result))
-    if options.plot is not None:
-        plot(result, options.plot)
-
-
-if __name__ == "__main__":
-    main()
+def short(number: float) -> str:
+    """Three digits, or all before the point."""
+    if abs(number) >= 1000:
+        return f"{number:,.0f}"
+    return f"{number:.0f}" if abs(number) >= 100 else f"{number:.3g}"

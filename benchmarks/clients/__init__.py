@@ -1,1 +1,1 @@
-"""One program per client library; each takes one measurement in a process of its own and prints it as a JSON line."""
+"""The measured clients: each a program that does one thing once, and prints its figures as a line of JSON."""

@@ -1,26 +1,29 @@
 """Measures aiokafka: one way of using it, once, on one event loop."""
 
 import asyncio
+import ssl
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, TypeAlias
 
 import aiokafka
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from benchmarks.clients.measurement import WARM_UP_SENDS, Job, Watch, print_latency, print_throughput, read_job
+from benchmarks.clients.measurement import Job, Watch, print_latency, print_throughput, read_job
 
-LOOPS = ("asyncio", "uvloop")
 VERSION = str(aiokafka.__version__)
+
+Reading: TypeAlias = Callable[[Any, int], Awaitable[int]]
+"""Reads so many bytes of values from a consumer; how many it has read."""
 
 
 async def send(job: Job) -> None:
     """``await producer.send(...)`` for every record, which waits for room only, then flush."""
-    topic, value, watch = job.topic, job.value, Watch()
+    watch = Watch(job)
     async with _producer(job, job.linger_ms) as producer:
         with watch:
-            for _ in range(job.records):
+            for topic, value in job.work():
                 await producer.send(topic, value)
             await producer.flush()
     print_throughput(job, watch, done=job.records, version=VERSION)
@@ -28,12 +31,12 @@ async def send(job: Job) -> None:
 
 async def send_batch(job: Job) -> None:
     """``create_batch``, ``append`` for every record, ``send_batch`` to the partitions in turn, then flush."""
-    topic, value, watch = job.topic, job.value, Watch()
+    topic, watch = job.topic, Watch(job)
     async with _producer(job, job.linger_ms) as producer:
         with watch:
             partition = 0
             batch = producer.create_batch()
-            for _ in range(job.records):
+            for _, value in job.work():
                 if batch.append(key=None, value=value, timestamp=None) is None:
                     await producer.send_batch(batch, topic, partition=partition)
                     partition = (partition + 1) % job.partitions
@@ -46,81 +49,131 @@ async def send_batch(job: Job) -> None:
 
 async def getmany(job: Job) -> None:
     """``await consumer.getmany(...)``, every key and value touched."""
-    size = keys = 0
-    wanted = job.records * job.value_size
-    watch = Watch()
-    async with _consumer(job) as consumer:
-        with watch:
-            while size < wanted:
-                found = await consumer.getmany(timeout_ms=1000)
-                for records in found.values():
-                    for record in records:
-                        value = record.value
-                        if value is not None:
-                            size += len(value)
-                        if record.key is not None:
-                            keys += 1
-    print_throughput(job, watch, done=size // job.value_size, version=VERSION)
+
+    async def read(consumer: Any, wanted: int) -> int:
+        size = keys = 0
+        while size < wanted:
+            found = await consumer.getmany(timeout_ms=1000)
+            for records in found.values():
+                for record in records:
+                    value = record.value
+                    if value is not None:
+                        size += len(value)
+                    if record.key is not None:
+                        keys += 1
+        return size
+
+    await _consume(job, read)
 
 
 async def async_for(job: Job) -> None:
     """``async for record in consumer``, every key and value touched."""
-    size = keys = 0
-    wanted = job.records * job.value_size
-    watch = Watch()
-    async with _consumer(job) as consumer:
-        with watch:
-            async for record in consumer:
-                value = record.value
-                if value is not None:
-                    size += len(value)
-                if record.key is not None:
-                    keys += 1
-                if size >= wanted:
-                    break
-    print_throughput(job, watch, done=size // job.value_size, version=VERSION)
+
+    async def read(consumer: Any, wanted: int) -> int:
+        size = keys = 0
+        async for record in consumer:
+            value = record.value
+            if value is not None:
+                size += len(value)
+            if record.key is not None:
+                keys += 1
+            if size >= wanted:
+                break
+        return size
+
+    await _consume(job, read)
 
 
 async def awaited_send(job: Job) -> None:
     """``await producer.send_and_wait(...)``, one at a time."""
-    topic, value, watch = job.topic, job.value, Watch()
+    watch = Watch(job)
     latencies: list[float] = []
     async with _producer(job, 0) as producer:
         with watch:
-            for _ in range(job.records):
+            for topic, value in job.work():
                 began = time.perf_counter()
                 await producer.send_and_wait(topic, value)
                 latencies.append(time.perf_counter() - began)
     print_latency(watch, latencies, version=VERSION)
 
 
+async def send_and_read(job: Job) -> None:
+    """``await producer.send(...)``, then ``await consumer.getone()``, one at a time."""
+    watch = Watch(job)
+    latencies: list[float] = []
+    partitions = [TopicPartition(*place) for place in job.places]
+    async with _producer(job, 0) as producer, _consumer(job, partitions) as consumer:
+        for _ in partitions:
+            await consumer.getone()
+        with watch:
+            for topic, value in job.work():
+                began = time.perf_counter()
+                await producer.send(topic, value)
+                await consumer.getone()
+                latencies.append(time.perf_counter() - began)
+    print_latency(watch, latencies, version=VERSION)
+
+
+async def senders(job: Job) -> None:
+    """Many tasks, each with one ``await producer.send_and_wait(...)`` after the other."""
+    topic, value, watch = job.topic, job.value, Watch(job)
+    latencies: list[float] = []
+    async with _producer(job, 0) as producer:
+
+        async def send(count: int) -> None:
+            for _ in range(count):
+                began = time.perf_counter()
+                await producer.send_and_wait(topic, value)
+                latencies.append(time.perf_counter() - began)
+
+        with watch:
+            async with asyncio.TaskGroup() as tasks:
+                for count in job.turns():
+                    tasks.create_task(send(count))
+    print_latency(watch, latencies, version=VERSION)
+
+
+def _settings(job: Job) -> dict[str, Any]:
+    if not job.tls:
+        return {"bootstrap_servers": job.bootstrap}
+    context = ssl.create_default_context(cafile=job.ca_file)
+    return {"bootstrap_servers": job.bootstrap, "security_protocol": "SSL", "ssl_context": context}
+
+
 @asynccontextmanager
 async def _producer(job: Job, linger_ms: int) -> AsyncIterator[Any]:
+    """A producer that has sent to every partition. It keeps one request on its way to a broker, without a setting."""
     producer = AIOKafkaProducer(
-        bootstrap_servers=job.bootstrap,
+        **_settings(job),
         acks=1,
         max_batch_size=job.batch_size,
         linger_ms=linger_ms,
+        compression_type=None if job.compression == "none" else job.compression,
     )
     await producer.start()
     try:
-        for partition in range(job.partitions):
-            for _ in range(WARM_UP_SENDS):
-                await producer.send_and_wait(job.topic, job.value, partition=partition)
+        await asyncio.gather(*[await producer.send(name, job.value, partition=index) for name, index in job.places])
         yield producer
     finally:
         await producer.stop()
 
 
+async def _consume(job: Job, read: Reading) -> None:
+    watch = Watch(job)
+    async with AsyncExitStack() as opened:
+        work = []
+        for places, records in job.shares():
+            consumer = await opened.enter_async_context(_consumer(job, [TopicPartition(*place) for place in places]))
+            work.append((consumer, records * job.value_size))
+        with watch:
+            sizes = await asyncio.gather(*[read(consumer, wanted) for consumer, wanted in work])
+    print_throughput(job, watch, done=sum(sizes) // job.value_size, version=VERSION)
+
+
 @asynccontextmanager
-async def _consumer(job: Job) -> AsyncIterator[Any]:
+async def _consumer(job: Job, partitions: list[TopicPartition]) -> AsyncIterator[Any]:
     """A consumer that has read a first record and gone back: connected, and nothing read ahead counts."""
-    partitions = [TopicPartition(job.topic, index) for index in range(job.partitions)]
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=job.bootstrap,
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-    )
+    consumer = AIOKafkaConsumer(**_settings(job), auto_offset_reset="earliest", enable_auto_commit=False)
     await consumer.start()
     try:
         consumer.assign(partitions)
@@ -140,11 +193,13 @@ WAYS = {
     "getmany": getmany,
     "async_for": async_for,
     "awaited_send": awaited_send,
+    "send_and_read": send_and_read,
+    "senders": senders,
 }
 
 
 def main() -> None:
-    job = read_job(__doc__ or "", tuple(WAYS), LOOPS)
+    job = read_job()
     factory: Callable[[], asyncio.AbstractEventLoop] | None = None
     if job.loop == "uvloop":
         import uvloop

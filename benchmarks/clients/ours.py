@@ -1,28 +1,33 @@
 """Measures aiokafkawire: one way of using it, once, on one event loop."""
 
 import time
-from typing import Any
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any, TypeAlias, cast
 
 import anyio
 
 from aiokafkawire import BufferFull, Client, Consumer, Producer, TopicPartition
+from aiokafkawire.config import CompressionType
 from aiokafkawire.records.batch import IMPLEMENTATION
-from benchmarks.clients.measurement import WARM_UP_SENDS, Job, Watch, print_latency, print_throughput, read_job
+from benchmarks.clients.measurement import Job, Watch, print_latency, print_throughput, read_job
 
-LOOPS = ("asyncio", "uvloop", "trio")
 VERSION = f"{IMPLEMENTATION} records"
 
 _YIELD_EVERY = 1000
 """Records between checkpoints in the loop over send_nowait, which by itself never lets the sender run."""
 
+Reading: TypeAlias = Callable[[Consumer[bytes, bytes], int], Awaitable[int]]
+"""Reads so many bytes of values; how many it has read."""
+
 
 async def enqueue(job: Job) -> None:
     """``await producer.enqueue(...)`` for every record, then flush."""
-    topic, value, watch = job.topic, job.value, Watch()
+    watch = Watch(job)
     async with Client(job.bootstrap) as kafka, _producer(kafka, job, job.linger_ms) as producer:
         await _warm_up(producer, job)
         with watch:
-            for _ in range(job.records):
+            for topic, value in job.work():
                 await producer.enqueue(topic, value)
             await producer.flush()
     print_throughput(job, watch, done=job.records, version=VERSION)
@@ -30,98 +35,159 @@ async def enqueue(job: Job) -> None:
 
 async def send_nowait(job: Job) -> None:
     """``producer.send_nowait(...)`` for every record, waiting only where the buffer is full, then flush."""
-    topic, value, watch = job.topic, job.value, Watch()
+    watch = Watch(job)
     async with Client(job.bootstrap) as kafka, _producer(kafka, job, job.linger_ms) as producer:
         await _warm_up(producer, job)
         with watch:
-            for start in range(0, job.records, _YIELD_EVERY):
-                for _ in range(min(_YIELD_EVERY, job.records - start)):
-                    try:
-                        producer.send_nowait(topic, value)
-                    except BufferFull:
-                        await producer.enqueue(topic, value)
-                await anyio.lowlevel.checkpoint()
+            for number, (topic, value) in enumerate(job.work()):
+                try:
+                    producer.send_nowait(topic, value)
+                except BufferFull:
+                    await producer.enqueue(topic, value)
+                if number % _YIELD_EVERY == 0:
+                    await anyio.lowlevel.checkpoint()
             await producer.flush()
     print_throughput(job, watch, done=job.records, version=VERSION)
 
 
 async def batches(job: Job) -> None:
     """``async for batch in consumer.batches()``, every key and value touched."""
-    size = keys = 0
-    wanted = job.records * job.value_size
-    watch = Watch()
-    async with Client(job.bootstrap) as kafka, kafka.consumer() as consumer:
-        await _begin_again(consumer, job)
-        with watch:
-            async for batch in consumer.batches():
-                for record in batch:
-                    value = record.value
-                    if value is not None:
-                        size += len(value)
-                    if record.key is not None:
-                        keys += 1
-                if size >= wanted:
-                    break
-    print_throughput(job, watch, done=size // job.value_size, version=VERSION)
 
-
-async def async_for(job: Job) -> None:
-    """``async for record in consumer``, every key and value touched."""
-    size = keys = 0
-    wanted = job.records * job.value_size
-    watch = Watch()
-    async with Client(job.bootstrap) as kafka, kafka.consumer() as consumer:
-        await _begin_again(consumer, job)
-        with watch:
-            async for record in consumer:
+    async def read(consumer: Consumer[bytes, bytes], wanted: int) -> int:
+        size = keys = 0
+        async for batch in consumer.batches():
+            for record in batch:
                 value = record.value
                 if value is not None:
                     size += len(value)
                 if record.key is not None:
                     keys += 1
-                if size >= wanted:
-                    break
-    print_throughput(job, watch, done=size // job.value_size, version=VERSION)
+            if size >= wanted:
+                break
+        return size
+
+    await _consume(job, read)
+
+
+async def async_for(job: Job) -> None:
+    """``async for record in consumer``, every key and value touched."""
+
+    async def read(consumer: Consumer[bytes, bytes], wanted: int) -> int:
+        size = keys = 0
+        async for record in consumer:
+            value = record.value
+            if value is not None:
+                size += len(value)
+            if record.key is not None:
+                keys += 1
+            if size >= wanted:
+                break
+        return size
+
+    await _consume(job, read)
 
 
 async def awaited_send(job: Job) -> None:
     """``await producer.send(...)``, one at a time."""
-    topic, value, watch = job.topic, job.value, Watch()
+    watch = Watch(job)
     latencies: list[float] = []
     async with Client(job.bootstrap) as kafka, _producer(kafka, job, 0) as producer:
         await _warm_up(producer, job)
         with watch:
-            for _ in range(job.records):
+            for topic, value in job.work():
                 began = time.perf_counter()
                 await producer.send(topic, value)
                 latencies.append(time.perf_counter() - began)
     print_latency(watch, latencies, version=VERSION)
 
 
+async def send_and_read(job: Job) -> None:
+    """``await producer.enqueue(...)``, then ``await anext(...)`` of a consumer beside it, one at a time."""
+    watch = Watch(job)
+    latencies: list[float] = []
+    async with Client(job.bootstrap) as kafka, _producer(kafka, job, 0) as producer, kafka.consumer() as consumer:
+        await _warm_up(producer, job)
+        consumer.assign({TopicPartition(*place): 0 for place in job.places})
+        for _ in job.places:
+            await anext(consumer)
+        with watch:
+            for topic, value in job.work():
+                began = time.perf_counter()
+                await producer.enqueue(topic, value)
+                await anext(consumer)
+                latencies.append(time.perf_counter() - began)
+    print_latency(watch, latencies, version=VERSION)
+
+
+async def senders(job: Job) -> None:
+    """Many tasks, each with one ``await producer.send(...)`` after the other."""
+    topic, value, watch = job.topic, job.value, Watch(job)
+    latencies: list[float] = []
+    async with Client(job.bootstrap) as kafka, _producer(kafka, job, 0) as producer:
+
+        async def send(count: int) -> None:
+            for _ in range(count):
+                began = time.perf_counter()
+                await producer.send(topic, value)
+                latencies.append(time.perf_counter() - began)
+
+        await _warm_up(producer, job)
+        with watch:
+            async with anyio.create_task_group() as tasks:
+                for count in job.turns():
+                    tasks.start_soon(send, count)
+    print_latency(watch, latencies, version=VERSION)
+
+
 async def fill(job: Job) -> None:
     """Not a measurement of its own: evenly fill the partitions for the consumers, in large batches."""
-    topic, value, watch = job.topic, job.value, Watch()
+    watch = Watch(job)
     async with Client(job.bootstrap) as kafka, _producer(kafka, job, 200) as producer:
         with watch:
-            for index in range(job.records):
-                await producer.enqueue(topic, value, partition=index % job.partitions)
+            for topic, partition, value in job.filling():
+                await producer.enqueue(topic, value, partition=partition)
             await producer.flush()
     print_throughput(job, watch, done=job.records, version=VERSION)
 
 
 def _producer(kafka: Client, job: Job, linger_ms: int) -> Producer[bytes, bytes]:
-    return kafka.producer(acks=1, batch_size=job.batch_size, linger_ms=linger_ms, compression_type="none")
+    return kafka.producer(
+        acks=1,
+        batch_size=job.batch_size,
+        linger_ms=linger_ms,
+        compression_type=cast("CompressionType", job.compression),
+        max_in_flight_requests_per_connection=job.in_flight,
+    )
 
 
 async def _warm_up(producer: Producer[bytes, bytes], job: Job) -> None:
-    for partition in range(job.partitions):
-        for _ in range(WARM_UP_SENDS):
-            await producer.send(job.topic, job.value, partition=partition)
+    for topic, partition in job.places:
+        await producer.enqueue(topic, job.value, partition=partition)
+    await producer.flush()
 
 
-async def _begin_again(consumer: Consumer[bytes, bytes], job: Job) -> None:
+async def _consume(job: Job, read: Reading) -> None:
+    watch = Watch(job)
+    sizes: list[int] = []
+    async with Client(job.bootstrap) as kafka, AsyncExitStack() as opened:
+
+        async def count(consumer: Consumer[bytes, bytes], records: int) -> None:
+            sizes.append(await read(consumer, records * job.value_size))
+
+        work = []
+        for places, records in job.shares():
+            consumer = await opened.enter_async_context(kafka.consumer())
+            await _begin_again(consumer, [TopicPartition(*place) for place in places])
+            work.append((consumer, records))
+        with watch:
+            async with anyio.create_task_group() as tasks:
+                for consumer, records in work:
+                    tasks.start_soon(count, consumer, records)
+    print_throughput(job, watch, done=sum(sizes) // job.value_size, version=VERSION)
+
+
+async def _begin_again(consumer: Consumer[bytes, bytes], partitions: list[TopicPartition]) -> None:
     """Read a first record, then go back: everything is connected, and nothing read ahead counts."""
-    partitions = [TopicPartition(job.topic, index) for index in range(job.partitions)]
     consumer.assign(dict.fromkeys(partitions, 0))
     await anext(aiter(consumer))
     for partition in partitions:
@@ -134,12 +200,14 @@ WAYS = {
     "batches": batches,
     "async_for": async_for,
     "awaited_send": awaited_send,
+    "send_and_read": send_and_read,
+    "senders": senders,
     "fill": fill,
 }
 
 
 def main() -> None:
-    job = read_job(__doc__ or "", tuple(WAYS), LOOPS)
+    job = read_job()
     options: dict[str, Any] = {"use_uvloop": job.loop == "uvloop"} if job.loop != "trio" else {}
     backend = "trio" if job.loop == "trio" else "asyncio"
     anyio.run(WAYS[job.way], job, backend=backend, backend_options=options)

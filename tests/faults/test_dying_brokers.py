@@ -35,8 +35,8 @@ def _kafka_is_there() -> None:
 def run(tmp_path: Path, *options: str) -> dict[str, Any]:
     """Our client's figures. What the program tells is shown if the test fails."""
     result = tmp_path / "result"
-    command = [sys.executable, str(ROOT / "benchmarks" / "faults.py"), "--clients", "ours", "--json", str(result)]
-    subprocess.run([*command, "--seconds", SECONDS, "--seed", SEED, *options], check=False)
+    command = [sys.executable, "-m", "benchmarks.faults", "--clients", "ours", "--json", str(result)]
+    subprocess.run([*command, "--seconds", SECONDS, "--seed", SEED, *options], check=False, cwd=ROOT)
     (line,) = result.read_text().splitlines()
     figures: dict[str, Any] = json.loads(line)
     assert len(figures["kills"]) >= 2

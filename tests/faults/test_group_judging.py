@@ -12,10 +12,10 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent.parent.parent))
 
-from benchmarks.group_judge import check, figures, first_reads, rebalances
-from benchmarks.group_member import Membership, Voice, read_membership
-from benchmarks.group_processes import Read
-from benchmarks.rebalance import is_stable
+from benchmarks.group_faults.judge import check, figures, first_reads, rebalances
+from benchmarks.group_faults.member import Membership, Voice, read_membership
+from benchmarks.group_faults.processes import Read
+from benchmarks.rebalance.program import is_stable
 
 BEGAN = 1_000.0
 

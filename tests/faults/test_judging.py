@@ -10,8 +10,8 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent.parent.parent))
 
-from benchmarks.faults_journal import Job, command_of, read_job
-from benchmarks.faults_judge import check, figures
+from benchmarks.faults.journal import Job, command_of, read_job
+from benchmarks.faults.judge import check, figures
 
 Log = list[tuple[int, int]]
 

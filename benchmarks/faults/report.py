@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from benchmarks.faults_judge import WRONGS
+from benchmarks.faults.judge import WRONGS
 from benchmarks.report import aligned
 
 Row = dict[str, Any]

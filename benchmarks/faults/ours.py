@@ -6,7 +6,7 @@ import anyio
 
 from aiokafkawire import Client, Delivery, KafkaError, Producer
 from aiokafkawire.config import ProducerOptions
-from benchmarks.faults_journal import LINGER_MS, TICK, Job, Journal, read_job
+from benchmarks.faults.journal import LINGER_MS, TICK, Job, Journal, read_job
 from benchmarks.machine import version_of
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from benchmarks.faults_report import Row, count, seconds
-from benchmarks.group_judge import WRONGS
+from benchmarks.faults.report import Row, count, seconds
+from benchmarks.group_faults.judge import WRONGS
 from benchmarks.report import aligned
 
 _COLUMNS: Mapping[str, Callable[[Row], str]] = {

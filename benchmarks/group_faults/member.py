@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks.faults_journal import describe
+from benchmarks.faults.journal import describe
 
 LOOK_EVERY = 0.1
 """Seconds between looks at which partitions are assigned."""

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from benchmarks.faults_journal import Job
+from benchmarks.faults.journal import Job
 
 Logs: TypeAlias = Mapping[int, Sequence[tuple[int, int]]]
 """Offset and number of each record that a reader sees, by partition, in the order of the offsets."""

@@ -10,7 +10,15 @@ import anyio
 
 from aiokafkawire import Client, Consumer, KafkaError
 from aiokafkawire.config import ConsumerOptions
-from benchmarks.group_member import LOOK_EVERY, PATIENCE, REST, Membership, Voice, read_membership, wait_for_order
+from benchmarks.group_faults.member import (
+    LOOK_EVERY,
+    PATIENCE,
+    REST,
+    Membership,
+    Voice,
+    read_membership,
+    wait_for_order,
+)
 from benchmarks.machine import version_of
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks.group_processes import Group
+from benchmarks.group_faults.processes import Group
 
 _FIRST = (5.0, 8.0)
 _EVERY = (8.0, 13.0)

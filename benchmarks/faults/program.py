@@ -1,6 +1,5 @@
 """The program of a client in a run under fault, the topic that it is given, and what is told of it meanwhile."""
 
-import argparse
 import json
 import queue
 import subprocess
@@ -15,12 +14,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from support.kafka_cluster import KafkaCluster
 
-from benchmarks.faults_journal import Job, command_of
-from benchmarks.faults_judge import QUIET
+from benchmarks.contenders import FILES
+from benchmarks.faults.journal import Job, command_of
+from benchmarks.faults.judge import QUIET
 from benchmarks.machine import ROOT
 
-CLIENTS = {"ours": "aiokafkawire", "confluent": "confluent_kafka", "aiokafka": "aiokafka"}
-"""The clients of a run under fault, with the module that each needs."""
 _READY = 60.0
 _PATIENCE = 180.0
 """Seconds that a client has for what is left when its time is over."""
@@ -49,7 +47,7 @@ class Program:
         self.figures: dict[str, Any] = {}
         self.handed = 0
         self.ended = threading.Event()
-        self._command = [sys.executable, "-m", f"benchmarks.faults_{client}", *command_of(job)]
+        self._command = [sys.executable, "-m", f"benchmarks.faults.{FILES[client]}", *command_of(job)]
         self._errors, self._tell = errors, tell
         self._ready: queue.Queue[bool] = queue.Queue()
 
@@ -133,18 +131,3 @@ class Progress:
 
     def _print(self, text: str) -> None:
         print(f"{self._client:<9} {self.at:4.0f}/{self._seconds:.0f} s  {text}", file=sys.stderr, flush=True)
-
-
-def client_names(text: str) -> tuple[str, ...]:
-    names = tuple(text.split(","))
-    for name in names:
-        if name not in CLIENTS:
-            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(CLIENTS)}")
-    return names
-
-
-def positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"at least 1 is needed, got {text}")
-    return number

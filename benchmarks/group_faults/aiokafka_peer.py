@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import KafkaError
 
-from benchmarks.group_member import LOOK_EVERY, PATIENCE, REST, Membership, Voice, on_order, read_membership
+from benchmarks.group_faults.member import LOOK_EVERY, PATIENCE, REST, Membership, Voice, on_order, read_membership
 
 
 async def member(job: Membership, voice: Voice) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from benchmarks.group_processes import Read
+from benchmarks.group_faults.processes import Read
 
 Line: TypeAlias = Mapping[str, Any]
-"""A line of the producer's journal: "record", "partition", "at", and "error" if it failed. See faults_journal.py."""
+"""A line of the producer's journal (``faults/journal.py``): "record", "partition", "at", and "error" if it failed."""
 
 WRONGS = ("lost", "unknown", "elsewhere")
 """The figures of `check` of which each must be 0."""

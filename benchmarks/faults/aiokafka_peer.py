@@ -9,7 +9,7 @@ import aiokafka
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from benchmarks.faults_journal import LINGER_MS, TICK, Job, Journal, read_job
+from benchmarks.faults.journal import LINGER_MS, TICK, Job, Journal, read_job
 
 _FAILURES = (KafkaError, AssertionError)
 """What its calls raise; asserted is that a transaction may begin or end in the state that errors have left."""

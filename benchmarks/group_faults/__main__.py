@@ -6,33 +6,28 @@ in order, by the same schedule for each client. Then what the members read is he
 """
 
 import argparse
-import json
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
-
-from confluent_kafka import KafkaException
-from support.apache_kafka import NEWEST, BootFailed, missing
 from support.kafka_cluster import KafkaCluster
 
-from benchmarks.faults_journal import Job, read_journal
-from benchmarks.faults_judge import figures as producer_figures
-from benchmarks.faults_program import CLIENTS, ClientFailed, Program, Progress, client_names, positive, prepare
-from benchmarks.faults_schedule import Faults
-from benchmarks.group_judge import WRONGS, check, figures, rebalances
-from benchmarks.group_member import Membership
-from benchmarks.group_processes import Group
-from benchmarks.group_report import render
-from benchmarks.group_schedule import Departures
-from benchmarks.machine import describe, has_module
+from benchmarks.arguments import positive
+from benchmarks.faults.journal import Job, read_journal
+from benchmarks.faults.judge import figures as producer_figures
+from benchmarks.faults.program import Program, Progress, prepare
+from benchmarks.faults.running import Row, broker_properties, parsed, parser_of, run_each
+from benchmarks.faults.schedule import Faults
+from benchmarks.group_faults.judge import WRONGS, check, figures, rebalances
+from benchmarks.group_faults.member import Membership
+from benchmarks.group_faults.processes import Group
+from benchmarks.group_faults.report import render
+from benchmarks.group_faults.schedule import Departures
 
 EPILOG = """\
-examples, each after `python benchmarks/group_faults.py`:
+examples, each after `python -m benchmarks.group_faults`:
                                         all clients, a minute of faults each
   --assignor cooperative-sticky --clients ours,confluent
                                         the same, rebalancing cooperatively; aiokafka cannot
@@ -52,32 +47,16 @@ _DRAIN = 60.0
 
 def main() -> int:
     options = _options()
-    lacks = missing()
-    if lacks is not None:
-        raise SystemExit(f"cannot boot Apache Kafka here. {lacks}")
-    about = describe(sys.argv) | _settings(options)
-    rows = []
-    for client in options.clients:
-        try:
-            rows.append(_run(client, options))
-        except (BootFailed, KafkaException, ClientFailed) as failed:
-            raise SystemExit(f"{client}: {failed}") from None
-        if options.json is not None:
-            with options.json.open("a") as file:
-                file.write(json.dumps({"about": about, **rows[-1]}) + "\n")
-    print(render(about, rows))
+    rows = run_each(options, _settings(options), _run, render)
     return 1 if any(row["problems"] or (row["client"] == "ours" and row["wrong"]) for row in rows) else 0
 
 
-def _run(client: str, options: argparse.Namespace) -> dict[str, Any]:
+def _run(client: str, options: argparse.Namespace) -> Row:
     """One client's group on a cluster of its own; its row of the report."""
     tell = _Counts(client, options.seconds)
     tell("booting the cluster")
-    properties = {
-        "broker.session.timeout.ms": str(options.session_timeout_ms),
-        "broker.heartbeat.interval.ms": str(min(options.session_timeout_ms // 3, 2_000)),
-        "group.min.session.timeout.ms": str(min(options.member_timeout_ms, 6_000)),
-    }
+    properties = broker_properties(options)
+    properties["group.min.session.timeout.ms"] = str(min(options.member_timeout_ms, 6_000))
     with KafkaCluster(properties=properties) as cluster, tempfile.TemporaryDirectory() as folder:
         job = _job(cluster, Path(folder), options)
         prepare(cluster, job)
@@ -91,9 +70,7 @@ def _run(client: str, options: argparse.Namespace) -> dict[str, Any]:
     return {"client": client, "seed": options.seed, "assignor": options.assignor, **row}
 
 
-def _under_fault(
-    cluster: KafkaCluster, group: Group, job: Job, options: argparse.Namespace, tell: "_Counts"
-) -> dict[str, Any]:
+def _under_fault(cluster: KafkaCluster, group: Group, job: Job, options: argparse.Namespace, tell: "_Counts") -> Row:
     """From the first record to the end of the last member."""
     faults = Faults(cluster, TOPIC, options.seed, options.seconds if options.kills else 0.0)
     departures = Departures(group, options.seed, options.seconds if options.departures else 0.0)
@@ -178,40 +155,22 @@ class _Counts(Progress):
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--clients", type=client_names, default=tuple(CLIENTS), help=f"some of {','.join(CLIENTS)}")
-    parser.add_argument("--seconds", type=float, default=60.0, help="how long records are sent for each client (60)")
-    parser.add_argument("--seed", type=int, default=1, help="of the schedules (1)")
-    parser.add_argument("--rate", type=positive, default=1_000, help="records per second (1000)")
-    parser.add_argument("--partitions", type=positive, default=6, help="partitions of the topic (6)")
+    parser = parser_of("benchmarks.group_faults", __doc__, EPILOG, rate=1_000)
     parser.add_argument("--members", type=positive, default=3, help="members of the group (3)")
-    parser.add_argument("--value-size", type=positive, default=100, help="bytes of each value (100)")
     parser.add_argument("--assignor", choices=("range", "cooperative-sticky"), default="range", help="(range)")
-    parser.add_argument("--loop", choices=("asyncio", "uvloop", "trio"), default="asyncio", help="trio: ours only")
-    parser.add_argument("--session-timeout-ms", type=positive, default=9_000, help="broker.session.timeout.ms (9000)")
     parser.add_argument("--member-timeout-ms", type=positive, default=6_000, help="session.timeout.ms, all (6000)")
     parser.add_argument("--commit-interval-ms", type=positive, default=1_000, help="auto.commit.interval.ms (1000)")
-    parser.add_argument("--no-kills", dest="kills", action="store_false", help="no broker is killed")
     parser.add_argument("--no-departures", dest="departures", action="store_false", help="no member goes")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="append one line of JSON for each client")
-    options = parser.parse_args()
-    for wish, value in (("--loop", "trio"), ("--assignor", "cooperative-sticky")):
-        if value in (options.loop, options.assignor) and "aiokafka" in options.clients:
-            parser.error(f"{wish} {value}: aiokafka has none; choose --clients without it")
+    options = parsed(parser)
+    if options.assignor == "cooperative-sticky" and "aiokafka" in options.clients:
+        parser.error("--assignor cooperative-sticky: aiokafka has none; choose --clients without it")
     if options.members > options.partitions:
         parser.error("--members: there must be a partition for each, or the group never comes together")
-    absent = [one for one in options.clients if not has_module(CLIENTS[one])]
-    if absent:
-        parser.error(f"not installed: {', '.join(absent)}")
     return options
 
 
 def _settings(options: argparse.Namespace) -> dict[str, str]:
     return {
-        "kafka": f"Apache Kafka {NEWEST} on this machine: a controller and three brokers, booted anew for each client; "
-        f"replication.factor 3, min.insync.replicas 2, broker.session.timeout.ms {options.session_timeout_ms}",
         "records": f"{options.rate} records/s for {options.seconds:.0f} s, values of {options.value_size} bytes, "
         f"{options.partitions} partitions; by one producer of aiokafkawire, acks=all, idempotent",
         "group": f"{options.members} members, a process each; {options.assignor}, session.timeout.ms "

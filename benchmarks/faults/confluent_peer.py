@@ -8,7 +8,7 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import KafkaException, Message, Producer
 
-from benchmarks.faults_journal import LINGER_MS, TICK, Job, Journal, read_job
+from benchmarks.faults.journal import LINGER_MS, TICK, Job, Journal, read_job
 
 _SERVE_EVERY = 100
 """Records between calls of ``poll(0)`` where the producer is behind its time."""

@@ -9,8 +9,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.faults_program import ClientFailed
-from benchmarks.group_member import Membership
+from benchmarks.contenders import FILES
+from benchmarks.faults.program import ClientFailed
+from benchmarks.group_faults.member import Membership
 from benchmarks.machine import ROOT
 
 _READY = 90.0
@@ -38,7 +39,7 @@ class Member:
         self.assigned: frozenset[int] = frozenset()
         self.closed: float | None = None
         self._group, self._errors = group, errors
-        command = [sys.executable, "-m", f"benchmarks.group_{client}", job.as_argument()]
+        command = [sys.executable, "-m", f"benchmarks.group_faults.{FILES[client]}", job.as_argument()]
         with errors.open("w") as file:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, cwd=ROOT

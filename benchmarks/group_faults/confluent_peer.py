@@ -8,7 +8,7 @@ import time
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaException
 
-from benchmarks.group_member import LOOK_EVERY, PATIENCE, REST, Membership, Voice, on_order, read_membership
+from benchmarks.group_faults.member import LOOK_EVERY, PATIENCE, REST, Membership, Voice, on_order, read_membership
 
 _POLL = 0.1
 """Seconds that one ``poll`` waits at most, and so the order to close."""

@@ -1,0 +1,42 @@
+"""Command lines: the kinds of arguments that several benchmarks take."""
+
+import argparse
+from collections.abc import Callable, Collection, Iterable
+
+from benchmarks.contenders import CLIENTS
+from benchmarks.machine import has_module
+
+LOOPS = ("asyncio", "uvloop", "trio")
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 on."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"at least 1 is needed, got {text}")
+    return number
+
+
+def positives(text: str) -> tuple[int, ...]:
+    """Some of them, with commas between."""
+    return tuple(positive(word) for word in text.split(","))
+
+
+def names_of(known: Collection[str]) -> Callable[[str], tuple[str, ...]]:
+    """Some of these names, with commas between."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        names = tuple(text.split(","))
+        for name in names:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(known)}")
+        return names
+
+    return parse
+
+
+def require_installed(parser: argparse.ArgumentParser, clients: Iterable[str]) -> None:
+    """End with an error that names those of the clients that are not installed."""
+    absent = [one for one in clients if not has_module(CLIENTS[one])]
+    if absent:
+        parser.error(f"not installed: {', '.join(absent)}")

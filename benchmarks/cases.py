@@ -1,0 +1,122 @@
+"""What can be measured: the figures of a measurement, and a case, which says what each contender has to do."""
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from aiokafkawire.records.batch import IMPLEMENTATION
+
+Row: TypeAlias = dict[str, Any]
+"""What a measured program printed, and who it was."""
+
+_MOST_BYTES: Final = 400_000_000
+"""Of values, in one measurement."""
+_FASTER: Final = {"confluent": 5, "ours": 5 if IMPLEMENTATION == "cython" else 1}
+"""How many times the records a client needs for about as long a run."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number that a table shows."""
+
+    heading: str
+    of: Callable[[Row], float]
+    less_is_better: bool = True
+    compared: bool = True
+    """Whether ratios of it mean something: not where it may be nothing at all."""
+
+    @property
+    def title(self) -> str:
+        """The heading, and what is better."""
+        return f"{self.heading} ({'less' if self.less_is_better else 'more'} is better)"
+
+
+def _printed(name: str) -> Callable[[Row], float]:
+    return lambda row: float(row[name])
+
+
+def _growth(row: Row) -> float:
+    """MB between the second fifth of a run, by when all buffers have been full, and its last fifth."""
+    samples: Sequence[float] = row["memory_mb"]
+    fifth = max(1, len(samples) // 5)
+    return statistics.median(samples[-fifth:]) - statistics.median(samples[fifth : 2 * fifth] or samples[:1])
+
+
+FIGURES: Final[Mapping[str, Figure]] = {
+    "records_per_second": Figure("records/s", lambda row: row["records"] / row["seconds"], less_is_better=False),
+    "cpu_us_per_record": Figure("client CPU us per record", lambda row: row["cpu_seconds"] * 1e6 / row["records"]),
+    "sends_per_second": Figure("sends/s", lambda row: row["records"] / row["seconds"], less_is_better=False),
+    "cpu_us_per_send": Figure("client CPU us per send", lambda row: row["cpu_seconds"] * 1e6 / row["records"]),
+    "p50_us": Figure("p50 us", _printed("p50_us")),
+    "p99_us": Figure("p99 us", _printed("p99_us")),
+    "us_per_message": Figure("us per message", lambda row: row["seconds"] * 1e6 / row["records"]),
+    "peak_mb": Figure("largest memory MB", lambda row: max(row["memory_mb"])),
+    "growth_mb": Figure("growth MB", _growth, compared=False),
+    "assembled_s": Figure("all join s", _printed("assembled_s")),
+    "joins_s": Figure("one more s", _printed("joins_s")),
+    "leaves_s": Figure("one leaves s", _printed("leaves_s")),
+    "moved": Figure("moved", _printed("moved"), compared=False),
+}
+_FIGURES_OF: Final = {
+    "produce": ("records_per_second", "cpu_us_per_record"),
+    "consume": ("records_per_second", "cpu_us_per_record"),
+    "latency": ("p50_us", "p99_us", "cpu_us_per_send"),
+    "end_to_end": ("p50_us", "p99_us", "cpu_us_per_send"),
+    "concurrent": ("sends_per_second", "p50_us", "p99_us", "cpu_us_per_send"),
+    "rebalance": ("assembled_s", "joins_s", "leaves_s", "moved"),
+    "messages": ("us_per_message",),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A task and its settings: one table, or one place in a group of cases that are shown together."""
+
+    benchmark: str
+    name: str
+    task: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    group: str = ""
+    """What the cases of a group are called together, such as ``produce, by partitions``."""
+    place: str = ""
+    """What this one is called among them."""
+    at: float | None = None
+    """Where on a curve it is; None in a group that is no curve."""
+    share: float = 1.0
+    """How many records, as a part of ``--records``."""
+    alike: bool = False
+    """Whether one way of each client is enough: that which is like the others'."""
+    keeps_topic: bool = False
+    """Whether all measurements share their topics, since to make others would take longer than to measure."""
+    only_figures: tuple[str, ...] = ()
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """What is reported of it."""
+        return self.only_figures or _FIGURES_OF[self.task]
+
+    @property
+    def full_name(self) -> str:
+        """With its benchmark, such as ``produce: values of 100 B``."""
+        return f"{self.benchmark}: {self.name}"
+
+    def records(self, client: str, wished: int) -> int:
+        """How many records, or sends, a measurement of a client takes, if ``--records`` is ``wished``."""
+        size = int(self.settings.get("value_size", 100))
+        alike = self.keeps_topic or self.settings.get("samples") or self.task not in ("produce", "consume")
+        times = 1 if alike else _FASTER.get(client, 1)
+        least = 10 * int(self.settings.get("consumers", 1))
+        return max(least, min(int(wished * self.share * times), _MOST_BYTES // size))
+
+    def refusal(self, client: str, way: str) -> str:
+        """Why this cannot be measured of a client; empty if it can."""
+        if self.settings.get("tls") and client == "ours":
+            return "aiokafkawire speaks no TLS yet"
+        if self.settings.get("in_flight", 1) > 1 and client == "aiokafka":
+            return "aiokafka has one request on its way to a broker"
+        if self.settings.get("assignor") == "cooperative-sticky" and client == "aiokafka":
+            return "aiokafka knows no cooperative assignor"
+        if self.settings.get("topics", 1) > 1 and way == "send_batch":
+            return "send_batch would go to one topic"
+        return ""

@@ -1,0 +1,88 @@
+"""What the programs that run clients under fault share: their options, and one client after the other."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from confluent_kafka import KafkaException
+from support.apache_kafka import NEWEST, BootFailed, missing
+
+from benchmarks.arguments import LOOPS, names_of, positive, require_installed
+from benchmarks.faults.program import ClientFailed
+from benchmarks.machine import describe
+
+Row: TypeAlias = dict[str, Any]
+
+CLIENTS = ("ours", "confluent", "aiokafka")
+
+
+def parser_of(module: str, description: str | None, epilog: str, *, rate: int) -> argparse.ArgumentParser:
+    """A parser of the options that both programs have."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {module}",
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--clients", type=names_of(CLIENTS), default=CLIENTS, help=f"some of {','.join(CLIENTS)}")
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long records are sent for each client (60)")
+    parser.add_argument("--seed", type=int, default=1, help="of the schedule (1)")
+    parser.add_argument("--rate", type=positive, default=rate, help=f"records per second ({rate})")
+    parser.add_argument("--partitions", type=positive, default=6, help="partitions of the topic (6)")
+    parser.add_argument("--value-size", type=positive, default=100, help="bytes of each value (100)")
+    parser.add_argument("--loop", choices=LOOPS, default="asyncio", help="trio: ours only")
+    parser.add_argument("--session-timeout-ms", type=positive, default=9_000, help="broker.session.timeout.ms (9000)")
+    parser.add_argument("--no-kills", dest="kills", action="store_false", help="no broker is killed")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="append one line of JSON for each client")
+    return parser
+
+
+def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The command line's options, with what no client can do refused."""
+    options = parser.parse_args()
+    if options.loop == "trio" and "aiokafka" in options.clients:
+        parser.error("--loop trio: aiokafka knows asyncio alone; choose --clients without it")
+    require_installed(parser, options.clients)
+    return options
+
+
+def broker_properties(options: argparse.Namespace) -> dict[str, str]:
+    """What the cluster is booted with."""
+    return {
+        "broker.session.timeout.ms": str(options.session_timeout_ms),
+        "broker.heartbeat.interval.ms": str(min(options.session_timeout_ms // 3, 2_000)),
+    }
+
+
+def run_each(
+    options: argparse.Namespace,
+    settings: Mapping[str, str],
+    run: Callable[[str, argparse.Namespace], Row],
+    render: Callable[[Mapping[str, str], list[Row]], str],
+) -> list[Row]:
+    """Run one client after the other, and print the report; their rows.
+
+    :raises SystemExit: there is no Kafka to boot, or a client could not be run; the message says which and why.
+    """
+    lacks = missing()
+    if lacks is not None:
+        raise SystemExit(f"cannot boot Apache Kafka here. {lacks}")
+    kafka = (
+        f"Apache Kafka {NEWEST} on this machine: a controller and three brokers, booted anew for each client; "
+        f"replication.factor 3, min.insync.replicas 2, broker.session.timeout.ms {options.session_timeout_ms}"
+    )
+    about = describe(sys.argv) | {"kafka": kafka, **settings}
+    rows: list[Row] = []
+    for client in options.clients:
+        try:
+            rows.append(run(client, options))
+        except (BootFailed, KafkaException, ClientFailed) as failed:
+            raise SystemExit(f"{client}: {failed}") from None
+        if options.json is not None:
+            with options.json.open("a") as file:
+                file.write(json.dumps({"about": about, **rows[-1]}) + "\n")
+    print(render(about, rows))
+    return rows
