@@ -233,7 +233,7 @@ class Consumer(ReadsRecords[K, V]):
         self._fetcher.tell()
 
     def _polls(self) -> tuple[int, bool]:
-        return self._asked, self._waiting > 0
+        return self._marks.asked, self._waiting > 0
 
     @property
     def assignment(self) -> tuple[TopicPartition, ...]:
@@ -277,7 +277,7 @@ class Consumer(ReadsRecords[K, V]):
 
     def _set_paused(self, partitions: Iterable[TopicPartition], *, paused: bool) -> None:
         for place in [self._positions.require(partition) for partition in partitions]:
-            place.paused = paused
+            self._positions.pause(place, paused)
         self._fetcher.wake()
         self._fetcher.tell()
 

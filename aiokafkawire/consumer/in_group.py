@@ -199,7 +199,7 @@ class InGroup:
             for where in partitions:
                 place = self._positions.get(where)
                 if place is not None:
-                    place.withheld = False
+                    self._positions.withhold(place, False)
             self._fetcher.wake()
             self._fetcher.tell()
 
@@ -226,14 +226,14 @@ class InGroup:
             return
         places = [place for where in partitions if (place := self._positions.get(where)) is not None]
         for place in places:
-            place.withheld = True
+            self._positions.withhold(place, True)
         if task is not None:
             await self.membership.until(
                 lambda: self._leaving or task is not self._machine.task or all(place.held is None for place in places)
             )
             if task is not self._machine.task:
                 for place in places:
-                    place.withheld = False
+                    self._positions.withhold(place, False)
                 self._fetcher.wake()
                 return
         if self._config.enable_auto_commit:

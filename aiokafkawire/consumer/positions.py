@@ -6,6 +6,7 @@ import attrs
 
 from ..errors import UsageError
 from ..types import OffsetAndMetadata, OffsetSpec, TopicPartition
+from .iterating import Marks
 from .resets import Start
 
 __all__ = ("Place", "Positions", "some_of")
@@ -74,6 +75,8 @@ class Positions:
         self._default, self._in_group = default, in_group
         self._places: dict[TopicPartition, Place] = {}
         self._epoch = 0
+        self.marks: Marks = Marks()
+        """Changes with every place that comes, goes, is sought elsewhere, or rests."""
 
     def __iter__(self) -> Iterator[Place]:
         return iter(self._places.values())
@@ -85,6 +88,7 @@ class Positions:
 
     def assign(self, starts: Mapping[TopicPartition, int | OffsetSpec | None]) -> None:
         """Replace the assignment. Partitions that stay keep their place, unless a start is given for them."""
+        self.marks.changes += 1
         before, self._places = self._places, {}
         for where, start in starts.items():
             kept = before.get(where)
@@ -92,20 +96,33 @@ class Positions:
 
     def appeared(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these as well, which have just appeared: they have no record that was not to be seen."""
+        self.marks.changes += 1
         for where in partitions:
             self._epoch += 1
             self._places[where] = Place(where, None, OffsetSpec.EARLIEST, self._epoch, ask_group=self._in_group)
 
     def add(self, partitions: Iterable[TopicPartition], *, withheld: bool = False) -> None:
         """Read these as well, from where the group has come to."""
+        self.marks.changes += 1
         for where in partitions:
             place = self._places[where] = self._place(where, None)
             place.withheld = withheld
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these no more."""
+        self.marks.changes += 1
         for where in partitions:
             self._places.pop(where, None)
+
+    def pause(self, place: Place, paused: bool) -> None:
+        """The user wants no records of it for a while, or wants them again."""
+        self.marks.changes += 1
+        place.paused = paused
+
+    def withhold(self, place: Place, withheld: bool) -> None:
+        """Hand out no records of it while it changes hands, or again."""
+        self.marks.changes += 1
+        place.withheld = withheld
 
     def finished(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Where to read on so that nothing is missed that the user has not finished, or has not got yet."""
@@ -142,6 +159,7 @@ class Positions:
     def seek(self, where: TopicPartition, to: int | Start) -> None:
         """Go on from another offset; what was fetched or asked before counts no more."""
         place = self.require(where)
+        self.marks.changes += 1
         self._epoch += 1
         place.epoch, place.looking_up, place.lost, place.held = self._epoch, False, False, None
         place.ask_group, place.leader_epoch = False, None

@@ -17,6 +17,7 @@ from ..types import TopicPartition
 from .fetch import Fetched
 from .fetcher import Fetcher
 from .health import ConsumerHealth
+from .iterating import RecordIterator
 from .positions import Place, Positions
 
 __all__ = ("ConsumerBatch", "ReadsRecords")
@@ -70,9 +71,9 @@ class ReadsRecords(Generic[K, V]):
         self._cluster, self._config, self._positions, self._fetcher = cluster, config, positions, fetcher
         self._key_deserializer, self._value_deserializer = key_deserializer, value_deserializer
         self._reading: Fetched | None = None
-        # The places of which the user has records in hand, and how often it has come for more.
+        # The places of which the user has records in hand.
         self._in_hand: list[Place] = []
-        self._asked = 0
+        self._marks = positions.marks
         self._waiting = 0
         self._got_at: float | None = None
         # Called when nothing is in hand any more.
@@ -85,7 +86,10 @@ class ReadsRecords(Generic[K, V]):
         self._state = "new"
 
     def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
-        return self
+        """Iterate the records. Raises as :meth:`__anext__` does; the iteration may be entered again."""
+        if RecordIterator is None:
+            return self
+        return RecordIterator(self._marks, self._next_for, self._cluster.runtime.now is anyio.current_time)
 
     async def __anext__(self) -> ConsumerRecord[K, V]:
         """The next record, waiting for one.
@@ -97,6 +101,17 @@ class ReadsRecords(Generic[K, V]):
         """
         # Before a record is taken: a cancellation in here must not cost one.
         await self._let_others_run()
+        return await self._next_record()
+
+    async def _next_for(self, iterator: RecordIterator) -> ConsumerRecord[K, V]:
+        """As :meth:`__anext__`; what comes after it in the same batch, the iterator finds itself."""
+        await self._let_others_run(look=True)
+        record = await self._next_record()
+        assert self._reading is not None  # the record is of it
+        iterator.adopt(self._reading.reader, self._reading.ask.place)
+        return record
+
+    async def _next_record(self) -> ConsumerRecord[K, V]:
         while True:
             reading = self._reading
             if reading is None or reading.reader is None or not self._is_readable(reading):
@@ -177,6 +192,7 @@ class ReadsRecords(Generic[K, V]):
 
     async def _next_reading(self) -> Fetched:
         """Fetched data of some partition with a batch begun; waits for it. What was in hand is finished."""
+        self._marks.changes += 1
         self._finish_in_hand()
         self._in_hand.clear()
         self._on_asked()
@@ -294,10 +310,11 @@ class ReadsRecords(Generic[K, V]):
             state = "closed" if self._fetcher.has_ended else self._state
             raise UsageError(f"the consumer is {state}: use it inside its 'async with'")
 
-    async def _let_others_run(self) -> None:
+    async def _let_others_run(self, *, look: bool = False) -> None:
         """Looking at the clock costs more than a record does: it is done for every few."""
-        self._asked += 1
-        if self._asked % _LOOK_EVERY == 0 and self._cluster.runtime.now() - self._yielded_at > _YIELD_EVERY:
+        self._marks.asked += 1
+        look = look or self._marks.asked % _LOOK_EVERY == 0
+        if look and self._cluster.runtime.now() - self._yielded_at > _YIELD_EVERY:
             await anyio.lowlevel.checkpoint()
             self._yielded_at = self._cluster.runtime.now()
 

@@ -3,6 +3,43 @@
 from libc.stdint cimport int64_t, uint8_t
 
 
+cdef class Source:
+    cdef object topic, partition, leader_epoch, timestamp_type, view
+    cdef Py_buffer buffer
+    cdef bint is_held
+
+    cdef int hold(self, view) except -1
+
+
+cdef class ConsumerRecord:
+    cdef Source _source
+    cdef int64_t _offset, _timestamp
+    # Where key and value are in the source's body, until they are touched.
+    cdef const char *_key_at
+    cdef const char *_value_at
+    cdef Py_ssize_t _key_size, _value_size
+    cdef object _raw_key, _raw_value, _key, _value, _headers
+
+    cdef tuple place(self)
+    cdef tuple rest(self)
+
+
+cdef class RecordReader:
+    cdef Source _source
+    cdef const uint8_t *_start
+    cdef const uint8_t *_at
+    cdef const uint8_t *_end
+    cdef int64_t _count, _left, _base_offset, _last_delta, _base_timestamp, _max_timestamp, _from_offset, _delta
+    cdef bint _log_append_time, _untracked
+    cdef object _key_deserializer, _value_deserializer
+
+    cdef ConsumerRecord advance(self)
+    cdef ConsumerRecord step(self)
+    cdef object ended(self)
+    cdef int damaged(self) except -1
+    cdef int deserialize(self, ConsumerRecord record) except -1
+
+
 cdef class BatchBuilder:
     cdef readonly Py_ssize_t limit, count
     cdef readonly object codec, level

@@ -115,16 +115,9 @@ cdef inline const uint8_t *varint(const uint8_t *at, const uint8_t *end, int bit
 
 
 @cython.final
-@cython.internal
 @cython.no_gc  # or the collector might empty the view, which is in use here, before it comes to this
 cdef class Source:
     """What the records of one batch share, and the inflated body that they pin."""
-
-    cdef object topic, leader_epoch, timestamp_type
-    cdef object partition
-    cdef object view
-    cdef Py_buffer buffer
-    cdef bint is_held
 
     def __cinit__(self):
         self.is_held = False
@@ -161,14 +154,6 @@ cdef class ConsumerRecord:
     Keep it for long, and :meth:`detach` is what you want. ``key`` and ``value`` are what the consumer's deserializers
     made, or without them the raw bytes.
     """
-
-    cdef Source _source
-    cdef int64_t _offset, _timestamp
-    # Where key and value are in the source's body, until they are touched.
-    cdef const char *_key_at
-    cdef const char *_value_at
-    cdef Py_ssize_t _key_size, _value_size
-    cdef object _raw_key, _raw_value, _key, _value, _headers
 
     __class_getitem__ = classmethod(GenericAlias)
 
@@ -329,14 +314,6 @@ cdef class RecordReader:
     CorruptBatch it finds the same damage again. Every record is checked as a whole before it is handed out.
     """
 
-    cdef Source _source
-    cdef const uint8_t *_start
-    cdef const uint8_t *_at
-    cdef const uint8_t *_end
-    cdef int64_t _count, _left, _base_offset, _last_delta, _base_timestamp, _max_timestamp, _from_offset, _delta
-    cdef bint _log_append_time, _untracked
-    cdef object _key_deserializer, _value_deserializer
-
     __class_getitem__ = classmethod(GenericAlias)
 
     def __init__(
@@ -387,10 +364,13 @@ cdef class RecordReader:
         return self
 
     def __next__(self):
+        cdef ConsumerRecord record = self.advance()
+        return self.ended() if record is None else record
+
+    cdef ConsumerRecord advance(self):
+        """The next record as users get it; None at the end, and where there is damage."""
         cdef ConsumerRecord record = self.step()
-        if record is None:
-            return self.ended()
-        if self._key_deserializer is not None or self._value_deserializer is not None:
+        if record is not None and not self._untracked:
             self.deserialize(record)
         return record
 

@@ -94,7 +94,7 @@ async def test_what_no_abort_mends_ends_it_at_once() -> None:
 
 
 async def test_trouble_that_lasts_ends_it() -> None:
-    async with looping(default_api_timeout_ms=100) as loop:
+    async with looping(default_api_timeout_ms=1_000) as loop:
         order = loop.broker.on(ApiKey.PRODUCE, answer=ErrorCode.TRANSACTION_ABORTABLE, topic="out", times=None)
         with pytest.raises(TransactionAbortable):
             await loop.run()

@@ -144,6 +144,7 @@ def test_fetching_goes_on_while_the_coordinator_is_away() -> None:
     @in_a_group()
     async def _(life: Life) -> None:
         one, two = await life.both()
+        await life.under_way()
         await life.all_read()
         generation, read = one.generation, len(life.read())
         life.broker.move_coordinator(GROUP, life.elsewhere, loading=30)
@@ -158,6 +159,7 @@ def test_fetching_goes_on_while_no_coordinator_is_to_be_found() -> None:
     @in_a_group()
     async def _(life: Life) -> None:
         one, two = await life.both()
+        await life.under_way()
         await life.all_read()
         read = len(life.read())
         away = [

@@ -95,7 +95,7 @@ ODD: Sequence[tuple[Any, ...]] = [
 
 
 @BUILT
-@pytest.mark.parametrize("arguments", ODD, ids=repr)
+@pytest.mark.parametrize("arguments", ODD, ids=map(str, range(len(ODD))))
 def test_what_is_no_record_is_refused_alike_and_leaves_no_trace(arguments: tuple[Any, ...]) -> None:
     def write(twin: Any) -> Any:
         builder = twin.BatchBuilder(limit=1000)

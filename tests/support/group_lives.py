@@ -107,6 +107,12 @@ class Life:
         wanted = set(self.fed)
         await self.readers.until(lambda: wanted <= set(self.read()), patience=120)
 
+    async def under_way(self) -> None:
+        """Wait until something of each partition was read: then it is known where to go on."""
+        await self.readers.until(
+            lambda: {one.partition for reader in self.readers.all for one in reader.records} == set(range(COUNT))
+        )
+
     def once(self) -> bool:
         """Whether nobody has read what another had."""
         found = self.read()
