@@ -32,19 +32,18 @@ def load_twin(package: str, modules: Mapping[str, str], choice: str) -> tuple[st
         try:
             loaded = importlib.import_module(f"{package}.{modules[name]}")
             if not asked and name != first:
-                _say(choice, name)
+                _say(choice)
             return name, loaded
         except ImportError as error:
             missing = error
     raise ImportError(f"{choice}={asked} asks for a twin that cannot be loaded: {missing}") from missing
 
 
-def _say(choice: str, name: str) -> None:
+def _say(choice: str) -> None:
     if not _said:
         _log.warning(
             "aiokafkawire runs in plain Python, many times slower: its compiled parts were not built, for lack of a C "
-            "compiler while it was installed. With %s=%s it says so no more",
-            choice,
-            name,
+            "compiler while it was installed. If that is meant, say so: %s",
+            "AIOKAFKAWIRE_MESSAGES=pure AIOKAFKAWIRE_RECORDS=pure",
         )
     _said.append(choice)

@@ -30,7 +30,7 @@ __all__ = ("Producer",)
 K = TypeVar("K", contravariant=True)
 V = TypeVar("V", contravariant=True)
 
-_YIELD_EVERY = 256
+_YIELD_EVERY = 1000
 """Records after which a caller who never has to wait lets other tasks run."""
 
 
@@ -317,8 +317,11 @@ class Producer(Generic[K, V]):
     ) -> tuple[OpenBatch, int]:
         """Hand one record over, as soon as there is room and its topic is known."""
         deadline: Deadline | None = None
-        # Before the record is accepted: whoever is cancelled in here knows that it was not.
-        await self._let_others_run()
+        self._unyielded += 1
+        if self._unyielded >= _YIELD_EVERY:
+            self._unyielded = 0
+            # Before the record is accepted: whoever is cancelled in here knows that it was not.
+            await anyio.lowlevel.checkpoint()
         while True:
             room = self._room
             try:
@@ -337,12 +340,6 @@ class Producer(Generic[K, V]):
         """Have the sender look, if a batch was begun or is full."""
         if index == 0 or batch.builder.size >= batch.builder.limit:
             self._sender.wake()
-
-    async def _let_others_run(self) -> None:
-        self._unyielded += 1
-        if self._unyielded >= _YIELD_EVERY:
-            self._unyielded = 0
-            await anyio.lowlevel.checkpoint()
 
     def _made_room(self) -> None:
         room, self._room = self._room, anyio.Event()

@@ -55,11 +55,12 @@ class BatchResult:
     async def wait(self, index: int) -> RecordMetadata:
         """Where record ``index`` is, once it is acknowledged. Raises the error that its batch failed with."""
         self._awaited.add(index)
-        try:
-            await self._settle()
-        except BaseException:
-            self._unhear(index)
-            raise
+        if not self.settled:
+            try:
+                await self._settle()
+            except BaseException:
+                self._unhear(index)
+                raise
         if self._parts:
             part, within = self._part(index)
             return await part.wait(within)
@@ -71,15 +72,15 @@ class BatchResult:
 
     async def finished(self) -> None:
         """Wait until the outcome of every record is known, whatever it is."""
-        await self._settle()
+        if not self.settled:
+            await self._settle()
         for part in self._parts:
             await part.finished()
 
     async def _settle(self) -> None:
-        if not self.settled:
-            if self._event is None:
-                self._event = self._new_event()
-            await self._event.wait()
+        if self._event is None:
+            self._event = self._new_event()
+        await self._event.wait()
 
     def is_done(self, index: int) -> bool:
         """Whether the outcome of record ``index`` is known."""

@@ -249,13 +249,14 @@ def some(twin: Any, count: int = 3, **deserializers: Any) -> Any:
 
 
 def test_what_was_never_initialised_harms_nobody(hot: Any) -> None:
-    for made in (hot.ConsumerRecord, hot.RecordReader, hot.BatchBuilder, hot.Delivery):
+    for made in (hot.ConsumerRecord, hot.BatchBuilder, hot.Delivery):
         blank = made.__new__(made)
         for name in dir(blank):
             outcome(partial(getattr, blank, name))
         for act in (repr, hash, list, pickle.dumps, lambda one: one == one.__class__.__new__(one.__class__)):
             outcome(partial(act, blank))
-    assert list(hot.RecordReader.__new__(hot.RecordReader)) == []
+    with pytest.raises(TypeError):
+        hot.RecordReader.__new__(hot.RecordReader)
 
 
 def test_records_outlive_their_reader_and_batch(hot: Any) -> None:

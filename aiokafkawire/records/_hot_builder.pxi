@@ -1,0 +1,277 @@
+"""Batches in the making, and deliveries, compiled: part of _hot.pyx."""
+
+
+cpdef Py_ssize_t record_size_bound(key, value, headers=()) except -1:
+    """The most bytes that a record can take in a batch, whatever the records before it; the batch adds 61."""
+    cdef Py_ssize_t size = RECORD_OVERHEAD
+    if key is not None:
+        size += len(key)
+    if value is not None:
+        size += len(value)
+    for name, content in headers:
+        size += 10 + len(name.encode()) + (0 if content is None else len(content))
+    return size
+
+
+@cython.final
+@cython.internal
+@cython.no_gc
+cdef class Content:
+    """Bytes of any kind, read where they are; null has no place and size -1."""
+
+    cdef Py_buffer buffer
+    cdef bint is_held
+    cdef const char *at
+    cdef Py_ssize_t size
+
+    def __cinit__(self):
+        self.at, self.size, self.is_held = NULL, -1, False
+
+    def __dealloc__(self):
+        if self.is_held:
+            PyBuffer_Release(&self.buffer)
+
+    cdef int hold(self, what) except -1:
+        if what is None:
+            return 0
+        PyObject_GetBuffer(what, &self.buffer, PyBUF_SIMPLE)
+        self.is_held = True
+        self.at, self.size = <const char *>self.buffer.buf, self.buffer.len
+        return 0
+
+
+@cython.final
+cdef class BatchBuilder:
+    """Gathers the records of one batch, encoded as they come.
+
+    ``count``, ``base_timestamp`` (the first record's) and ``max_timestamp`` are there to be read; both are -1 in an
+    empty batch. ``limit`` bounds the size before compression, header included, and lets a first record always in.
+    """
+
+    def __cinit__(self):
+        self.buffer = NULL
+        self.used = HEADER_SIZE  # the header's room, then records
+        self.room = 0
+        self.base_timestamp = self.max_timestamp = -1
+        self.built_count = -1
+
+    def __init__(self, *, Py_ssize_t limit, codec=Codec.NONE, level=None):
+        self.limit = limit
+        self.codec = codec
+        self.level = level
+
+    def __dealloc__(self):
+        PyMem_Free(self.buffer)
+
+    @property
+    def size(self):
+        """Bytes so far, before compression and with the header."""
+        return self.used
+
+    def append(self, timestamp, key, value, headers=()):
+        """Encode one record; give its offset in the batch, or -1 if it does not fit any more.
+
+        An argument of another type raises what Python raises for it, and leaves the batch as it was; so do timestamps
+        of more than 64 bits, and those that are further apart.
+        """
+        cdef Content key_content, value_content
+        cdef int64_t when = PyNumber_Index(timestamp)
+        cdef bytes encoded = encoded_headers(headers) if headers else None
+        if (key is None or PyBytes_Check(key)) and (value is None or PyBytes_Check(value)):
+            return self.add(
+                when,
+                NULL if key is None else PyBytes_AS_STRING(key),
+                -1 if key is None else PyBytes_GET_SIZE(key),
+                NULL if value is None else PyBytes_AS_STRING(value),
+                -1 if value is None else PyBytes_GET_SIZE(value),
+                encoded,
+            )
+        key_content, value_content = Content(), Content()
+        key_content.hold(key)
+        value_content.hold(value)
+        return self.add(
+            when, key_content.at, key_content.size, value_content.at, value_content.size, encoded
+        )
+
+    cdef Py_ssize_t add(
+        self,
+        int64_t timestamp,
+        const char *key,
+        Py_ssize_t key_size,
+        const char *value,
+        Py_ssize_t value_size,
+        bytes headers,
+    ) except -2:
+        """One record, of null or of bytes at ``key`` and ``value``, and of encoded headers, None for none."""
+        cdef Py_ssize_t index = self.count, size, whole
+        cdef int64_t delta = 0
+        cdef uint8_t *to
+        if index:
+            delta = timestamp_delta(timestamp, self.base_timestamp)
+        size = 1 + varint_size(delta) + varint_size(index) + varint_size(key_size) + varint_size(value_size)
+        if key_size > 0:
+            size += key_size
+        if value_size > 0:
+            size += value_size
+        size += 1 if headers is None else PyBytes_GET_SIZE(headers)
+        whole = size + varint_size(size)
+        if index and self.used + whole > self.limit:
+            return -1
+        if size > INT32_MAX:
+            raise OverflowError(f"a record of {size} bytes")
+        if self.used + whole > self.room:
+            self.grow(self.used + whole)
+        to = put_varint(self.buffer + self.used, size)
+        to[0] = 0  # attributes: no bit has a meaning yet
+        to = put_varint(to + 1, delta)
+        to = put_varint(to, index)
+        to = put_bytes(to, key, key_size)
+        to = put_bytes(to, value, value_size)
+        if headers is None:
+            to[0] = 0
+        else:
+            memcpy(to, PyBytes_AS_STRING(headers), PyBytes_GET_SIZE(headers))
+        self.used += whole
+        self.count = index + 1
+        if not index:
+            self.base_timestamp = self.max_timestamp = timestamp
+        elif timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp
+        return index
+
+    cdef int grow(self, Py_ssize_t needed) except -1:
+        cdef Py_ssize_t room = max(needed, min(2 * self.room, max(self.limit, needed)), FIRST_ROOM)
+        cdef uint8_t *buffer = <uint8_t *>PyMem_Realloc(self.buffer, room)
+        if buffer is NULL:
+            raise MemoryError(f"{room} bytes for a batch")
+        self.buffer, self.room = buffer, room
+        return 0
+
+    def build(
+        self, *, producer_id=-1, producer_epoch=-1, base_sequence=-1, transactional=False, control=False
+    ):
+        """The batch as a producer sends it: base offset 0, no leader epoch, checksum set.
+
+        May be called again, with other producer state too; records are compressed again only if more came.
+
+        Raises:
+            UsageError: there are no records.
+        """
+        cdef bytes batch, packed = None
+        cdef char *to
+        cdef Py_ssize_t size
+        if not self.count:
+            raise UsageError("a batch without records cannot be built")
+        size = self.used - HEADER_SIZE
+        if self.codec:
+            packed = self.compressed()
+            size = len(packed)
+        batch = PyBytes_FromStringAndSize(NULL, HEADER_SIZE + size)
+        to = PyBytes_AS_STRING(batch)
+        memcpy(
+            to + HEADER_SIZE,
+            <char *>self.buffer + HEADER_SIZE if packed is None else PyBytes_AS_STRING(packed),
+            size,
+        )
+        attributes = self.codec | transactional * layout.TRANSACTIONAL | control * layout.CONTROL
+        state = (producer_id, producer_epoch, base_sequence)
+        head = layout.HEADER.pack(
+            0,
+            HEADER_SIZE - layout.LOG_OVERHEAD + size,
+            -1,
+            layout.MAGIC,
+            0,
+            attributes,
+            self.count - 1,
+            self.base_timestamp,
+            self.max_timestamp,
+            *state,
+            self.count,
+        )
+        memcpy(to, PyBytes_AS_STRING(head), HEADER_SIZE)
+        checksum = layout.UINT32.pack(crc32c(memoryview(batch)[layout.ATTRIBUTES_AT :]))
+        memcpy(to + <Py_ssize_t>layout.CRC_AT, PyBytes_AS_STRING(checksum), 4)
+        return batch
+
+    def compress(self):
+        """Do the slow part of :meth:`build` now, on another thread if need be; nothing may be appended meanwhile."""
+        if self.codec and self.count:
+            self.compressed()
+
+    cdef bytes compressed(self):
+        if self.built_count != self.count:
+            records = memoryview(Records(self))
+            self.packed = compress(self.codec, records, self.level)
+            self.built_count = self.count
+        return self.packed
+
+
+@cython.final
+@cython.internal
+cdef class Records:
+    """The encoded records of a batch in the making, for those who read buffers."""
+
+    cdef BatchBuilder builder
+
+    def __cinit__(self, BatchBuilder builder):
+        self.builder = builder
+
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        cdef BatchBuilder builder = self.builder
+        PyBuffer_FillInfo(
+            buffer, self, <char *>builder.buffer + HEADER_SIZE, builder.used - HEADER_SIZE, 1, flags
+        )
+
+    def __releasebuffer__(self, Py_buffer *buffer):
+        pass
+
+
+cdef int64_t timestamp_delta(int64_t timestamp, int64_t base) except? -1:
+    cdef int64_t delta = <int64_t>(<uint64_t>timestamp - <uint64_t>base)
+    if (timestamp >= base) != (delta >= 0):
+        raise OverflowError(f"a timestamp of {timestamp}, in a batch that begins at {base}")
+    return delta
+
+
+cdef bytes encoded_headers(headers):
+    cdef list parts = [varint_bytes(len(headers))]
+    for name, content in headers:
+        encoded = name.encode()
+        parts.append(varint_bytes(len(encoded)))
+        parts.append(encoded)
+        if content is None:
+            parts.append(varint_bytes(-1))
+        else:
+            parts.append(varint_bytes(len(content)))
+            parts.append(content)
+    return b"".join(parts)
+
+
+cdef bytes varint_bytes(int64_t value):
+    cdef uint8_t room[10]
+    return PyBytes_FromStringAndSize(<char *>room, put_varint(room, value) - room)
+
+
+@cython.final
+@cython.no_gc  # its result knows nothing of it, so that no cycle can run through it
+@cython.freelist(256)
+cdef class Delivery:
+    """What becomes of one record that was handed to a producer; await it as often as you like.
+
+    It refers to its batch's result, and pins neither the batch nor an event of its own.
+    """
+
+    def __init__(self, result, Py_ssize_t index):
+        self.result = result
+        self.index = index
+
+    def __await__(self):
+        return self.result.wait(self.index).__await__()
+
+    @property
+    def done(self):
+        """Whether the outcome is known: awaiting then gives it, or raises it, at once."""
+        return self.result.is_done(self.index)
+
+    def __repr__(self):
+        return f"<Delivery {self.index}, {'done' if self.done else 'pending'}>"

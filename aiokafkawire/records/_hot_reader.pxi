@@ -1,0 +1,216 @@
+"""Reads the records of a batch, compiled: part of _hot.pyx."""
+
+
+@cython.final
+cdef class RecordReader:
+    """Iterates the records of one batch, from its inflated body.
+
+    An iterator that outlives errors: after a DeserializationError the next step gives the next record, after a
+    CorruptBatch it finds the same damage again. Every record is checked as a whole before it is handed out.
+    """
+
+    __class_getitem__ = classmethod(GenericAlias)
+
+    def __cinit__(
+        self,
+        body,
+        *,
+        int64_t count,
+        int64_t base_offset,
+        int64_t last_offset_delta,
+        int64_t base_timestamp,
+        int64_t max_timestamp,
+        timestamp_type,
+        topic,
+        partition,
+        leader_epoch=None,
+        int64_t from_offset=0,
+        key_deserializer=None,
+        value_deserializer=None,
+    ):
+        self._source = made_source(topic, partition, leader_epoch, timestamp_type)
+        self._source.hold(body)
+        self._start = self._at = <const uint8_t *>self._source.buffer.buf
+        self._end = self._start + self._source.buffer.len
+        self._count = self._left = count
+        self._base_offset = base_offset
+        self._last_delta = last_offset_delta
+        self._base_timestamp = base_timestamp
+        self._max_timestamp = max_timestamp
+        self._log_append_time = timestamp_type is LOG_APPEND_TIME
+        self._from_offset = from_offset
+        self._key_deserializer = key_deserializer
+        self._value_deserializer = value_deserializer
+        self._untracked = key_deserializer is None and value_deserializer is None
+        self._delta = -1
+        if not 0 <= count <= self._source.buffer.len // SHORTEST_RECORD:
+            self.damaged()
+
+    @property
+    def next_offset(self):
+        """Where to read on: after the last record handed out, or after the whole batch when all were.
+
+        A batch may reach further than its last record, where compaction removed those behind it.
+        """
+        cdef int64_t after = self._base_offset + (self._delta if self._left else self._last_delta) + 1
+        return after if after > self._from_offset else self._from_offset
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef ConsumerRecord record = self.advance()
+        return self.ended() if record is None else record
+
+    cdef ConsumerRecord advance(self):
+        """The next record as users get it; None at the end, and where there is damage."""
+        cdef ConsumerRecord record = self.step()
+        if record is not None and not self._untracked:
+            self.deserialize(record)
+        return record
+
+    cdef ConsumerRecord step(self):
+        """The next record from the asked offset on; None where there is none."""
+        cdef const uint8_t *at = self._at
+        cdef const uint8_t *limit = self._end
+        cdef const uint8_t *end
+        cdef const char *key_at = NULL
+        cdef const char *value_at = NULL
+        cdef int64_t length = 0, elapsed = 0, delta = 0, key_size = 0, value_size = 0, timestamp
+        cdef object headers = ()
+        cdef ConsumerRecord record
+        while self._left:
+            at = varint(self._at, limit, 32, &length)
+            if at is NULL or not 0 < length <= limit - at:
+                return None
+            end = at + length
+            at = varint(at + 1, limit, 64, &elapsed)  # past attributes: no bit has a meaning yet
+            if at is NULL:
+                return None
+            at = varint(at, limit, 32, &delta)
+            if at is NULL or not self._delta < delta <= self._last_delta:
+                return None
+            if self._base_offset + delta < self._from_offset:
+                self._at = end
+                self._delta = delta
+                self._left -= 1
+                continue
+            at = varint(at, limit, 32, &key_size)
+            if at is NULL or not -1 <= key_size <= limit - at:
+                return None
+            if key_size >= 0:
+                key_at = <const char *>at
+                at += key_size
+            at = varint(at, limit, 32, &value_size)
+            if at is NULL or not -1 <= value_size <= limit - at:
+                return None
+            if value_size >= 0:
+                value_at = <const char *>at
+                at += value_size
+            if at >= limit:
+                return None
+            if at[0]:
+                headers = read_headers(&at, end)
+                if headers is None:
+                    return None
+            else:
+                at += 1
+            if at != end:
+                return None
+            timestamp = self._max_timestamp
+            if not self._log_append_time:
+                timestamp = <int64_t>(<uint64_t>self._base_timestamp + <uint64_t>elapsed)
+                if elapsed > 0 and timestamp < self._base_timestamp or elapsed < 0 and timestamp > self._base_timestamp:
+                    return None
+            record = ConsumerRecord.__new__(ConsumerRecord)
+            record._source = self._source
+            record._offset = self._base_offset + delta
+            record._timestamp = timestamp
+            record._key_at = key_at
+            record._key_size = key_size
+            record._value_at = value_at
+            record._value_size = value_size
+            record._key = record._value = RAW
+            record._headers = headers
+            if self._untracked:
+                # It holds no cycle: a loop over millions of records need not wait for the garbage collector.
+                PyObject_GC_UnTrack(record)
+            self._at = end
+            self._delta = delta
+            self._left -= 1
+            return record
+        return None
+
+    cdef object ended(self):
+        """The end, or damage."""
+        if self._left or self._at != self._end:
+            self.damaged()
+        raise StopIteration
+
+    cdef int damaged(self) except -1:
+        """Raise what the pure reader says of this damage."""
+        cdef Source source = self._source
+        reader = PureReader(
+            source.view,
+            count=self._count,
+            base_offset=self._base_offset,
+            last_offset_delta=self._last_delta,
+            base_timestamp=self._base_timestamp,
+            max_timestamp=self._max_timestamp,
+            timestamp_type=source.timestamp_type,
+            topic=source.topic,
+            partition=source.partition,
+            leader_epoch=source.leader_epoch,
+            from_offset=self._from_offset,
+        )
+        reader._left, reader._position, reader._delta = self._left, self._at - self._start, self._delta
+        record = next(reader)
+        raise AssertionError(f"the compiled reader refuses what the pure one reads: {record!r}")
+
+    cdef int deserialize(self, ConsumerRecord record) except -1:
+        cdef object raw = record.raw_key
+        if self._key_deserializer is not None and raw is not None:
+            try:
+                record._key = self._key_deserializer(raw)
+            except Exception as cause:
+                raise undeserializable("key", record) from cause
+        raw = record.raw_value
+        if self._value_deserializer is not None and raw is not None:
+            try:
+                record._value = self._value_deserializer(raw)
+            except Exception as cause:
+                raise undeserializable("value", record) from cause
+        return 0
+
+
+cdef tuple read_headers(const uint8_t **at, const uint8_t *end):
+    """The headers at ``at``, which moves behind them; None if they make no sense."""
+    cdef const uint8_t *here = at[0]
+    cdef int64_t count = 0, length = 0
+    here = varint(here, end, 32, &count)
+    if here is NULL or not 0 <= count <= (end - here) // 2:  # a header takes two bytes at least
+        return None
+    cdef list headers = []
+    while count:
+        here = varint(here, end, 32, &length)
+        if here is NULL or not 0 <= length <= end - here:
+            return None
+        # Kafka's own classes replace what is not UTF-8, and a record must not be unreadable here alone.
+        name = PyUnicode_DecodeUTF8(<const char *>here, length, "replace")
+        here = varint(here + length, end, 32, &length)
+        if here is NULL or not -1 <= length <= end - here:
+            return None
+        if length < 0:
+            headers.append((name, None))
+        else:
+            headers.append((name, PyBytes_FromStringAndSize(<const char *>here, length)))
+            here += length
+        count -= 1
+    at[0] = here
+    return tuple(headers)
+
+
+cdef object undeserializable(str what, ConsumerRecord record):
+    return DeserializationError(
+        f"{record.topic}-{record.partition}, offset {record.offset}: the {what} could not be deserialized"
+    )

@@ -1,0 +1,193 @@
+"""A consumed record, compiled: part of _hot.pyx."""
+
+
+@cython.final
+@cython.no_gc  # or the collector might empty the view, which is in use here, before it comes to this
+cdef class Source:
+    """What the records of one batch share, and the inflated body that they pin."""
+
+    def __cinit__(self):
+        self.is_held = False
+
+    def __dealloc__(self):
+        if self.is_held:
+            PyBuffer_Release(&self.buffer)
+
+    cdef int hold(self, view) except -1:
+        PyObject_GetBuffer(view, &self.buffer, PyBUF_SIMPLE)
+        self.is_held = True
+        self.view = view
+        return 0
+
+
+cdef Source made_source(topic, partition, leader_epoch, timestamp_type):
+    cdef Source source = Source.__new__(Source)
+    source.topic = topic
+    source.partition = partition
+    source.leader_epoch = leader_epoch
+    source.timestamp_type = timestamp_type
+    return source
+
+
+cdef Source NOWHERE = made_source("", -1, None, CREATE_TIME)
+
+
+@cython.final
+@cython.freelist(256)
+cdef class ConsumerRecord:
+    """One record of a topic: immutable, hashable, picklable.
+
+    A record read from a batch pins the batch's bytes, and copies its key and value out when they are touched first.
+    Keep it for long, and :meth:`detach` is what you want. ``key`` and ``value`` are what the consumer's deserializers
+    made, or without them the raw bytes.
+    """
+
+    __class_getitem__ = classmethod(GenericAlias)
+
+    def __cinit__(self, *_, **__):
+        self._source = NOWHERE
+
+    def __init__(
+        self,
+        topic,
+        partition,
+        offset,
+        *,
+        key=RAW,
+        value=RAW,
+        raw_key=None,
+        raw_value=None,
+        headers=(),
+        timestamp=-1,
+        timestamp_type=CREATE_TIME,
+        leader_epoch=None,
+    ):
+        """A record of your own, for tests and pipelines; ``key`` and ``value`` default to the raw ones."""
+        self._source = made_source(topic, partition, leader_epoch, timestamp_type)
+        self._offset = offset
+        self._timestamp = timestamp
+        self._key_at = self._value_at = NULL
+        self._raw_key = raw_key
+        self._raw_value = raw_value
+        self._key = key
+        self._value = value
+        self._headers = tuple(headers)
+
+    @property
+    def topic(self):
+        """The topic it is in."""
+        return self._source.topic
+
+    @property
+    def partition(self):
+        """The partition it is in."""
+        return self._source.partition
+
+    @property
+    def offset(self):
+        """Its place in the partition."""
+        return self._offset
+
+    @property
+    def timestamp(self):
+        """In ms since the epoch, -1 for none; ``timestamp_type`` says whose it is."""
+        return self._timestamp
+
+    @property
+    def timestamp_type(self):
+        """Whether the producer set the timestamp, or the broker."""
+        return self._source.timestamp_type
+
+    @property
+    def leader_epoch(self):
+        """The epoch of the leader that appended it, if the broker told."""
+        return self._source.leader_epoch
+
+    @property
+    def headers(self):
+        """Names and values, in the producer's order; names may come twice."""
+        return self._headers
+
+    @property
+    def raw_key(self):
+        """The key's bytes, or None for a null key."""
+        if self._key_at is not NULL:
+            self._raw_key = PyBytes_FromStringAndSize(self._key_at, self._key_size)
+            self._key_at = NULL
+        return self._raw_key
+
+    @property
+    def raw_value(self):
+        """The value's bytes, or None for a null value (a tombstone, in a compacted topic)."""
+        if self._value_at is not NULL:
+            self._raw_value = PyBytes_FromStringAndSize(self._value_at, self._value_size)
+            self._value_at = NULL
+        return self._raw_value
+
+    @property
+    def key(self):
+        """What the key's deserializer made, or the raw key; None for a null key."""
+        if self._key is not RAW:
+            return self._key
+        if self._key_at is not NULL:
+            self._raw_key = PyBytes_FromStringAndSize(self._key_at, self._key_size)
+            self._key_at = NULL
+        return self._raw_key
+
+    @property
+    def value(self):
+        """What the value's deserializer made, or the raw value; None for a null value."""
+        if self._value is not RAW:
+            return self._value
+        if self._value_at is not NULL:
+            self._raw_value = PyBytes_FromStringAndSize(self._value_at, self._value_size)
+            self._value_at = NULL
+        return self._raw_value
+
+    def detach(self):
+        """The same record with bytes of its own, which keeps nothing else of its batch alive."""
+        cdef Source source = self._source
+        if not source.is_held:
+            return self
+        return ConsumerRecord(
+            source.topic,
+            source.partition,
+            self._offset,
+            key=self._key,
+            value=self._value,
+            raw_key=self.raw_key,
+            raw_value=self.raw_value,
+            headers=self._headers,
+            timestamp=self._timestamp,
+            timestamp_type=source.timestamp_type,
+            leader_epoch=source.leader_epoch,
+        )
+
+    cdef tuple place(self):
+        return self._source.topic, self._source.partition, self._offset
+
+    cdef tuple rest(self):
+        cdef Source source = self._source
+        return self.raw_key, self.raw_value, self._headers, self._timestamp, source.timestamp_type, source.leader_epoch
+
+    def __eq__(self, other):
+        cdef ConsumerRecord one
+        if not isinstance(other, ConsumerRecord):
+            return NotImplemented
+        one = other
+        if self.place() != one.place() or self.rest() != one.rest():
+            return False
+        return bool(self.key == one.key and self.value == one.value)
+
+    def __hash__(self):
+        return hash((*self.place(), *self.rest()))
+
+    def __reduce__(self):
+        return restore_record, (*self.place(), self._key, self._value, *self.rest())
+
+    def __repr__(self):
+        headers = f", headers={self._headers!r}" if self._headers else ""
+        return (
+            f"ConsumerRecord(topic={self.topic!r}, partition={self.partition}, offset={self._offset}, "
+            f"timestamp={self._timestamp}, key={shown(self.key)}, value={shown(self.value)}{headers})"
+        )
