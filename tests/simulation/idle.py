@@ -51,7 +51,7 @@ async def _read(client: Client, read: list[int], number: int) -> None:
 
 
 async def _member(sim: Simulation, number: int) -> GroupMember:
-    """A member of a classic group that speaks for itself: groups are not in the client yet."""
+    """A member of a classic group that speaks for itself, so that the broker is tested apart from the client."""
     coordinator = sim.broker.coordinator(GROUP)
     (at,) = (address for address, node in sim.broker.addresses.items() if node == coordinator)
     return GroupMember(RawClient(await sim.network.connector(f"member-{number}")(*at)), GROUP)
