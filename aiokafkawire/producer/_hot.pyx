@@ -76,7 +76,7 @@ cdef class OpenBatch:
     cdef readonly array.array timestamps
     cdef public bint closed
 
-    def __cinit__(self, BatchBuilder builder, result, array.array timestamps):
+    def __cinit__(self, BatchBuilder builder not None, result, array.array timestamps not None):
         if timestamps.ob_descr.itemsize != sizeof(int64_t):
             raise TypeError("timestamps are an array of 'q'")
         self.builder = builder
@@ -84,9 +84,12 @@ cdef class OpenBatch:
         self.timestamps = timestamps
         self.closed = False
 
-    def append(self, Budget budget, int64_t timestamp, bytes key, bytes value, headers):
+    def append(self, Budget budget not None, int64_t timestamp, key, value, headers):
         """Put a record in: its index, or -1 where it takes none any more."""
-        return self.put(budget, timestamp, key, value, encoded_headers(headers) if headers else None)
+        for content in (key, value):
+            if content is not None and not PyBytes_Check(content):
+                raise TypeError(f"bytes are needed, not a {type(content).__name__}")
+        return self.put(budget, timestamp, <bytes>key, <bytes>value, encoded_headers(headers) if headers else None)
 
     cdef Py_ssize_t put(self, Budget budget, int64_t timestamp, bytes key, bytes value, bytes headers) except -2:
         cdef BatchBuilder builder = self.builder
@@ -143,7 +146,7 @@ cdef class Appender:
     def __cinit__(
         self,
         door,
-        Budget budget,
+        Budget budget not None,
         Py_ssize_t most,
         partitioning,
         wall_ms,

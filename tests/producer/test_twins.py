@@ -93,10 +93,14 @@ class Doorkeeper:
         self.asked.append("wake")
 
 
+class Subclass(bytes):
+    pass
+
+
 ODD_PARTITIONS: list[Any] = [-1, 7, 1 << 40, 1 << 80, True, 1.0, "0"]
 ODD_TIMES: list[Any] = [-1, 1 << 63, True, 1.5, "now"]
 ODD_HEADERS: list[Any] = [[("a", "b")], [("a",)], [(1, b"")], {"a": 1}, [None]]
-TEXT = st.sampled_from(["text", 7, bytearray(b"x")])
+TEXT = st.sampled_from(["text", 7, bytearray(b"x"), Subclass(b"of bytes")])
 records = st.fixed_dictionaries(
     {
         "topic": st.sampled_from(["a", "b", "unknown"]),
