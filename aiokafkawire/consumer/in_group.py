@@ -19,11 +19,11 @@ from ..group.consumer_member import ConsumerMember, partitions_of
 from ..group.membership import Membership, Polls
 from ..group.membership_requests import MemberSettings
 from ..group.states import GroupState
-from ..group.tasks import Assign, GiveUpAll, Prepare, Resume, Take, Task
+from ..group.tasks import Assign, GiveUpAll, Prepare, Take, Task
 from ..types import TopicPartition
 from .committing import Commits
 from .fetcher import Fetcher
-from .positions import Place, Positions
+from .positions import Positions
 from .subscription import Listener, Listeners, Subscription
 
 __all__ = ("InGroup",)
@@ -89,9 +89,6 @@ class InGroup:
         self._watches_all = False
         # One change at a time of what is read; and whether the last of them is due.
         self._turn = anyio.Lock()
-        # What was given up for a rebalance that has not begun: with the coordinator away, it is read on.
-        self._resumable: list[Place] = []
-        self._resumable_in = -1
         self._leaving = False
 
     @property
@@ -132,7 +129,7 @@ class InGroup:
 
     async def leave(self, reason: str, deadline: Deadline) -> None:
         """Give everything up, and be no member any more; a coordinator that is away is not waited for."""
-        self._leaving, self._resumable = True, []
+        self._leaving = True
         self.membership.tell()
         try:
             with anyio.move_on_after(deadline.left(self._cluster.runtime.now())) as waiting:
@@ -164,11 +161,7 @@ class InGroup:
         """Give up what the protocol demands, with time for the user to commit."""
         async with self._turn:
             self._choose_topics()
-            places = [place for where in self.member.owned if (place := self._positions.get(where)) is not None]
             await self._give_up(self.member.to_give_up(lost=task.lost), lost=task.lost, task=task)
-            gone = [place for place in places if self._positions.get(place.where) is None]
-            if gone or task.lost:
-                self._resumable, self._resumable_in = [] if task.lost else gone, self._machine.generation
             self._choose_topics()
             return self.member.protocols()
 
@@ -192,33 +185,13 @@ class InGroup:
                 if self._machine.is_member:
                     self.member.stayed(task)
                 return None
-            self._resumable = []
             self.member.took(task, change)
             await self._begin(change.added)
         return "partitions were given up for others" if change.revoked else self._outdated(self._cluster.snapshot)
 
-    def can_resume(self) -> bool:
-        """Whether an eager rebalance waits for its beginning."""
-        return bool(self._resumable) and self._resumable_in == self._machine.generation
-
-    async def resume(self, task: Resume) -> None:
-        """Read on what was given up for a rebalance, from where that was: the coordinator is away."""
-        async with self._turn:
-            if task is not self._machine.task or not self.can_resume():
-                return
-            places, self._resumable = self._resumable, []
-            partitions = [place.where for place in places]
-            self.member.took_back([*self.member.owned, *partitions])
-            self._positions.take_back(places)
-            await self._let_go(partitions)
-
     async def _begin(self, partitions: Sequence[TopicPartition]) -> None:
         # The user may seek before the first record comes.
         self._positions.add(partitions, withheld=True)
-        await self._let_go(partitions)
-
-    async def _let_go(self, partitions: Sequence[TopicPartition]) -> None:
-        """Tell the user of partitions that are withheld, and read them."""
         self._fetcher.wake()
         try:
             await self._tell(self._listeners.on_assigned, partitions)
@@ -235,7 +208,6 @@ class InGroup:
         if self._machine.error is not None:
             self._report(self._machine.error)
         async with self._turn:
-            self._resumable = []
             await self._give_up(self.member.owned, lost=True)
 
     async def _give_up(self, partitions: Sequence[TopicPartition], *, lost: bool, task: Task | None = None) -> None:

@@ -108,15 +108,6 @@ class Positions:
             place = self._places[where] = self._place(where, None)
             place.withheld = withheld
 
-    def take_back(self, places: Iterable[Place]) -> None:
-        """Read these again, which were dropped, from where they were; withheld as yet."""
-        for old in places:
-            self.add([old.where], withheld=True)
-            place = self._places[old.where]
-            if old.position is not None:
-                place.position, place.spec, place.ask_group = old.position, None, False
-                place.leader_epoch = old.leader_epoch
-
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these no more."""
         self.marks.changes += 1

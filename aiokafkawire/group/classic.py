@@ -22,7 +22,7 @@ from ..errors import BrokerError, ErrorCode, FencedInstanceId, KafkaError, Reque
 from ..types import GroupMetadata
 from .membership_requests import Ask, MemberSettings, heartbeat, join, leave, sync
 from .states import NEXT, THEN, GroupState, Kind, Then
-from .tasks import Assign, GiveUpAll, JoinedMember, Prepare, Resume, Take, Task
+from .tasks import Assign, GiveUpAll, JoinedMember, Prepare, Take, Task
 
 __all__ = ("GroupMachine",)
 
@@ -65,8 +65,6 @@ class GroupMachine:
         self._assignments: Mapping[str, bytes] = {}
         self._reason = ""
         self._again: str | None = None
-        # Why it wants to join by itself, and not because it heard of a rebalance.
-        self._own: str | None = None
         self._asked: Ask | None = None
         self._beating: Ask | None = None
         self._beat_at = 0.0
@@ -95,7 +93,6 @@ class GroupMachine:
 
     def want(self, reason: str) -> None:
         """Join, or join again, for this reason (KIP-800); while a rebalance goes on, or it leaves, after that."""
-        self._own = reason
         if self.state in (_OUTSIDE, _STABLE):
             self._prepare(reason)
         elif self.state is _FAILED:
@@ -106,27 +103,13 @@ class GroupMachine:
             # What it joins with is made when it has prepared: before that nothing is missed.
             self._again = reason if self.state is not _PREPARING else None
 
-    def coordinator_away(self, now: float) -> bool:
-        """Nobody can be reached who would answer the JoinGroup: be the member that it was, until somebody can.
-
-        Whether it can be that. A coordinator that takes over knows nothing of a rebalance that was not at its end; it
-        knows the generation before, and will say whether it is over.
-        """
-        if self.state is not _JOINING or not self.is_member:
-            return False
-        self._enter(_STABLE)
-        self._again = None  # it has its own wish for that
-        self.task = Resume()
-        self._beat_at = now
-        return True
-
     def rest(self, now: float) -> None:
         """Ask for nothing but heartbeats for a while: who was refused and tries again may be refused again."""
         self._rest_until = now + self.settings.retry_backoff
 
     def leave(self, reason: str) -> None:
         """Leave the group. The state is OUTSIDE when that is over; a static member is there at once (KIP-345)."""
-        self._again = self._own = None
+        self._again = None
         if self.state in (_OUTSIDE, _LEAVING):
             return
         self._reason, self.task = reason, None
@@ -229,8 +212,6 @@ class GroupMachine:
                 self._joined(response)
             elif ask.kind is Kind.SYNC:
                 self._synced(response, now)
-            elif self._own is not None and self.state is _STABLE and self.task is None:
-                self._prepare(self._own)  # what it wanted when the coordinator went away
         else:
             error = broker_error(response.error_code, f"{ask.kind.value} of {self.settings.named}")
             self._told(ask.kind, error, now, getattr(response, "member_id", ""))
@@ -302,7 +283,6 @@ class GroupMachine:
             told = f"SyncGroup of {self.settings.named} was answered for protocol {response.protocol_name!r}"
             self._fail(WireError(f"{told}, but the group has {self.protocol!r}"))
             return
-        self._own = self._again
         self.rebalances += 1
         self._failures = 0
         self._interval = self.settings.heartbeat_interval * _SOON

@@ -25,7 +25,7 @@ from ..types import CoordinatorType
 from .classic import GroupMachine
 from .membership_requests import Ask, MemberSettings
 from .states import GroupState, Kind
-from .tasks import Assign, GiveUpAll, Prepare, Resume, Take, Task
+from .tasks import Assign, GiveUpAll, Prepare, Take, Task
 
 if TYPE_CHECKING:  # few consumers have one
     from .beside_loop import BesideLoop
@@ -34,8 +34,6 @@ __all__ = ("Membership", "Polls", "Role")
 
 _log = logging.getLogger("aiokafkawire")
 
-_AWAY: Final = 1.0
-"""Seconds without a coordinator after which a member that waits to join goes on as the member that it was."""
 _LATE: Final = 5.0
 """Seconds that a coordinator may take beyond the rebalance timeout to tell who has joined."""
 
@@ -57,12 +55,6 @@ class Role(Protocol):
 
     async def give_up(self, task: GiveUpAll) -> None:
         """It is out of the group: what it had is another's."""
-
-    def can_resume(self) -> bool:
-        """Whether it has given up something that nobody else can have before the JoinGroup is answered."""
-
-    async def resume(self, task: Resume) -> None:
-        """Go on with that; it will have to be given up again."""
 
 
 Polls = Callable[[], tuple[int, bool]]
@@ -107,8 +99,6 @@ class Membership:
         self._leave_by: Deadline | None = None
         self._look_at = 0.0
         self._coordinator: Node | None = None
-        # Since when every try to reach the coordinator has failed, and when the last one did.
-        self._away_since = self._failed_at = float("-inf")
         self._beside = _beside_loop(cluster, self.machine) if heartbeat_thread else None
         self._worker = Worker(self._step, self.tell)
 
@@ -241,7 +231,7 @@ class Membership:
                 await self._cluster.brokers.close_lanes(self._lane_of(ask.kind))
             machine.refused(ask, refused, self._clock())
         else:
-            self.trouble, self._failed_at = None, float("-inf")
+            self.trouble = None
             machine.answered(ask, answer, self._clock())
         self.tell()
         self._worker.wake()
@@ -278,17 +268,7 @@ class Membership:
     def heard(self, error: KafkaError | None) -> None:
         """The coordinator could not be asked, for this reason; with None, it has answered."""
         self.trouble = error
-        if error is not None:
-            self._look_for_an_absent_coordinator()
         self.tell()
-
-    def _look_for_an_absent_coordinator(self) -> None:
-        now = self._clock()
-        if now - self._failed_at > self._settings.session_timeout_ms / 1000:
-            self._away_since = now  # what was asked since then was being waited for: somebody was there
-        self._failed_at = now
-        if now - self._away_since >= _AWAY and self._role.can_resume() and self.machine.coordinator_away(now):
-            self._worker.wake()
 
     def _deadline(self, kind: Kind) -> Deadline:
         settings = self._settings
@@ -317,14 +297,15 @@ class Membership:
         kind, group_id = CoordinatorType.GROUP, self._settings.group_id
         # What was known before counts if the last look has found nobody.
         before = self._coordinator = self._cluster.known_coordinator(kind, group_id) or self._coordinator
-        if before is not None:  # or else who asks is looking for it already
-            self._cluster.doubt_coordinator(kind, group_id)
+        if before is None:
+            return  # who asks is looking for it
+        self._cluster.doubt_coordinator(kind, group_id)
         try:
             found = await self._cluster.coordinator(kind, group_id, self._deadline(Kind.HEARTBEAT))
         except KafkaError as error:
             self.heard(error)
             return
-        if before is not None and found != before:
+        if found != before:
             for ask, scope in self._asking.items():
                 if ask.kind.is_slow:
                     scope.cancel()
@@ -355,9 +336,6 @@ class Membership:
             machine.assigned(task, await role.assign(task))
         elif isinstance(task, Take):
             machine.taken(task, rejoin=await role.take(task))
-        elif isinstance(task, Resume):
-            await role.resume(task)
-            machine.taken(task)
         else:
             await role.give_up(task)
             machine.taken(task)

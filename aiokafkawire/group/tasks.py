@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import attrs
 
-__all__ = ("Assign", "GiveUpAll", "JoinedMember", "Prepare", "Resume", "Take", "Task")
+__all__ = ("Assign", "GiveUpAll", "JoinedMember", "Prepare", "Take", "Task")
 
 
 @attrs.frozen
@@ -54,11 +54,4 @@ class GiveUpAll:
     reason: str
 
 
-@attrs.frozen(eq=False)
-class Resume:
-    """The coordinator is away, and has not answered the JoinGroup: go on meanwhile with what was given up for it, which
-    nobody else can have been given yet.
-    """
-
-
-Task: TypeAlias = Prepare | Assign | Take | GiveUpAll | Resume
+Task: TypeAlias = Prepare | Assign | Take | GiveUpAll

@@ -87,34 +87,6 @@ def test_the_coordinator_fails_while_members_wait_for_their_part(strategy: list[
         assert one.errors == two.errors == []
 
 
-def test_what_was_given_up_for_a_rebalance_is_read_on_while_no_coordinator_begins_it() -> None:
-    @in_a_group()
-    async def _(life: Life) -> None:
-        one, two = await life.both()
-        await life.under_way()
-        generation, had = one.generation, set(one.owned)
-        away = [
-            life.broker.on(ApiKey.JOIN_GROUP, drop="before", times=None),
-            life.broker.on(ApiKey.FIND_COORDINATOR, answer=ErrorCode.COORDINATOR_NOT_AVAILABLE, times=None),
-        ]
-        one.subscribe(TOPIC, "later")
-        await life.readers.until(lambda: not one.owned)
-        await life.sim.crash(life.coordinator)
-        await life.readers.until(lambda: one.owned == had)
-        assert one.words()[-2:] == ["revoked", "assigned"]
-        read = len(one.records)
-        await anyio.sleep(20)  # three sessions
-        assert len(one.records) >= read + 90  # half of what is written
-        assert (one.generation, membership_of(one).machine.state) == (generation, GroupState.STABLE)
-        life.broker.create_topic("later")
-        for order in away:
-            order.remove()
-        await life.readers.until(lambda: TopicPartition("later", 0) in one.owned, patience=60)
-        await life.settled(one, two, count=COUNT + 1)
-        await life.all_read()
-        assert one.errors == two.errors == []
-
-
 def test_the_coordinator_fails_while_all_is_quiet_and_nobody_rebalances() -> None:
     @in_a_group()
     async def _(life: Life) -> None:

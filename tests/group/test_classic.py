@@ -31,7 +31,7 @@ from aiokafkawire.errors import (
 )
 from aiokafkawire.group.classic import GroupMachine
 from aiokafkawire.group.states import NEXT, THEN, GroupState, Kind, Then
-from aiokafkawire.group.tasks import Assign, GiveUpAll, JoinedMember, Prepare, Resume, Take
+from aiokafkawire.group.tasks import Assign, GiveUpAll, JoinedMember, Prepare, Take
 from aiokafkawire.types import GroupMetadata
 
 OUTSIDE, PREPARING, JOINING = GroupState.OUTSIDE, GroupState.PREPARING, GroupState.JOINING
@@ -103,38 +103,6 @@ def test_a_leader_that_was_away_looks_and_decides_nothing() -> None:
     machine.answered(flow(machine), synced(), 0)
     assert isinstance(machine.task, Take)
     assert machine.task.leader
-
-
-@pytest.mark.parametrize("own", [True, False])
-def test_while_the_coordinator_is_away_who_waits_to_join_is_the_member_it_was(own: bool) -> None:
-    machine = machine_in(STABLE)
-    machine.taken(doing(machine, Take))
-    if own:
-        machine.want("other topics")
-    else:
-        machine.answered(beating(machine, 10), heard(ErrorCode.REBALANCE_IN_PROGRESS), 10)
-    assert not machine.coordinator_away(10)
-    machine.prepared(doing(machine, Prepare), PROTOCOLS)
-    ask = flow(machine, 10)
-    assert machine.coordinator_away(20)
-    assert (machine.state, machine.generation, machine.is_current(ask)) == (STABLE, 5, False)
-    machine.answered(ask, joined(generation=6), 20)
-    beat = beating(machine, 20)
-    assert (machine.state, said(beat).generation_id) == (STABLE, 5)
-    machine.taken(doing(machine, Resume))
-    assert (machine.state, machine.task, machine.coordinator_away(20)) == (STABLE, None, False)
-    machine.answered(beat, heard(), 21)
-    # A rebalance that it had only heard of, the next coordinator will tell of again, if there is any.
-    assert machine.state is (PREPARING if own else STABLE)
-    if own:
-        machine.prepared(doing(machine, Prepare), PROTOCOLS)
-        assert said(flow(machine, 30)).reason == "other topics"
-
-
-def test_who_is_no_member_yet_waits_for_a_coordinator_to_join() -> None:
-    machine = machine_in(JOINING)
-    assert not machine.coordinator_away(1)
-    assert machine.state is JOINING
 
 
 # --- every answer --------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from aiokafkawire.errors import ErrorCode, FencedInstanceId, KafkaError, Request
 from aiokafkawire.group.classic import GroupMachine
 from aiokafkawire.group.membership_requests import Ask, MemberSettings
 from aiokafkawire.group.states import GroupState, Kind
-from aiokafkawire.group.tasks import Assign, GiveUpAll, Prepare, Resume, Take, Task
+from aiokafkawire.group.tasks import Assign, GiveUpAll, Prepare, Take, Task
 
 OUTSIDE, LEAVING, FAILED, STABLE = GroupState.OUTSIDE, GroupState.LEAVING, GroupState.FAILED, GroupState.STABLE
 
@@ -123,9 +123,6 @@ class AnySequence(RuleBasedStateMachine):
         elif isinstance(task, Take):
             self.owns = self.owns or is_wanted
             machine.taken(task, rejoin=rejoin)
-        elif isinstance(task, Resume):
-            self.owns = self.owns or is_wanted
-            machine.taken(task)
         else:
             self.owns = False
             machine.taken(task)
@@ -163,10 +160,6 @@ class AnySequence(RuleBasedStateMachine):
     @rule(which=st.integers(0, 1), error=losses)
     def lose(self, which: int, error: KafkaError) -> None:
         self.machine.refused(self.under_way.pop(which % len(self.under_way)), error, self.now)
-
-    @rule()
-    def be_away(self) -> None:
-        self.machine.coordinator_away(self.now)
 
     @precondition(lambda self: self.late)
     @rule(code=codes, join=joins)
