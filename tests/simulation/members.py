@@ -76,6 +76,8 @@ class Member:
     commits: str = attrs.field(init=False)
     pace: float = attrs.field(init=False)
     _in_hand: Sequence[Record] = ()
+    _since: dict[TopicPartition, int] = attrs.field(factory=dict)
+    """What it read when it got what it has in hand."""
     _since_commit: int = 0
     _assignments: int = 0
     _leaving: bool = False
@@ -158,7 +160,9 @@ class Member:
 
     async def _revoked(self, consumer: Consumer[bytes, bytes], partitions: Sequence[TopicPartition]) -> None:
         self.sim.note(f"{self.name} gives up {', '.join(map(str, partitions))}")
-        in_hand = {TopicPartition(record.topic, record.partition) for record in self._in_hand}
+        # What was lost meanwhile is nobody's to wait for, not even if it has come back.
+        places = {TopicPartition(record.topic, record.partition) for record in self._in_hand}
+        in_hand = {where for where in places if self.has.get(where) == self._since.get(where)}
         if not self._leaving and not in_hand.isdisjoint(partitions):
             self.watch.wrong.append(f"{self.name} is to give up {partitions}, and has {in_hand} in hand")
         try:
@@ -208,6 +212,7 @@ class Member:
     async def _use(self, consumer: Consumer[bytes, bytes], records: Sequence[Record]) -> None:
         """What the user does with records; some of it takes long, or is given up in the middle."""
         self._in_hand, since = records, dict(self.has)
+        self._since = since
         for record in records:
             self._note(consumer, record)
         for record in records:
