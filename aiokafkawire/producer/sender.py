@@ -177,6 +177,7 @@ class Sender:
         return list(dict.fromkeys(connections))
 
     def _submit(self, snapshot: Snapshot, node_id: int, batches: list[Batch], now: float) -> Connection:
+        self._cluster.use(dict.fromkeys(batch.where.topic for batch in batches))
         connection = self._cluster.brokers.opened(snapshot.nodes[node_id].address, self._lane)
         assert connection is not None  # or it had not been routed there
         self._flights.submit(connection, snapshot, node_id, batches, now)
