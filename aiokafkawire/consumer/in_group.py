@@ -12,13 +12,14 @@ from ..cluster.cluster import Cluster
 from ..cluster.metadata import Snapshot
 from ..cluster.retry import Deadline
 from ..config import ConsumerConfig
-from ..errors import RequestTimeout, UsageError
+from ..errors import KafkaError, RequestTimeout, UsageError
 from ..group.assignors import Assignor
 from ..group.classic import GroupMachine
 from ..group.consumer_member import ConsumerMember, partitions_of
 from ..group.membership import Membership, Polls
 from ..group.membership_requests import MemberSettings
 from ..group.states import GroupState
+from ..group.subscriptions import Partitions
 from ..group.tasks import Assign, GiveUpAll, Prepare, Take, Task
 from ..types import TopicPartition
 from .committing import Commits
@@ -172,9 +173,27 @@ class InGroup:
         await self._learn(topics)
         partitions = partitions_of(self._cluster.snapshot, topics)
         if task.decided:
-            self.member.watch(subscriptions, partitions)
+            self.member.watch(subscriptions, await self._shared_out_of(partitions))
             return {}
         return self.member.assign(task.protocol, subscriptions, partitions)
+
+    async def _shared_out_of(self, partitions: Partitions) -> Partitions:
+        """Those of them that members have: whoever decided may not have known of the others, as this one does."""
+        from ..group.assigned import assigned_in  # few leaders come back to what they led
+
+        group_id, deadline = self._machine.settings.group_id, self._cluster.deadline(_TOPICS_KNOWN_WITHIN)
+        try:
+            assigned = await assigned_in(self._cluster, group_id, deadline, self.membership.lane)
+        except KafkaError as error:
+            _log.warning("leading group %r without knowing who has what: %s", group_id, error)
+            return partitions
+        if assigned is None:
+            return partitions
+        kept = {
+            topic: [one for one in infos if TopicPartition(topic, one.partition) in assigned]
+            for topic, infos in partitions.items()
+        }
+        return {topic: infos for topic, infos in kept.items() if infos}
 
     async def take(self, task: Take) -> str | None:
         """Give up what others get, and begin with what is new."""

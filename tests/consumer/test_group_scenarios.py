@@ -346,6 +346,18 @@ def test_a_leader_that_was_restarted_under_its_name_still_sees_partitions_that_a
         await life.settled(two, count=COUNT + 3)
 
 
+def test_a_leader_that_was_restarted_under_its_name_shares_out_what_came_while_it_was_away() -> None:
+    @in_a_group(feeds=False)
+    async def _(life: Life) -> None:
+        one = await life.join("one", TOPIC, "later", group_instance_id="i", session_timeout_ms=30_000)
+        await life.settled(one)
+        await one.close()
+        life.broker.create_topic("later")
+        two = await life.join("two", TOPIC, "later", group_instance_id="i", session_timeout_ms=30_000)
+        await life.settled(two, count=COUNT + 1)
+        assert TopicPartition("later", 0) in two.owned
+
+
 def test_an_old_member_is_fenced_by_the_new_one_under_its_name() -> None:
     @in_a_group(feeds=False)
     async def _(life: Life) -> None:
