@@ -13,7 +13,6 @@ __all__ = ("Marks", "RecordIterator")
 
 
 cdef extern from "Python.h":
-    ctypedef int (*sendfunc)(PyObject *, PyObject *, PyObject **)
     int PyIter_Send(PyObject *, PyObject *, PyObject **) except -1
     void PyType_Modified(PyTypeObject *)
     void Py_DECREF(PyObject *)

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..records import batch
-from ..twins import load_twin
+from ..records.batch import load_beside
 
 if TYPE_CHECKING:
     from ._hot import RecordIterator
@@ -12,8 +11,7 @@ if TYPE_CHECKING:
 __all__ = ("Marks", "RecordIterator")
 
 if not TYPE_CHECKING:
-    _twins = {"pure": "_pure"} if batch.IMPLEMENTATION == "pure" else {"cython": "_hot", "pure": "_pure"}
-    _, _twin = load_twin(__package__, _twins, "AIOKAFKAWIRE_RECORDS")
+    _twin = load_beside(__package__)
     Marks = _twin.Marks
     # In plain Python nothing would be won by it: the consumer is its own iterator.
     RecordIterator = getattr(_twin, "RecordIterator", None)

@@ -149,7 +149,7 @@ class Accumulator:
         self._batches += 1
         result = BatchResult(where, self._new_event)
         opened = OpenBatch(builder, result, result.timestamps)
-        return Batch(where, (self._batches, 0), opened, builder, result, now, self._transactional)
+        return Batch(where, (self._batches, 0), opened, result, now, self._transactional)
 
     def is_full(self, batch: Batch) -> bool:
         """Whether the next record of the batch's partition begins another."""

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..records import batch
-from ..twins import load_twin
+from ..records.batch import load_beside
 
 if TYPE_CHECKING:
     from ._pure import Appender, Budget, OpenBatch, OpenTopic, Turn
@@ -11,8 +10,7 @@ if TYPE_CHECKING:
 __all__ = ("Appender", "Budget", "OpenBatch", "OpenTopic", "Turn")
 
 if not TYPE_CHECKING:
-    _twins = {"pure": "_pure"} if batch.IMPLEMENTATION == "pure" else {"cython": "_hot", "pure": "_pure"}
-    _, _twin = load_twin(__package__, _twins, "AIOKAFKAWIRE_RECORDS")
+    _twin = load_beside(__package__)
     Appender = _twin.Appender
     Budget = _twin.Budget
     OpenBatch = _twin.OpenBatch

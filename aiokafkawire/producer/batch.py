@@ -27,8 +27,7 @@ class Batch:
     order: tuple[int, int]
     """Batches of a partition go in this order: its number, and which of that batch's records is its first."""
     opened: OpenBatch
-    """Where its records come in, as long as it is open."""
-    builder: BatchBuilder
+    """Its records, and where they come in as long as it is open."""
     result: BatchResult
     created_at: float
     transactional: bool = False
@@ -49,6 +48,11 @@ class Batch:
     """The broker that it was last sent to."""
     topic_id: UUID = ZERO_UUID
     """Its topic's id when it was first sent."""
+
+    @property
+    def builder(self) -> BatchBuilder:
+        """Its records, encoded."""
+        return self.opened.builder
 
     @property
     def closed(self) -> bool:
@@ -97,12 +101,13 @@ class Batch:
             part = attrs.evolve(
                 self,
                 order=(self.order[0], self.order[1] + first),
-                builder=builder,
+                opened=OpenBatch(builder, result, result.timestamps),
                 result=result,
                 compressed=False,
                 sealed=None,
                 base_sequence=after(self.base_sequence, first) if self.base_sequence >= 0 else -1,
             )
+            part.close()
             parts.append(part)
             first += builder.count
         return parts[0], parts[1]

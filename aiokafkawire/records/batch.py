@@ -1,6 +1,7 @@
 """Record batches v2, the batches of all formats in a fetched buffer, and the choice of the twin that reads records."""
 
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import CorruptBatch, UsageError
@@ -29,6 +30,7 @@ __all__ = (
     "RecordBatch",
     "RecordReader",
     "halve",
+    "load_beside",
     "record_size_bound",
     "set_base_offset",
     "sealed",
@@ -244,12 +246,20 @@ def sealed(head: bytearray, records: bytes | memoryview) -> bytes:
 
 # --- the twins ---------------------------------------------------------------------------------------------
 
+_TWINS = {"cython": "_hot", "pure": "_pure"}
+
 if TYPE_CHECKING:
     IMPLEMENTATION: str = "pure"
 else:
-    IMPLEMENTATION, _twin = load_twin(__package__, {"cython": "_hot", "pure": "_pure"}, "AIOKAFKAWIRE_RECORDS")
+    IMPLEMENTATION, _twin = load_twin(__package__, _TWINS, "AIOKAFKAWIRE_RECORDS")
     BatchBuilder = _twin.BatchBuilder
     ConsumerRecord = _twin.ConsumerRecord
     Delivery = _twin.Delivery
     RecordReader = _twin.RecordReader
     record_size_bound = _twin.record_size_bound
+
+
+def load_beside(package: str) -> ModuleType:
+    """The twin of another package that goes with the one in use here; where that was not built, the pure one."""
+    twins = {"pure": "_pure"} if IMPLEMENTATION == "pure" else _TWINS
+    return load_twin(package, twins, "AIOKAFKAWIRE_RECORDS")[1]
