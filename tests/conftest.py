@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator, Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 import sniffio
 from hypothesis import HealthCheck, settings
 from support.apache_kafka import NEEDS, ApacheKafka, missing
+from support.needing import require
 
 from aiokafkawire.protocol import compiler
 from aiokafkawire.records import batch
@@ -32,11 +32,7 @@ def apache_kafka(request: pytest.FixtureRequest) -> Iterator[ApacheKafka]:
 
     Without Java or Maven its tests are skipped, or fail when ``AIOKAFKAWIRE_REQUIRE_KAFKA=1`` is in the environment.
     """
-    reason = missing()
-    if reason and os.environ.get("AIOKAFKAWIRE_REQUIRE_KAFKA", "0") not in ("", "0"):
-        pytest.fail(f"AIOKAFKAWIRE_REQUIRE_KAFKA is set. {reason}", pytrace=False)
-    if reason:
-        pytest.skip(reason)
+    require(missing())
     with ApacheKafka() as kafka:
         _tell(request.config, f"{kafka.version}, booted in {kafka.boot_seconds:.1f} s")
         yield kafka

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from support.apache_kafka import missing
 from support.kafka_cluster import KafkaCluster
+from support.needing import require
 
 pytestmark = [pytest.mark.kafka, pytest.mark.faults, pytest.mark.timeout(500)]
 
@@ -25,11 +26,7 @@ SEED = os.environ.get("AIOKAFKAWIRE_FAULTS_SEED", "1")
 
 @pytest.fixture(autouse=True)
 def _kafka_is_there() -> None:
-    reason = missing()
-    if reason and os.environ.get("AIOKAFKAWIRE_REQUIRE_KAFKA", "0") not in ("", "0"):
-        pytest.fail(f"AIOKAFKAWIRE_REQUIRE_KAFKA is set. {reason}", pytrace=False)
-    if reason:
-        pytest.skip(reason)
+    require(missing())
 
 
 def run(tmp_path: Path, *options: str) -> dict[str, Any]:

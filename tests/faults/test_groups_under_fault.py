@@ -7,7 +7,6 @@ as in sync until broker.session.timeout.ms (9 s) is over: so long no record with
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -20,6 +19,7 @@ import anyio
 import pytest
 from support.apache_kafka import missing
 from support.kafka_cluster import KafkaCluster
+from support.needing import require
 from support.readers import Partitions, Reader, Readers, reading
 
 from aiokafkawire import Client, ConsumerRecord
@@ -42,11 +42,7 @@ PATIENCE = 90.0
 
 @pytest.fixture(scope="module")
 def brokers() -> Iterator[KafkaCluster]:
-    reason = missing()
-    if reason and os.environ.get("AIOKAFKAWIRE_REQUIRE_KAFKA", "0") not in ("", "0"):
-        pytest.fail(f"AIOKAFKAWIRE_REQUIRE_KAFKA is set. {reason}", pytrace=False)
-    if reason:
-        pytest.skip(reason)
+    require(missing())
     with KafkaCluster() as cluster:
         yield cluster
 

@@ -3,7 +3,6 @@ has lost records, that is noticed (KIP-320)."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import AsyncExitStack
 from secrets import token_hex
@@ -14,6 +13,7 @@ from anyio.to_thread import run_sync
 from support.apache_kafka import missing
 from support.kafka_cluster import KafkaCluster
 from support.metering import Meter
+from support.needing import require
 
 from aiokafkawire import Client, Consumer, ConsumerRecord, TopicPartition
 from aiokafkawire.admin.admin import NewTopic
@@ -42,11 +42,7 @@ LOSSY = NewTopic(1, 2, {"unclean.leader.election.enable": "true", "min.insync.re
 
 @pytest.fixture(scope="module")
 def brokers() -> Iterator[KafkaCluster]:
-    reason = missing()
-    if reason and os.environ.get("AIOKAFKAWIRE_REQUIRE_KAFKA", "0") not in ("", "0"):
-        pytest.fail(f"AIOKAFKAWIRE_REQUIRE_KAFKA is set. {reason}", pytrace=False)
-    if reason:
-        pytest.skip(reason)
+    require(missing())
     properties = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
     with KafkaCluster(properties=properties, racks=RACKS) as cluster:
         yield cluster

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import threading
 import time
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 from support.apache_kafka import NEWEST, missing, resolve
+from support.needing import require
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
@@ -31,11 +31,7 @@ Tool = Callable[..., str]
 @pytest.fixture(scope="module")
 def java() -> list[str]:
     """The command that runs a tool of Kafka's newest release."""
-    reason = missing()
-    if reason and os.environ.get("AIOKAFKAWIRE_REQUIRE_KAFKA", "0") not in ("", "0"):
-        pytest.fail(f"AIOKAFKAWIRE_REQUIRE_KAFKA is set. {reason}", pytrace=False)
-    if reason:
-        pytest.skip(reason)
+    require(missing())
     quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
     return ["java", *quick, "-cp", f"{resolve(NEWEST, 'kafka-tools')}/*:{resolve(NEWEST)}/*"]
 

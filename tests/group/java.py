@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -12,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import pytest
 from support.apache_kafka import NEEDS, NEWEST, missing, resolve
+from support.needing import require
 
 from .cases import Case
 
@@ -36,11 +35,7 @@ class Answer:
 
 def ask(cases: Iterable[Case]) -> list[Answer]:
     """What Kafka's newest release says to each. Skips the test where there is no Java compiler, or no Maven."""
-    reason = missing() or (None if shutil.which("javac") else f"{NEEDS}no `javac` on PATH")
-    if reason and os.environ.get("AIOKAFKAWIRE_REQUIRE_KAFKA", "0") not in ("", "0"):
-        pytest.fail(f"AIOKAFKAWIRE_REQUIRE_KAFKA is set. {reason}", pytrace=False)
-    if reason:
-        pytest.skip(reason)
+    require(missing() or (None if shutil.which("javac") else f"{NEEDS}no `javac` on PATH"))
     program = Path(__file__).with_name("Assign.java")
     done = subprocess.run(
         ["java", *_JVM, "-cp", f"{resolve(NEWEST)}/*", str(program)],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -14,6 +13,7 @@ import anyio
 import pytest
 from anyio.from_thread import BlockingPortal
 from support.apache_kafka import NEWEST, missing, resolve
+from support.needing import require
 from support.readers import QUICK, Reader, Readers, reading
 from support.transactional import settled
 
@@ -44,11 +44,7 @@ class Member(Protocol):
 
 def java_command() -> list[str]:
     """The command that runs a tool of Kafka's newest release; skips the test where there is no Java, or no Maven."""
-    reason = missing()
-    if reason and os.environ.get("AIOKAFKAWIRE_REQUIRE_KAFKA", "0") not in ("", "0"):
-        pytest.fail(f"AIOKAFKAWIRE_REQUIRE_KAFKA is set. {reason}", pytrace=False)
-    if reason:
-        pytest.skip(reason)
+    require(missing())
     return ["java", *_JVM, "-cp", f"{resolve(NEWEST, 'kafka-tools')}/*:{resolve(NEWEST)}/*"]
 
 
