@@ -16,7 +16,7 @@ import attrs
 
 from .errors import UsageError
 
-__all__ = ("Offload", "Owner", "Runtime", "Worker", "system_wall_ms")
+__all__ = ("Offload", "Owner", "Runtime", "Worker", "on_trio", "system_wall_ms")
 
 _log = logging.getLogger("aiokafkawire")
 
@@ -37,6 +37,12 @@ async def _on_a_thread(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
 def system_wall_ms() -> int:
     """The system's clock, in ms since the epoch. The compiled producer knows it, and reads it without the call."""
     return time.time_ns() // 1_000_000
+
+
+def on_trio() -> bool:
+    """Whether this is a task of trio's; otherwise it is one of asyncio's."""
+    trio = sys.modules.get("trio")
+    return trio is not None and trio.lowlevel.in_trio_task()
 
 
 @attrs.frozen
@@ -70,8 +76,9 @@ class Owner:
     async def open(self) -> None:
         """Start the detached task, and wait until it can take others."""
         started = anyio.Event()
-        trio = sys.modules.get("trio")
-        if trio is not None and trio.lowlevel.in_trio_task():
+        if on_trio():
+            import trio
+
             trio.lowlevel.spawn_system_task(self._hold, started, context=copy_context())
         else:
             # The loop keeps only weak references to tasks.
@@ -112,17 +119,18 @@ class Owner:
         try:
             await function(*args)
         except Exception as fault:
-            self._faulted(fault)
+            self.faulted(fault)
         except BaseExceptionGroup as group:
             # A task group that fails while it is cancelled raises both at once: the fault ends here, and only the
             # cancellation goes on. On trio anything else would take the whole run down.
             faults, rest = group.split(Exception)
             if faults is not None:
-                self._faulted(faults)
+                self.faulted(faults)
             if rest is not None:
                 raise rest from None
 
-    def _faulted(self, fault: Exception) -> None:
+    def faulted(self, fault: Exception) -> None:
+        """Something failed that nobody waits for."""
         if self._on_fault is None:
             _log.error("a background task failed", exc_info=fault)
         else:

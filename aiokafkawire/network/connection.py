@@ -1,12 +1,10 @@
 """A connection to one broker: many requests in flight, answers in order, one failure ends it for all."""
 
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final, TypeVar
 
 import anyio
-from anyio.abc import ByteStream
 
 from ..config import ClientConfig
 from ..errors import ConnectionLost, ErrorCode, KafkaError, RequestTimeout, WireError, again, broker_error
@@ -14,10 +12,12 @@ from ..protocol.api import ApiKey, choose_version
 from ..protocol.compiler import decode
 from ..protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
 from ..protocol.schema import Request, Response, Versions
-from ..runtime import Owner, Runtime
+from ..runtime import Owner, Runtime, on_trio
 from ..types import Address
 from .pipeline import Pipeline, Slot
-from .stream import Connector
+from .stream import Connector, connect_tcp
+from .transport import open_transport
+from .wire import StreamWire, Wire
 
 __all__ = ("ANY_VERSION", "Connection")
 
@@ -25,13 +25,8 @@ R = TypeVar("R", bound=Response)
 
 ANY_VERSION: Final = Versions.parse("0+")
 
-_READ: Final = 256 * 1024
 _HEAVY: Final = 256 * 1024
 """Answers above this are decoded on a thread, unless they carry records, which stay as they are."""
-_OWN_WRITE: Final = 64 * 1024
-"""Frames up to this are written by whoever asks, without a task switch; larger ones could hold up their caller."""
-_WRITE_STALL_SECONDS: Final = 5.0
-"""How long a frame that its caller writes may take; the caller cannot be cancelled meanwhile."""
 
 
 @cache
@@ -81,19 +76,14 @@ class Connection:
     the connection, since everything behind that request waits for it.
     """
 
-    def __init__(self, stream: ByteStream, where: str, config: ClientConfig, runtime: Runtime) -> None:
+    def __init__(self, wire: Wire, pipeline: Pipeline, where: str, config: ClientConfig, runtime: Runtime) -> None:
         self.where = where
         self.versions: Mapping[int, Versions] = {}
         """What the broker speaks, by API key."""
         self.features: Mapping[str, int] = {}
         """The levels of features that the cluster has finalised, by name (KIP-584); empty where it says none."""
-        self._stream, self._runtime = stream, runtime
+        self._wire, self._pipeline, self._runtime = wire, pipeline, runtime
         self._request_timeout = config.request_timeout_ms / 1000
-        self._pipeline = Pipeline(client_id=config.client_id, where=where, max_frame=config.receive_message_max_bytes)
-        self._outgoing: deque[bytes] = deque()
-        self._writing = False
-        self._to_write = anyio.Event()
-        self._written: anyio.Event | None = None
         self.used_at: float = runtime.now()
         """When it was last asked something, in seconds of the runtime's clock."""
 
@@ -121,8 +111,11 @@ class Connection:
         made: Connection | None = None
         try:
             with anyio.move_on_after(limit):
-                made = cls(await _connect(connector, host, port, where), where, config, runtime)
-                owner.spawn(made._run)
+                pipeline = Pipeline(client_id=config.client_id, where=where, max_frame=config.receive_message_max_bytes)
+                patience = config.request_timeout_ms / 1000
+                wire = await _connect(connector, host, port, pipeline, where, patience, owner.faulted)
+                made = cls(wire, pipeline, where, config, runtime)
+                owner.spawn(wire.run)
                 await made._agree_on_versions()
                 return made
             stage = "accept a connection" if made is None else "answer ApiVersions (is it a Kafka listener?)"
@@ -184,20 +177,16 @@ class Connection:
         """
         spoken = choose_version(type(request), self.versions, wanted, self.where)
         self.used_at = self._runtime.now()
-        self._outgoing.append(self._pipeline.send(request, spoken, slot))
+        self._wire.put(self._pipeline.send(request, spoken, slot))
         return spoken
 
     async def transmit(self) -> None:
-        """Write what was submitted. Who finds the wire idle does so here and now, without a task switch."""
-        if len(self._outgoing) == 1 and not self._writing and len(self._outgoing[0]) <= _OWN_WRITE:
-            await self._write(self._outgoing.popleft(), min(_WRITE_STALL_SECONDS, self._request_timeout))
-        else:
-            self.transmit_soon()
+        """Write what was submitted, here and now where the wire is idle."""
+        await self._wire.transmit()
 
     def transmit_soon(self) -> None:
-        """Have what was submitted written by the task that is there for it."""
-        if self._outgoing:
-            self._to_write.set()
+        """Have what was submitted written, without waiting for anything."""
+        self._wire.transmit_soon()
 
     async def written(self) -> None:
         """Wait until nothing is in line: where no answer slows a caller down, the wire must.
@@ -205,12 +194,7 @@ class Connection:
         Raises:
             ConnectionLost, WireError: the connection broke.
         """
-        while (self._outgoing or self._writing) and self.failure is None:
-            if self._written is None:
-                self._written = anyio.Event()
-            await self._written.wait()
-        if self.failure is not None:
-            raise again(self.failure)
+        await self._wire.written()
 
     def decode(self, answer: type[R], spoken: int, frame: bytes, position: int) -> R:
         """Read an answer that a slot was given.
@@ -232,7 +216,7 @@ class Connection:
         await self._close_if_silent(now)
         with anyio.move_on_after(limit):
             reply = _Reply(now, patience)
-            self._outgoing.append(self._pipeline.send(request, spoken, reply))
+            self._wire.put(self._pipeline.send(request, spoken, reply))
             await self.transmit()
             return await reply.wait()
         await self._close_if_silent(max(self._runtime.now(), now + limit))
@@ -269,78 +253,25 @@ class Connection:
             raise broker_error(answer.error_code, f"{self.where} to ApiVersions")
         self.features = {one.name: one.max_version_level for one in answer.finalized_features}
 
-    async def _run(self) -> None:
-        """Read until the stream ends or fails; write what callers have left."""
-        async with anyio.create_task_group() as group:
-            group.start_soon(self._write_what_is_left)
-            try:
-                await self._read()
-            finally:
-                if self.failure is None:
-                    self._pipeline.fail(ConnectionLost(f"the connection to {self.where} was closed"))
-                group.cancel_scope.cancel()
-                self._tell_who_waits_to_write()
-                with anyio.CancelScope(shield=True):
-                    await self._stream.aclose()
-
-    async def _read(self) -> None:
-        try:
-            while self.failure is None:
-                self._pipeline.receive(await self._stream.receive(_READ))
-        except (KafkaError, anyio.ClosedResourceError):
-            return  # the pipeline has failed already, and knows why
-        except anyio.EndOfStream:
-            self._pipeline.fail(ConnectionLost(f"{self.where} closed the connection"))
-        except (anyio.BrokenResourceError, OSError) as cause:
-            lost = ConnectionLost(f"the connection to {self.where} broke: {cause.__cause__ or cause}")
-            lost.__cause__ = cause
-            self._pipeline.fail(lost)
-
-    async def _write(self, data: bytes, limit: float) -> None:
-        self._writing = True
-        try:
-            # Half a frame would spoil everything behind it: a cancelled caller lets its frame out first.
-            with anyio.CancelScope(deadline=anyio.current_time() + limit, shield=True) as in_time:
-                await self._stream.send(data)
-            if in_time.cancelled_caught:
-                await self.close(ConnectionLost(f"{self.where} did not take {len(data)} bytes within {limit:g} s"))
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as cause:
-            await self.close(ConnectionLost(f"the connection to {self.where} broke: {cause.__cause__ or cause}"))
-        except Exception as cause:  # a stream that fails in a way of its own may have written half the frame
-            await self.close(ConnectionLost(f"the connection to {self.where} broke: {cause!r}"))
-            raise
-        finally:
-            self._writing = False
-            self._tell_who_waits_to_write()
-            if self._outgoing:
-                self._to_write.set()
-
-    def _tell_who_waits_to_write(self) -> None:
-        written, self._written = self._written, None
-        if written is not None:
-            written.set()
-
-    async def _write_what_is_left(self) -> None:
-        while True:
-            await self._to_write.wait()
-            self._to_write = anyio.Event()
-            while self._outgoing and not self._writing:
-                data = self._outgoing.popleft()
-                while self._outgoing and len(data) + len(self._outgoing[0]) <= _OWN_WRITE:
-                    data += self._outgoing.popleft()
-                # Nobody's cancellation waits for this one, and a large frame may take its time on a slow line.
-                await self._write(data, self._request_timeout)
-
     async def close(self, reason: KafkaError | None = None) -> None:
         """Close the stream; whoever waits fails with ``reason``. May be called again."""
         self._pipeline.fail(reason or ConnectionLost(f"the connection to {self.where} was closed by this client"))
-        with anyio.CancelScope(shield=True):
-            await self._stream.aclose()
+        await self._wire.close()
 
 
-async def _connect(connector: Connector, host: str, port: int, where: str) -> ByteStream:
+async def _connect(
+    connector: Connector,
+    host: str,
+    port: int,
+    pipeline: Pipeline,
+    where: str,
+    limit: float,
+    on_fault: Callable[[Exception], None],
+) -> Wire:
     try:
-        return await connector(host, port)
+        if connector is connect_tcp and not on_trio():
+            return await open_transport(host, port, pipeline, where, limit, on_fault)
+        return StreamWire(await connector(host, port), pipeline, where, limit)
     except Exception as error:  # a connector of the user's may fail in a way of its own
         # A connector that tried several addresses wraps what each of them said.
         cause = error.__cause__ or error

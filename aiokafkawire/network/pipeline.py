@@ -14,12 +14,17 @@ from ..protocol.api import RequestHeader, ResponseHeader, request_header_version
 from ..protocol.compiler import decode_prefix, encode_into
 from ..protocol.primitives import Buffer
 from ..protocol.schema import Request
+from .frame import Frame
 
 __all__ = ("Pipeline", "Slot")
 
 _SIZE: Final = Struct(">i")
 _CORRELATION_IDS: Final = 2**31
 _CORRELATION_ID_SIZE: Final = 4
+_TELLING: Final = 64
+"""So many bytes tell what speaks another protocol."""
+_FIRST: Final = 16 * 1024
+"""How much is read before the size of a frame is known; what is longer goes into a place of its own at once."""
 
 
 class Slot(Protocol):
@@ -45,10 +50,10 @@ class Pipeline:
         self._client_id, self._where, self._max_frame = client_id, where, max_frame
         self._correlation_id = 0
         self._waiting: deque[tuple[int, int, str, Slot]] = deque()
-        # Received and not yet consumed; joined only when a whole frame is there.
-        self._chunks: list[bytes] = []
-        self._held = 0
-        self._frame_size: int | None = None
+        # What is neither whole nor lost: a frame, or the first bytes of its size.
+        self._frame: Frame | None = None
+        self._size_begun = b""
+        self._first: bytearray | None = None
         self.failure: KafkaError | None = None
 
     @property
@@ -88,49 +93,84 @@ class Pipeline:
         self._correlation_id = (self._correlation_id + 1) % _CORRELATION_IDS
         return frame
 
-    def receive(self, data: bytes) -> None:
-        """Take bytes as they come, and resolve every slot whose answer is whole.
+    def room(self) -> memoryview:
+        """Where bytes may be put as they come; :meth:`filled` hears how many. It is asked for anew each time."""
+        if self._frame is not None:
+            return self._frame.room()
+        if self._first is None:
+            self._first = bytearray(_FIRST)
+        return memoryview(self._first)
+
+    def filled(self, count: int) -> None:
+        """So many bytes came into the room. Every slot whose answer is whole is resolved.
+
+        Raises:
+            WireError: the bytes are not a broker's answers; the pipeline is poisoned.
+        """
+        if self._frame is None:
+            assert self._first is not None
+            self.receive(memoryview(self._first)[:count])
+            return
+        if self.failure is not None:
+            raise again(self.failure)
+        frame = self._frame.filled(count)
+        if frame is not None:
+            self._frame = None
+            self._read(frame)
+
+    def receive(self, data: Buffer) -> None:
+        """Take bytes as they come, as with :meth:`room` and :meth:`filled`.
 
         Raises:
             WireError: the bytes are not a broker's answers; the pipeline is poisoned.
         """
         if self.failure is not None:
             raise again(self.failure)
-        self._chunks.append(data)
-        self._held += len(data)
-        if self._held < (self._frame_size or _SIZE.size):
-            return
+        view = memoryview(data)
+        while self._frame is not None and view:
+            room = self._frame.room()
+            count = min(len(room), len(view))
+            room[:count] = view[:count]
+            room.release()
+            self.filled(count)
+            view = view[count:]
+        if view:
+            self._begin(memoryview(self._size_begun + view) if self._size_begun else view)
+
+    def _begin(self, data: memoryview) -> None:
+        """Take frames from their beginnings on; the last of them may be cut."""
+        position, self._size_begun = 0, b""
+        while self.failure is None and position < len(data):
+            if len(data) - position < _SIZE.size:
+                self._size_begun = data[position:].tobytes()
+                return
+            size = self._checked_size(data, position)
+            position += _SIZE.size
+            if len(data) - position < size:
+                self._frame = Frame(size, data[position:])
+                return
+            self._read(data[position : position + size].tobytes())
+            position += size
+
+    def _read(self, frame: bytes) -> None:
         try:
-            self._consume(b"".join(self._chunks) if len(self._chunks) > 1 else data)
+            self._answer(frame)
         except WireError as error:
             self.fail(error)
             raise
 
-    def _consume(self, data: bytes) -> None:
-        position, size = 0, self._frame_size
-        while True:
-            if size is None:
-                if len(data) - position < _SIZE.size:
-                    break
-                size = self._checked_size(data, position)
-                position += _SIZE.size
-            if len(data) - position < size:
-                break
-            self._answer(data[position : position + size])
-            position, size = position + size, None
-        rest = data[position:]
-        self._frame_size, self._held, self._chunks = size, len(rest), [rest] if rest else []
-
-    def _checked_size(self, data: bytes, position: int) -> int:
+    def _checked_size(self, data: memoryview, position: int) -> int:
         size: int = _SIZE.unpack_from(data, position)[0]
         if _CORRELATION_ID_SIZE <= size <= self._max_frame:
-            if not self._waiting:  # before it is gathered
-                raise WireError(f"{self._where} sent a frame of {size} bytes that nothing asked for")
-            return size
-        guess = _what_it_is(data[position:])
-        allowed = f"{_CORRELATION_ID_SIZE} to {self._max_frame} (receive_message_max_bytes)"
-        told = f"a frame of {size} bytes, allowed are {allowed}"
-        raise WireError(f"{self._where} sent {guess or told}")
+            if self._waiting:  # before it is gathered
+                return size
+            error = WireError(f"{self._where} sent a frame of {size} bytes that nothing asked for")
+        else:
+            guess = _what_it_is(data[position : position + _TELLING].tobytes())
+            allowed = f"{_CORRELATION_ID_SIZE} to {self._max_frame} (receive_message_max_bytes)"
+            error = WireError(f"{self._where} sent {guess or f'a frame of {size} bytes, allowed are {allowed}'}")
+        self.fail(error)
+        raise error
 
     def _answer(self, frame: bytes) -> None:
         expected, header_version, name, slot = self._waiting[0]
@@ -150,7 +190,7 @@ class Pipeline:
         if self.failure is not None:
             return
         self.failure = error
-        self._chunks.clear()
+        self._frame = None
         while self._waiting:
             *_, slot = self._waiting.popleft()
             slot.fail(error)

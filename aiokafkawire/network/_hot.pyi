@@ -1,0 +1,3 @@
+from ._pure import Frame
+
+__all__ = ("Frame",)

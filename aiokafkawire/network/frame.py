@@ -1,0 +1,13 @@
+"""The choice of the twin that gathers frames: the one that the records' own twin goes with."""
+
+from typing import TYPE_CHECKING
+
+from ..records.batch import load_beside
+
+if TYPE_CHECKING:
+    from ._pure import Frame
+
+__all__ = ("Frame",)
+
+if not TYPE_CHECKING:
+    Frame = load_beside(__package__).Frame

@@ -1,0 +1,173 @@
+"""Frames over asyncio's own transports: no task between the socket and those who wait."""
+
+import asyncio
+import sys
+from collections import deque
+from collections.abc import Callable
+from typing import cast
+
+import anyio
+import anyio.lowlevel
+
+from ..errors import ConnectionLost, KafkaError, again
+from .dialing import addresses_of, dial
+from .pipeline import Pipeline
+from .wire import broken, next_write, stalled
+
+__all__ = ("TransportWire", "open_transport")
+
+
+async def open_transport(
+    host: str, port: int, pipeline: Pipeline, where: str, limit: float, on_fault: Callable[[Exception], None]
+) -> "TransportWire":
+    """A TCP connection, on the first of the host's addresses that takes it.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    loop = asyncio.get_running_loop()
+
+    async def connect(address: str) -> TransportWire:
+        wire = TransportWire(pipeline, where, limit, on_fault)
+        # The transport calls back in the context in which it is made, and outside of any task.
+        sniffio = sys.modules.get("sniffio")
+        token = sniffio.current_async_library_cvar.set("asyncio") if sniffio is not None else None
+        try:
+            await loop.create_connection(lambda: wire, address, port)
+        finally:
+            if sniffio is not None:
+                sniffio.current_async_library_cvar.reset(token)
+        return wire
+
+    return await dial(await addresses_of(host, port), connect, TransportWire.abort)
+
+
+class TransportWire(asyncio.BufferedProtocol):
+    """A wire on asyncio or uvloop. The socket writes into the frames themselves; answers are given from its callback.
+
+    Args:
+        limit: how long the socket may take for a frame, in seconds.
+        on_fault: hears of what should not have happened while an answer was given; the connection is closed then.
+    """
+
+    def __init__(self, pipeline: Pipeline, where: str, limit: float, on_fault: Callable[[Exception], None]) -> None:
+        self._pipeline, self._where, self._limit, self._on_fault = pipeline, where, limit, on_fault
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._outgoing: deque[bytes] = deque()
+        # While the transport holds bytes that the socket did not take.
+        self._stall: asyncio.TimerHandle | None = None
+        self._stalled_size = 0
+        self._written: anyio.Event | None = None
+        self._lost = anyio.Event()
+
+    async def run(self) -> None:
+        """As :meth:`.wire.Wire.run`."""
+        try:
+            await self._lost.wait()
+        finally:
+            self._pipeline.fail(ConnectionLost(f"the connection to {self._where} was closed"))
+            await self.close()
+
+    # --- what the connection asks ----------------------------------------------------------------------
+
+    def put(self, frame: bytes) -> None:
+        """As :meth:`.wire.Wire.put`."""
+        self._outgoing.append(frame)
+
+    async def transmit(self) -> None:
+        """As :meth:`.wire.Wire.transmit`."""
+        self.transmit_soon()
+
+    def transmit_soon(self) -> None:
+        """As :meth:`.wire.Wire.transmit_soon`: a transport takes everything at once."""
+        while self._outgoing and self._stall is None and self._transport is not None:
+            data = next_write(self._outgoing)
+            self._stalled_size = len(data)
+            self._transport.write(data)
+
+    async def written(self) -> None:
+        """As :meth:`.wire.Wire.written`."""
+        self.transmit_soon()
+        while (self._outgoing or self._stall is not None) and self._pipeline.failure is None:
+            if self._written is None:
+                self._written = anyio.Event()
+            await self._written.wait()
+        if self._pipeline.failure is not None:
+            raise again(self._pipeline.failure)
+
+    async def close(self) -> None:
+        """As :meth:`.wire.Wire.close`."""
+        if self._transport is not None:
+            self._transport.close()
+            # Where there is something to say at the end, as in TLS, it is said meanwhile.
+            with anyio.CancelScope(shield=True):
+                await anyio.lowlevel.checkpoint()
+            self._transport.abort()
+
+    # --- what the transport tells ----------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is open."""
+        # uvloop's transports say no class of asyncio's their own.
+        self._transport = cast("asyncio.Transport", transport)
+        # It is paused as long as there is anything that the socket did not take.
+        self._transport.set_write_buffer_limits(high=0)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the next bytes go."""
+        return self._pipeline.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """So many bytes came."""
+        try:
+            self._pipeline.filled(nbytes)
+        except KafkaError:
+            self.abort()  # the pipeline has failed, and knows why
+        except Exception as fault:
+            self._fail(ConnectionLost(f"the connection to {self._where} was closed: its answer met {fault!r}"))
+            self._on_fault(fault)
+
+    def pause_writing(self) -> None:
+        """The socket takes no more."""
+        self._stall = self._loop.call_later(self._limit, self._stop_waiting)
+
+    def resume_writing(self) -> None:
+        """The socket has taken everything."""
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+        self.transmit_soon()
+        if self._stall is None:
+            self._tell_who_waits_to_write()
+
+    def _stop_waiting(self) -> None:
+        self._fail(stalled(self._where, self._stalled_size, self._limit))
+
+    def eof_received(self) -> None:
+        """The broker sends no more; the transport closes itself."""
+        self._pipeline.fail(ConnectionLost(f"{self._where} closed the connection"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is over."""
+        if exc is not None:
+            self._pipeline.fail(broken(self._where, exc))
+        self._pipeline.fail(ConnectionLost(f"{self._where} closed the connection"))
+        if self._stall is not None:
+            self._stall.cancel()
+        self._tell_who_waits_to_write()
+        self._lost.set()
+
+    def _fail(self, error: ConnectionLost) -> None:
+        self._pipeline.fail(error)
+        self.abort()
+
+    def abort(self) -> None:
+        """Close it at once, whatever was not sent yet."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _tell_who_waits_to_write(self) -> None:
+        written, self._written = self._written, None
+        if written is not None:
+            written.set()

@@ -1,0 +1,168 @@
+"""What moves a connection's frames over a byte stream: in line, whole, and in order."""
+
+from collections import deque
+from typing import Final, Protocol
+
+import anyio
+from anyio.abc import ByteStream
+
+from ..errors import ConnectionLost, KafkaError, again
+from .pipeline import Pipeline
+
+__all__ = ("StreamWire", "Wire", "broken", "next_write", "stalled")
+
+_OWN_WRITE: Final = 64 * 1024
+"""Small frames up to this many bytes go out as one."""
+_READ: Final = 256 * 1024
+_WRITE_STALL_SECONDS: Final = 5.0
+"""How long a frame that its caller writes may take; the caller cannot be cancelled meanwhile."""
+
+
+class Wire(Protocol):
+    """What comes over it goes into the connection's pipeline, and so does the cause of its end."""
+
+    def put(self, frame: bytes) -> None:
+        """Put a frame in line; it goes out on :meth:`transmit` or :meth:`transmit_soon`."""
+
+    async def transmit(self) -> None:
+        """Write what is in line, here and now if nothing is being written."""
+
+    def transmit_soon(self) -> None:
+        """Have what is in line written, without waiting for anything."""
+
+    async def written(self) -> None:
+        """Wait until nothing is in line.
+
+        Raises:
+            ConnectionLost, WireError: the connection broke.
+        """
+
+    async def run(self) -> None:
+        """Last as long as the connection; it is closed if this is cancelled."""
+
+    async def close(self) -> None:
+        """Close the stream. May be called again."""
+
+
+def broken(where: str, cause: BaseException) -> ConnectionLost:
+    """The error of those who wait when a stream has failed."""
+    lost = ConnectionLost(f"the connection to {where} broke: {cause.__cause__ or cause}")
+    lost.__cause__ = cause
+    return lost
+
+
+class StreamWire:
+    """Over any stream of anyio's: one task reads, one writes what callers leave.
+
+    Args:
+        limit: how long the stream may take for a frame, in seconds.
+    """
+
+    def __init__(self, stream: ByteStream, pipeline: Pipeline, where: str, limit: float) -> None:
+        self._stream, self._pipeline, self._where, self._limit = stream, pipeline, where, limit
+        self._outgoing: deque[bytes] = deque()
+        self._writing = False
+        self._to_write = anyio.Event()
+        self._written: anyio.Event | None = None
+
+    def put(self, frame: bytes) -> None:
+        """As :meth:`Wire.put`."""
+        self._outgoing.append(frame)
+
+    async def transmit(self) -> None:
+        """As :meth:`Wire.transmit`. Who finds the wire idle writes without a task switch, unless the frame is large."""
+        if len(self._outgoing) == 1 and not self._writing and len(self._outgoing[0]) <= _OWN_WRITE:
+            await self._write(self._outgoing.popleft(), min(_WRITE_STALL_SECONDS, self._limit))
+        else:
+            self.transmit_soon()
+
+    def transmit_soon(self) -> None:
+        """As :meth:`Wire.transmit_soon`."""
+        if self._outgoing:
+            self._to_write.set()
+
+    async def written(self) -> None:
+        """As :meth:`Wire.written`."""
+        while (self._outgoing or self._writing) and self._pipeline.failure is None:
+            if self._written is None:
+                self._written = anyio.Event()
+            await self._written.wait()
+        if self._pipeline.failure is not None:
+            raise again(self._pipeline.failure)
+
+    async def close(self) -> None:
+        """As :meth:`Wire.close`."""
+        with anyio.CancelScope(shield=True):
+            await self._stream.aclose()
+
+    async def run(self) -> None:
+        """As :meth:`Wire.run`: read until the stream ends or fails, and write what callers have left."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._write_what_is_left)
+            try:
+                await self._read()
+            finally:
+                self._pipeline.fail(ConnectionLost(f"the connection to {self._where} was closed"))
+                group.cancel_scope.cancel()
+                self._tell_who_waits_to_write()
+                await self.close()
+
+    async def _read(self) -> None:
+        try:
+            while self._pipeline.failure is None:
+                self._pipeline.receive(await self._stream.receive(_READ))
+        except (KafkaError, anyio.ClosedResourceError):
+            return  # the pipeline has failed already, and knows why
+        except anyio.EndOfStream:
+            self._pipeline.fail(ConnectionLost(f"{self._where} closed the connection"))
+        except (anyio.BrokenResourceError, OSError) as cause:
+            self._pipeline.fail(broken(self._where, cause))
+
+    async def _write(self, data: bytes, limit: float) -> None:
+        self._writing = True
+        try:
+            # Half a frame would spoil everything behind it: a cancelled caller lets its frame out first.
+            with anyio.CancelScope(deadline=anyio.current_time() + limit, shield=True) as in_time:
+                await self._stream.send(data)
+            if in_time.cancelled_caught:
+                await self._fail(stalled(self._where, len(data), limit))
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as cause:
+            await self._fail(broken(self._where, cause))
+        except Exception as cause:  # a stream that fails in a way of its own may have written half the frame
+            await self._fail(ConnectionLost(f"the connection to {self._where} broke: {cause!r}"))
+            raise
+        finally:
+            self._writing = False
+            self._tell_who_waits_to_write()
+            if self._outgoing:
+                self._to_write.set()
+
+    async def _fail(self, error: ConnectionLost) -> None:
+        self._pipeline.fail(error)
+        await self.close()
+
+    def _tell_who_waits_to_write(self) -> None:
+        written, self._written = self._written, None
+        if written is not None:
+            written.set()
+
+    async def _write_what_is_left(self) -> None:
+        while True:
+            await self._to_write.wait()
+            self._to_write = anyio.Event()
+            while self._outgoing and not self._writing:
+                # Nobody's cancellation waits for this one, and a large frame may take its time on a slow line.
+                await self._write(next_write(self._outgoing), self._limit)
+
+
+def next_write(outgoing: deque[bytes]) -> bytes:
+    """Take the next frame out of the line, and small ones behind it along."""
+    data = outgoing.popleft()
+    while outgoing and len(data) + len(outgoing[0]) <= _OWN_WRITE:
+        data += outgoing.popleft()
+    return data
+
+
+def stalled(where: str, size: int, limit: float) -> ConnectionLost:
+    """The error of those who wait when a stream takes no bytes."""
+    return ConnectionLost(f"{where} did not take {size} bytes within {limit:g} s")
