@@ -15,8 +15,9 @@ import anyio.to_thread
 import attrs
 
 from .errors import UsageError
+from .types import Event
 
-__all__ = ("Offload", "Owner", "Runtime", "Worker", "on_trio", "system_wall_ms")
+__all__ = ("Offload", "Owner", "Runtime", "Worker", "new_event", "on_trio", "system_wall_ms")
 
 _log = logging.getLogger("aiokafkawire")
 
@@ -45,6 +46,43 @@ def on_trio() -> bool:
     return trio is not None and trio.lowlevel.in_trio_task()
 
 
+def loop_time() -> float:
+    """The event loop's clock, in seconds. It is read several times for every request, and in callbacks too."""
+    loop = asyncio._get_running_loop()  # trio's tasks have none
+    return loop.time() if loop is not None else anyio.current_time()
+
+
+class _Futures:
+    """An event on asyncio. Waiting is awaiting a future, with no coroutine around it: many may wait for one batch."""
+
+    __slots__ = ("_futures", "_is_set", "_loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop, self._is_set = loop, False
+        self._futures: list[asyncio.Future[None]] = []
+
+    def set(self) -> None:
+        self._is_set = True
+        futures, self._futures = self._futures, []
+        for future in futures:
+            if not future.done():  # its task was cancelled
+                future.set_result(None)
+
+    def wait(self) -> asyncio.Future[None]:
+        future = self._loop.create_future()
+        if self._is_set:
+            future.set_result(None)
+        else:
+            self._futures.append(future)
+        return future
+
+
+def new_event() -> Event:
+    """An event for those who await records: there may be a hundred thousand of them a second."""
+    loop = asyncio._get_running_loop()
+    return anyio.Event() if loop is None else _Futures(loop)
+
+
 @attrs.frozen
 class Runtime:
     """Time, chance and threads as arguments, so that a simulation can give its own.
@@ -52,7 +90,7 @@ class Runtime:
     ``now`` is monotonic, in seconds; ``wall_ms`` is ms since the epoch, for timestamps of records.
     """
 
-    now: Callable[[], float] = anyio.current_time
+    now: Callable[[], float] = loop_time
     wall_ms: Callable[[], int] = system_wall_ms
     chance: random.Random = attrs.field(factory=random.Random)
     offload: Offload = _on_a_thread

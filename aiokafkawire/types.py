@@ -1,7 +1,7 @@
 """Small values that users and every room share: partitions, offsets, what a delivery returns."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from enum import IntEnum
 from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
@@ -13,6 +13,7 @@ __all__ = (
     "Address",
     "Chance",
     "CoordinatorType",
+    "Event",
     "GroupMetadata",
     "Header",
     "Headers",
@@ -53,6 +54,14 @@ class Chance(Protocol):
     def uniform(self, low: float, high: float, /) -> float: ...
 
     def randrange(self, stop: int, /) -> int: ...
+
+
+class Event(Protocol):
+    """Something that tasks wait for, once: as ``anyio.Event``."""
+
+    def set(self) -> object: ...
+
+    def wait(self) -> Awaitable[object]: ...
 
 
 class TopicPartition(NamedTuple):

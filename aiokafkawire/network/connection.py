@@ -84,6 +84,7 @@ class Connection:
         """The levels of features that the cluster has finalised, by name (KIP-584); empty where it says none."""
         self._wire, self._pipeline, self._runtime = wire, pipeline, runtime
         self._request_timeout = config.request_timeout_ms / 1000
+        self._chosen: dict[tuple[type[Request[Any]], Versions], int] = {}
         self.used_at: float = runtime.now()
         """When it was last asked something, in seconds of the runtime's clock."""
 
@@ -157,7 +158,7 @@ class Connection:
             WireError: the answer is not what the protocol allows.
             UnsupportedVersion, InvalidMessage: nothing was sent.
         """
-        spoken = choose_version(type(request), self.versions, wanted, self.where)
+        spoken = self._choose(type(request), wanted)
         frame, position = await self._exchange(request, spoken, timeout, slow=slow)
         answer: Any = type(request).response
         if len(frame) > _HEAVY and request.api_key != ApiKey.FETCH:
@@ -175,10 +176,15 @@ class Connection:
             ConnectionLost, WireError: the connection is closed.
             UnsupportedVersion, InvalidMessage: nothing was sent.
         """
-        spoken = choose_version(type(request), self.versions, wanted, self.where)
+        spoken = self._chosen.get((type(request), wanted)) or self._choose(type(request), wanted)
         self.used_at = self._runtime.now()
         self._wire.put(self._pipeline.send(request, spoken, slot))
         return spoken
+
+    def _choose(self, request: type[Request[Any]], wanted: Versions) -> int:
+        chosen = choose_version(request, self.versions, wanted, self.where)
+        self._chosen[request, wanted] = chosen
+        return chosen
 
     async def transmit(self) -> None:
         """Write what was submitted, here and now where the wire is idle."""

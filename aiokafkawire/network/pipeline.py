@@ -7,20 +7,22 @@ trusted any more: the first failure poisons the pipeline, and every waiter hears
 
 from collections import deque
 from struct import Struct
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from ..errors import KafkaError, WireError, again
 from ..protocol.api import RequestHeader, ResponseHeader, request_header_version, response_header_version
-from ..protocol.compiler import decode_prefix, encode_into
+from ..protocol.compiler import decode_prefix, encode, encode_into
 from ..protocol.primitives import Buffer
 from ..protocol.schema import Request
 from .frame import Frame
 
 __all__ = ("Pipeline", "Slot")
 
-_SIZE: Final = Struct(">i")
+_INT32: Final = Struct(">i")
 _CORRELATION_IDS: Final = 2**31
 _CORRELATION_ID_SIZE: Final = 4
+_BEFORE: Final = 4
+"""Where a request's header has the correlation id: behind the API key and the version."""
 _TELLING: Final = 64
 """So many bytes tell what speaks another protocol."""
 _FIRST: Final = 16 * 1024
@@ -37,6 +39,18 @@ class Slot(Protocol):
         """Hear why no answer will come."""
 
 
+class _Form(NamedTuple):
+    """What the frames of all requests of one type and version have in common."""
+
+    before: bytes
+    """Their header as far as the correlation id."""
+    behind: bytes
+    """And from there on."""
+    answered: int
+    """The version of the header before their answers."""
+    name: str
+
+
 class Pipeline:
     """Matches answers to requests.
 
@@ -49,7 +63,8 @@ class Pipeline:
     def __init__(self, *, client_id: str, where: str, max_frame: int) -> None:
         self._client_id, self._where, self._max_frame = client_id, where, max_frame
         self._correlation_id = 0
-        self._waiting: deque[tuple[int, int, str, Slot]] = deque()
+        self._waiting: deque[tuple[int, _Form, Slot]] = deque()
+        self._forms: dict[tuple[type[Request[Any]], int], _Form] = {}
         # What is neither whole nor lost: a frame, or the first bytes of its size.
         self._frame: Frame | None = None
         self._size_begun = b""
@@ -64,7 +79,7 @@ class Pipeline:
     @property
     def next_answered(self) -> tuple[str, Slot] | None:
         """The name of the request that waits longest, and its slot; None if none waits."""
-        return self._waiting[0][2:] if self._waiting else None
+        return (self._waiting[0][1].name, self._waiting[0][2]) if self._waiting else None
 
     def send(self, request: Request[Any], version: int, slot: Slot | None) -> bytes:
         """The frame of a request, whose answer will go to ``slot``; None where the broker will not answer.
@@ -76,22 +91,32 @@ class Pipeline:
         """
         if self.failure is not None:
             raise again(self.failure)
+        form = self._forms.get((type(request), version)) or self._form(type(request), version)
+        parts: list[Buffer] = [b"", form.before, _INT32.pack(self._correlation_id), form.behind]
+        encode_into(request, version, parts)
+        parts[0] = _INT32.pack(sum(map(len, parts)))
+        frame = b"".join(parts)
+        if slot is not None:
+            self._waiting.append((self._correlation_id, form, slot))
+        self._correlation_id = (self._correlation_id + 1) % _CORRELATION_IDS
+        return frame
+
+    def _form(self, request: type[Request[Any]], version: int) -> "_Form":
         header = RequestHeader(
             request_api_key=request.api_key,
             request_api_version=version,
-            correlation_id=self._correlation_id,
+            correlation_id=0,
             client_id=self._client_id,
         )
-        parts: list[Buffer] = [b""]
-        encode_into(header, request_header_version(type(request), version), parts)
-        encode_into(request, version, parts)
-        parts[0] = _SIZE.pack(sum(map(len, parts)))
-        frame = b"".join(parts)
-        if slot is not None:
-            headed = response_header_version(type(request), version)
-            self._waiting.append((self._correlation_id, headed, type(request).__name__, slot))
-        self._correlation_id = (self._correlation_id + 1) % _CORRELATION_IDS
-        return frame
+        encoded = encode(header, request_header_version(request, version))
+        form = _Form(
+            encoded[:_BEFORE],
+            encoded[_BEFORE + _CORRELATION_ID_SIZE :],
+            response_header_version(request, version),
+            request.__name__,
+        )
+        self._forms[request, version] = form
+        return form
 
     def room(self) -> memoryview:
         """Where bytes may be put as they come; :meth:`filled` hears how many. It is asked for anew each time."""
@@ -141,11 +166,11 @@ class Pipeline:
         """Take frames from their beginnings on; the last of them may be cut."""
         position, self._size_begun = 0, b""
         while self.failure is None and position < len(data):
-            if len(data) - position < _SIZE.size:
+            if len(data) - position < _INT32.size:
                 self._size_begun = data[position:].tobytes()
                 return
             size = self._checked_size(data, position)
-            position += _SIZE.size
+            position += _INT32.size
             if len(data) - position < size:
                 self._frame = Frame(size, data[position:])
                 return
@@ -160,7 +185,7 @@ class Pipeline:
             raise
 
     def _checked_size(self, data: memoryview, position: int) -> int:
-        size: int = _SIZE.unpack_from(data, position)[0]
+        size: int = _INT32.unpack_from(data, position)[0]
         if _CORRELATION_ID_SIZE <= size <= self._max_frame:
             if self._waiting:  # before it is gathered
                 return size
@@ -173,15 +198,15 @@ class Pipeline:
         raise error
 
     def _answer(self, frame: bytes) -> None:
-        expected, header_version, name, slot = self._waiting[0]
-        try:
-            header, position = decode_prefix(ResponseHeader, header_version, frame)
-        except WireError as error:
-            raise WireError(f"{self._where} answered {name} with a broken header: {error}") from error
-        if header.correlation_id != expected:
-            raise WireError(
-                f"{self._where} answered correlation id {header.correlation_id} where {expected} ({name}) was next"
-            )
+        expected, form, slot = self._waiting[0]
+        told, position = _INT32.unpack_from(frame)[0], _INT32.size
+        if form.answered:
+            try:
+                position = decode_prefix(ResponseHeader, form.answered, frame)[1]
+            except WireError as error:
+                raise WireError(f"{self._where} answered {form.name} with a broken header: {error}") from error
+        if told != expected:
+            raise WireError(f"{self._where} answered correlation id {told} where {expected} ({form.name}) was next")
         self._waiting.popleft()
         slot.resolve(frame, position)
 

@@ -24,11 +24,11 @@ from ..config import ProducerConfig
 from ..errors import BufferFull, KafkaError, RecordTooLarge
 from ..records.batch import BatchBuilder
 from ..records.compression import Codec
-from ..types import Header, TopicPartition
+from ..types import Event, Header, TopicPartition
 from .appending import Budget, OpenBatch
 from .batch import Batch
 from .idempotence import Sequences, Verdict
-from .result import BatchResult, Event
+from .result import BatchResult
 
 __all__ = ("NOT_NOW", "NO_LEADER", "Accumulator", "Drained")
 
@@ -180,7 +180,7 @@ class Accumulator:
         :meth:`request_done`. What is returned as heavy comes again once it is ``compressed``.
         """
         drained = Drained()
-        while self._drain_once(drained, route, now, flushing):
+        while self._due and self._drain_once(drained, route, now, flushing):
             pass
         return drained
 

@@ -48,7 +48,7 @@ class Flights:
         self.timeout: float = self._timeout_ms / 1000
         """How long a broker may keep silent, in seconds."""
         self._by_node: dict[int, deque[Flight]] = {}
-        self._quiet = anyio.Event()
+        self._quiet: anyio.Event | None = None
         self._posted: list[Flight] = []
 
     def __bool__(self) -> bool:
@@ -127,9 +127,9 @@ class Flights:
         flights.remove(flight)
         if not flights:
             del self._by_node[flight.node_id]
-        if not self._by_node:
-            quiet, self._quiet = self._quiet, anyio.Event()
-            quiet.set()
+        if not self._by_node and self._quiet is not None:
+            self._quiet.set()
+            self._quiet = None
         self._accumulator.request_done(flight.node_id)
 
     def end_silence(self, tasks: TaskGroup, now: float) -> Iterator[float]:
@@ -146,4 +146,5 @@ class Flights:
     async def quiet(self) -> None:
         """Wait until no request is on its way, whatever waits."""
         while self._by_node:
+            self._quiet = self._quiet or anyio.Event()
             await self._quiet.wait()

@@ -74,7 +74,8 @@ class Producer(Generic[K, V]):
         self.send_nowait = self._appender.send_nowait  # type: ignore[method-assign]
         self._sender.on_end = self._appender.forget
         self._watching = ExitStack()
-        self._room = anyio.Event()
+        # Made by the first who has to wait for room.
+        self._room: anyio.Event | None = None
         self._unyielded = 0
 
     async def __aenter__(self) -> Self:
@@ -323,7 +324,6 @@ class Producer(Generic[K, V]):
             # Before the record is accepted: whoever is cancelled in here knows that it was not.
             await anyio.lowlevel.checkpoint()
         while True:
-            room = self._room
             try:
                 return self._appender.append(topic, value, key, partition, timestamp_ms, headers)
             except TopicNotReady:
@@ -331,6 +331,8 @@ class Producer(Generic[K, V]):
                 await self._cluster.topic(topic, deadline)
             except BufferFull:
                 deadline = deadline or self._cluster.deadline(self._config.max_block_ms / 1000)
+                # Nothing runs between the refusal and this.
+                room = self._room = self._room or anyio.Event()
                 with self._sender.hurry(), anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
                     await room.wait()
                 if deadline.passed(self._cluster.runtime.now()):
@@ -342,8 +344,9 @@ class Producer(Generic[K, V]):
             self._sender.wake()
 
     def _made_room(self) -> None:
-        room, self._room = self._room, anyio.Event()
-        room.set()
+        if self._room is not None:
+            self._room.set()
+            self._room = None
 
 
 def _transactor(cluster: Cluster, config: ProducerConfig, identity: ProducerIdentity | None) -> "Transactor | None":

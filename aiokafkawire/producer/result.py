@@ -2,20 +2,11 @@
 
 from array import array
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from ..errors import KafkaError, again
-from ..types import RecordMetadata, TopicPartition
+from ..types import Event, RecordMetadata, TopicPartition
 
-__all__ = ("BatchResult", "Event")
-
-
-class Event(Protocol):
-    """Something that tasks wait on, as ``anyio.Event``."""
-
-    def set(self) -> object: ...
-
-    async def wait(self) -> object: ...
+__all__ = ("BatchResult",)
 
 
 class BatchResult:
@@ -56,8 +47,10 @@ class BatchResult:
         """Where record ``index`` is, once it is acknowledged. Raises the error that its batch failed with."""
         self._awaited.add(index)
         if not self.settled:
+            if self._event is None:
+                self._event = self._new_event()
             try:
-                await self._settle()
+                await self._event.wait()
             except BaseException:
                 self._unhear(index)
                 raise
@@ -73,14 +66,11 @@ class BatchResult:
     async def finished(self) -> None:
         """Wait until the outcome of every record is known, whatever it is."""
         if not self.settled:
-            await self._settle()
+            if self._event is None:
+                self._event = self._new_event()
+            await self._event.wait()
         for part in self._parts:
             await part.finished()
-
-    async def _settle(self) -> None:
-        if self._event is None:
-            self._event = self._new_event()
-        await self._event.wait()
 
     def is_done(self, index: int) -> bool:
         """Whether the outcome of record ``index`` is known."""

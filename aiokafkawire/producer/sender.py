@@ -5,7 +5,6 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-import anyio
 from anyio.abc import TaskGroup
 
 from ..cluster.cluster import Cluster
@@ -13,7 +12,7 @@ from ..cluster.metadata import Node, Snapshot
 from ..config import ProducerConfig
 from ..errors import ConnectionLost, KafkaError, again, as_kafka_error
 from ..network.connection import Connection
-from ..runtime import Worker
+from ..runtime import Worker, new_event
 from ..types import TopicPartition
 from .accumulator import NO_LEADER, NOT_NOW, Accumulator
 from .batch import Batch
@@ -50,7 +49,7 @@ class Sender:
             self._transaction = transactor.machine
         self._clock = cluster.runtime.now
         sequences = Sequences() if config.idempotent else None
-        self.accumulator: Accumulator = Accumulator(config, anyio.Event, sequences)
+        self.accumulator: Accumulator = Accumulator(config, new_event, sequences)
         self.outcomes: Outcomes = Outcomes(cluster, config, self.accumulator, on_room, self.wake, self._transaction)
         self._seen = -1
         self._flushing = 0
