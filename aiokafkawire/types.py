@@ -140,8 +140,7 @@ class ProducerIdentity:
     transaction_version: int = 2
 
 
-@attrs.frozen
-class RecordMetadata:
+class RecordMetadata(NamedTuple):
     """Where an acknowledged record is.
 
     ``offset`` is -1 with ``acks=0``, where no broker says. ``timestamp`` is in ms since the epoch: the

@@ -13,10 +13,10 @@ from ..records._hot cimport BatchBuilder, Delivery, encoded_headers
 
 cimport cython
 
-from ..errors import UsageError
+from ..errors import BufferFull, TopicNotReady, UsageError
 from ..records._hot import record_size_bound
 from ..runtime import system_wall_ms
-from .door import SPARE as _SPARE, header_pairs, refuse_partition, refuse_timestamp
+from .door import SPARE as _SPARE, YIELD_EVERY as _YIELD_EVERY, header_pairs, refuse_partition, refuse_timestamp
 
 __all__ = ("Appender", "Budget", "OpenBatch", "OpenTopic", "Turn")
 
@@ -35,6 +35,7 @@ cdef extern from "time.h" nogil:
 
 
 cdef Py_ssize_t SPARE = _SPARE
+cdef Py_ssize_t YIELD_EVERY = _YIELD_EVERY
 cdef Py_ssize_t WITHOUT_CONTENT = record_size_bound(None, None)
 
 
@@ -139,7 +140,7 @@ cdef class Appender:
     cdef object _door, _choose, _wall_ms, _serialize_key, _serialize_value, _wake
     cdef object _turns
     cdef Budget _budget
-    cdef Py_ssize_t _most
+    cdef Py_ssize_t _most, _unyielded
     cdef bint _hashes_keys, _ignores_keys, _reads_clock, _asks_first
     cdef dict _topics
 
@@ -162,6 +163,7 @@ cdef class Appender:
         self._reads_clock, self._asks_first = wall_ms is system_wall_ms, asks_first
         self._serialize_key, self._serialize_value = key_serializer, value_serializer
         self._topics = {}
+        self._unyielded = 0
 
     def forget(self):
         """Something has changed: ask the door about every topic again."""
@@ -174,6 +176,51 @@ cdef class Appender:
         if index == 0 or batch.builder.used >= batch.builder.limit:
             self._wake()
         cdef Delivery delivery = Delivery.__new__(Delivery)
+        delivery.result = batch.result
+        delivery.index = index
+        return delivery
+
+    async def send(self, topic, value=None, *, key=None, partition=None, timestamp_ms=None, headers=()):
+        """As :meth:`aiokafkawire.producer.producer.Producer.send`, which this is."""
+        cdef Py_ssize_t index = 0
+        cdef OpenBatch batch
+        try:
+            batch = self.put(topic, value, key, partition, timestamp_ms, headers, &index)
+        except (TopicNotReady, BufferFull):
+            batch, index = await self._door.accept(topic, value, key, partition, timestamp_ms, headers)
+        if index == 0 and self._door.is_idle:
+            await self._door.go_now()
+        elif index == 0 or batch.builder.used >= batch.builder.limit:
+            self._wake()
+        result = batch.result
+        # What result.wait(index) does, without its coroutine.
+        if not result.settled:
+            try:
+                await result.settling(index)
+            except BaseException:
+                result.unhear(index)
+                raise
+            if not result.parts:
+                return result.place(index)
+        return await result.wait(index)
+
+    async def enqueue(self, topic, value=None, *, key=None, partition=None, timestamp_ms=None, headers=()):
+        """As :meth:`aiokafkawire.producer.producer.Producer.enqueue`, which this is."""
+        cdef Py_ssize_t index = 0
+        cdef OpenBatch batch
+        cdef Delivery delivery
+        self._unyielded += 1
+        if self._unyielded >= YIELD_EVERY:
+            self._unyielded = 0
+            # Before the record is accepted: whoever is cancelled in here knows that it was not.
+            await self._door.let_others_run()
+        try:
+            batch = self.put(topic, value, key, partition, timestamp_ms, headers, &index)
+        except (TopicNotReady, BufferFull):
+            batch, index = await self._door.accept(topic, value, key, partition, timestamp_ms, headers)
+        if index == 0 or batch.builder.used >= batch.builder.limit:
+            self._wake()
+        delivery = Delivery.__new__(Delivery)
         delivery.result = batch.result
         delivery.index = index
         return delivery

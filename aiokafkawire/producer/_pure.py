@@ -4,12 +4,12 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar, final
 
-from ..errors import UsageError
+from ..errors import BufferFull, TopicNotReady, UsageError
 from ..records._pure import Delivery
 from ..records.batch import BatchBuilder, record_size_bound
 from ..records.delivery import DeliveryResult
-from ..types import Header, Headers
-from .door import SPARE, Door, Partitioning, header_pairs, refuse_partition, refuse_timestamp
+from ..types import Header, Headers, RecordMetadata
+from .door import SPARE, YIELD_EVERY, Door, Partitioning, header_pairs, refuse_partition, refuse_timestamp
 
 __all__ = ("Appender", "Budget", "OpenBatch", "OpenTopic", "Turn")
 
@@ -125,6 +125,7 @@ class Appender(Generic[K, V]):
         "_serialize_key",
         "_serialize_value",
         "_topics",
+        "_unyielded",
         "_wall_ms",
     )
 
@@ -144,6 +145,7 @@ class Appender(Generic[K, V]):
         self._wall_ms, self._asks_first = wall_ms, asks_first
         self._serialize_key, self._serialize_value = key_serializer, value_serializer
         self._topics: dict[str, OpenTopic] = {}
+        self._unyielded = 0
 
     def forget(self) -> None:
         """Something has changed: ask the door about every topic again."""
@@ -163,6 +165,53 @@ class Appender(Generic[K, V]):
         batch, index = self.append(topic, value, key, partition, timestamp_ms, headers)
         if not index or batch.builder.size >= batch.builder.limit:
             self._door.wake()
+        return Delivery(batch.result, index)
+
+    async def send(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> RecordMetadata:
+        """As :meth:`aiokafkawire.producer.producer.Producer.send`, which this is."""
+        door = self._door
+        try:
+            batch, index = self.append(topic, value, key, partition, timestamp_ms, headers)
+        except (TopicNotReady, BufferFull):
+            batch, index = await door.accept(topic, value, key, partition, timestamp_ms, headers)
+        if not index and door.is_idle:
+            await door.go_now()
+        elif not index or batch.builder.size >= batch.builder.limit:
+            door.wake()
+        return await batch.result.wait(index)
+
+    async def enqueue(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> Delivery:
+        """As :meth:`aiokafkawire.producer.producer.Producer.enqueue`, which this is."""
+        door = self._door
+        self._unyielded += 1
+        if self._unyielded >= YIELD_EVERY:
+            self._unyielded = 0
+            # Before the record is accepted: whoever is cancelled in here knows that it was not.
+            await door.let_others_run()
+        try:
+            batch, index = self.append(topic, value, key, partition, timestamp_ms, headers)
+        except (TopicNotReady, BufferFull):
+            batch, index = await door.accept(topic, value, key, partition, timestamp_ms, headers)
+        if not index or batch.builder.size >= batch.builder.limit:
+            door.wake()
         return Delivery(batch.result, index)
 
     def append(

@@ -1,7 +1,7 @@
 """What both twins of the appender have in common: whom they ask, and how they refuse."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
@@ -11,10 +11,23 @@ from ..types import Header, Headers
 if TYPE_CHECKING:
     from .appending import OpenBatch, OpenTopic, Turn
 
-__all__ = ("SPARE", "Choose", "Door", "Partitioning", "header_pairs", "refuse_partition", "refuse_timestamp")
+__all__ = (
+    "SPARE",
+    "YIELD_EVERY",
+    "Choose",
+    "Door",
+    "Partitioning",
+    "header_pairs",
+    "refuse_partition",
+    "refuse_timestamp",
+)
 
 SPARE: Final = 24
 """What ``record_size_bound`` allows for, and nearly no record takes: the longest lengths and deltas."""
+
+
+YIELD_EVERY: Final = 1000
+"""Records after which a caller who never has to wait lets other tasks run."""
 
 
 class Choose(Protocol):
@@ -68,6 +81,31 @@ class Door(Protocol):
 
     def wake(self) -> None:
         """A batch was begun, or is full."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is on its way, and what was begun may go at once."""
+
+    async def go_now(self) -> None:
+        """A batch was begun, and its caller has nothing better to do than to send it."""
+
+    async def let_others_run(self) -> None:
+        """Whoever calls never had to wait for a long time."""
+
+    async def accept(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Headers,
+        /,
+    ) -> "tuple[OpenBatch, int]":
+        """Put a record into a batch as soon as there is room and its topic is known: the batch, and its index there.
+
+        Raises where that takes too long.
+        """
 
 
 def refuse_timestamp(timestamp_ms: object) -> UsageError:

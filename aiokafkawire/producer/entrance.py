@@ -1,12 +1,15 @@
 """Where records come in: what the appender asks when it does not know a topic, or has no open batch."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.lowlevel
 
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Topic
-from ..errors import ErrorCode, KafkaError, TopicNotReady, UsageError, again
-from ..types import Header, TopicPartition, check_topic_name
+from ..errors import BufferFull, ErrorCode, KafkaError, TopicNotReady, UsageError, again
+from ..types import Header, Headers, TopicPartition, check_topic_name
 from .appending import OpenBatch, OpenTopic
 from .door import Partitioning
 from .sender import Sender
@@ -14,16 +17,46 @@ from .sender import Sender
 if TYPE_CHECKING:  # many a producer makes no transactions
     from .transactor import Transactor
 
-__all__ = ("Entrance",)
+__all__ = ("Entrance", "Room")
+
+Append = Callable[[str, Any, Any, int | None, int | None, Headers], tuple[OpenBatch, int]]
+
+
+class Room:
+    """Whom to tell when memory became free."""
+
+    def __init__(self) -> None:
+        # Made by the first who has to wait: there is room after every answer.
+        self._made: anyio.Event | None = None
+
+    def made(self) -> None:
+        """There is more room than before."""
+        if self._made is not None:
+            self._made.set()
+            self._made = None
+
+    async def wait(self) -> None:
+        """Wait until there is more."""
+        self._made = self._made or anyio.Event()
+        await self._made.wait()
 
 
 class Entrance:
     """The door of one producer. ``state`` says whether it is open, for the message that it is not."""
 
     def __init__(
-        self, cluster: Cluster, sender: Sender, partitioning: Partitioning, transactor: "Transactor | None"
+        self,
+        cluster: Cluster,
+        sender: Sender,
+        partitioning: Partitioning,
+        transactor: "Transactor | None",
+        room: Room,
+        max_block: float,
     ) -> None:
         self.state: str = "new"
+        self.append: Append
+        """Puts a record into a batch, at once or not at all: the appender's, which asks this door in turn."""
+        self._room, self._max_block = room, max_block
         self._cluster, self._sender, self._partitioning, self._transactor = cluster, sender, partitioning, transactor
         self._accumulator = sender.accumulator
         self._available: dict[str, tuple[Topic, tuple[int, ...]]] = {}
@@ -79,6 +112,42 @@ class Entrance:
         where = TopicPartition(topic, partition)
         batch, index = self._accumulator.append(where, timestamp, key, value, headers, now)
         return batch.opened, index
+
+    @property
+    def is_idle(self) -> bool:
+        """As :class:`~aiokafkawire.producer.door.Door` says."""
+        return self._accumulator.is_idle
+
+    async def go_now(self) -> None:
+        """As :class:`~aiokafkawire.producer.door.Door` says."""
+        await self._sender.go_now()
+
+    async def let_others_run(self) -> None:
+        """As :class:`~aiokafkawire.producer.door.Door` says."""
+        await anyio.lowlevel.checkpoint()
+
+    async def accept(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Headers,
+        /,
+    ) -> tuple[OpenBatch, int]:
+        """As :class:`~aiokafkawire.producer.door.Door` says: within ``max_block_ms``."""
+        deadline = self._cluster.deadline(self._max_block)
+        while True:
+            try:
+                return self.append(topic, value, key, partition, timestamp_ms, headers)
+            except TopicNotReady:
+                await self._cluster.topic(topic, deadline)
+            except BufferFull:
+                with self._sender.hurry(), anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
+                    await self._room.wait()
+                if deadline.passed(self._cluster.runtime.now()):
+                    raise
 
     def ask(self, topic: str, partition: int, /) -> None:
         """A record is about to be taken into the transaction. Raises where none is open, or it can only be aborted."""

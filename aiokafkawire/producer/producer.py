@@ -6,18 +6,14 @@ from itertools import repeat
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
-import anyio
-import anyio.lowlevel
-
 from ..cluster.cluster import Cluster
-from ..cluster.retry import Deadline
 from ..config import ProducerConfig
-from ..errors import BufferFull, DeliveryFailed, KafkaError, TopicNotReady, UsageError
+from ..errors import DeliveryFailed, KafkaError, UsageError
 from ..records.batch import Delivery
 from ..records.compression import Codec, check_level
 from ..types import Headers, ProducerIdentity, RecordMetadata, check_topic_name
-from .appending import Appender, OpenBatch
-from .entrance import Entrance
+from .appending import Appender
+from .entrance import Entrance, Room
 from .partitioner import make_partitioner
 from .sender import Sender
 
@@ -29,9 +25,6 @@ __all__ = ("Producer",)
 
 K = TypeVar("K", contravariant=True)
 V = TypeVar("V", contravariant=True)
-
-_YIELD_EVERY = 1000
-"""Records after which a caller who never has to wait lets other tasks run."""
 
 
 class Producer(Generic[K, V]):
@@ -56,10 +49,13 @@ class Producer(Generic[K, V]):
         check_level(Codec.parse(config.compression_type), config.compression_level)
         self._cluster, self._config = cluster, config
         self._transactor = _transactor(cluster, config, identity)
-        self._sender = Sender(cluster, config, lane, self._made_room, self._transactor)
+        room = Room()
+        self._sender = Sender(cluster, config, lane, room.made, self._transactor)
         self._accumulator = self._sender.accumulator
         partitioning = make_partitioner(config, cluster.runtime.chance, self._sender)
-        self._entrance = Entrance(cluster, self._sender, partitioning, self._transactor)
+        self._entrance = Entrance(
+            cluster, self._sender, partitioning, self._transactor, room, config.max_block_ms / 1000
+        )
         self._appender: Appender[K, V] = Appender(
             self._entrance,
             self._accumulator.budget,
@@ -70,13 +66,13 @@ class Producer(Generic[K, V]):
             value_serializer,
             asks_first=self._transactor is not None,
         )
-        # The method itself: one that calls it would double what a record costs.
+        self._entrance.append = self._appender.append
+        # The methods themselves: one that calls them would double what a record costs.
         self.send_nowait = self._appender.send_nowait  # type: ignore[method-assign]
+        self.enqueue = self._appender.enqueue  # type: ignore[method-assign]
+        self.send = self._appender.send  # type: ignore[method-assign]
         self._sender.on_end = self._appender.forget
         self._watching = ExitStack()
-        # Made by the first who has to wait for room.
-        self._room: anyio.Event | None = None
-        self._unyielded = 0
 
     async def __aenter__(self) -> Self:
         if self._entrance.state != "new":
@@ -166,12 +162,9 @@ class Producer(Generic[K, V]):
             BrokerError: the broker refuses it.
             UsageError: the topic's name is not allowed, or it has no such partition.
         """
-        batch, index = await self._accept_in_time(topic, value, key, partition, timestamp_ms, headers)
-        if index == 0 and self._accumulator.is_idle:
-            await self._sender.go_now()
-        else:
-            self._nudge(batch, index)
-        return await batch.result.wait(index)
+        return await self._appender.send(
+            topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
+        )
 
     async def send_many(
         self,
@@ -198,15 +191,18 @@ class Producer(Generic[K, V]):
             ValueError: there are more keys than values, or fewer.
             KafkaError: as :meth:`enqueue`; those before it go on.
         """
-        accepted: list[tuple[OpenBatch, int]] = []
+        accepted: list[Delivery] = []
         pairs = zip(values, repeat(None)) if keys is None else zip(values, keys, strict=True)
         for value, key in pairs:
-            accepted.append(await self._accept_in_time(topic, value, key, partition, timestamp_ms, headers))
-            self._nudge(*accepted[-1])
+            accepted.append(
+                await self.enqueue(
+                    topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
+                )
+            )
         found, errors = [], []
-        for batch, index in accepted:
+        for delivery in accepted:
             try:
-                found.append(await batch.result.wait(index))
+                found.append(await delivery)
             except KafkaError as error:
                 errors.append(error)
         if errors:
@@ -227,9 +223,9 @@ class Producer(Generic[K, V]):
 
         Arguments and errors are those of :meth:`send`; what becomes of the record, awaiting the delivery tells.
         """
-        batch, index = await self._accept_in_time(topic, value, key, partition, timestamp_ms, headers)
-        self._nudge(batch, index)
-        return Delivery(batch.result, index)
+        return await self._appender.enqueue(
+            topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
+        )
 
     def send_nowait(
         self,
@@ -304,49 +300,6 @@ class Producer(Generic[K, V]):
         if self._transactor is None or not self._transactor.has_open():
             raise UsageError("there is an identity to share while a transaction is open")
         return self._transactor.machine.share()
-
-    # --- the parts of a send ---------------------------------------------------------------------------
-
-    async def _accept_in_time(
-        self,
-        topic: str,
-        value: V | None,
-        key: K | None,
-        partition: int | None,
-        timestamp_ms: int | None,
-        headers: Headers,
-    ) -> tuple[OpenBatch, int]:
-        """Hand one record over, as soon as there is room and its topic is known."""
-        deadline: Deadline | None = None
-        self._unyielded += 1
-        if self._unyielded >= _YIELD_EVERY:
-            self._unyielded = 0
-            # Before the record is accepted: whoever is cancelled in here knows that it was not.
-            await anyio.lowlevel.checkpoint()
-        while True:
-            try:
-                return self._appender.append(topic, value, key, partition, timestamp_ms, headers)
-            except TopicNotReady:
-                deadline = deadline or self._cluster.deadline(self._config.max_block_ms / 1000)
-                await self._cluster.topic(topic, deadline)
-            except BufferFull:
-                deadline = deadline or self._cluster.deadline(self._config.max_block_ms / 1000)
-                # Nothing runs between the refusal and this.
-                room = self._room = self._room or anyio.Event()
-                with self._sender.hurry(), anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
-                    await room.wait()
-                if deadline.passed(self._cluster.runtime.now()):
-                    raise
-
-    def _nudge(self, batch: OpenBatch, index: int) -> None:
-        """Have the sender look, if a batch was begun or is full."""
-        if index == 0 or batch.builder.size >= batch.builder.limit:
-            self._sender.wake()
-
-    def _made_room(self) -> None:
-        if self._room is not None:
-            self._room.set()
-            self._room = None
 
 
 def _transactor(cluster: Cluster, config: ProducerConfig, identity: ProducerIdentity | None) -> "Transactor | None":

@@ -1,7 +1,7 @@
 """What became of a batch: one result for all of its records, and the event their waiters share."""
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from ..errors import KafkaError, again
 from ..types import Event, RecordMetadata, TopicPartition
@@ -21,8 +21,8 @@ class BatchResult:
         "_event",
         "_log_append_time",
         "_new_event",
-        "_parts",
         "error",
+        "parts",
         "settled",
         "timestamps",
         "where",
@@ -41,27 +41,45 @@ class BatchResult:
         self._awaited: set[int] = set()
         # Made by the first who waits: most records of a fast producer are never awaited.
         self._event: Event | None = None
-        self._parts: Sequence[BatchResult] = ()
+        self.parts: Sequence[BatchResult] = ()
+        """Whom it has left its outcome to."""
 
     async def wait(self, index: int) -> RecordMetadata:
         """Where record ``index`` is, once it is acknowledged. Raises the error that its batch failed with."""
-        self._awaited.add(index)
-        if not self.settled:
-            if self._event is None:
-                self._event = self._new_event()
+        if self.settled:
+            self._awaited.add(index)
+        else:
             try:
-                await self._event.wait()
+                await self.settling(index)
             except BaseException:
-                self._unhear(index)
+                self.unhear(index)
                 raise
-        if self._parts:
+        if self.parts:
             part, within = self._part(index)
             return await part.wait(within)
+        return self.place(index)
+
+    def settling(self, index: int) -> Awaitable[object]:
+        """Somebody waits for record ``index``, and awaits this until the batch is settled."""
+        self._awaited.add(index)
+        if self._event is None:
+            self._event = self._new_event()
+        return self._event.wait()
+
+    def unhear(self, index: int) -> None:
+        """Who waited has left: flush has to tell what becomes of the record."""
+        self._awaited.discard(index)
+        if self.parts:
+            part, within = self._part(index)
+            part.unhear(within)
+
+    def place(self, index: int) -> RecordMetadata:
+        """Where record ``index`` is, of a batch that is settled and in one part. Raises as :meth:`wait`."""
         if self.error is not None:
             raise again(self.error)
         offset = self._base_offset + index if self._base_offset >= 0 else -1
         timestamp = self._log_append_time if self._log_append_time >= 0 else self.timestamps[index]
-        return RecordMetadata(*self.where, offset, timestamp)
+        return RecordMetadata(self.where.topic, self.where.partition, offset, timestamp)
 
     async def finished(self) -> None:
         """Wait until the outcome of every record is known, whatever it is."""
@@ -69,12 +87,12 @@ class BatchResult:
             if self._event is None:
                 self._event = self._new_event()
             await self._event.wait()
-        for part in self._parts:
+        for part in self.parts:
             await part.finished()
 
     def is_done(self, index: int) -> bool:
         """Whether the outcome of record ``index`` is known."""
-        if self._parts:
+        if self.parts:
             part, within = self._part(index)
             return part.is_done(within)
         return self.settled
@@ -103,23 +121,16 @@ class BatchResult:
             part._awaited = {index - first for index in self._awaited if first <= index < first + count}
             parts.append(part)
             first += count
-        self._parts = parts
+        self.parts = parts
         self._finish()
         return parts
 
     def _part(self, index: int) -> "tuple[BatchResult, int]":
-        for part in self._parts:
+        for part in self.parts:
             if index < len(part.timestamps):
                 return part, index
             index -= len(part.timestamps)
         raise IndexError(index)
-
-    def _unhear(self, index: int) -> None:
-        """Who waited has left: flush has to tell what becomes of it, or of its part."""
-        self._awaited.discard(index)
-        if self._parts:
-            part, within = self._part(index)
-            part._unhear(within)
 
     def _finish(self) -> None:
         self.settled = True
