@@ -1,0 +1,200 @@
+"""Connections over real sockets: on asyncio and uvloop over transports of their own, on trio over a stream."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+from anyio.abc import ByteStream, SocketAttribute, SocketStream
+from support.connecting import ask, echo, eventually, named
+from support.scripted_broker import ScriptedBroker
+
+from aiokafkawire.config import ClientConfig, make
+from aiokafkawire.errors import ConnectionLost, KafkaError
+from aiokafkawire.network.connection import Connection
+from aiokafkawire.network.stream import connect_tcp
+from aiokafkawire.network.transport import TransportWire
+from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from aiokafkawire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from aiokafkawire.runtime import Owner, Runtime
+
+pytestmark = pytest.mark.anyio
+
+LARGE = 32 << 20
+"""More than the sockets of both sides hold."""
+
+
+class Front:
+    """A TCP listener before a scripted broker. While ``reads`` is not set, nothing is read from its clients."""
+
+    def __init__(self, broker: ScriptedBroker) -> None:
+        self.broker, self.reads = broker, anyio.Event()
+        self.reads.set()
+        self.port = 0
+
+    async def serve(self, stream: SocketStream) -> None:
+        inner = await self.broker.connect("b", 9092)
+        try:
+            async with stream, inner, anyio.create_task_group() as tasks:
+                tasks.start_soon(self._pump, stream, inner, tasks)
+                await self._pump(inner, stream, tasks)
+        except* (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            pass
+
+    async def _pump(self, source: ByteStream, sink: ByteStream, tasks: anyio.abc.TaskGroup) -> None:
+        try:
+            while True:
+                if isinstance(source, SocketStream):
+                    await self.reads.wait()
+                await sink.send(await source.receive())
+        except anyio.EndOfStream:
+            tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def fronted(broker: ScriptedBroker) -> AsyncIterator[Front]:
+    front = Front(broker)
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as server, anyio.create_task_group() as tasks:
+        front.port = server.extra(SocketAttribute.local_port)
+        tasks.start_soon(server.serve, front.serve)
+        yield front
+        tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def connected(front: Front, faults: list[Exception] | None = None, **options: Any) -> AsyncIterator[Connection]:
+    heard: list[Exception] = [] if faults is None else faults
+    owner = Owner(heard.append)
+    await owner.open()
+    config = make(ClientConfig, options)
+    try:
+        yield await Connection.open(connect_tcp, "127.0.0.1", front.port, config=config, owner=owner, runtime=Runtime())
+    finally:
+        await owner.close()
+    if faults is None:
+        assert heard == []
+
+
+def posted(size: int) -> ProduceRequest:
+    data = [PartitionProduceData(index=0, records=bytes(size))]
+    return ProduceRequest(acks=0, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=data)])
+
+
+async def test_on_asyncio_no_task_stands_between(anyio_backend_name: str) -> None:
+    async with ScriptedBroker() as broker, fronted(broker) as front, connected(front) as connection:
+        assert isinstance(connection._wire, TransportWire) == (anyio_backend_name == "asyncio")
+
+
+async def test_answers_of_all_sizes_come_whole() -> None:
+    counts = [0, 1, 3, 200, 5_000, 70_000, 1]
+    requests = [
+        MetadataRequest(topics=[MetadataRequestTopic(name=f"{number}-{one}") for one in range(count)])
+        for number, count in enumerate(counts)
+    ]
+    heard: dict[int, int] = {}
+
+    async def get(number: int) -> None:
+        answer = await connection.request(requests[number])
+        assert {str(topic.name).split("-")[0] for topic in answer.topics} <= {str(number)}
+        heard[number] = len(answer.topics)
+
+    async with ScriptedBroker() as broker, fronted(broker) as front, connected(front) as connection:
+        broker.on[ApiKey.METADATA] = lambda asked: echo(asked.request)
+        async with anyio.create_task_group() as tasks:
+            for number in range(len(requests)):
+                tasks.start_soon(get, number)
+        assert heard == dict(enumerate(counts))
+
+
+async def test_who_posts_waits_for_a_socket_that_is_full() -> None:
+    done: list[int] = []
+
+    async def post(number: int) -> None:
+        connection.submit(posted(LARGE), None)
+        await connection.transmit()
+        await connection.written()
+        done.append(number)
+
+    async with ScriptedBroker() as broker, fronted(broker) as front, connected(front) as connection:
+        front.reads = anyio.Event()
+        async with anyio.create_task_group() as tasks:
+            for number in range(2):
+                tasks.start_soon(post, number)
+            await anyio.wait_all_tasks_blocked()
+            assert done == []
+            front.reads.set()
+        for number in range(2):
+            asked = await broker.peers[0].next()
+            assert len(asked.request.topic_data[0].partition_data[0].records) == LARGE
+            assert asked.correlation_id == 1 + number
+
+
+async def test_a_socket_that_takes_nothing_loses_the_connection() -> None:
+    async with (
+        ScriptedBroker() as broker,
+        fronted(broker) as front,
+        connected(front, request_timeout_ms=100) as connection,
+    ):
+        front.reads = anyio.Event()
+        connection.submit(posted(LARGE), None)
+        connection.submit(posted(LARGE), None)
+        await connection.transmit()
+        with anyio.fail_after(10), pytest.raises(ConnectionLost, match=r"did not take \d+ bytes within 0\.1 s"):
+            await connection.written()
+        with pytest.raises(ConnectionLost, match="did not take"):
+            await connection.request(named("later"))
+        front.reads.set()
+
+
+async def test_who_waits_hears_that_the_broker_hung_up() -> None:
+    heard: list[Any] = []
+    async with ScriptedBroker() as broker, fronted(broker) as front, connected(front) as connection:
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(ask, connection, "a", heard)
+            await broker.peers[0].next()
+            await broker.peers[0].stream.aclose()
+        assert [str(error) for error in heard] == [f"127.0.0.1:{front.port} closed the connection"]
+
+
+async def test_closing_and_the_owners_end_hang_up() -> None:
+    async with ScriptedBroker() as broker, fronted(broker) as front:
+        async with connected(front) as connection:
+            await connection.close()
+            await broker.peers[0].hung_up()
+        assert str(connection.failure) == f"the connection to 127.0.0.1:{front.port} was closed by this client"
+        async with connected(front) as connection:
+            pass
+        await broker.peers[1].hung_up()
+        assert isinstance(connection.failure, ConnectionLost)
+
+
+class Faulty:
+    """A slot with a bug in it."""
+
+    def __init__(self) -> None:
+        self.error: KafkaError | None = None
+
+    def resolve(self, frame: bytes, position: int) -> None:
+        raise RuntimeError("a bug")
+
+    def fail(self, error: KafkaError) -> None:
+        self.error = error
+
+
+async def test_a_fault_in_a_slot_ends_the_connection_and_is_told() -> None:
+    faults: list[Exception] = []
+    behind = Faulty()
+    async with ScriptedBroker() as broker, fronted(broker) as front, connected(front, faults) as connection:
+        for slot in (Faulty(), behind):
+            connection.submit(named("a"), slot)
+        await connection.transmit()
+        asked = await broker.peers[0].next()
+        await asked.answer(echo(asked.request))
+        await eventually(lambda: connection.failure is not None)
+        await broker.peers[0].hung_up()
+        assert isinstance(connection.failure, ConnectionLost)
+        assert behind.error is not None
+    assert len(faults) == 1
+    assert "a bug" in repr(faults[0])  # trio wraps it
