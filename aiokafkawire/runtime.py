@@ -17,7 +17,7 @@ import attrs
 from .errors import UsageError
 from .types import Event
 
-__all__ = ("Offload", "Owner", "Runtime", "Worker", "new_event", "on_trio", "system_wall_ms")
+__all__ = ("Offload", "Owner", "Runtime", "Worker", "loop_time", "new_event", "on_trio", "system_wall_ms")
 
 _log = logging.getLogger("aiokafkawire")
 

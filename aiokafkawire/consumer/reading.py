@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -13,12 +13,17 @@ from ..cluster.cluster import Cluster
 from ..config import ConsumerConfig
 from ..errors import ConsumerStalled, CorruptBatch, UsageError
 from ..records.batch import AnyReader, ConsumerRecord
+from ..records.columns import Columns
+from ..runtime import loop_time
 from ..types import TopicPartition
 from .fetch import Fetched
 from .fetcher import Fetcher
 from .health import ConsumerHealth
 from .iterating import RecordIterator
 from .positions import Place, Positions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ("ConsumerBatch", "ReadsRecords")
 
@@ -34,7 +39,9 @@ _LOOK_EVERY = 16
 
 
 class ConsumerBatch(Generic[K, V]):
-    """A batch of one partition, as the producer made it: iterate it for its records. Nothing is decoded before.
+    """A batch of one partition, as the producer made it: iterate it for its records, or take it as columns.
+
+    Nothing is decoded before.
 
     Raises CorruptBatch or DeserializationError while iterating; after the latter the iteration goes on behind the
     record.
@@ -51,6 +58,31 @@ class ConsumerBatch(Generic[K, V]):
 
     def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
         return self._reader
+
+    def columns(self) -> Columns:
+        """The records that are left, as buffers in Arrow's layout, without an object for each.
+
+        Deserializers are not used.
+
+        Raises:
+            CorruptBatch: the batch is damaged; nothing of it is given.
+        """
+        return self._reader.columns()
+
+    def to_arrow(self) -> "pa.RecordBatch":
+        """The records that are left, as an Arrow record batch; deserializers are not used.
+
+        Its columns: ``key`` and ``value`` (binary), ``topic`` (string, dictionary-encoded), ``partition`` (int32),
+        ``offset`` (int64), ``timestamp`` (ms, UTC; null where the format has none), and ``headers`` (a list of ``key``,
+        string, and ``value``, binary). The buffers are not copied once more.
+
+        Raises:
+            CorruptBatch: the batch is damaged; nothing of it is given.
+            ImportError: pyarrow is not installed (``pip install aiokafkawire[arrow]``).
+        """
+        from ..records.arrow import record_batch
+
+        return record_batch(self.columns(), self.topic, self.partition)
 
     def __repr__(self) -> str:
         return f"<ConsumerBatch {self.topic}-{self.partition} up to {self.next_offset}>"
@@ -89,7 +121,7 @@ class ReadsRecords(Generic[K, V]):
         """Iterate the records. Raises as :meth:`__anext__` does; the iteration may be entered again."""
         if RecordIterator is None:
             return self
-        return RecordIterator(self._marks, self._next_for, self._cluster.runtime.now is anyio.current_time)
+        return RecordIterator(self._marks, self._next_for, self._cluster.runtime.now is loop_time)
 
     async def __anext__(self) -> ConsumerRecord[K, V]:
         """The next record, waiting for one.

@@ -231,6 +231,28 @@ cdef class Appender:
         cdef OpenBatch batch = self.put(topic, value, key, partition, timestamp_ms, headers, &index)
         return batch, index
 
+    def append_many(
+        self, topic, values, keys, partition, timestamp_ms, headers, Py_ssize_t start, Py_ssize_t stop
+    ):
+        """Put records ``start`` to ``stop`` into batches; the index of the first that is not in one.
+
+        Raises what is the matter with the first; with a later one, the next call does.
+        """
+        cdef Py_ssize_t at, index
+        cdef OpenBatch batch
+        for at in range(start, stop):
+            index = 0
+            try:
+                key = None if keys is None else keys[at]
+                batch = self.put(topic, values[at], key, partition, timestamp_ms, headers, &index)
+            except Exception:
+                if at == start:
+                    raise
+                return at
+            if index == 0 or batch.builder.used >= batch.builder.limit:
+                self._wake()
+        return stop
+
     cdef OpenBatch put(self, topic, value, key, partition, timestamp_ms, headers, Py_ssize_t *place):
         cdef int64_t timestamp = 0
         cdef Py_ssize_t size, chosen

@@ -249,6 +249,33 @@ class Appender(Generic[K, V]):
             opened.batches[partition] = batch
         return batch, index
 
+    def append_many(
+        self,
+        topic: str,
+        values: Sequence[V | None],
+        keys: Sequence[K | None] | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Headers,
+        start: int,
+        stop: int,
+    ) -> int:
+        """Put records ``start`` to ``stop`` into batches; the index of the first that is not in one.
+
+        Raises what is the matter with the first; with a later one, the next call does.
+        """
+        for at in range(start, stop):
+            try:
+                key = None if keys is None else keys[at]
+                batch, index = self.append(topic, values[at], key, partition, timestamp_ms, headers)
+            except Exception:
+                if at == start:
+                    raise
+                return at
+            if not index or batch.builder.size >= batch.builder.limit:
+                self._door.wake()
+        return stop
+
     def _choose(self, opened: OpenTopic, key: bytes | None, size: int) -> int:
         partitioning, turn = self._partitioning, opened.turn
         if turn is not None and (key is None or partitioning.ignores_keys):

@@ -24,6 +24,13 @@ cdef class ConsumerRecord:
     cdef tuple rest(self)
 
 
+cdef struct Found:
+    int64_t offset, timestamp, key_size, value_size
+    const char *key_at
+    const char *value_at
+    bint has_headers
+
+
 cdef class RecordReader:
     cdef Source _source
     cdef const uint8_t *_start
@@ -32,7 +39,9 @@ cdef class RecordReader:
     cdef int64_t _count, _left, _base_offset, _last_delta, _base_timestamp, _max_timestamp, _from_offset, _delta
     cdef bint _log_append_time, _untracked
     cdef object _key_deserializer, _value_deserializer
+    cdef tuple _headers  # of the record found last
 
+    cdef bint find(self, Found *found) except -1
     cdef ConsumerRecord advance(self)
     cdef ConsumerRecord step(self)
     cdef object ended(self)

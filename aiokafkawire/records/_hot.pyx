@@ -8,10 +8,10 @@ this one stopped.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.number cimport PyNumber_Index
-from cpython.mem cimport PyMem_Free, PyMem_Realloc
+from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.stdint cimport INT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
 
 cimport cython
 
@@ -23,6 +23,7 @@ from . import layout
 from ._pure import RecordReader as PureReader
 from ._pure_record import shown
 from .checksum import crc32c
+from .columns import BytesColumn, Columns
 from .compression import Codec, compress
 from .pickling import RAW as _RAW, restore_record
 

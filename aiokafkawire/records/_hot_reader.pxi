@@ -43,6 +43,7 @@ cdef class RecordReader:
         self._value_deserializer = value_deserializer
         self._untracked = key_deserializer is None and value_deserializer is None
         self._delta = -1
+        self._headers = ()
         if not 0 <= count <= self._source.buffer.len // SHORTEST_RECORD:
             self.damaged()
 
@@ -71,75 +72,110 @@ cdef class RecordReader:
 
     cdef ConsumerRecord step(self):
         """The next record from the asked offset on; None where there is none."""
+        cdef Found found
+        cdef ConsumerRecord record
+        if not self.find(&found):
+            return None
+        record = ConsumerRecord.__new__(ConsumerRecord)
+        record._source = self._source
+        record._offset = found.offset
+        record._timestamp = found.timestamp
+        record._key_at = found.key_at
+        record._key_size = found.key_size
+        record._value_at = found.value_at
+        record._value_size = found.value_size
+        record._key = record._value = RAW
+        if found.has_headers:
+            record._headers, self._headers = self._headers, ()
+        else:
+            record._headers = ()
+        if self._untracked:
+            # It holds no cycle: a loop over millions of records need not wait for the garbage collector.
+            PyObject_GC_UnTrack(record)
+        return record
+
+    cdef inline bint find(self, Found *found) except -1:
+        """Find the next record from the asked offset on, and step past it; its headers are in ``_headers``."""
         cdef const uint8_t *at = self._at
         cdef const uint8_t *limit = self._end
         cdef const uint8_t *end
-        cdef const char *key_at = NULL
-        cdef const char *value_at = NULL
-        cdef int64_t length = 0, elapsed = 0, delta = 0, key_size = 0, value_size = 0, timestamp
-        cdef object headers = ()
-        cdef ConsumerRecord record
+        cdef int64_t length = 0, elapsed = 0, delta = 0
         while self._left:
             at = varint(self._at, limit, 32, &length)
             if at is NULL or not 0 < length <= limit - at:
-                return None
+                return False
             end = at + length
             at = varint(at + 1, limit, 64, &elapsed)  # past attributes: no bit has a meaning yet
             if at is NULL:
-                return None
+                return False
             at = varint(at, limit, 32, &delta)
             if at is NULL or not self._delta < delta <= self._last_delta:
-                return None
+                return False
             if self._base_offset + delta < self._from_offset:
                 self._at = end
                 self._delta = delta
                 self._left -= 1
                 continue
-            at = varint(at, limit, 32, &key_size)
-            if at is NULL or not -1 <= key_size <= limit - at:
-                return None
-            if key_size >= 0:
-                key_at = <const char *>at
-                at += key_size
-            at = varint(at, limit, 32, &value_size)
-            if at is NULL or not -1 <= value_size <= limit - at:
-                return None
-            if value_size >= 0:
-                value_at = <const char *>at
-                at += value_size
-            if at >= limit:
-                return None
-            if at[0]:
-                headers = read_headers(&at, end)
-                if headers is None:
-                    return None
+            at = field(at, limit, &found.key_at, &found.key_size)
+            if at is not NULL:
+                at = field(at, limit, &found.value_at, &found.value_size)
+            if at is NULL or at >= limit:
+                return False
+            found.has_headers = at[0] != 0
+            if found.has_headers:
+                self._headers = read_headers(&at, end)
+                if self._headers is None:
+                    return False
             else:
                 at += 1
             if at != end:
-                return None
-            timestamp = self._max_timestamp
+                return False
+            found.timestamp = self._max_timestamp
             if not self._log_append_time:
-                timestamp = <int64_t>(<uint64_t>self._base_timestamp + <uint64_t>elapsed)
-                if elapsed > 0 and timestamp < self._base_timestamp or elapsed < 0 and timestamp > self._base_timestamp:
-                    return None
-            record = ConsumerRecord.__new__(ConsumerRecord)
-            record._source = self._source
-            record._offset = self._base_offset + delta
-            record._timestamp = timestamp
-            record._key_at = key_at
-            record._key_size = key_size
-            record._value_at = value_at
-            record._value_size = value_size
-            record._key = record._value = RAW
-            record._headers = headers
-            if self._untracked:
-                # It holds no cycle: a loop over millions of records need not wait for the garbage collector.
-                PyObject_GC_UnTrack(record)
+                found.timestamp = <int64_t>(<uint64_t>self._base_timestamp + <uint64_t>elapsed)
+                if elapsed > 0 and found.timestamp < self._base_timestamp:
+                    return False
+                if elapsed < 0 and found.timestamp > self._base_timestamp:
+                    return False
+            found.offset = self._base_offset + delta
             self._at = end
             self._delta = delta
             self._left -= 1
-            return record
-        return None
+            return True
+        return False
+
+    def columns(self):
+        """The records that are left, as columns of their raw keys and values."""
+        cdef Py_ssize_t count = 0, room = self._left
+        cdef int64_t key_bytes = 0, value_bytes = 0
+        cdef list headers = None
+        cdef Found *all = <Found *>PyMem_Malloc(max(1, room) * sizeof(Found))
+        if all is NULL:
+            raise MemoryError
+        try:
+            while self.find(&all[count]):
+                if all[count].has_headers:
+                    if headers is None:
+                        headers = [()] * count
+                    headers.append(self._headers)
+                    self._headers = ()
+                elif headers is not None:
+                    headers.append(())
+                key_bytes += max(0, all[count].key_size)
+                value_bytes += max(0, all[count].value_size)
+                count += 1
+            if self._left or self._at != self._end:
+                self.damaged()
+            return Columns(
+                count,
+                numbers(all, count, False),
+                numbers(all, count, True),
+                bytes_column(all, count, key_bytes, False),
+                bytes_column(all, count, value_bytes, True),
+                headers,
+            )
+        finally:
+            PyMem_Free(all)
 
     cdef object ended(self):
         """The end, or damage."""
@@ -181,6 +217,56 @@ cdef class RecordReader:
             except Exception as cause:
                 raise undeserializable("value", record) from cause
         return 0
+
+
+cdef inline const uint8_t *field(
+    const uint8_t *at, const uint8_t *limit, const char **field_at, int64_t *size
+) noexcept nogil:
+    """Read a key or a value at ``at``: where it ends, or NULL. Null is nowhere, and of size -1."""
+    at = varint(at, limit, 32, size)
+    if at is NULL or not -1 <= size[0] <= limit - at:
+        return NULL
+    if size[0] < 0:
+        field_at[0] = NULL
+        return at
+    field_at[0] = <const char *>at
+    return at + size[0]
+
+
+cdef bytes numbers(const Found *all, Py_ssize_t count, bint timestamps):
+    """The offsets of all, or their timestamps, as int64."""
+    cdef bytes made = PyBytes_FromStringAndSize(NULL, count * sizeof(int64_t))
+    cdef int64_t *to = <int64_t *>PyBytes_AS_STRING(made)
+    cdef Py_ssize_t index
+    for index in range(count):
+        to[index] = all[index].timestamp if timestamps else all[index].offset
+    return made
+
+
+cdef object bytes_column(const Found *all, Py_ssize_t count, int64_t total, bint values):
+    """The keys of all, or their values. A batch is far below 2 GiB, and so are they."""
+    cdef bytes ends = PyBytes_FromStringAndSize(NULL, (count + 1) * sizeof(int32_t))
+    cdef bytes data = PyBytes_FromStringAndSize(NULL, total)
+    cdef bytes validity = PyBytes_FromStringAndSize(NULL, (count + 7) // 8)
+    cdef int32_t *end = <int32_t *>PyBytes_AS_STRING(ends)
+    cdef char *to = PyBytes_AS_STRING(data)
+    cdef uint8_t *bits = <uint8_t *>PyBytes_AS_STRING(validity)
+    cdef const char *at
+    cdef int64_t size, before = 0
+    cdef Py_ssize_t index, nulls = 0
+    memset(bits, 0, (count + 7) // 8)
+    end[0] = 0
+    for index in range(count):
+        at = all[index].value_at if values else all[index].key_at
+        size = all[index].value_size if values else all[index].key_size
+        if size < 0:
+            nulls += 1
+        else:
+            memcpy(to + before, at, size)
+            before += size
+            bits[index >> 3] |= <uint8_t>(1 << (index & 7))
+        end[index + 1] = <int32_t>before
+    return BytesColumn(nulls, validity if nulls else None, ends, data)
 
 
 cdef tuple read_headers(const uint8_t **at, const uint8_t *end):

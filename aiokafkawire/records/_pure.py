@@ -8,6 +8,7 @@ from ..types import Header, RecordMetadata, TimestampType
 from . import layout
 from ._pure_builder import BatchBuilder, record_size_bound
 from ._pure_record import ConsumerRecord, Source
+from .columns import Columns, columns_of
 from .delivery import DeliveryResult
 from .pickling import RAW
 from .varint import UNZIGZAG, read_varint
@@ -81,6 +82,11 @@ class RecordReader(Generic[K, V]):
         """
         delta = self._delta if self._left else self._last_delta
         return max(self._from_offset, self._base_offset + delta + 1)
+
+    def columns(self) -> Columns:
+        """The records that are left, as columns of their raw keys and values."""
+        self._key_deserializer = self._value_deserializer = None
+        return columns_of(self)
 
     def __iter__(self) -> "RecordReader[K, V]":
         return self

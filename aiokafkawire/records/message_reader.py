@@ -8,6 +8,7 @@ from ..errors import CorruptBatch, DeserializationError
 from ..types import TimestampType
 from . import layout
 from .batch import ConsumerRecord
+from .columns import Columns, columns_of
 from .pickling import RAW
 
 __all__ = ("MessageReader", "key_and_value")
@@ -85,6 +86,11 @@ class MessageReader(Generic[K, V]):
         if self._position >= len(self._view):
             following = max(following, self._last_offset + 1)
         return max(self._from_offset, following)
+
+    def columns(self) -> Columns:
+        """The records that are left, as columns of their raw keys and values."""
+        self._key_deserializer = self._value_deserializer = None
+        return columns_of(self)
 
     def __iter__(self) -> "MessageReader[K, V]":
         return self

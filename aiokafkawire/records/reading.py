@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ..types import TimestampType
+from .columns import Columns
 
 if TYPE_CHECKING:
     from ._pure import ConsumerRecord
@@ -79,6 +80,9 @@ class AnyReader(Protocol[K, V]):
     @property
     def next_offset(self) -> int:
         """Where to read on: after the last record handed out, or after the whole batch when all were."""
+
+    def columns(self) -> Columns:
+        """The records that are left, as columns of their raw keys and values."""
 
     def __iter__(self) -> Iterator["ConsumerRecord[K, V]"]: ...
 

@@ -1,6 +1,7 @@
 """What a consumer promises, whichever broker it talks to."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import anyio
 import pytest
@@ -153,6 +154,24 @@ async def test_batches_come_whole_and_lazily(kafka: Client, topic: str) -> None:
                 if batch.next_offset == 300:
                     break
     assert values == numbers(300)
+
+
+async def test_batches_may_be_had_as_arrow_batches(kafka: Client, topic: str) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install aiokafkawire[arrow]")
+    await fill(kafka, topic, numbers(300))
+    tables: list[Any] = []
+    async with kafka.consumer(auto_offset_reset="earliest") as consumer:
+        consumer.assign([TopicPartition(topic, 0)])
+        await take(consumer, 3)
+        with anyio.fail_after(20):
+            async for batch in consumer.batches():
+                tables.append(batch.to_arrow())
+                if batch.next_offset == 300:
+                    break
+    table = arrow.Table.from_batches(tables)
+    assert table.column("offset").to_pylist() == list(range(3, 300))
+    assert table.column("value").to_pylist() == numbers(300)[3:]
+    assert set(table.column("topic").to_pylist()) == {topic}
 
 
 async def test_records_and_batches_may_be_mixed(kafka: Client, topic: str) -> None:

@@ -13,7 +13,7 @@ from support.cutting import Cutting
 from support.reading import read
 
 from aiokafkawire import Client, ConfigError, DeliveryFailed, OffsetSpec, TopicPartition, UsageError
-from aiokafkawire.errors import ConnectionLost, MessageTooLarge
+from aiokafkawire.errors import ConnectionLost, MessageTooLarge, RecordTooLarge
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import Broker
 
@@ -150,6 +150,40 @@ async def test_many_records_are_sent_at_once(kafka: Client, topic: str) -> None:
         assert await producer.send_many(topic, []) == []
         with pytest.raises(ValueError, match=r"shorter|longer"):
             await producer.send_many(topic, [b"a", b"b"], keys=[b"k"], partition=2)
+
+
+async def test_columns_are_sent_whole_through_a_small_buffer(kafka: Client, topic: str) -> None:
+    column: list[bytes | None] = [b"%d" % number * 20 for number in range(4_000)]
+    async with kafka.producer(buffer_memory=20_000, batch_size=2_000) as producer:
+        assert await producer.enqueue_many(topic, column, partition=1) == len(column)
+        assert await producer.enqueue_many(topic, []) == 0
+        with pytest.raises(UsageError, match="3 values and 1 keys"):
+            await producer.enqueue_many(topic, [b"a", b"b", b"c"], keys=[b"k"])
+    assert await values(kafka, TopicPartition(topic, 1)) == column
+
+
+async def test_columns_end_at_a_record_that_is_too_large_and_say_how_far_they_came(kafka: Client, topic: str) -> None:
+    column = [*[b"small"] * 5, b"large" * 500_000, b"behind"]
+    async with kafka.producer() as producer:
+        with pytest.raises(RecordTooLarge) as caught:
+            await producer.enqueue_many(topic, column, keys=[*column[:5], None, None], partition=0)
+    assert caught.value.__notes__ == ["5 records before it were accepted"]
+    assert await values(kafka, TopicPartition(topic, 0)) == [b"small"] * 5
+    assert [record.key for record in await read(kafka, TopicPartition(topic, 0), 5)] == [b"small"] * 5
+
+
+async def test_arrow_arrays_are_columns(kafka: Client, topic: str) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install aiokafkawire[arrow]")
+    column: list[bytes | None] = [None if number % 7 == 0 else b"%d" % number for number in range(2_500)]
+    keys = arrow.array([b"%d" % (number % 5) for number in range(2_500)])
+    async with kafka.producer() as producer:
+        await producer.enqueue_many(topic, arrow.chunked_array([column[:900], column[900:]]), keys=keys)
+        await producer.flush()
+    ends = await kafka.admin.list_offsets({TopicPartition(topic, one): OffsetSpec.LATEST for one in range(3)})
+    told = [await read(kafka, where, end.offset) for where, end in ends.items() if end is not None and end.offset]
+    records = [record for part in told for record in part]
+    assert sorted(record.value or b"" for record in records) == sorted(value or b"" for value in column)
+    assert {len({one.partition for one in records if one.key == b"%d" % number}) for number in range(5)} == {1}
 
 
 async def test_many_records_of_which_some_are_refused(kafka: Client, topic: str) -> None:

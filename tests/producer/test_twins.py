@@ -131,7 +131,7 @@ records = st.fixed_dictionaries(
         | st.sampled_from(ODD_HEADERS),
     },
 )
-ways = st.sampled_from(["send_nowait", "enqueue", "send"])
+ways = st.sampled_from(["send_nowait", "enqueue", "send", "append_many"])
 steps = st.lists(st.sampled_from(["forget", "close", "free"]) | st.tuples(ways, records), max_size=40)
 
 
@@ -175,7 +175,15 @@ def run(twin: Any, todo: Sequence[Any], partitioner: Any, limit: int, serializes
         else:
             way, record = step
             rest = {name: given for name, given in record.items() if name != "topic"}
-            told.append(repr(outcome(partial(getattr(appender, way), record["topic"], **rest))))
+            act = partial(getattr(appender, way), record["topic"], **rest)
+            if way == "append_many":
+                keys = [rest["key"]] * 3 if "key" in rest else None
+                others = [rest.get(name) for name in ("partition", "timestamp_ms")]
+                given_headers = rest.get("headers", ())
+                act = partial(
+                    appender.append_many, record["topic"], [rest["value"]] * 3, keys, *others, given_headers, 0, 3
+                )
+            told.append(repr(outcome(act)))
     written = [(one.closed, one.timestamps.tolist(), one.builder.size, one.builder.build()) for one in door.batches]
     return told, door.asked, written, door.budget.used
 

@@ -136,6 +136,13 @@ def read(twin: Any, body: bytes, **header: Any) -> Any:
     return told
 
 
+def in_columns(twin: Any, body: bytes, **header: Any) -> Any:
+    """The columns of a batch whose first record was taken before, or the error; and how far the reader has come."""
+    reader = twin.RecordReader(memoryview(body), topic="t", partition=3, **header)
+    first = outcome(lambda: repr(next(reader, None)))
+    return first, outcome(reader.columns), reader.next_offset
+
+
 def body_of(records: Sequence[Content]) -> bytes:
     builder = _pure.BatchBuilder(limit=1 << 20)
     for record in records:
@@ -195,6 +202,8 @@ def test_both_read_and_refuse_the_same(
         "leader_epoch": leader_epoch,
     }
     pure, hot = both(lambda twin: read(twin, body, **header))
+    assert hot == pure
+    pure, hot = both(lambda twin: in_columns(twin, body, **header))
     assert hot == pure
 
 

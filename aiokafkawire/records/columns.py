@@ -1,0 +1,77 @@
+"""The records of a batch as columns, in Arrow's layout: a dataframe needs no object for each record."""
+
+from array import array
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from ..types import Header
+
+if TYPE_CHECKING:
+    from ._pure import ConsumerRecord
+
+__all__ = ("BytesColumn", "Columns", "columns_of")
+
+
+@attrs.frozen
+class BytesColumn:
+    """Keys or values, as Arrow's ``binary`` has them. All buffers are little-endian or as the machine is."""
+
+    nulls: int
+    """How many are null."""
+    validity: bytes | None
+    """A bit for each record, the lowest first; 1 where it is not null. None where none is."""
+    ends: bytes
+    """int32: 0, and where each one ends in ``data``."""
+    data: bytes
+    """All of them, end to end."""
+
+
+@attrs.frozen
+class Columns:
+    """What a batch holds; entry ``i`` of every column is of record ``i``."""
+
+    count: int
+    offsets: bytes
+    """int64."""
+    timestamps: bytes
+    """int64, in ms since the epoch."""
+    keys: BytesColumn
+    values: BytesColumn
+    headers: list[tuple[Header, ...]] | None
+    """None where no record has any."""
+
+
+def columns_of(records: "Iterable[ConsumerRecord[Any, Any]]") -> Columns:
+    """The columns of these records, in plain Python; of their raw keys and values."""
+    offsets, timestamps = array("q"), array("q")
+    keys: list[bytes | None] = []
+    values: list[bytes | None] = []
+    headers: list[tuple[Header, ...]] = []
+    for record in records:
+        offsets.append(record.offset)
+        timestamps.append(record.timestamp)
+        keys.append(record.raw_key)
+        values.append(record.raw_value)
+        headers.append(record.headers)
+    return Columns(
+        count=len(offsets),
+        offsets=offsets.tobytes(),
+        timestamps=timestamps.tobytes(),
+        keys=_column(keys),
+        values=_column(values),
+        headers=headers if any(headers) else None,
+    )
+
+
+def _column(parts: list[bytes | None]) -> BytesColumn:
+    ends, end = array("i", [0]), 0
+    bits = bytearray((len(parts) + 7) // 8)
+    for index, part in enumerate(parts):
+        if part is not None:
+            end += len(part)
+            bits[index // 8] |= 1 << index % 8
+        ends.append(end)
+    nulls = parts.count(None)
+    return BytesColumn(nulls, bytes(bits) if nulls else None, ends.tobytes(), b"".join(filter(None, parts)))
