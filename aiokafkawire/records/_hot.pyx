@@ -10,7 +10,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, P
 from cpython.number cimport PyNumber_Index
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MAX, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 cimport cython
@@ -39,6 +39,11 @@ cdef object RAW = _RAW
 cdef object LOG_APPEND_TIME = TimestampType.LOG_APPEND_TIME
 cdef object CREATE_TIME = TimestampType.CREATE_TIME
 cdef Py_ssize_t HEADER_SIZE = layout.HEADER_SIZE
+cdef Py_ssize_t LOG_OVERHEAD = layout.LOG_OVERHEAD
+cdef Py_ssize_t ATTRIBUTES_AT = layout.ATTRIBUTES_AT
+cdef int MAGIC = layout.MAGIC
+cdef int TRANSACTIONAL = layout.TRANSACTIONAL
+cdef int CONTROL = layout.CONTROL
 cdef int64_t SHORTEST_RECORD = layout.SHORTEST_RECORD
 cdef Py_ssize_t RECORD_OVERHEAD = 5 + 1 + 10 + 5 + 5 + 5 + 5  # length, attributes, two deltas, three lengths
 cdef Py_ssize_t FIRST_ROOM = 1024

@@ -148,7 +148,13 @@ cdef class BatchBuilder:
         return 0
 
     def build(
-        self, *, producer_id=-1, producer_epoch=-1, base_sequence=-1, transactional=False, control=False
+        self,
+        *,
+        int64_t producer_id=-1,
+        int16_t producer_epoch=-1,
+        int32_t base_sequence=-1,
+        bint transactional=False,
+        bint control=False,
     ):
         """The batch as a producer sends it: base offset 0, no leader epoch, checksum set.
 
@@ -159,6 +165,7 @@ cdef class BatchBuilder:
         """
         cdef bytes batch, packed = None
         cdef char *to
+        cdef char *at_checksum
         cdef Py_ssize_t size
         if not self.count:
             raise UsageError("a batch without records cannot be built")
@@ -173,24 +180,20 @@ cdef class BatchBuilder:
             <char *>self.buffer + HEADER_SIZE if packed is None else PyBytes_AS_STRING(packed),
             size,
         )
-        attributes = self.codec | transactional * layout.TRANSACTIONAL | control * layout.CONTROL
-        state = (producer_id, producer_epoch, base_sequence)
-        head = layout.HEADER.pack(
-            0,
-            HEADER_SIZE - layout.LOG_OVERHEAD + size,
-            -1,
-            layout.MAGIC,
-            0,
-            attributes,
-            self.count - 1,
-            self.base_timestamp,
-            self.max_timestamp,
-            *state,
-            self.count,
-        )
-        memcpy(to, PyBytes_AS_STRING(head), HEADER_SIZE)
-        checksum = layout.UINT32.pack(crc32c(memoryview(batch)[layout.ATTRIBUTES_AT :]))
-        memcpy(to + <Py_ssize_t>layout.CRC_AT, PyBytes_AS_STRING(checksum), 4)
+        to = put_int64(to, 0)  # the base offset
+        to = put_int32(to, <int32_t>(HEADER_SIZE - LOG_OVERHEAD + size))
+        to = put_int32(to, -1)  # the leader's epoch
+        to[0] = MAGIC
+        at_checksum = to + 1
+        to = put_int16(at_checksum + 4, <int16_t>(<int>self.codec | TRANSACTIONAL * transactional | CONTROL * control))
+        to = put_int32(to, <int32_t>(self.count - 1))
+        to = put_int64(to, self.base_timestamp)
+        to = put_int64(to, self.max_timestamp)
+        to = put_int64(to, producer_id)
+        to = put_int16(to, producer_epoch)
+        to = put_int32(to, base_sequence)
+        put_int32(to, <int32_t>self.count)
+        put_int32(at_checksum, <int32_t><uint32_t>crc32c(memoryview(batch)[ATTRIBUTES_AT:]))
         return batch
 
     def compress(self):
@@ -204,6 +207,24 @@ cdef class BatchBuilder:
             self.packed = compress(self.codec, records, self.level)
             self.built_count = self.count
         return self.packed
+
+
+cdef inline char *put_int16(char *to, int16_t value) noexcept nogil:
+    to[0] = <char>(value >> 8)
+    to[1] = <char>value
+    return to + 2
+
+
+cdef inline char *put_int32(char *to, int32_t value) noexcept nogil:
+    put_int16(to, <int16_t>(value >> 16))
+    put_int16(to + 2, <int16_t>value)
+    return to + 4
+
+
+cdef inline char *put_int64(char *to, int64_t value) noexcept nogil:
+    put_int32(to, <int32_t>(value >> 32))
+    put_int32(to + 4, <int32_t>value)
+    return to + 8
 
 
 @cython.final
