@@ -2,6 +2,7 @@
 errors that say which side refused, and why.
 """
 
+import contextlib
 import logging
 import os
 import ssl
@@ -12,29 +13,25 @@ from anyio.abc import ByteStream
 from anyio.streams.tls import TLSAttribute, TLSStream
 
 from ..config_security import SecurityConfig
-from ..errors import ConfigError, ConnectionLost, KafkaError
+from ..errors import ConfigError, ConnectionLost
 from ..runtime import Offload
 from ..types import Address
 from .stream import Connector
 from .tls_context import files_of, make_context
 from .tls_trouble import not_tls, refused_by_broker, refused_by_us
 
-__all__ = ("Tls", "told_by_alert")
+__all__ = ("Tls",)
 
 _log = logging.getLogger("aiokafkawire")
 
 _NOT_TLS: Final = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE")
 _HOST_CODES: Final = (62, 64)
+_ALERT_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 3.0
 """How long a second look at a broker that refused may take."""
 # ApiVersions v0 without a client id, which every broker answers; the number is to be found in the answer.
 _PLAIN_QUESTION: Final = b"\0\0\0\x0a\0\x12\0\0KAFK\xff\xff"
 _PLAIN_NUMBER: Final = b"KAFK"
-
-
-def told_by_alert(error: BaseException | None, where: str) -> KafkaError | None:
-    """What a broker's alert means, if ``error`` is of one: with TLS 1.3 it may come after the handshake."""
-    return refused_by_broker(where, error.reason) if isinstance(error, ssl.SSLError) else None
 
 
 class Tls:
@@ -84,14 +81,16 @@ class Tls:
         """
 
         async def connect(host: str, port: int) -> ByteStream:
-            context = await self.context()
+            seen: Any = _Seen(await self.context())
             transport = _Transport(await connector(host, port))
             try:
                 # Kafka's brokers leave without a goodbye; frames have lengths, so nothing can be cut off unseen.
                 return await TLSStream.wrap(
-                    transport, hostname=host, ssl_context=context, standard_compatible=False, server_side=False
+                    transport, hostname=host, ssl_context=seen, standard_compatible=False, server_side=False
                 )
             except BaseException as error:
+                if isinstance(error, ssl.SSLError):
+                    await _say_why(transport, seen.outgoing)
                 with anyio.CancelScope(shield=True):
                     await anyio.aclose_forcefully(transport)
                 if not isinstance(error, Exception):
@@ -163,6 +162,26 @@ def _stamp_of(path: str) -> object:
     except OSError as error:
         return error.errno
     return seen.st_mtime_ns, seen.st_size, seen.st_ino
+
+
+class _Seen:
+    """A context whose outgoing bytes can be looked at: the alert that ends a failed handshake is left there."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self.outgoing: ssl.MemoryBIO | None = None
+        self._context = context
+
+    def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *rest: Any, **more: Any) -> ssl.SSLObject:
+        self.outgoing = outgoing
+        return self._context.wrap_bio(incoming, outgoing, *rest, **more)
+
+
+async def _say_why(stream: ByteStream, outgoing: ssl.MemoryBIO | None) -> None:
+    """Send the alert, so that the broker's log says why we left."""
+    alert = outgoing.read() if outgoing is not None else b""
+    if alert:
+        with anyio.move_on_after(_ALERT_SECONDS), contextlib.suppress(Exception):
+            await stream.send(alert)
 
 
 class _Transport(ByteStream):

@@ -62,14 +62,14 @@ def refused_by_us(
     return BrokerNotTrusted(f"{certificate} is refused by this client: {told} (OpenSSL: {message})")
 
 
-def refused_by_broker(where: str, reason: str | None) -> KafkaError | None:
+def refused_by_broker(where: str, reason: object) -> KafkaError | None:
     """What an alert that the broker sent means; None if ``reason`` is not about one.
 
     Args:
         where: the broker.
         reason: OpenSSL's name of the error, such as TLSV13_ALERT_CERTIFICATE_REQUIRED.
     """
-    _, alert, name = (reason or "").partition("_ALERT_")
+    _, alert, name = (reason if isinstance(reason, str) else "").partition("_ALERT_")
     if not alert:
         return None
     if name in _ALERTS:
