@@ -1,7 +1,7 @@
 """A connection to one broker: many requests in flight, answers in order, one failure ends it for all."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from typing import Any, Final, TypeVar
 
@@ -17,7 +17,10 @@ from ..protocol.schema import Request, Response, Versions
 from ..runtime import Owner, Runtime
 from ..types import Address
 from .pipeline import Pipeline, Slot
+from .sasl import renew_after
+from .security import Security
 from .stream import Connector
+from .tls_trouble import refused_by_broker
 
 __all__ = ("ANY_VERSION", "Connection")
 
@@ -94,6 +97,12 @@ class Connection:
         self._writing = False
         self._to_write = anyio.Event()
         self._written: anyio.Event | None = None
+        self._held_back: deque[bytes] | None = None
+        """What waits until the login was renewed; None while it is not."""
+        self._logged_in = anyio.Event()
+        self._login_holds_ms = 0
+        self._uses_sasl = config.uses_sasl
+        self._renew: Callable[[], Awaitable[None]]
         self.used_at: float = runtime.now()
         """When it was last asked something, in seconds of the runtime's clock."""
 
@@ -108,24 +117,31 @@ class Connection:
         owner: Owner,
         runtime: Runtime,
         within: float | None = None,
+        security: Security | None = None,
     ) -> "Connection":
-        """Connect and agree on versions, ``within`` so many seconds or ``socket_connection_setup_timeout_ms``.
+        """Connect, agree on versions and log in, ``within`` so many seconds or ``socket_connection_setup_timeout_ms``.
 
         Raises:
             ConnectionLost: it cannot be reached, hangs up, or does not answer.
             WireError: what answers is not Kafka.
+            AuthenticationFailed: broker and client do not trust one another.
+            ConfigError: certificates or credentials will not do.
         """
+        security = security or Security(config, runtime)
         where, limit = str(Address(host, port)), config.socket_connection_setup_timeout_ms / 1000
         if within is not None:
             limit = min(within, limit)
         made: Connection | None = None
         try:
             with anyio.move_on_after(limit):
-                made = cls(await _connect(connector, host, port, where), where, config, runtime)
+                made = cls(await _connect(security.around(connector), host, port, where), where, config, runtime)
                 owner.spawn(made._run)
                 await made._agree_on_versions()
+                await made._log_in(security, Address(host, port))
                 return made
-            stage = "accept a connection" if made is None else "answer ApiVersions (is it a Kafka listener?)"
+            stage = f"accept a {'TLS ' * config.uses_tls}connection"
+            if made is not None:
+                stage = "let us log in" if made.versions else "answer ApiVersions (is it a Kafka listener?)"
             raise ConnectionLost(f"{where} did not {stage} within {limit:g} s")
         except BaseException as cause:
             if made is not None:
@@ -184,7 +200,7 @@ class Connection:
         """
         spoken = choose_version(type(request), self.versions, wanted, self.where)
         self.used_at = self._runtime.now()
-        self._outgoing.append(self._pipeline.send(request, spoken, slot))
+        self._put_in_line(self._pipeline.send(request, spoken, slot))
         return spoken
 
     async def transmit(self) -> None:
@@ -205,7 +221,7 @@ class Connection:
         Raises:
             ConnectionLost, WireError: the connection broke.
         """
-        while (self._outgoing or self._writing) and self.failure is None:
+        while (self._outgoing or self._held_back or self._writing) and self.failure is None:
             if self._written is None:
                 self._written = anyio.Event()
             await self._written.wait()
@@ -223,16 +239,71 @@ class Connection:
         except WireError as error:
             raise WireError(f"{self.where} answered {error}") from error
 
+    def _put_in_line(self, frame: bytes, *, ahead: bool = False) -> None:
+        (self._outgoing if ahead or self._held_back is None else self._held_back).append(frame)
+
+    async def _log_in(self, security: Security, at: Address) -> None:
+        """Log in, and have the login renewed before it ends (KIP-368)."""
+
+        async def ask(request: Request[R], *, wanted: Versions) -> R:
+            spoken = choose_version(type(request), self.versions, wanted, self.where)
+            frame, position = await self._exchange(request, spoken, None, ahead=True)
+            answer: Any = type(request).response
+            return self.decode(answer, spoken, frame, position)  # type: ignore[no-any-return]
+
+        async def log_in() -> None:
+            self._login_holds_ms = await security.log_in(ask, self.versions, at, self._exchange_bare)
+
+        await log_in()
+        self._renew = log_in
+        self._logged_in.set()
+
+    async def _exchange_bare(self, token: bytes) -> bytes:
+        reply = _Reply(self._runtime.now(), self._request_timeout)
+        self._put_in_line(self._pipeline.send_bare(token, reply), ahead=True)
+        await self.transmit()
+        try:
+            return (await reply.wait())[0]
+        except ConnectionLost as lost:
+            raise ConnectionLost(f"{lost} (a broker from before 1.0 does so if it refuses the login)") from lost
+
+    async def _keep_logged_in(self) -> None:
+        await self._logged_in.wait()
+        while (due := renew_after(self._login_holds_ms, self._runtime.chance)) is not None:
+            await anyio.sleep(due)
+            # The broker would take any other request in between for a mistake. Those that it has are answered first.
+            idle, self._held_back = anyio.Event(), deque()
+            self._pipeline.hold(idle.set)
+            try:
+                await idle.wait()
+                await self._renew()
+            except KafkaError as error:
+                timed_out = isinstance(error, RequestTimeout)
+                await self.close(ConnectionLost(f"the login was not renewed: {error}") if timed_out else error)
+            finally:
+                held, self._held_back = self._held_back, None
+                self._pipeline.release()
+                self._outgoing.extend(held)
+                self.transmit_soon()
+
     async def _exchange(
-        self, request: Request[Any], spoken: int, timeout: float | None, *, slow: bool = False
+        self,
+        request: Request[Any],
+        spoken: int,
+        timeout: float | None,
+        *,
+        slow: bool = False,
+        ahead: bool = False,
     ) -> tuple[bytes, int]:
         patience = self._request_timeout if not slow or timeout is None else max(timeout, self._request_timeout)
         limit = patience if timeout is None else min(timeout, patience)
-        self.used_at = now = self._runtime.now()
+        now = self._runtime.now()
+        if not ahead:
+            self.used_at = now
         await self._close_if_silent(now)
         with anyio.move_on_after(limit):
             reply = _Reply(now, patience)
-            self._outgoing.append(self._pipeline.send(request, spoken, reply))
+            self._put_in_line(self._pipeline.send(request, spoken, reply, ahead=ahead), ahead=ahead)
             await self.transmit()
             return await reply.wait()
         await self._close_if_silent(max(self._runtime.now(), now + limit))
@@ -273,6 +344,7 @@ class Connection:
         """Read until the stream ends or fails; write what callers have left."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._write_what_is_left)
+            group.start_soon(self._keep_logged_in)
             try:
                 await self._read()
             finally:
@@ -290,9 +362,13 @@ class Connection:
         except (KafkaError, anyio.ClosedResourceError):
             return  # the pipeline has failed already, and knows why
         except anyio.EndOfStream:
-            self._pipeline.fail(ConnectionLost(f"{self.where} closed the connection"))
+            # A listener that wants a login answers ApiVersions, which may take two questions, and nothing else.
+            early = self.versions and not self._uses_sasl and self._pipeline.answered <= 2 and self.in_flight == 1
+            hint = " (does this listener ask for a SASL login? see security_protocol)" if early else ""
+            self._pipeline.fail(ConnectionLost(f"{self.where} closed the connection{hint}"))
         except (anyio.BrokenResourceError, OSError) as cause:
-            lost = ConnectionLost(f"the connection to {self.where} broke: {cause.__cause__ or cause}")
+            lost = refused_by_broker(self.where, getattr(cause, "reason", None))
+            lost = lost or ConnectionLost(f"the connection to {self.where} broke: {cause.__cause__ or cause}")
             lost.__cause__ = cause
             self._pipeline.fail(lost)
 
@@ -341,6 +417,8 @@ class Connection:
 async def _connect(connector: Connector, host: str, port: int, where: str) -> ByteStream:
     try:
         return await connector(host, port)
+    except KafkaError:
+        raise
     except Exception as error:  # a connector of the user's may fail in a way of its own
         # A connector that tried several addresses wraps what each of them said.
         cause = error.__cause__ or error

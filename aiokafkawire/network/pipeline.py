@@ -6,10 +6,11 @@ trusted any more: the first failure poisons the pipeline, and every waiter hears
 """
 
 from collections import deque
+from collections.abc import Callable
 from struct import Struct
 from typing import Any, Final, Protocol
 
-from ..errors import KafkaError, WireError, again
+from ..errors import KafkaError, SecurityMismatch, WireError, again
 from ..protocol.api import RequestHeader, ResponseHeader, request_header_version, response_header_version
 from ..protocol.compiler import decode_prefix, encode_into
 from ..protocol.primitives import Buffer
@@ -20,6 +21,8 @@ __all__ = ("Pipeline", "Slot")
 _SIZE: Final = Struct(">i")
 _CORRELATION_IDS: Final = 2**31
 _CORRELATION_ID_SIZE: Final = 4
+_BARE: Final = -1
+"""The header version of an answer that has none."""
 
 
 class Slot(Protocol):
@@ -45,6 +48,9 @@ class Pipeline:
         self._client_id, self._where, self._max_frame = client_id, where, max_frame
         self._correlation_id = 0
         self._waiting: deque[tuple[int, int, str, Slot]] = deque()
+        # Those whose frames are to go out later, behind those that go ahead meanwhile.
+        self._held_back: deque[tuple[int, int, str, Slot]] | None = None
+        self._on_idle: Callable[[], None] | None = None
         # Received and not yet consumed; joined only when a whole frame is there.
         self._chunks: list[bytes] = []
         self._held = 0
@@ -54,17 +60,41 @@ class Pipeline:
     @property
     def in_flight(self) -> int:
         """How many requests wait for their answers."""
-        return len(self._waiting)
+        return len(self._waiting) + len(self._held_back or ())
+
+    @property
+    def answered(self) -> int:
+        """How many requests were answered, until the correlation ids begin anew; those without an answer count, too."""
+        return self._correlation_id - self.in_flight
 
     @property
     def next_answered(self) -> tuple[str, Slot] | None:
         """The name of the request that waits longest, and its slot; None if none waits."""
         return self._waiting[0][2:] if self._waiting else None
 
-    def send(self, request: Request[Any], version: int, slot: Slot | None) -> bytes:
+    def hold(self, on_idle: Callable[[], None]) -> None:
+        """Requests from now on are for later, unless they go ahead; ``on_idle`` hears when nothing else waits."""
+        self._held_back, self._on_idle = deque(), on_idle
+        if not self._waiting:
+            on_idle()
+
+    def release(self) -> None:
+        """The frames that were held back go out now, in their order."""
+        self._waiting.extend(self._held_back or ())
+        self._held_back = self._on_idle = None
+
+    def send_bare(self, token: bytes, slot: Slot) -> bytes:
+        """The frame of a SASL token without a header, as after SaslHandshake v0; the answer has none either."""
+        if self.failure is not None:
+            raise again(self.failure)
+        self._waiting.append((_BARE, _BARE, "a SASL token", slot))
+        return _SIZE.pack(len(token)) + token
+
+    def send(self, request: Request[Any], version: int, slot: Slot | None, *, ahead: bool = False) -> bytes:
         """The frame of a request, whose answer will go to ``slot``; None where the broker will not answer.
 
-        Frames must reach the wire in the order in which they were made.
+        Frames must reach the wire in the order in which they were made; but those that go ``ahead`` come before those
+        that are held back.
 
         Raises:
             InvalidMessage, UnsupportedVersion: nothing was sent, and the pipeline is as before.
@@ -84,7 +114,8 @@ class Pipeline:
         frame = b"".join(parts)
         if slot is not None:
             headed = response_header_version(type(request), version)
-            self._waiting.append((self._correlation_id, headed, type(request).__name__, slot))
+            waiting = self._waiting if ahead or self._held_back is None else self._held_back
+            waiting.append((self._correlation_id, headed, type(request).__name__, slot))
         self._correlation_id = (self._correlation_id + 1) % _CORRELATION_IDS
         return frame
 
@@ -123,17 +154,21 @@ class Pipeline:
 
     def _checked_size(self, data: bytes, position: int) -> int:
         size: int = _SIZE.unpack_from(data, position)[0]
-        if _CORRELATION_ID_SIZE <= size <= self._max_frame:
+        bare = bool(self._waiting) and self._waiting[0][1] == _BARE
+        if (0 if bare else _CORRELATION_ID_SIZE) <= size <= self._max_frame:
             if not self._waiting:  # before it is gathered
                 raise WireError(f"{self._where} sent a frame of {size} bytes that nothing asked for")
             return size
         guess = _what_it_is(data[position:])
         allowed = f"{_CORRELATION_ID_SIZE} to {self._max_frame} (receive_message_max_bytes)"
         told = f"a frame of {size} bytes, allowed are {allowed}"
-        raise WireError(f"{self._where} sent {guess or told}")
+        raise (SecurityMismatch if guess == _TLS else WireError)(f"{self._where} sent {guess or told}")
 
     def _answer(self, frame: bytes) -> None:
         expected, header_version, name, slot = self._waiting[0]
+        if header_version == _BARE:
+            self._answered(slot, frame, 0)
+            return
         try:
             header, position = decode_prefix(ResponseHeader, header_version, frame)
         except WireError as error:
@@ -142,8 +177,13 @@ class Pipeline:
             raise WireError(
                 f"{self._where} answered correlation id {header.correlation_id} where {expected} ({name}) was next"
             )
+        self._answered(slot, frame, position)
+
+    def _answered(self, slot: Slot, frame: bytes, position: int) -> None:
         self._waiting.popleft()
         slot.resolve(frame, position)
+        if self._on_idle is not None and not self._waiting:
+            self._on_idle()
 
     def fail(self, error: KafkaError) -> None:
         """Poison the pipeline: all who wait hear ``error``, and so does every later call. Only the first counts."""
@@ -151,9 +191,13 @@ class Pipeline:
             return
         self.failure = error
         self._chunks.clear()
+        self.release()
         while self._waiting:
             *_, slot = self._waiting.popleft()
             slot.fail(error)
+
+
+_TLS: Final = "a TLS record: this listener speaks TLS, and the client speaks plaintext to it"
 
 
 def _what_it_is(data: bytes) -> str | None:
@@ -162,7 +206,7 @@ def _what_it_is(data: bytes) -> str | None:
         line = data.split(b"\r\n", 1)[0][:60].decode("ascii", "replace")
         return f"an HTTP answer ({line!r}): this port is a web server's, not a Kafka listener"
     if data[:2] in (b"\x15\x03", b"\x16\x03"):
-        return "a TLS record: this listener speaks TLS, and the client speaks plaintext to it"
+        return _TLS
     if len(data) >= 4 and all(32 <= byte < 127 or byte in b"\r\n\t" for byte in data[:16]):
         return f"text ({data[:40].decode('ascii', 'replace')!r}), not Kafka's protocol"
     return None
