@@ -5,6 +5,7 @@ looked into when a client is opened. No secret is shown, by a repr or an error.
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -257,10 +258,23 @@ def _check_oauth(config: SecurityConfig) -> None:
                 raise ConfigError(f"sasl_oauthbearer_method 'oidc' needs {name}")
         if config.sasl_oauthbearer_token is not None:
             raise ConfigError("sasl_oauthbearer_token and sasl_oauthbearer_method 'oidc': set one of them")
-        url = str(config.sasl_oauthbearer_token_endpoint_url)
-        if not url.startswith(("https://", "http://")):
-            raise ConfigError("sasl_oauthbearer_token_endpoint_url must begin with https:// or http://")
+        _check_endpoint(str(config.sasl_oauthbearer_token_endpoint_url))
         return
     if config.sasl_oauthbearer_token is None:
         hint = " ('oidc', since there is an endpoint?)" if given else ""
         raise ConfigError(f"OAUTHBEARER needs sasl_oauthbearer_token, or sasl_oauthbearer_method 'oidc'{hint}")
+
+
+def _check_endpoint(url: str) -> None:
+    setting = "sasl_oauthbearer_token_endpoint_url"
+    try:
+        parts = urlsplit(url)
+        named = parts.hostname if parts.port != 0 else None
+    except ValueError:
+        raise ConfigError(f"{setting} is no URL; write https://host/path") from None
+    if parts.scheme not in ("https", "http"):
+        raise ConfigError(f"{setting} must begin with https:// or http://")
+    if not named or " " in url:
+        raise ConfigError(f"{setting} names no host; write https://host/path")
+    if "@" in parts.netloc:
+        raise ConfigError(f"{setting} cannot have a name or a password in it: see sasl_oauthbearer_client_id")

@@ -167,7 +167,8 @@ class Login:
         try:
             if inspect.iscoroutinefunction(provider):
                 return await provider()
-            given = await self._runtime.offload(provider)
+            # Inside a tuple, since trio lets no coroutine come from a thread.
+            (given,) = await self._runtime.offload(lambda: (provider(),))
             return await given if inspect.isawaitable(given) else given
         except KafkaError:
             raise

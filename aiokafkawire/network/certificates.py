@@ -1,7 +1,6 @@
 """What can be read in certificates without a library: where they are in PEM, and until when they hold."""
 
 import base64
-import binascii
 import re
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
@@ -30,9 +29,9 @@ def certificates_in(pem: str) -> list[bytes]:
     for text in _CERTIFICATE.findall(pem):
         try:
             found.append(base64.b64decode("".join(text.split()), validate=True))
-        except binascii.Error:
+        except ValueError:
             continue
-    return found
+    return [der for der in found if der]
 
 
 def has_key(pem: str) -> bool:

@@ -50,7 +50,7 @@ def fetch_token(config: SecurityConfig) -> OAuthBearerToken:
         "Accept": "application/json",
         "Content-Type": "application/x-www-form-urlencoded",
     }
-    where = f"the token endpoint {_without_user(url)}"
+    where = f"the token endpoint {url.partition('?')[0]}"
     began = time.time_ns() // 1_000_000
     try:
         request = urllib.request.Request(url, urllib.parse.urlencode(form).encode(), headers)  # noqa: S310
@@ -105,8 +105,3 @@ def _token(where: str, answer: bytes, began_ms: int) -> OAuthBearerToken:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e10:
         return OAuthBearerToken(value)
     return OAuthBearerToken(value, began_ms + int(seconds * 1000))
-
-
-def _without_user(url: str) -> str:
-    parts = urllib.parse.urlsplit(url)
-    return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

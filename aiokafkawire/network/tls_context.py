@@ -67,7 +67,8 @@ def _trust(context: ssl.SSLContext, config: SecurityConfig) -> None:
     if not certificates_in(text):
         raise ConfigError(f"{where} holds no certificate in PEM (-----BEGIN CERTIFICATE-----)")
     try:
-        context.load_verify_locations(cadata=text)
+        # Comments around the certificates may have other letters.
+        context.load_verify_locations(cadata=text.encode("ascii", "replace").decode())
     except (ssl.SSLError, ValueError) as error:
         raise ConfigError(f"{where}: its certificates cannot be read: {_said(error)}") from None
 
@@ -180,8 +181,7 @@ def _read(setting: str, location: str) -> bytes:
 
 
 def _read_text(setting: str, location: str) -> str:
-    # PEM is ASCII; other letters may stand in the comments around it.
-    return _read(setting, location).decode("ascii", "replace").replace("�", "?")
+    return _read(setting, location).decode(errors="replace")
 
 
 def _said(error: Exception) -> str:
