@@ -47,7 +47,11 @@ def kafka(papers: Papers) -> Iterator[ApacheKafka]:
 
 
 def login(mechanism: str, user: str = "alice", **more: Any) -> dict[str, Any]:
-    known = {"sasl_username": user, "sasl_password": USERS.get(user, "none"), "sasl_mechanism": mechanism}
+    known: dict[str, Any] = {
+        "sasl_username": user,
+        "sasl_password": USERS.get(user, "none"),
+        "sasl_mechanism": mechanism,
+    }
     if mechanism == "OAUTHBEARER":
         known = {"sasl_mechanism": mechanism, "sasl_oauthbearer_token": unsecured}
     return {"security_protocol": "SASL_PLAINTEXT", **known, **more}

@@ -92,7 +92,7 @@ def runs(papers: Papers) -> list[dict[str, Any]]:
         {**alice, "sasl_mechanism": "PLAIN", **own, "ssl_key_password": f"{KEY_PASSWORD}-wrong"},
         {**token, "sasl_oauthbearer_token": lambda: TOKEN},
         {**token, "sasl_oauthbearer_token": lambda: f"{TOKEN} "},
-        {**token, "sasl_oauthbearer_token": lambda: {}[TOKEN]},
+        {**token, "sasl_oauthbearer_token": lambda: dict[str, str]()[TOKEN]},
         {
             **tls,
             "sasl_mechanism": "AWS_MSK_IAM",
