@@ -344,7 +344,8 @@ class Connection:
         """Read until the stream ends or fails; write what callers have left."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._write_what_is_left)
-            group.start_soon(self._keep_logged_in)
+            if self._uses_sasl:
+                group.start_soon(self._keep_logged_in)
             try:
                 await self._read()
             finally:

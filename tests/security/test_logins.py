@@ -32,6 +32,7 @@ from aiokafkawire.protocol.messages.sasl import (
     SaslHandshakeResponse,
 )
 from aiokafkawire.testing.broker import Broker
+from aiokafkawire.testing.security.credentials import ScramMechanism
 from aiokafkawire.types import OAuthBearerToken
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
@@ -100,9 +101,11 @@ async def test_inside_tls(papers: Papers) -> None:
 
 
 async def test_over_memory() -> None:
-    async with Broker(users=USERS, port=None) as broker:
-        async with Client(broker.bootstrap, connector=broker.connect, **login("PLAIN")) as client:
-            await client.admin.create_topics({"t": 1})
+    async with (
+        Broker(users=USERS, port=None) as broker,
+        Client(broker.bootstrap, connector=broker.connect, **login("PLAIN")) as client,
+    ):
+        await client.admin.create_topics({"t": 1})
 
 
 async def test_a_mechanism_that_the_broker_lacks() -> None:
@@ -308,11 +311,10 @@ async def test_a_connection_that_ends_has_no_login_to_renew() -> None:
 
 
 async def test_renewing_is_no_use_of_a_connection() -> None:
-    async with scripted(let_in(lifetime_ms=1)) as broker:
-        async with connected(broker.connect, **login("PLAIN")) as connection:
-            used_at = connection.used_at
-            await eventually(lambda: len(tokens(broker)) >= 2)
-            assert connection.used_at == used_at
+    async with scripted(let_in(lifetime_ms=1)) as broker, connected(broker.connect, **login("PLAIN")) as connection:
+        used_at = connection.used_at
+        await eventually(lambda: len(tokens(broker)) >= 2)
+        assert connection.used_at == used_at
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -327,6 +329,51 @@ async def test_a_producer_goes_on_while_its_login_is_renewed(mechanism: str) -> 
             dials = len({one.connection for one in broker.requests})
         assert broker.log("t").log_end_offset == count
         assert dials == 2
+
+
+# --- users that are no more ------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def locked_out(**more: Any) -> AsyncIterator[tuple[Broker, Client]]:
+    """A client that has logged in, and could not do so again."""
+    mechanism = ScramMechanism.SHA_256
+    async with Broker(users=USERS, connection_failed_authentication_delay_ms=0) as broker:
+        broker.create_topic("t")
+        async with Client(broker.bootstrap, **login(mechanism.value), **more) as client:
+            await client.admin.describe_topic("t")
+            broker._cluster.credentials.remove(mechanism, "alice")
+            with anyio.fail_after(10):
+                yield broker, client
+
+
+async def test_a_producer_hears_at_once_that_its_user_is_no_more() -> None:
+    async with locked_out() as (_, client):
+        with pytest.raises(SaslAuthenticationFailed):
+            async with client.producer(enable_idempotence=False) as producer:
+                await producer.send("t", b"v")
+        with pytest.raises(SaslAuthenticationFailed):
+            async with client.producer() as producer:
+                await producer.send("t", b"v")
+
+
+async def test_a_consumer_hears_at_once_that_its_user_is_no_more() -> None:
+    async with locked_out() as (_, client):
+        for group in (None, "g"):
+            with pytest.raises(SaslAuthenticationFailed):
+                async with client.consumer("t", auto_offset_reset="earliest", group_id=group) as consumer:
+                    async for _record in consumer:
+                        raise AssertionError("read")
+
+
+async def test_who_waits_for_metadata_hears_at_once_that_the_user_is_no_more() -> None:
+    async with locked_out() as (broker, client):
+        await broker.stop_node(1)
+        await broker.start_node(1)
+        with pytest.raises(SaslAuthenticationFailed):
+            await client._cluster.refresh(client._cluster.snapshot, client._cluster.deadline(60))
+        with pytest.raises(SaslAuthenticationFailed):
+            await client.admin.create_topics({"u": 1})
 
 
 def test_the_versions_of_a_scripted_broker_have_sasl() -> None:
