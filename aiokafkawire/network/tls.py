@@ -13,7 +13,7 @@ from anyio.abc import ByteStream
 from anyio.streams.tls import TLSAttribute, TLSStream
 
 from ..config_security import SecurityConfig
-from ..errors import ConfigError, ConnectionLost
+from ..errors import ConfigError, ConnectionLost, TlsFailed
 from ..runtime import Offload
 from ..types import Address
 from .stream import Connector
@@ -111,7 +111,7 @@ class Tls:
             if error.reason in _NOT_TLS and heard[:1] not in (b"\x15", b"\x16"):
                 return not_tls(where, heard)
             alert = refused_by_broker(where, error.reason)
-            return alert or ConnectionLost(f"the TLS handshake with {where} failed: {error.reason or error}")
+            return alert or TlsFailed(f"the TLS handshake with {where} failed in this client: {error.reason or error}")
         if not heard and isinstance(error, anyio.EndOfStream | anyio.BrokenResourceError):
             if await _speaks_plain_kafka(connector, at):
                 return not_tls(where, b"")

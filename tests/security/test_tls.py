@@ -5,12 +5,15 @@ from __future__ import annotations
 import datetime as dt
 import os
 import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from anyio.abc import SocketStream
+from anyio.abc import ByteStream, SocketAttribute, SocketStream
+from anyio.streams.tls import TLSStream
 from support.securing import Papers, make_papers
 
 from aiokafkawire import Client
@@ -27,6 +30,7 @@ from aiokafkawire.errors import (
 from aiokafkawire.network.tls import Tls
 from aiokafkawire.runtime import Runtime
 from aiokafkawire.testing.broker import Broker
+from aiokafkawire.testing.serving.memory import memory_connection
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
 
@@ -87,6 +91,60 @@ async def test_a_context_of_the_users_own(papers: Papers) -> None:
     context = ssl.create_default_context(cafile=papers.ca)
     async with Broker(tls=papers.server()) as broker:
         await there_and_back(broker.bootstrap, security_protocol="SSL", ssl_context=context)
+
+
+async def test_much_goes_both_ways_at_once(papers: Papers) -> None:
+    async with Broker(tls=papers.server()) as broker, Client(broker.bootstrap, **papers.client()) as client:
+        broker.create_topic("t", partitions=3)
+        values = [bytes([number]) * (number * 1000) for number in range(200)]
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_produce, client, values)
+                async with client.consumer("t", auto_offset_reset="earliest") as consumer:
+                    seen = list[bytes]()
+                    async for record in consumer:
+                        seen.append(record.value or b"")
+                        if len(seen) == len(values):
+                            break
+    assert sorted(seen) == sorted(values)
+
+
+async def _produce(client: Client, values: list[bytes]) -> None:
+    async with client.producer(linger_ms=1) as producer:
+        for value in values:
+            await producer.enqueue("t", value)
+
+
+async def test_over_memory_too(papers: Papers) -> None:
+    """TLS goes around whatever a connector opens, and sends take turns on any stream."""
+    context = papers.server("memory-1")
+    async with Broker(port=None) as broker, anyio.create_task_group() as tasks:
+
+        async def connect(host: str, port: int) -> ByteStream:
+            ours, theirs = memory_connection()
+            tasks.start_soon(terminate, theirs, context, await broker.connect(host, port))
+            return ours
+
+        await there_and_back(broker.bootstrap, connector=connect, **papers.client())
+        tasks.cancel_scope.cancel()
+
+
+async def terminate(theirs: ByteStream, context: ssl.SSLContext, inner: ByteStream) -> None:
+    """What a proxy does that takes TLS off."""
+    async with (
+        inner,
+        await TLSStream.wrap(theirs, server_side=True, ssl_context=context, standard_compatible=False) as outer,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(pump, inner, outer)
+        await pump(outer, inner)
+        tasks.cancel_scope.cancel()
+
+
+async def pump(source: ByteStream, target: ByteStream) -> None:
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        async for data in source:
+            await target.send(data)
 
 
 async def test_an_authority_that_is_not_trusted(papers: Papers, tmp_path: Path) -> None:
@@ -172,32 +230,47 @@ async def test_plain_to_a_tls_listener(papers: Papers) -> None:
         assert "this listener speaks TLS" in str(error)
 
 
-async def test_tls_to_something_else(papers: Papers) -> None:
+@asynccontextmanager
+async def listening(serve: Callable[[SocketStream], Awaitable[None]]) -> AsyncIterator[str]:
+    """Somebody who is no broker, and does this with each connection; the address."""
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, serve)
+        yield f"127.0.0.1:{listener.extra(SocketAttribute.local_port)}"
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "told"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", SecurityMismatch, "HTTP/1.1 400"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", SecurityMismatch, "SSH-2.0"),
+        (b"\x16\x03\x03\x00\x05garba", TlsFailed, "failed in this client: "),
+        (b"\x15\x03\x03\x00\x02\x02\x46", TlsFailed, "it speaks no version of TLS from 1.2 on"),
+        (b"\x15\x03\x03\x00\x02\x02\x28", TlsFailed, "no cipher is known to both"),
+        (b"\x15\x03\x03\x00\x02\x02\x50", TlsFailed, "see its log (TLS alert INTERNAL_ERROR)"),
+    ],
+)
+async def test_tls_to_something_else(papers: Papers, said: bytes, kind: type[KafkaError], told: str) -> None:
     async def serve(stream: SocketStream) -> None:
         async with stream:
             await stream.receive()
-            await stream.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            await stream.send(said)
+            await stream.receive()
 
-    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
-        tasks.start_soon(listener.serve, serve)
-        port = listener.extra(anyio.abc.SocketAttribute.local_port)
-        error = await refusal(f"127.0.0.1:{port}", **papers.client())
-        assert type(error) is SecurityMismatch
-        assert "HTTP/1.1 400" in str(error)
-        tasks.cancel_scope.cancel()
+    async with listening(serve) as at:
+        error = await refusal(at, **papers.client())
+        assert type(error) is kind
+        assert told in str(error)
 
 
 async def test_a_listener_that_hangs_up_may_be_back_soon(papers: Papers) -> None:
     async def serve(stream: SocketStream) -> None:
         await stream.aclose()
 
-    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
-        tasks.start_soon(listener.serve, serve)
-        port = listener.extra(anyio.abc.SocketAttribute.local_port)
-        error = await refusal(f"127.0.0.1:{port}", **papers.client(), bootstrap_timeout_ms=300)
+    async with listening(serve) as at:
+        error = await refusal(at, **papers.client(), bootstrap_timeout_ms=300)
         assert type(error) is NoBrokerReachable
-        assert "closed the connection on the TLS handshake" in str(error)
-        tasks.cancel_scope.cancel()
+        assert "closed the connection on the TLS handshake" in str(error) or "reset by peer" in str(error)
 
 
 async def test_a_listener_that_is_silent_is_given_up(papers: Papers) -> None:
@@ -205,13 +278,10 @@ async def test_a_listener_that_is_silent_is_given_up(papers: Papers) -> None:
         async with stream:
             await anyio.sleep_forever()
 
-    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
-        tasks.start_soon(listener.serve, serve)
-        port = listener.extra(anyio.abc.SocketAttribute.local_port)
-        error = await refusal(f"127.0.0.1:{port}", **papers.client(), bootstrap_timeout_ms=200)
+    async with listening(serve) as at:
+        error = await refusal(at, **papers.client(), bootstrap_timeout_ms=200)
         assert type(error) is NoBrokerReachable
         assert "did not accept a TLS connection" in str(error)
-        tasks.cancel_scope.cancel()
 
 
 async def test_certificates_that_were_renewed_are_used_by_the_next_connection(papers: Papers, tmp_path: Path) -> None:
