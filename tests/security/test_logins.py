@@ -8,9 +8,9 @@ from typing import Any
 
 import anyio
 import pytest
-from support.connecting import ask, connected, echo, eventually
-from support.scripted_broker import SPOKEN, Asked, Peer, ScriptedBroker, api_versions
-from support.securing import Papers, make_papers
+from support.connecting import connected, eventually
+from support.scripted_broker import Asked, ScriptedBroker
+from support.securing import Papers, login, make_papers, refusal
 
 from aiokafkawire import Client
 from aiokafkawire.errors import (
@@ -18,21 +18,17 @@ from aiokafkawire.errors import (
     ConnectionLost,
     ErrorCode,
     IllegalSaslState,
-    KafkaError,
     NoBrokerReachable,
     SaslAuthenticationFailed,
     UnsupportedSaslMechanism,
 )
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.protocol.messages.metadata import MetadataRequest
 from aiokafkawire.protocol.messages.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
-    SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.security.credentials import ScramMechanism
 from aiokafkawire.types import OAuthBearerToken
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
@@ -41,27 +37,13 @@ USERS = {"alice": "secret-of-alice", "b=b,": "Gruß = x,y"}
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
-def login(mechanism: str, user: str = "alice", password: str = "secret-of-alice", **more: Any) -> dict[str, Any]:
-    return {
-        "security_protocol": "SASL_PLAINTEXT",
-        "sasl_mechanism": mechanism,
-        "sasl_username": user,
-        "sasl_password": password,
-        **more,
-    }
+def alice(mechanism: str, **more: Any) -> dict[str, Any]:
+    return {**login(mechanism, "alice", "secret-of-alice"), **more}
 
 
 def oauth(provider: Any, **more: Any) -> dict[str, Any]:
     more.setdefault("security_protocol", "SASL_PLAINTEXT")
     return {"sasl_mechanism": "OAUTHBEARER", "sasl_oauthbearer_token": provider, **more}
-
-
-async def refusal(bootstrap: str, **options: Any) -> KafkaError:
-    """Why a client does not open; long before it would give up on a network."""
-    with anyio.fail_after(5), pytest.raises(KafkaError) as caught:
-        async with Client(bootstrap, **{"bootstrap_timeout_ms": 60_000, **options}):
-            raise AssertionError("opened")
-    return caught.value
 
 
 @pytest.fixture(scope="module")
@@ -86,16 +68,16 @@ async def test_who_has_the_password_gets_in(mechanism: str, user: str) -> None:
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 async def test_a_wrong_password_is_told_at_once(mechanism: str) -> None:
     async with Broker(users=USERS, connection_failed_authentication_delay_ms=0) as broker:
-        error = await refusal(broker.bootstrap, **login(mechanism, password="wrong-secret"))
+        error = await refusal(broker.bootstrap, **alice(mechanism, sasl_password="wrong-secret"))
         assert type(error) is SaslAuthenticationFailed
         assert isinstance(error, AuthenticationFailed)
         assert f"{broker.bootstrap} refused the login by {mechanism}: " in str(error)
         assert "wrong-secret" not in str(error)
-        assert type(await refusal(broker.bootstrap, **login(mechanism, "mallory"))) is SaslAuthenticationFailed
+        assert type(await refusal(broker.bootstrap, **login(mechanism, "mallory", "none"))) is SaslAuthenticationFailed
 
 
 async def test_inside_tls(papers: Papers) -> None:
-    options = {**papers.client(), **login("SCRAM-SHA-512"), "security_protocol": "SASL_SSL"}
+    options = {**papers.client(), **alice("SCRAM-SHA-512"), "security_protocol": "SASL_SSL"}
     async with Broker(users=USERS, tls=papers.server()) as broker, Client(broker.bootstrap, **options) as client:
         await client.admin.create_topics({"t": 1})
 
@@ -103,21 +85,21 @@ async def test_inside_tls(papers: Papers) -> None:
 async def test_over_memory() -> None:
     async with (
         Broker(users=USERS, port=None) as broker,
-        Client(broker.bootstrap, connector=broker.connect, **login("PLAIN")) as client,
+        Client(broker.bootstrap, connector=broker.connect, **alice("PLAIN")) as client,
     ):
         await client.admin.create_topics({"t": 1})
 
 
 async def test_a_mechanism_that_the_broker_lacks() -> None:
     async with Broker(users=USERS, sasl_enabled_mechanisms=["SCRAM-SHA-512"]) as broker:
-        error = await refusal(broker.bootstrap, **login("PLAIN"))
+        error = await refusal(broker.bootstrap, **alice("PLAIN"))
         assert type(error) is UnsupportedSaslMechanism
         assert "does not take PLAIN; it takes SCRAM-SHA-512" in str(error)
 
 
 async def test_a_login_where_none_is_wanted() -> None:
     async with Broker() as broker:
-        error = await refusal(broker.bootstrap, **login("PLAIN"))
+        error = await refusal(broker.bootstrap, **alice("PLAIN"))
         assert type(error) is IllegalSaslState
         assert "asks for no login: set security_protocol to PLAINTEXT or SSL" in str(error)
 
@@ -132,9 +114,11 @@ async def test_no_login_where_one_is_wanted() -> None:
 async def test_a_broker_from_before_saslauthenticate() -> None:
     async with Broker(users=USERS, max_versions="0.11.0", connection_failed_authentication_delay_ms=0) as broker:
         for mechanism in MECHANISMS:
-            async with Client(broker.bootstrap, **login(mechanism)):
+            async with Client(broker.bootstrap, **alice(mechanism)):
                 pass
-        error = await refusal(broker.bootstrap, bootstrap_timeout_ms=300, **login("PLAIN", password="wrong-secret"))
+        error = await refusal(
+            broker.bootstrap, bootstrap_timeout_ms=300, **alice("PLAIN", sasl_password="wrong-secret")
+        )
         assert type(error) is NoBrokerReachable
         assert "a broker from before 1.0 does so if it refuses the login" in str(error)
 
@@ -208,7 +192,7 @@ async def test_a_refused_token_is_acknowledged() -> None:
 async def test_a_broker_that_lies_is_not_believed(said: bytes) -> None:
     async with scripted(let_in(said)) as broker:
         with pytest.raises(AuthenticationFailed, match=r"^b:9092: SCRAM-SHA-256: "):
-            async with connected(broker.connect, **login("SCRAM-SHA-256")):
+            async with connected(broker.connect, **alice("SCRAM-SHA-256")):
                 raise AssertionError("opened")
         await broker.peers[0].hung_up()
 
@@ -217,7 +201,7 @@ async def test_a_broker_that_is_silent_in_the_midst_is_given_up() -> None:
     async with ScriptedBroker() as broker:
         broker.on[ApiKey.SASL_HANDSHAKE] = handshake
         with pytest.raises(ConnectionLost, match=r"did not let us log in within 0\.05 s"):
-            async with connected(broker.connect, **login("PLAIN"), socket_connection_setup_timeout_ms=50):
+            async with connected(broker.connect, **alice("PLAIN"), socket_connection_setup_timeout_ms=50):
                 raise AssertionError("opened")
 
 
@@ -232,7 +216,7 @@ async def test_a_broker_that_hangs_up_in_the_midst_may_be_back_soon() -> None:
 
         tasks.start_soon(hang_up)
         with pytest.raises(ConnectionLost, match="closed the connection"):
-            async with connected(broker.connect, **login("PLAIN")):
+            async with connected(broker.connect, **alice("PLAIN")):
                 raise AssertionError("opened")
 
 
@@ -242,140 +226,5 @@ async def test_an_unknown_error_of_a_broker_is_one_of_its_errors() -> None:
     )
     async with scripted(answer) as broker:
         with pytest.raises(SaslAuthenticationFailed, match="it does not say why"):
-            async with connected(broker.connect, **login("PLAIN")):
+            async with connected(broker.connect, **alice("PLAIN")):
                 raise AssertionError("opened")
-
-
-# --- logins that end -------------------------------------------------------------------------------------------------
-
-
-async def next_of(peer: Peer, kind: type) -> Asked:
-    asked = await peer.next()
-    assert isinstance(asked.request, kind), asked.request
-    return asked
-
-
-async def test_a_login_is_renewed_behind_what_is_in_flight_and_before_what_comes_then() -> None:
-    async with ScriptedBroker() as broker, anyio.create_task_group() as tasks:
-        broker.on[ApiKey.SASL_HANDSHAKE] = handshake
-        broker.on[ApiKey.SASL_AUTHENTICATE] = lambda _: let_in(lifetime_ms=1)
-        async with connected(broker.connect, **login("PLAIN")) as connection:
-            # From now on the test itself answers.
-            del broker.on[ApiKey.SASL_HANDSHAKE], broker.on[ApiKey.SASL_AUTHENTICATE]
-            peer, heard = broker.peers[0], list[Any]()
-            await tasks.start(ask, connection, "before", heard)
-            before = await next_of(peer, MetadataRequest)
-            await eventually(lambda: connection._held_back is not None)  # the time is up
-            await tasks.start(ask, connection, "meanwhile", heard)
-            await anyio.wait_all_tasks_blocked()
-            assert broker.count(SaslHandshakeRequest) == 1
-            await before.answer(echo(before.request))
-            again = await next_of(peer, SaslHandshakeRequest)
-            assert heard == ["before"]
-            await again.answer(SaslHandshakeResponse(error_code=0, mechanisms=[]))
-            token = await next_of(peer, SaslAuthenticateRequest)
-            assert bytes(token.request.auth_bytes) == b"\0alice\0secret-of-alice"
-            assert heard == ["before"]
-            await token.answer(let_in())
-            meanwhile = await next_of(peer, MetadataRequest)
-            await meanwhile.answer(echo(meanwhile.request))
-            await eventually(lambda: heard == ["before", "meanwhile"])
-            assert connection.failure is None
-
-
-async def test_a_login_that_is_not_renewed_ends_the_connection_and_all_hear_why() -> None:
-    async with ScriptedBroker() as broker, anyio.create_task_group() as tasks:
-        broker.on[ApiKey.SASL_HANDSHAKE] = handshake
-        broker.on[ApiKey.SASL_AUTHENTICATE] = lambda _: let_in(lifetime_ms=1)
-        async with connected(broker.connect, **login("PLAIN")) as connection:
-            del broker.on[ApiKey.SASL_AUTHENTICATE]
-            peer, heard = broker.peers[0], list[Any]()
-            token = await next_of(peer, SaslAuthenticateRequest)
-            await tasks.start(ask, connection, "meanwhile", heard)
-            code = ErrorCode.SASL_AUTHENTICATION_FAILED
-            await token.answer(SaslAuthenticateResponse(error_code=code, error_message="gone", auth_bytes=b""))
-            await eventually(lambda: bool(heard))
-            assert type(heard[0]) is SaslAuthenticationFailed
-            assert type(connection.failure) is SaslAuthenticationFailed
-            assert broker.count(MetadataRequest) == 0
-            await peer.hung_up()
-
-
-async def test_a_connection_that_ends_has_no_login_to_renew() -> None:
-    async with ScriptedBroker() as broker:
-        broker.on[ApiKey.SASL_HANDSHAKE] = handshake
-        broker.on[ApiKey.SASL_AUTHENTICATE] = lambda _: let_in(lifetime_ms=3_600_000)
-        async with connected(broker.connect, **login("PLAIN")) as connection:
-            await connection.close()
-        # `connected` has looked for tasks that are left.
-
-
-async def test_renewing_is_no_use_of_a_connection() -> None:
-    async with scripted(let_in(lifetime_ms=1)) as broker, connected(broker.connect, **login("PLAIN")) as connection:
-        used_at = connection.used_at
-        await eventually(lambda: len(tokens(broker)) >= 2)
-        assert connection.used_at == used_at
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-async def test_a_producer_goes_on_while_its_login_is_renewed(mechanism: str) -> None:
-    async with Broker(users=USERS, connections_max_reauth_ms=1_200) as broker:
-        broker.create_topic("t")
-        async with Client(broker.bootstrap, **login(mechanism)) as client, client.producer() as producer:
-            count = 0
-            while len(broker.requests.of(ApiKey.SASL_HANDSHAKE)) < 5:  # a connection more than once
-                await producer.send("t", b"v")
-                count += 1
-            dials = len({one.connection for one in broker.requests})
-        assert broker.log("t").log_end_offset == count
-        assert dials == 2
-
-
-# --- users that are no more ------------------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def locked_out(**more: Any) -> AsyncIterator[tuple[Broker, Client]]:
-    """A client that has logged in, and could not do so again."""
-    mechanism = ScramMechanism.SHA_256
-    async with Broker(users=USERS, connection_failed_authentication_delay_ms=0) as broker:
-        broker.create_topic("t")
-        async with Client(broker.bootstrap, **login(mechanism.value), **more) as client:
-            await client.admin.describe_topic("t")
-            broker._cluster.credentials.remove(mechanism, "alice")
-            with anyio.fail_after(10):
-                yield broker, client
-
-
-async def test_a_producer_hears_at_once_that_its_user_is_no_more() -> None:
-    async with locked_out() as (_, client):
-        with pytest.raises(SaslAuthenticationFailed):
-            async with client.producer(enable_idempotence=False) as producer:
-                await producer.send("t", b"v")
-        with pytest.raises(SaslAuthenticationFailed):
-            async with client.producer() as producer:
-                await producer.send("t", b"v")
-
-
-async def test_a_consumer_hears_at_once_that_its_user_is_no_more() -> None:
-    async with locked_out() as (_, client):
-        for group in (None, "g"):
-            with pytest.raises(SaslAuthenticationFailed):
-                async with client.consumer("t", auto_offset_reset="earliest", group_id=group) as consumer:
-                    async for _record in consumer:
-                        raise AssertionError("read")
-
-
-async def test_who_waits_for_metadata_hears_at_once_that_the_user_is_no_more() -> None:
-    async with locked_out() as (broker, client):
-        await broker.stop_node(1)
-        await broker.start_node(1)
-        with pytest.raises(SaslAuthenticationFailed):
-            await client._cluster.refresh(client._cluster.snapshot, client._cluster.deadline(60))
-        with pytest.raises(SaslAuthenticationFailed):
-            await client.admin.create_topics({"u": 1})
-
-
-def test_the_versions_of_a_scripted_broker_have_sasl() -> None:
-    assert ApiKey.SASL_AUTHENTICATE in SPOKEN
-    assert api_versions(SPOKEN).error_code == 0

@@ -13,14 +13,13 @@ import anyio
 import pytest
 from support.apache_kafka import ApacheKafka, missing
 from support.needing import require
-from support.securing import LIFETIME_MS, Papers, make_papers, secured_kafka
+from support.securing import LIFETIME_MS, Papers, login, make_papers, refusal, secured_kafka, there_and_back
 
 from aiokafkawire import Client
 from aiokafkawire.errors import (
     BrokerNotTrusted,
     ClientCertificateRefused,
     IllegalSaslState,
-    KafkaError,
     NoBrokerReachable,
     SaslAuthenticationFailed,
     SecurityMismatch,
@@ -46,15 +45,11 @@ def kafka(papers: Papers) -> Iterator[ApacheKafka]:
         yield kafka
 
 
-def login(mechanism: str, user: str = "alice", **more: Any) -> dict[str, Any]:
-    known: dict[str, Any] = {
-        "sasl_username": user,
-        "sasl_password": USERS.get(user, "none"),
-        "sasl_mechanism": mechanism,
-    }
+def options_of(mechanism: str, user: str = "alice", **more: Any) -> dict[str, Any]:
     if mechanism == "OAUTHBEARER":
-        known = {"sasl_mechanism": mechanism, "sasl_oauthbearer_token": unsecured}
-    return {"security_protocol": "SASL_PLAINTEXT", **known, **more}
+        known = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": mechanism}
+        return {**known, "sasl_oauthbearer_token": unsecured, **more}
+    return {**login(mechanism, user, USERS.get(user, "none")), **more}
 
 
 def unsecured(ends_in: int = 60) -> str:
@@ -63,28 +58,6 @@ def unsecured(ends_in: int = 60) -> str:
     claims = {"sub": "alice", "iat": now - 120, "exp": now + ends_in}
     parts = ({"alg": "none"}, claims)
     return ".".join(base64.urlsafe_b64encode(json.dumps(one).encode()).decode().rstrip("=") for one in parts) + "."
-
-
-async def there_and_back(bootstrap: str, **options: Any) -> None:
-    """A record produced and consumed, in a topic of its own."""
-    topic = token_hex(6)
-    with anyio.fail_after(30):
-        async with Client(bootstrap, **options) as client:
-            await client.admin.create_topics({topic: 1})
-            async with client.producer() as producer:
-                await producer.send(topic, b"v" * 100_000)
-            async with client.consumer(topic, auto_offset_reset="earliest") as consumer:
-                async for record in consumer:
-                    assert record.value == b"v" * 100_000
-                    break
-
-
-async def refusal(bootstrap: str, **options: Any) -> KafkaError:
-    """Why a client does not open; long before it would give up on a network."""
-    with anyio.fail_after(10), pytest.raises(KafkaError) as caught:
-        async with Client(bootstrap, **{"bootstrap_timeout_ms": 60_000, **options}):
-            raise AssertionError("opened")
-    return caught.value
 
 
 async def test_records_inside_tls(kafka: ApacheKafka, papers: Papers) -> None:
@@ -97,31 +70,33 @@ async def test_records_of_who_shows_a_certificate(kafka: ApacheKafka, papers: Pa
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"])
 async def test_records_of_who_logs_in(kafka: ApacheKafka, papers: Papers, mechanism: str) -> None:
-    await there_and_back(kafka.addresses["GUARDED"], **login(mechanism))
-    inside = {**papers.client(), **login(mechanism), "security_protocol": "SASL_SSL"}
+    await there_and_back(kafka.addresses["GUARDED"], **options_of(mechanism))
+    inside = {**papers.client(), **options_of(mechanism), "security_protocol": "SASL_SSL"}
     await there_and_back(kafka.addresses["BOTH"], **inside)
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 async def test_kafka_takes_passwords_as_they_are(kafka: ApacheKafka, mechanism: str) -> None:
-    await there_and_back(kafka.addresses["GUARDED"], **login(mechanism, "bob"))
-    prepared = await refusal(kafka.addresses["GUARDED"], **login(mechanism, "bob", sasl_password="pass Gruß"))
+    await there_and_back(kafka.addresses["GUARDED"], **options_of(mechanism, "bob"))
+    prepared = await refusal(kafka.addresses["GUARDED"], **options_of(mechanism, "bob", sasl_password="pass Gruß"))
     assert type(prepared) is SaslAuthenticationFailed
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 async def test_a_wrong_password(kafka: ApacheKafka, mechanism: str) -> None:
-    error = await refusal(kafka.addresses["GUARDED"], **login(mechanism, sasl_password="wrong-secret"))
+    error = await refusal(kafka.addresses["GUARDED"], **options_of(mechanism, sasl_password="wrong-secret"))
     assert type(error) is SaslAuthenticationFailed
     assert "wrong-secret" not in str(error)
-    assert type(await refusal(kafka.addresses["GUARDED"], **login(mechanism, "mallory"))) is SaslAuthenticationFailed
+    assert (
+        type(await refusal(kafka.addresses["GUARDED"], **options_of(mechanism, "mallory"))) is SaslAuthenticationFailed
+    )
 
 
 async def test_an_expired_token(kafka: ApacheKafka) -> None:
     def expired() -> OAuthBearerToken:
         return OAuthBearerToken(unsecured(ends_in=-60), int(time.time() + 60) * 1000)
 
-    error = await refusal(kafka.addresses["GUARDED"], **login("OAUTHBEARER", sasl_oauthbearer_token=expired))
+    error = await refusal(kafka.addresses["GUARDED"], **options_of("OAUTHBEARER", sasl_oauthbearer_token=expired))
     assert type(error) is SaslAuthenticationFailed
     assert "invalid_token" in str(error)
 
@@ -132,7 +107,7 @@ async def test_a_mechanism_that_it_lacks_and_a_login_that_it_does_not_want(kafka
     assert type(error) is UnsupportedSaslMechanism
     assert "it takes " in str(error)
     assert "OAUTHBEARER" in str(error)
-    assert type(await refusal(kafka.bootstrap, **login("PLAIN"))) is IllegalSaslState
+    assert type(await refusal(kafka.bootstrap, **options_of("PLAIN"))) is IllegalSaslState
 
 
 async def test_no_login_where_one_is_wanted(kafka: ApacheKafka) -> None:
@@ -159,13 +134,13 @@ async def test_no_certificate_where_one_is_wanted(kafka: ApacheKafka, papers: Pa
 async def test_tls_and_none(kafka: ApacheKafka, papers: Papers) -> None:
     assert type(await refusal(kafka.bootstrap, **papers.client())) is SecurityMismatch
     assert type(await refusal(kafka.addresses["TLS"])) is SecurityMismatch
-    assert type(await refusal(kafka.addresses["BOTH"], **login("PLAIN"))) is SecurityMismatch
+    assert type(await refusal(kafka.addresses["BOTH"], **options_of("PLAIN"))) is SecurityMismatch
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"])
 async def test_a_login_that_ends_is_renewed_under_way(kafka: ApacheKafka, mechanism: str) -> None:
     topic = token_hex(6)
-    options = login(mechanism, allow_auto_create_topics=True)
+    options = options_of(mechanism, allow_auto_create_topics=True)
     async with Client(kafka.addresses["RENEWED"], **options) as client, client.producer() as producer:
         await producer.send(topic, b"first")
         connections = [lane.connection for lane in client._cluster.brokers._lanes.values()]

@@ -8,13 +8,12 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
 from anyio.abc import ByteStream, SocketAttribute, SocketStream
 from anyio.streams.tls import TLSStream
-from support.securing import Papers, make_papers
+from support.securing import Papers, make_papers, refusal, there_and_back
 
 from aiokafkawire import Client
 from aiokafkawire.config import ClientConfig, make
@@ -40,26 +39,6 @@ PAST = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 @pytest.fixture(scope="module")
 def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
     return make_papers(tmp_path_factory.mktemp("papers"))
-
-
-async def there_and_back(bootstrap: str, **options: Any) -> None:
-    """A record produced and consumed."""
-    with anyio.fail_after(30):
-        async with Client(bootstrap, allow_auto_create_topics=True, **options) as client:
-            async with client.producer() as producer:
-                await producer.send("t", b"v" * 100_000)
-            async with client.consumer("t", auto_offset_reset="earliest") as consumer:
-                async for record in consumer:
-                    assert record.value == b"v" * 100_000
-                    break
-
-
-async def refusal(bootstrap: str, **options: Any) -> KafkaError:
-    """Why a client does not open; long before it would give up on a network."""
-    with anyio.fail_after(5), pytest.raises(KafkaError) as caught:
-        async with Client(bootstrap, **{"bootstrap_timeout_ms": 60_000, **options}):
-            raise AssertionError("opened")
-    return caught.value
 
 
 async def test_records_inside_tls(papers: Papers) -> None:

@@ -6,14 +6,20 @@ import datetime as dt
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
+import anyio
 import attrs
+import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 from support.apache_kafka import ApacheKafka
 
-__all__ = ("Papers", "make_papers", "secured_kafka")
+from aiokafkawire import Client
+from aiokafkawire.errors import KafkaError
+
+__all__ = ("LIFETIME_MS", "Papers", "login", "make_papers", "refusal", "secured_kafka", "there_and_back")
 
 KEY = trustme.KeyType.ECDSA
 
@@ -43,6 +49,34 @@ class Papers:
         self.authority.configure_trust(context)
         context.verify_mode = asks
         return context
+
+
+def login(mechanism: str, user: str, password: str, **more: Any) -> dict[str, Any]:
+    """Settings of a client that logs in with a password."""
+    known = {"sasl_mechanism": mechanism, "sasl_username": user, "sasl_password": password}
+    return {"security_protocol": "SASL_PLAINTEXT", **known, **more}
+
+
+async def there_and_back(bootstrap: str, **options: Any) -> None:
+    """A record produced and consumed, in a topic of its own."""
+    topic = token_hex(6)
+    with anyio.fail_after(30):
+        async with Client(bootstrap, **options) as client:
+            await client.admin.create_topics({topic: 1})
+            async with client.producer() as producer:
+                await producer.send(topic, b"v" * 100_000)
+            async with client.consumer(topic, auto_offset_reset="earliest") as consumer:
+                async for record in consumer:
+                    assert record.value == b"v" * 100_000
+                    break
+
+
+async def refusal(bootstrap: str, **options: Any) -> KafkaError:
+    """Why a client does not open: told at once, and not when it would give up on a network."""
+    with anyio.fail_after(10), pytest.raises(KafkaError) as caught:
+        async with Client(bootstrap, **{"bootstrap_timeout_ms": 60_000, **options}):
+            raise AssertionError("opened")
+    return caught.value
 
 
 def make_papers(folder: Path, name: str = "alice") -> Papers:
