@@ -8,6 +8,7 @@ from .client import Client
 from .consumer.consumer import Consumer, ConsumerBatch
 from .consumer.health import ConsumerHealth
 from .errors import (
+    AuthenticationFailed,
     BrokerError,
     BufferFull,
     CommitFailed,
@@ -33,8 +34,10 @@ from .errors import (
 from .producer.producer import Producer
 from .records.batch import ConsumerRecord, Delivery
 from .types import (
+    AwsCredentials,
     GroupMetadata,
     IsolationLevel,
+    OAuthBearerToken,
     OffsetAndMetadata,
     OffsetAndTimestamp,
     OffsetSpec,
@@ -50,6 +53,8 @@ if TYPE_CHECKING:
 
 __all__ = (
     "Admin",
+    "AuthenticationFailed",
+    "AwsCredentials",
     "BrokerError",
     "BufferFull",
     "Client",
@@ -74,6 +79,7 @@ __all__ = (
     "KafkaError",
     "NewTopic",
     "NoBrokerReachable",
+    "OAuthBearerToken",
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "OffsetSpec",

@@ -51,6 +51,8 @@ class Client:
 
     Raises:
         ConfigError: an address or a setting is wrong.
+        AuthenticationFailed: entering found brokers, and they and this client do not trust one another: a password, a
+            certificate, TLS or SASL where the broker has none.
         NoBrokerReachable: entering found no broker within ``bootstrap_timeout_ms``.
         WireError: what answers at the address is not Kafka.
     """
@@ -221,6 +223,9 @@ class Client:
         _check_membership(config)
         if config.heartbeat_thread and self._connector is not connect_tcp:
             raise ConfigError("heartbeat_thread makes plain TCP connections, but the client has its own connector")
+        if config.heartbeat_thread and self._cluster.config.security_protocol != "PLAINTEXT":
+            protocol = self._cluster.config.security_protocol
+            raise ConfigError(f"heartbeat_thread makes plain TCP connections, but security_protocol is {protocol}")
         limit = self._cluster.config.request_timeout_ms
         if config.fetch_max_wait_ms >= limit:
             raise ConfigError(

@@ -11,6 +11,8 @@ from typing import Any, Final, Literal, TypedDict, TypeVar, cast, get_args
 
 import attrs
 
+from .config_fields import INT32, choice, optional, optional_whole, text, whole
+from .config_security import SecurityConfig, SecurityOptions
 from .errors import ConfigError
 from .types import Address, IsolationLevel
 
@@ -48,60 +50,8 @@ AutoOffsetReset = str
 """``"earliest"``, ``"latest"``, ``"none"``, or ``"by_duration:"`` with an ISO 8601 duration (KIP-1106)."""
 AssignmentStrategy = Literal["range", "roundrobin", "sticky", "cooperative-sticky"]
 
-_INT32: Final = 2**31 - 1
 _MOST_IDEMPOTENT: Final = 5  # brokers remember so many batches of a producer
 _FRAME: Final = 128 * 1024 * 1024
-
-
-def _whole(default: int, *, least: int = 0, most: int = _INT32) -> Any:
-    """A field for a whole number between two bounds, both included."""
-
-    def check(_: object, attribute: "attrs.Attribute[int]", value: object) -> None:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ConfigError(f"{attribute.name} must be a whole number from {least} to {most}, got {value!r}")
-
-    return attrs.field(default=default, validator=check)
-
-
-def _choice(default: object, *choices: object) -> Any:
-    """A field for one of a few values."""
-
-    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-        # 1 == True, and no setting takes a number where it takes a word.
-        if not any(value == choice and type(value) is type(choice) for choice in choices):
-            named = ", ".join(repr(choice) for choice in choices)
-            raise ConfigError(f"{attribute.name} must be one of {named}, got {value!r}")
-
-    return attrs.field(default=default, validator=check)
-
-
-def _text(default: str) -> Any:
-    def check(_: object, attribute: "attrs.Attribute[str]", value: object) -> None:
-        if not isinstance(value, str):
-            raise ConfigError(f"{attribute.name} must be a string, got {value!r}")
-
-    return attrs.field(default=default, validator=check)
-
-
-def _optional(kind: type, named: str) -> Any:
-    """A field for one kind of value, or None."""
-
-    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-        if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
-            raise ConfigError(f"{attribute.name} must be {named} or None, got {value!r}")
-
-    return attrs.field(default=None, validator=check)
-
-
-def _optional_whole(*, least: int) -> Any:
-    """A field for a whole number, or None."""
-
-    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-        whole = isinstance(value, int) and not isinstance(value, bool) and least <= value <= _INT32
-        if value is not None and not whole:
-            raise ConfigError(f"{attribute.name} must be None or a whole number from {least} on, got {value!r}")
-
-    return attrs.field(default=None, validator=check)
 
 
 def _check_partitioner(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
@@ -147,8 +97,9 @@ def duration_ms(reset: str) -> int | None:
     return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
 
 
-class ClientOptions(TypedDict, total=False):
-    """Keyword arguments of ``Client``; :class:`ClientConfig` describes them."""
+class ClientOptions(SecurityOptions, total=False):
+    """Keyword arguments of ``Client``; :class:`ClientConfig` describes them, and :class:`SecurityConfig` those of TLS
+    and SASL."""
 
     client_id: str
     request_timeout_ms: int
@@ -167,36 +118,36 @@ class ClientOptions(TypedDict, total=False):
 
 
 @attrs.frozen(kw_only=True)
-class ClientConfig:
+class ClientConfig(SecurityConfig):
     """What every part of a client shares. Times are in ms, as in Kafka's own properties."""
 
-    client_id: str = _text("aiokafkawire")
+    client_id: str = text("aiokafkawire")
     """The name that brokers log and apply quotas to."""
-    request_timeout_ms: int = _whole(30_000, least=1)
+    request_timeout_ms: int = whole(30_000, least=1)
     """How long one request waits for its answer; a broker silent for longer loses its connection."""
-    default_api_timeout_ms: int = _whole(60_000, least=1)
+    default_api_timeout_ms: int = whole(60_000, least=1)
     """How long a call may take in all, with its retries."""
-    bootstrap_timeout_ms: int = _whole(10_000, least=1)
+    bootstrap_timeout_ms: int = whole(10_000, least=1)
     """How long opening a client tries the bootstrap addresses before NoBrokerReachable."""
-    socket_connection_setup_timeout_ms: int = _whole(10_000, least=1)
+    socket_connection_setup_timeout_ms: int = whole(10_000, least=1)
     """How long one connection may take to open and to agree on versions."""
-    retry_backoff_ms: int = _whole(100)
+    retry_backoff_ms: int = whole(100)
     """The first wait before a retry; it doubles up to ``retry_backoff_max_ms`` (KIP-580)."""
-    retry_backoff_max_ms: int = _whole(1_000)
+    retry_backoff_max_ms: int = whole(1_000)
     """The longest wait before a retry."""
-    reconnect_backoff_ms: int = _whole(50)
+    reconnect_backoff_ms: int = whole(50)
     """The first wait before a broker that failed is dialled again; it doubles."""
-    reconnect_backoff_max_ms: int = _whole(1_000)
+    reconnect_backoff_max_ms: int = whole(1_000)
     """The longest wait before a broker is dialled again."""
-    metadata_max_age_ms: int = _whole(300_000, least=1)
+    metadata_max_age_ms: int = whole(300_000, least=1)
     """How old metadata may grow before it is asked for again, though nothing failed."""
-    metadata_max_idle_ms: int = _whole(300_000, least=1)
+    metadata_max_idle_ms: int = whole(300_000, least=1)
     """How long a topic that nobody uses stays in the metadata that is asked for (KIP-526)."""
-    connections_max_idle_ms: int = _whole(540_000, least=1)
+    connections_max_idle_ms: int = whole(540_000, least=1)
     """How long a connection may stay unused before it is closed."""
-    receive_message_max_bytes: int = _whole(_FRAME, least=1024)
+    receive_message_max_bytes: int = whole(_FRAME, least=1024)
     """The largest frame that is accepted from a broker; a larger one closes the connection."""
-    allow_auto_create_topics: bool = _choice(False, True, False)
+    allow_auto_create_topics: bool = choice(False, True, False)
     """Whether asking for an unknown topic may create it, where the brokers allow that too."""
 
 
@@ -228,45 +179,45 @@ class ProducerOptions(TypedDict, total=False):
 class ProducerConfig:
     """How records are gathered and sent. Sizes are in bytes, times in ms."""
 
-    acks: Literal["all", 0, 1, -1] = _choice("all", "all", -1, 1, 0)
+    acks: Literal["all", 0, 1, -1] = choice("all", "all", -1, 1, 0)
     """Who must have a record before it counts as sent: all in-sync replicas, the leader (1), or nobody (0)."""
-    compression_type: CompressionType = _choice("none", "none", "gzip", "snappy", "lz4", "zstd")
+    compression_type: CompressionType = choice("none", "none", "gzip", "snappy", "lz4", "zstd")
     """How whole batches are compressed."""
-    compression_level: int | None = _optional(int, "a whole number")
+    compression_level: int | None = optional(int, "a whole number")
     """The codec's level; None is its default (KIP-390)."""
-    batch_size: int = _whole(16_384, least=1)
+    batch_size: int = whole(16_384, least=1)
     """The size at which a batch is full. A larger record travels alone."""
-    linger_ms: int = _whole(0)
+    linger_ms: int = whole(0)
     """How long an idle lane waits for more records. A busy one gathers them in any case, so 0 seldom costs batching."""
-    buffer_memory: int = _whole(33_554_432, least=1)
+    buffer_memory: int = whole(33_554_432, least=1)
     """How much may wait to be sent or acknowledged; beyond it ``send`` waits and ``send_nowait`` raises BufferFull."""
-    max_block_ms: int = _whole(60_000)
+    max_block_ms: int = whole(60_000)
     """How long ``send`` and ``enqueue`` wait for room and for the topic's metadata."""
-    max_request_size: int = _whole(1_048_576, least=1)
+    max_request_size: int = whole(1_048_576, least=1)
     """The largest request, and so the largest record."""
-    max_in_flight_requests_per_connection: int = _whole(5, least=1)
+    max_in_flight_requests_per_connection: int = whole(5, least=1)
     """How many produce requests may be on their way to one broker; at most 5 with idempotence."""
-    request_timeout_ms: int | None = _optional_whole(least=1)
+    request_timeout_ms: int | None = optional_whole(least=1)
     """How long one produce request waits for its answer; None is what the client's requests wait."""
-    delivery_timeout_ms: int = _whole(120_000, least=1)
+    delivery_timeout_ms: int = whole(120_000, least=1)
     """How long a record may take from its acceptance to its acknowledgement, with all retries."""
-    retries: int = _whole(_INT32)
+    retries: int = whole(INT32)
     """How often a batch is tried again; best left to ``delivery_timeout_ms``."""
-    enable_idempotence: bool | None = _choice(None, None, True, False)
+    enable_idempotence: bool | None = choice(None, None, True, False)
     """Whether retries neither double nor reorder records (KIP-98). None is yes where it can be: ``acks`` is "all", and
     the brokers know how (0.11 and later)."""
-    transactional_id: str | None = _optional(str, "a string")
+    transactional_id: str | None = optional(str, "a string")
     """The name under which transactions are made; a second producer with it fences the first (KIP-98)."""
-    transaction_timeout_ms: int = _whole(60_000, least=1)
+    transaction_timeout_ms: int = whole(60_000, least=1)
     """How long a transaction may stay open before the brokers abort it."""
     partitioner: "PartitionerName | Partitioner" = attrs.field(default="default", validator=_check_partitioner)
     """How partitions are chosen; a function takes the topic, the key as bytes or None, and the partitions that have a
     leader and all partitions, by index, and returns an index."""
-    partitioner_ignore_keys: bool = _choice(False, True, False)
+    partitioner_ignore_keys: bool = choice(False, True, False)
     """Whether the default partitioner spreads records with a key like those without (KIP-794)."""
-    partitioner_adaptive_partitioning_enable: bool = _choice(True, True, False)
+    partitioner_adaptive_partitioning_enable: bool = choice(True, True, False)
     """Whether partitions of brokers with shorter queues get more of the records without a key (KIP-794)."""
-    partitioner_availability_timeout_ms: int = _whole(0)
+    partitioner_availability_timeout_ms: int = whole(0)
     """After how long with batches that cannot be sent a broker gets no more records without a key; 0: never."""
 
     def __attrs_post_init__(self) -> None:
@@ -323,18 +274,18 @@ class ConsumerOptions(TypedDict, total=False):
 class ConsumerConfig:
     """What is read, and how much at once. Sizes are in bytes, times in ms."""
 
-    group_id: str | None = _optional(str, "a string")
+    group_id: str | None = optional(str, "a string")
     """The group that shares the partitions of the topics, and under whose name offsets are committed."""
-    group_instance_id: str | None = _optional(str, "a string")
+    group_instance_id: str | None = optional(str, "a string")
     """Makes a static member: who comes back under this name within the session timeout keeps its partitions, without
     a rebalance (KIP-345)."""
-    client_rack: str = _text("")
+    client_rack: str = text("")
     """Where this consumer runs, to be given partitions with a replica there and to fetch from it (KIP-392, KIP-881)."""
-    session_timeout_ms: int = _whole(45_000, least=1)
+    session_timeout_ms: int = whole(45_000, least=1)
     """A member that the coordinator has not heard of for so long is out, and others get its partitions."""
-    heartbeat_interval_ms: int = _whole(3_000, least=1)
+    heartbeat_interval_ms: int = whole(3_000, least=1)
     """How often it hears of the member, and the member of a rebalance; a third of the session timeout is usual."""
-    max_poll_interval_ms: int = _whole(300_000, least=1)
+    max_poll_interval_ms: int = whole(300_000, least=1)
     """How long the member may go without asking for more records before it leaves the group, and how long a rebalance
     waits for members (KIP-62)."""
     partition_assignment_strategy: Sequence[AssignmentStrategy] = attrs.field(
@@ -342,31 +293,31 @@ class ConsumerConfig:
     )
     """The assignors that this member knows, the preferred one first; the group uses one that all members know. It
     rebalances cooperatively if all that are named can (KIP-429)."""
-    enable_auto_commit: bool = _choice(True, True, False)
+    enable_auto_commit: bool = choice(True, True, False)
     """Whether the offsets of what was finished are committed by itself: at intervals, before partitions are given up,
     and on closing. Finished is a record, or a batch, once the next was asked for."""
-    auto_commit_interval_ms: int = _whole(5_000, least=1)
+    auto_commit_interval_ms: int = whole(5_000, least=1)
     """How often."""
-    heartbeat_thread: bool = _choice(False, True, False)
+    heartbeat_thread: bool = choice(False, True, False)
     """Whether a thread sends heartbeats while user code blocks the event loop, up to ``max_poll_interval_ms``."""
-    stall_timeout_ms: int | None = _optional_whole(least=1)
+    stall_timeout_ms: int | None = optional_whole(least=1)
     """With a number, a consumer that could have got records but has got none for so long raises ConsumerStalled."""
     auto_offset_reset: AutoOffsetReset = attrs.field(default="latest", validator=_check_reset)
     """Where to begin without a position, or with one that is gone: ``"earliest"``, ``"latest"``, or so long ago as
     ``"by_duration:P7DT12H"`` says (ISO 8601, KIP-1106); ``"none"`` raises OffsetOutOfRange instead."""
-    isolation_level: Literal["read_uncommitted", "read_committed"] = _choice(
+    isolation_level: Literal["read_uncommitted", "read_committed"] = choice(
         "read_uncommitted", "read_uncommitted", "read_committed"
     )
     """Whether records of open and aborted transactions are shown."""
-    fetch_min_bytes: int = _whole(1, least=0)
+    fetch_min_bytes: int = whole(1, least=0)
     """How much a broker should gather before it answers a fetch."""
-    fetch_max_bytes: int = _whole(52_428_800, least=1)
+    fetch_max_bytes: int = whole(52_428_800, least=1)
     """How much one fetch may return, and how much fetched data the consumer holds unread."""
-    fetch_max_wait_ms: int = _whole(500)
+    fetch_max_wait_ms: int = whole(500)
     """How long a broker may gather."""
-    max_partition_fetch_bytes: int = _whole(1_048_576, least=1)
+    max_partition_fetch_bytes: int = whole(1_048_576, least=1)
     """How much one fetch may return of one partition; a larger first batch comes whole (KIP-74)."""
-    check_crcs: bool = _choice(True, True, False)
+    check_crcs: bool = choice(True, True, False)
     """Whether the checksum of every batch is verified."""
 
     @property

@@ -11,10 +11,13 @@ from typing import ClassVar
 from .error_codes import ErrorCode
 
 __all__ = (
+    "AuthenticationFailed",
     "BrokerError",
     "BrokerIdNotRegistered",
     "BrokerNotAvailable",
+    "BrokerNotTrusted",
     "BufferFull",
+    "ClientCertificateRefused",
     "ClusterAuthorizationFailed",
     "CommitFailed",
     "ConcurrentTransactions",
@@ -128,6 +131,7 @@ __all__ = (
     "ResourceNotFound",
     "SaslAuthenticationFailed",
     "SecurityDisabled",
+    "SecurityMismatch",
     "ShareSessionLimitReached",
     "ShareSessionNotFound",
     "SnapshotNotFound",
@@ -140,6 +144,7 @@ __all__ = (
     "StreamsTopologyFenced",
     "TelemetryTooLarge",
     "ThrottlingQuotaExceeded",
+    "TlsFailed",
     "TopicAlreadyExists",
     "TopicAuthorizationFailed",
     "TopicDeletionDisabled",
@@ -213,6 +218,10 @@ class WireError(KafkaError):
     """The other side sent bytes that are not what Kafka's protocol allows; the message says where."""
 
 
+class SecurityMismatch(WireError):
+    """One side speaks TLS, the other does not; the message says which. See to ``security_protocol``, or the port."""
+
+
 class CorruptBatch(WireError):
     """A record batch that does not hold what it says: checksum, length, count, or compressed data."""
 
@@ -223,6 +232,26 @@ class UnsupportedVersion(KafkaError):
 
 class ConnectionLost(KafkaError):
     """A connection could not be opened, or broke; every request waiting on it fails with the cause."""
+
+
+class AuthenticationFailed(KafkaError):
+    """Broker and client did not come to trust one another, which no retry mends; the message says who refused, and why.
+
+    The brokers' own refusals are of this class, too: SaslAuthenticationFailed, UnsupportedSaslMechanism,
+    IllegalSaslState.
+    """
+
+
+class TlsFailed(AuthenticationFailed):
+    """The TLS handshake failed, for a cause that has no class of its own."""
+
+
+class BrokerNotTrusted(TlsFailed):
+    """The broker's certificate will not do: an unknown authority signed it, it is for other hosts, or has expired."""
+
+
+class ClientCertificateRefused(TlsFailed):
+    """The broker asks for a certificate and got none, or does not take the one it got."""
 
 
 class NoBrokerReachable(ConnectionLost):
@@ -484,11 +513,13 @@ class InvalidTimestamp(BrokerError, code=ErrorCode.INVALID_TIMESTAMP, abortable=
     """A record's timestamp is too far from the broker's clock; the topic's message.timestamp settings say how far."""
 
 
-class UnsupportedSaslMechanism(BrokerError, code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, fatal=True):
+class UnsupportedSaslMechanism(
+    BrokerError, AuthenticationFailed, code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, fatal=True
+):
     """The listener does not offer this SASL mechanism; choose one that the broker enables."""
 
 
-class IllegalSaslState(BrokerError, code=ErrorCode.ILLEGAL_SASL_STATE, fatal=True):
+class IllegalSaslState(BrokerError, AuthenticationFailed, code=ErrorCode.ILLEGAL_SASL_STATE, fatal=True):
     """The request came at the wrong point of the SASL login, or the listener does not use SASL."""
 
 
@@ -584,7 +615,9 @@ class LogDirNotFound(BrokerError, code=ErrorCode.LOG_DIR_NOT_FOUND):
     """The broker has no log directory of that path, or it is offline."""
 
 
-class SaslAuthenticationFailed(BrokerError, code=ErrorCode.SASL_AUTHENTICATION_FAILED, fatal=True):
+class SaslAuthenticationFailed(
+    BrokerError, AuthenticationFailed, code=ErrorCode.SASL_AUTHENTICATION_FAILED, fatal=True
+):
     """The broker did not accept the credentials."""
 
 

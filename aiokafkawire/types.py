@@ -11,6 +11,7 @@ from .errors import UsageError
 
 __all__ = (
     "Address",
+    "AwsCredentials",
     "Chance",
     "CoordinatorType",
     "Event",
@@ -18,6 +19,7 @@ __all__ = (
     "Header",
     "Headers",
     "IsolationLevel",
+    "OAuthBearerToken",
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "OffsetSpec",
@@ -108,6 +110,31 @@ class OffsetAndTimestamp:
     offset: int
     timestamp: int = -1
     leader_epoch: int | None = None
+
+
+@attrs.frozen
+class OAuthBearerToken:
+    """A token to log in with by OAUTHBEARER; its repr does not show it.
+
+    Args:
+        value: the token, such as a JWT in its compact form.
+        expires_at_ms: until when it holds, in ms since the epoch; None is what the token itself says, if it is a JWT.
+            A token whose end is not known is asked for at every login.
+        extensions: more to tell the brokers (KIP-342).
+    """
+
+    value: str = attrs.field(repr=False)
+    expires_at_ms: int | None = None
+    extensions: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class AwsCredentials:
+    """What requests to AWS are signed with; its repr shows the key's id alone."""
+
+    access_key_id: str
+    secret_access_key: str = attrs.field(repr=False)
+    session_token: str | None = attrs.field(default=None, repr=False)
 
 
 class CoordinatorType(IntEnum):

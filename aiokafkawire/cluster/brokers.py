@@ -8,6 +8,7 @@ import anyio
 from ..config import ClientConfig
 from ..errors import KafkaError, UsageError, again
 from ..network.connection import Connection
+from ..network.security import Security
 from ..network.stream import Connector
 from ..runtime import Owner, Runtime
 from ..types import Address
@@ -37,16 +38,26 @@ class Brokers:
     """Opens, shares and closes connections. Lanes are by address, so a bootstrap connection serves its node too."""
 
     def __init__(self, config: ClientConfig, connector: Connector, owner: Owner, runtime: Runtime) -> None:
+        self._security = Security(config, runtime)
         self._config, self._connector, self._owner, self._runtime = config, connector, owner, runtime
         self._lanes: dict[tuple[Address, str], _Lane] = {}
         self._unreachable: set[Address] = set()
         self._closed = False
+
+    async def check(self) -> None:
+        """Look into the files that connections need.
+
+        Raises:
+            ConfigError: one is not there, or does not hold what it should.
+        """
+        await self._security.check()
 
     async def connection(self, address: Address, lane: str = CONTROL, within: float | None = None) -> Connection:
         """The lane's connection, opened if need be, ``within`` so many seconds; callers that come meanwhile share it.
 
         Raises:
             ConnectionLost, WireError: it cannot be opened, or failed a moment ago (``reconnect_backoff_ms``).
+            AuthenticationFailed, ConfigError: broker and client do not trust one another.
             UsageError: the client is closed.
         """
         held = self._lanes.get((address, lane))
@@ -81,7 +92,13 @@ class Brokers:
             raise again(lane.error)
         try:
             lane.connection = await Connection.open(
-                self._connector, *address, config=self._config, owner=self._owner, runtime=self._runtime, within=within
+                self._connector,
+                *address,
+                config=self._config,
+                owner=self._owner,
+                runtime=self._runtime,
+                within=within,
+                security=self._security,
             )
         except KafkaError as error:
             lane.error, lane.retry_at = error, self._runtime.now() + lane.backoff.next()

@@ -9,6 +9,8 @@ import attrs
 
 from ..config import ClientConfig
 from ..errors import (
+    AuthenticationFailed,
+    ConfigError,
     ConnectionLost,
     ErrorCode,
     KafkaError,
@@ -16,6 +18,7 @@ from ..errors import (
     RequestTimeout,
     TopicNotReady,
     WireError,
+    again,
     as_kafka_error,
     broker_error,
 )
@@ -82,8 +85,11 @@ class LearnsMetadata:
         Raises:
             NoBrokerReachable: no address led to a broker; the message has the cause of each.
             WireError: what answers is not Kafka.
+            AuthenticationFailed: broker and client do not trust one another; nothing is tried again.
+            ConfigError: certificates or credentials will not do.
         """
         try:
+            await self.brokers.check()
             await self.owner.open()
             await self._bootstrap(self.deadline(self.config.bootstrap_timeout_ms / 1000))
         except BaseException:
@@ -98,8 +104,8 @@ class LearnsMetadata:
         while not deadline.passed(self.runtime.now()):
             if await self._learn(errors, deadline):
                 return
-            # Whoever speaks another protocol will not learn Kafka's in a few seconds.
-            if all(isinstance(error, WireError) for error in errors.values()):
+            # Whoever speaks another protocol will not learn Kafka's in a few seconds, and a wrong password stays wrong.
+            if _distrust(errors) or all(isinstance(error, WireError) for error in errors.values()):
                 raise _unreachable(errors)
             await anyio.sleep(min(backoff.next(), deadline.left(self.runtime.now())))
         untried = {at: ConnectionLost("not tried, no time was left") for at in self._addresses}
@@ -134,6 +140,7 @@ class LearnsMetadata:
 
         Raises:
             RequestTimeout: none came in time; the message has the last cause.
+            AuthenticationFailed, ConfigError: no broker would do, and one and this client do not trust one another.
             UsageError: the client is not open.
         """
         with anyio.move_on_after(deadline.left(self.runtime.now())):
@@ -141,6 +148,8 @@ class LearnsMetadata:
                 self.owner.require_open()
                 self._stale.set()
                 await self._changed.wait()
+                if isinstance(self._refresh_error, AuthenticationFailed | ConfigError):
+                    raise again(self._refresh_error)
         if self._snapshot.generation <= seen.generation:
             last = f": {self._refresh_error}" if self._refresh_error else ""
             raise RequestTimeout(f"no metadata within {deadline.allowed:g} s{last}") from self._refresh_error
@@ -246,6 +255,10 @@ class LearnsMetadata:
             if not await self._learn(errors):
                 self._refresh_error = _unreachable(errors)
                 self._stale.set()
+                if _distrust(errors):
+                    # Whoever waits need not wait for what will not come.
+                    changed, self._changed = self._changed, anyio.Event()
+                    changed.set()
             elif self._snapshot.healthy:
                 pace.reset()
             # A cluster in trouble has many clients that ask: none may ask in a tight loop. But who needs a topic
@@ -328,7 +341,11 @@ class LearnsMetadata:
 
 
 def _unreachable(errors: Mapping[Address, KafkaError], seconds: float | None = None) -> KafkaError:
-    """One error for what every address said; of a single address that is no broker, its own."""
+    """One error for what every address said; of a single address that is no broker, its own, and so of one that is not
+    trusted, or does not trust this client."""
+    distrust = _distrust(errors)
+    if distrust is not None:
+        return distrust
     first = next(iter(errors.values()))
     if len(errors) == 1 and isinstance(first, WireError):
         return first
@@ -337,3 +354,8 @@ def _unreachable(errors: Mapping[Address, KafkaError], seconds: float | None = N
     error = NoBrokerReachable(f"no broker reachable{within}: {told}")
     error.__cause__ = first
     return error
+
+
+def _distrust(errors: Mapping[Address, KafkaError]) -> KafkaError | None:
+    """The first error that says who is not trusted; it will say so again, however often it is tried."""
+    return next((error for error in errors.values() if isinstance(error, AuthenticationFailed | ConfigError)), None)

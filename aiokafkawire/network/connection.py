@@ -1,6 +1,7 @@
 """A connection to one broker: many requests in flight, answers in order, one failure ends it for all."""
 
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from typing import Any, Final, TypeVar
 
@@ -15,6 +16,8 @@ from ..protocol.schema import Request, Response, Versions
 from ..runtime import Owner, Runtime, on_trio
 from ..types import Address
 from .pipeline import Pipeline, Slot
+from .sasl import renew_after
+from .security import Security
 from .stream import Connector, connect_tcp
 from .transport import open_transport
 from .wire import StreamWire, Wire
@@ -85,6 +88,13 @@ class Connection:
         self._wire, self._pipeline, self._runtime = wire, pipeline, runtime
         self._request_timeout = config.request_timeout_ms / 1000
         self._chosen: dict[tuple[type[Request[Any]], Versions], int] = {}
+        # What is asked while the login is renewed; None while it is not.
+        self._held_back: deque[bytes] | None = None
+        self._renewed = anyio.Event()
+        self._logged_in = anyio.Event()
+        self._login_holds_ms = 0
+        self._uses_sasl = config.uses_sasl
+        self._renew: Callable[[], Awaitable[None]]
         self.used_at: float = runtime.now()
         """When it was last asked something, in seconds of the runtime's clock."""
 
@@ -99,13 +109,17 @@ class Connection:
         owner: Owner,
         runtime: Runtime,
         within: float | None = None,
+        security: Security | None = None,
     ) -> "Connection":
-        """Connect and agree on versions, ``within`` so many seconds or ``socket_connection_setup_timeout_ms``.
+        """Connect, agree on versions and log in, ``within`` so many seconds or ``socket_connection_setup_timeout_ms``.
 
         Raises:
             ConnectionLost: it cannot be reached, hangs up, or does not answer.
             WireError: what answers is not Kafka.
+            AuthenticationFailed: broker and client do not trust one another.
+            ConfigError: certificates or credentials will not do.
         """
+        security = security or Security(config, runtime)
         where, limit = str(Address(host, port)), config.socket_connection_setup_timeout_ms / 1000
         if within is not None:
             limit = min(within, limit)
@@ -114,12 +128,15 @@ class Connection:
             with anyio.move_on_after(limit):
                 pipeline = Pipeline(client_id=config.client_id, where=where, max_frame=config.receive_message_max_bytes)
                 patience = config.request_timeout_ms / 1000
-                wire = await _connect(connector, host, port, pipeline, where, patience, owner.faulted)
+                wire = await _connect(security.around(connector), host, port, pipeline, where, patience, owner.faulted)
                 made = cls(wire, pipeline, where, config, runtime)
-                owner.spawn(wire.run)
+                owner.spawn(made._run)
                 await made._agree_on_versions()
+                await made._log_in(security, Address(host, port))
                 return made
-            stage = "accept a connection" if made is None else "answer ApiVersions (is it a Kafka listener?)"
+            stage = f"accept a {'TLS ' * config.uses_tls}connection"
+            if made is not None:
+                stage = "let us log in" if made.versions else "answer ApiVersions (is it a Kafka listener?)"
             raise ConnectionLost(f"{where} did not {stage} within {limit:g} s")
         except BaseException as cause:
             if made is not None:
@@ -178,7 +195,7 @@ class Connection:
         """
         spoken = self._chosen.get((type(request), wanted)) or self._choose(type(request), wanted)
         self.used_at = self._runtime.now()
-        self._wire.put(self._pipeline.send(request, spoken, slot))
+        self._put_in_line(self._pipeline.send(request, spoken, slot))
         return spoken
 
     def _choose(self, request: type[Request[Any]], wanted: Versions) -> int:
@@ -200,6 +217,8 @@ class Connection:
         Raises:
             ConnectionLost, WireError: the connection broke.
         """
+        while self._held_back is not None:
+            await self._renewed.wait()
         await self._wire.written()
 
     def decode(self, answer: type[R], spoken: int, frame: bytes, position: int) -> R:
@@ -213,16 +232,77 @@ class Connection:
         except WireError as error:
             raise WireError(f"{self.where} answered {error}") from error
 
+    def _put_in_line(self, frame: bytes, *, ahead: bool = False) -> None:
+        if ahead or self._held_back is None:
+            self._wire.put(frame)
+        else:
+            self._held_back.append(frame)
+
+    async def _log_in(self, security: Security, at: Address) -> None:
+        """Log in, and have the login renewed before it ends (KIP-368)."""
+
+        async def ask(request: Request[R], *, wanted: Versions) -> R:
+            spoken = choose_version(type(request), self.versions, wanted, self.where)
+            frame, position = await self._exchange(request, spoken, None, ahead=True)
+            answer: Any = type(request).response
+            return self.decode(answer, spoken, frame, position)  # type: ignore[no-any-return]
+
+        async def log_in() -> None:
+            self._login_holds_ms = await security.log_in(ask, self.versions, at, self._exchange_bare)
+
+        await log_in()
+        self._renew = log_in
+        self._logged_in.set()
+
+    async def _exchange_bare(self, token: bytes) -> bytes:
+        reply = _Reply(self._runtime.now(), self._request_timeout)
+        self._put_in_line(self._pipeline.send_bare(token, reply), ahead=True)
+        await self.transmit()
+        try:
+            return (await reply.wait())[0]
+        except ConnectionLost as lost:
+            raise ConnectionLost(f"{lost} (a broker from before 1.0 does so if it refuses the login)") from lost
+
+    async def _keep_logged_in(self) -> None:
+        await self._logged_in.wait()
+        while (due := renew_after(self._login_holds_ms, self._runtime.chance)) is not None:
+            await anyio.sleep(due)
+            # The broker would take any other request in between for a mistake. Those that it has are answered first.
+            idle, self._held_back = anyio.Event(), deque()
+            self._pipeline.hold(idle.set)
+            try:
+                await idle.wait()
+                await self._renew()
+            except KafkaError as error:
+                timed_out = isinstance(error, RequestTimeout)
+                await self.close(ConnectionLost(f"the login was not renewed: {error}") if timed_out else error)
+            finally:
+                held, self._held_back = self._held_back, None
+                self._pipeline.release()
+                for frame in held:
+                    self._wire.put(frame)
+                self.transmit_soon()
+                renewed, self._renewed = self._renewed, anyio.Event()
+                renewed.set()
+
     async def _exchange(
-        self, request: Request[Any], spoken: int, timeout: float | None, *, slow: bool = False
+        self,
+        request: Request[Any],
+        spoken: int,
+        timeout: float | None,
+        *,
+        slow: bool = False,
+        ahead: bool = False,
     ) -> tuple[bytes, int]:
         patience = self._request_timeout if not slow or timeout is None else max(timeout, self._request_timeout)
         limit = patience if timeout is None else min(timeout, patience)
-        self.used_at = now = self._runtime.now()
+        now = self._runtime.now()
+        if not ahead:
+            self.used_at = now
         await self._close_if_silent(now)
         with anyio.move_on_after(limit):
             reply = _Reply(now, patience)
-            self._wire.put(self._pipeline.send(request, spoken, reply))
+            self._put_in_line(self._pipeline.send(request, spoken, reply, ahead=ahead), ahead=ahead)
             await self.transmit()
             return await reply.wait()
         await self._close_if_silent(max(self._runtime.now(), now + limit))
@@ -259,6 +339,18 @@ class Connection:
             raise broker_error(answer.error_code, f"{self.where} to ApiVersions")
         self.features = {one.name: one.max_version_level for one in answer.finalized_features}
 
+    async def _run(self) -> None:
+        """Last as long as the wire."""
+        if not self._uses_sasl:
+            await self._wire.run()
+            return
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._keep_logged_in)
+            try:
+                await self._wire.run()
+            finally:
+                tasks.cancel_scope.cancel()
+
     async def close(self, reason: KafkaError | None = None) -> None:
         """Close the stream; whoever waits fails with ``reason``. May be called again."""
         self._pipeline.fail(reason or ConnectionLost(f"the connection to {self.where} was closed by this client"))
@@ -278,6 +370,8 @@ async def _connect(
         if connector is connect_tcp and not on_trio():
             return await open_transport(host, port, pipeline, where, limit, on_fault)
         return StreamWire(await connector(host, port), pipeline, where, limit)
+    except KafkaError:
+        raise
     except Exception as error:  # a connector of the user's may fail in a way of its own
         # A connector that tried several addresses wraps what each of them said.
         cause = error.__cause__ or error

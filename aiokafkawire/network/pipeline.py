@@ -6,10 +6,11 @@ trusted any more: the first failure poisons the pipeline, and every waiter hears
 """
 
 from collections import deque
+from collections.abc import Callable
 from struct import Struct
 from typing import Any, Final, NamedTuple, Protocol
 
-from ..errors import KafkaError, WireError, again
+from ..errors import ConnectionLost, KafkaError, SecurityMismatch, WireError, again
 from ..protocol.api import RequestHeader, ResponseHeader, request_header_version, response_header_version
 from ..protocol.compiler import decode_prefix, encode, encode_into
 from ..protocol.primitives import Buffer
@@ -50,6 +51,15 @@ class _Form(NamedTuple):
     """The version of the header before their answers."""
     name: str
 
+    @property
+    def is_login(self) -> bool:
+        """Whether they are part of a login."""
+        return self.name.startswith("Sasl") or self is _BARE
+
+
+_BARE: Final = _Form(before=b"", behind=b"", answered=-1, name="a SASL token")
+"""Of frames that have no header, and whose answers have none."""
+
 
 class Pipeline:
     """Matches answers to requests.
@@ -69,22 +79,49 @@ class Pipeline:
         self._frame: Frame | None = None
         self._size_begun = b""
         self._first: bytearray | None = None
+        # Those whose frames are to go out later, behind those that go ahead meanwhile.
+        self._held_back: deque[tuple[int, _Form, Slot]] | None = None
+        self._on_idle: Callable[[], None] | None = None
         self.failure: KafkaError | None = None
 
     @property
     def in_flight(self) -> int:
         """How many requests wait for their answers."""
-        return len(self._waiting)
+        return len(self._waiting) + len(self._held_back or ())
+
+    @property
+    def answered(self) -> int:
+        """How many requests were answered, until the correlation ids begin anew; those without an answer count, too."""
+        return self._correlation_id - self.in_flight
 
     @property
     def next_answered(self) -> tuple[str, Slot] | None:
         """The name of the request that waits longest, and its slot; None if none waits."""
         return (self._waiting[0][1].name, self._waiting[0][2]) if self._waiting else None
 
-    def send(self, request: Request[Any], version: int, slot: Slot | None) -> bytes:
+    def hold(self, on_idle: Callable[[], None]) -> None:
+        """Requests from now on are for later, unless they go ahead; ``on_idle`` hears when nothing else waits."""
+        self._held_back, self._on_idle = deque(), on_idle
+        if not self._waiting:
+            on_idle()
+
+    def release(self) -> None:
+        """The frames that were held back go out now, in their order."""
+        self._waiting.extend(self._held_back or ())
+        self._held_back = self._on_idle = None
+
+    def send_bare(self, token: bytes, slot: Slot) -> bytes:
+        """The frame of a SASL token without a header, as after SaslHandshake v0; the answer has none either."""
+        if self.failure is not None:
+            raise again(self.failure)
+        self._waiting.append((-1, _BARE, slot))
+        return _INT32.pack(len(token)) + token
+
+    def send(self, request: Request[Any], version: int, slot: Slot | None, *, ahead: bool = False) -> bytes:
         """The frame of a request, whose answer will go to ``slot``; None where the broker will not answer.
 
-        Frames must reach the wire in the order in which they were made.
+        Frames must reach the wire in the order in which they were made; but those that go ``ahead`` come before those
+        that are held back.
 
         Raises:
             InvalidMessage, UnsupportedVersion: nothing was sent, and the pipeline is as before.
@@ -97,7 +134,8 @@ class Pipeline:
         parts[0] = _INT32.pack(sum(map(len, parts)))
         frame = b"".join(parts)
         if slot is not None:
-            self._waiting.append((self._correlation_id, form, slot))
+            waiting = self._waiting if ahead or self._held_back is None else self._held_back
+            waiting.append((self._correlation_id, form, slot))
         self._correlation_id = (self._correlation_id + 1) % _CORRELATION_IDS
         return frame
 
@@ -180,25 +218,30 @@ class Pipeline:
     def _read(self, frame: bytes) -> None:
         try:
             self._answer(frame)
-        except WireError as error:
+        except KafkaError as error:
             self.fail(error)
             raise
 
     def _checked_size(self, data: memoryview, position: int) -> int:
         size: int = _INT32.unpack_from(data, position)[0]
-        if _CORRELATION_ID_SIZE <= size <= self._max_frame:
+        bare = bool(self._waiting) and self._waiting[0][1] is _BARE
+        if (0 if bare else _CORRELATION_ID_SIZE) <= size <= self._max_frame:
             if self._waiting:  # before it is gathered
                 return size
-            error = WireError(f"{self._where} sent a frame of {size} bytes that nothing asked for")
+            error: KafkaError = WireError(f"{self._where} sent a frame of {size} bytes that nothing asked for")
         else:
             guess = _what_it_is(data[position : position + _TELLING].tobytes())
             allowed = f"{_CORRELATION_ID_SIZE} to {self._max_frame} (receive_message_max_bytes)"
-            error = WireError(f"{self._where} sent {guess or f'a frame of {size} bytes, allowed are {allowed}'}")
+            kind = SecurityMismatch if guess == _TLS else WireError
+            error = kind(f"{self._where} sent {guess or f'a frame of {size} bytes, allowed are {allowed}'}")
         self.fail(error)
         raise error
 
     def _answer(self, frame: bytes) -> None:
         expected, form, slot = self._waiting[0]
+        if form is _BARE:
+            self._answered(slot, frame, 0)
+            return
         told, position = _INT32.unpack_from(frame)[0], _INT32.size
         if form.answered:
             try:
@@ -207,8 +250,20 @@ class Pipeline:
                 raise WireError(f"{self._where} answered {form.name} with a broken header: {error}") from error
         if told != expected:
             raise WireError(f"{self._where} answered correlation id {told} where {expected} ({form.name}) was next")
+        self._answered(slot, frame, position)
+
+    def _answered(self, slot: Slot, frame: bytes, position: int) -> None:
         self._waiting.popleft()
         slot.resolve(frame, position)
+        if self._on_idle is not None and not self._waiting:
+            self._on_idle()
+
+    def hung_up(self) -> None:
+        """The broker has closed the connection."""
+        # A listener that wants a login answers ApiVersions, which may take two questions, and nothing else.
+        early = 1 <= self.answered <= 2 and self.in_flight == 1 and not self._waiting[0][1].is_login
+        hint = " (does this listener ask for a SASL login? see security_protocol)" if early else ""
+        self.fail(ConnectionLost(f"{self._where} closed the connection{hint}"))
 
     def fail(self, error: KafkaError) -> None:
         """Poison the pipeline: all who wait hear ``error``, and so does every later call. Only the first counts."""
@@ -216,9 +271,13 @@ class Pipeline:
             return
         self.failure = error
         self._frame = None
+        self.release()
         while self._waiting:
             *_, slot = self._waiting.popleft()
             slot.fail(error)
+
+
+_TLS: Final = "a TLS record: this listener speaks TLS, and the client speaks plaintext to it"
 
 
 def _what_it_is(data: bytes) -> str | None:
@@ -227,7 +286,7 @@ def _what_it_is(data: bytes) -> str | None:
         line = data.split(b"\r\n", 1)[0][:60].decode("ascii", "replace")
         return f"an HTTP answer ({line!r}): this port is a web server's, not a Kafka listener"
     if data[:2] in (b"\x15\x03", b"\x16\x03"):
-        return "a TLS record: this listener speaks TLS, and the client speaks plaintext to it"
+        return _TLS
     if len(data) >= 4 and all(32 <= byte < 127 or byte in b"\r\n\t" for byte in data[:16]):
         return f"text ({data[:40].decode('ascii', 'replace')!r}), not Kafka's protocol"
     return None

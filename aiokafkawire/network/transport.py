@@ -146,13 +146,13 @@ class TransportWire(asyncio.BufferedProtocol):
 
     def eof_received(self) -> None:
         """The broker sends no more; the transport closes itself."""
-        self._pipeline.fail(ConnectionLost(f"{self._where} closed the connection"))
+        self._pipeline.hung_up()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is over."""
         if exc is not None:
             self._pipeline.fail(broken(self._where, exc))
-        self._pipeline.fail(ConnectionLost(f"{self._where} closed the connection"))
+        self._pipeline.hung_up()
         if self._stall is not None:
             self._stall.cancel()
         self._tell_who_waits_to_write()

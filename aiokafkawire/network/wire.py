@@ -8,6 +8,7 @@ from anyio.abc import ByteStream
 
 from ..errors import ConnectionLost, KafkaError, again
 from .pipeline import Pipeline
+from .tls_trouble import refused_by_broker
 
 __all__ = ("StreamWire", "Wire", "broken", "next_write", "stalled")
 
@@ -44,9 +45,10 @@ class Wire(Protocol):
         """Close the stream. May be called again."""
 
 
-def broken(where: str, cause: BaseException) -> ConnectionLost:
+def broken(where: str, cause: BaseException) -> KafkaError:
     """The error of those who wait when a stream has failed."""
-    lost = ConnectionLost(f"the connection to {where} broke: {cause.__cause__ or cause}")
+    lost = refused_by_broker(where, getattr(cause, "reason", None))
+    lost = lost or ConnectionLost(f"the connection to {where} broke: {cause.__cause__ or cause}")
     lost.__cause__ = cause
     return lost
 
@@ -114,7 +116,7 @@ class StreamWire:
         except (KafkaError, anyio.ClosedResourceError):
             return  # the pipeline has failed already, and knows why
         except anyio.EndOfStream:
-            self._pipeline.fail(ConnectionLost(f"{self._where} closed the connection"))
+            self._pipeline.hung_up()
         except (anyio.BrokenResourceError, OSError) as cause:
             self._pipeline.fail(broken(self._where, cause))
 
@@ -137,7 +139,7 @@ class StreamWire:
             if self._outgoing:
                 self._to_write.set()
 
-    async def _fail(self, error: ConnectionLost) -> None:
+    async def _fail(self, error: KafkaError) -> None:
         self._pipeline.fail(error)
         await self.close()
 

@@ -10,7 +10,7 @@ from anyio.abc import TaskGroup
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Node, Snapshot
 from ..config import ProducerConfig
-from ..errors import ConnectionLost, KafkaError, again, as_kafka_error
+from ..errors import AuthenticationFailed, ConfigError, ConnectionLost, KafkaError, again, as_kafka_error
 from ..network.connection import Connection
 from ..runtime import Worker, new_event
 from ..types import TopicPartition
@@ -253,7 +253,11 @@ class Sender:
             # Who cannot be reached may lead no more.
             self._cluster.outdated(snapshot)
             cause = as_kafka_error(error, f"connecting to {node.address}")
-            self.accumulator.blame(cause, lambda batch: _leads(self._cluster.snapshot, node, batch.where))
+            snapshot = self._cluster.snapshot
+            if isinstance(cause, AuthenticationFailed | ConfigError):  # which no retry mends
+                self.outcomes.drop(lambda batch: again(cause) if _leads(snapshot, node, batch.where) else None)
+            else:
+                self.accumulator.blame(cause, lambda batch: _leads(snapshot, node, batch.where))
         finally:
             self._opening.discard(node.node_id)
             self.wake()

@@ -10,6 +10,7 @@ from anyio.abc import SocketAttribute, SocketStream
 from support.connecting import running_tasks
 
 from aiokafkawire import Client, KafkaError, NoBrokerReachable, WireError
+from aiokafkawire.errors import SecurityMismatch
 
 pytestmark = pytest.mark.anyio
 
@@ -105,7 +106,7 @@ async def wrong_answer(stream: SocketStream) -> None:
             WireError,
             r"{at} sent an HTTP answer \('HTTP/1.1 400 Bad Request'\): this port is a web server's",
         ),
-        (tls_server, WireError, r"{at} sent a TLS record: this listener speaks TLS"),
+        (tls_server, SecurityMismatch, r"{at} sent a TLS record: this listener speaks TLS"),
         (garbage, WireError, r"{at} sent a frame of -66052 bytes, allowed are 4 to \d+ \(receive_message_max_bytes\)"),
         (huge_frame, WireError, r"{at} sent a frame of 1073741823 bytes, allowed are 4 to \d+ "),
         (wrong_answer, WireError, r"{at} answered ApiVersionsResponse v5"),

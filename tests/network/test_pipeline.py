@@ -351,3 +351,57 @@ def test_what_is_held_is_what_came() -> None:
     finally:
         tracemalloc.stop()
     assert 1_000_000 < peak < 2_200_000  # a frame grows in steps of twice its size
+
+
+# --- going ahead, and bare tokens --------------------------------------------------------------------------------
+
+
+def test_what_is_held_back_comes_behind_what_goes_ahead() -> None:
+    pipeline, order, idle = make(), list[Box](), list[bool]()
+    before, held, ahead = Box(order), Box(order), Box(order)
+    pipeline.send(metadata("a"), 12, before)
+    pipeline.hold(lambda: idle.append(True))
+    pipeline.send(metadata("b"), 12, held)
+    assert not idle
+    assert pipeline.in_flight == 2
+    pipeline.receive(answered(0, b"before"))
+    assert idle
+    pipeline.send(metadata("c"), 12, ahead, ahead=True)
+    assert pipeline.next_answered == ("MetadataRequest", ahead)
+    pipeline.receive(answered(2, b"ahead"))
+    pipeline.release()
+    pipeline.receive(answered(1, b"held"))
+    assert order == [before, ahead, held]
+    assert [one.body for one in order] == [b"before", b"ahead", b"held"]
+
+
+def test_an_idle_pipeline_says_so_when_it_begins_to_hold() -> None:
+    idle = list[bool]()
+    make().hold(lambda: idle.append(True))
+    assert idle
+
+
+def test_those_that_are_held_back_hear_of_a_failure_too() -> None:
+    pipeline, box = make(), Box()
+    pipeline.hold(lambda: None)
+    pipeline.send(metadata(), 12, box)
+    pipeline.fail(ConnectionLost("gone"))
+    assert isinstance(box.error, ConnectionLost)
+    assert pipeline.in_flight == 0
+
+
+@pytest.mark.parametrize("step", [1, 3, 1000])
+@pytest.mark.parametrize("said", [b"", b"a", b"a token"])
+def test_a_bare_token_has_no_header_and_neither_has_its_answer(said: bytes, step: int) -> None:
+    pipeline, box, behind = make(), Box(), Box()
+    assert pipeline.send_bare(b"token", box) == b"\0\0\0\5token"
+    pipeline.send(metadata(), 12, behind)
+    feed(pipeline, pack(">i", len(said)) + said + answered(0, b"body"), step)
+    assert (box.body, behind.body) == (said, b"body")
+
+
+def test_no_bare_token_after_a_failure() -> None:
+    pipeline = make()
+    pipeline.fail(ConnectionLost("gone"))
+    with pytest.raises(ConnectionLost):
+        pipeline.send_bare(b"token", Box())

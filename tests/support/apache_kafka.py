@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -100,7 +100,8 @@ class ApacheKafka:
 
     1. `properties` are lines of ``server.properties`` that win over the defaults here. `listeners` are further ones,
        by name, each with its security protocol; once started, `addresses` says where they are. `features` are levels to
-       begin with, such as ``{"transaction.version": 1}``, where the release's own are not wanted (KIP-584).
+       begin with, such as ``{"transaction.version": 1}``, where the release's own are not wanted (KIP-584). `scram` is
+       of users with SCRAM credentials, as kafka-storage takes them: ``SCRAM-SHA-256=[name=alice,password=secret]``.
     2. After `start`, `bootstrap` is answered: Metadata lists the broker.
     3. After `stop`, or a failed `start`, no process and no file of it is left; it can be started again, empty.
     4. The server does not outlive this process, even a killed one.
@@ -113,8 +114,10 @@ class ApacheKafka:
         properties: Mapping[str, str] | None = None,
         listeners: Mapping[str, str] | None = None,
         features: Mapping[str, int] | None = None,
+        scram: Sequence[str] = (),
     ) -> None:
         self.version = version
+        self.scram = tuple(scram)
         self.properties = dict(properties or {})
         self.listeners = dict(listeners or {})
         self.features = dict(features or {})
@@ -186,7 +189,7 @@ class ApacheKafka:
             _properties(home / "data", port, controller_port, self._more_listeners(port, controller_port))
         )
         java = ["java", *_JVM, "-cp", f"{jars}/*"]
-        _format(java, settings, self.features, home / "format.log")
+        _format(java, settings, self.features, self.scram, home / "format.log")
         log = home / "server.log"
         self._launch([*java, "kafka.Kafka", str(settings)], log)
         self._wait_ready(f"{_HOST}:{port}", log)
@@ -330,10 +333,11 @@ def _properties(data: Path, port: int, controller_port: int, overrides: Mapping[
     return "".join(f"{name}={value}\n" for name, value in settings.items())
 
 
-def _format(java: list[str], settings: Path, features: Mapping[str, int], log: Path) -> None:
+def _format(java: list[str], settings: Path, features: Mapping[str, int], scram: Sequence[str], log: Path) -> None:
     # A cluster id is a UUID in URL-safe base64; the first byte keeps it from beginning with a dash, like an option.
     cluster_id = base64.urlsafe_b64encode(b"\1" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
     levels = [argument for name, level in features.items() for argument in ("--feature", f"{name}={level}")]
+    levels += [argument for user in scram for argument in ("--add-scram", user)]
     tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(settings), *levels]
     _run([*java, *tool], log, _FORMAT_TIMEOUT, "formatting Apache Kafka's storage")
 

@@ -1,5 +1,6 @@
 """TLS on a broker's port: the handshake, and whose certificate it was."""
 
+import contextlib
 import logging
 import re
 import ssl
@@ -14,6 +15,8 @@ from ..serving.call import Peer
 __all__ = ("handshake", "name_in")
 
 _PATIENCE: Final = 30.0  # seconds
+_NO_TLS: Final = b"\x15\x03\x03\0\2\2\x50"
+"""The alert (internal_error) with which Java leaves clients that do not speak TLS; OpenSSL would say nothing."""
 _SHORT: Final = {
     "commonName": "CN",
     "countryName": "C",
@@ -34,12 +37,14 @@ async def handshake(stream: ByteStream, context: ssl.SSLContext, peer: Peer) -> 
 
     A client that shows a certificate, which it does only if the context asks, is the one that it names.
     """
+    seen: Any = _Seen(context)
     try:
         with anyio.fail_after(_PATIENCE):
             # Kafka's clients leave without saying goodbye, which the standard would have them do.
-            secured = await TLSStream.wrap(stream, server_side=True, ssl_context=context, standard_compatible=False)
+            secured = await TLSStream.wrap(stream, server_side=True, ssl_context=seen, standard_compatible=False)
     except (OSError, anyio.BrokenResourceError, anyio.EndOfStream) as fault:  # errors of ssl are OSErrors
         _log.warning("%s does not get through the TLS handshake: %s", peer.name, fault)
+        await _say_why(stream, seen.outgoing, fault)
         await _close(stream)
         return None
     except BaseException:
@@ -49,6 +54,32 @@ async def handshake(stream: ByteStream, context: ssl.SSLContext, peer: Peer) -> 
     if certificate:
         peer.principal = f"User:{name_in(certificate)}"
     return secured
+
+
+class _Seen:
+    """A context whose outgoing bytes can be looked at: the alert that ends a failed handshake is left there."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self.outgoing: ssl.MemoryBIO | None = None
+        self._context = context
+
+    def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *rest: Any, **more: Any) -> ssl.SSLObject:
+        self.outgoing = outgoing
+        return self._context.wrap_bio(incoming, outgoing, *rest, **more)
+
+
+async def _say_why(stream: ByteStream, outgoing: ssl.MemoryBIO | None, fault: Exception) -> None:
+    alert = outgoing.read() if outgoing is not None else b""
+    if not alert and isinstance(fault, ssl.SSLError):
+        alert = _NO_TLS
+    if not alert:
+        return
+    with anyio.move_on_after(1), contextlib.suppress(OSError, anyio.BrokenResourceError, anyio.EndOfStream):
+        await stream.send(alert)
+        await stream.send_eof()
+        # What the client sent meanwhile would make its system drop the alert, were it never read.
+        while True:
+            await stream.receive()
 
 
 async def _close(stream: ByteStream) -> None:

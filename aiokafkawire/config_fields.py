@@ -1,0 +1,97 @@
+"""Makers of the fields that settings are: each checks its value, and says what would do."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import attrs
+
+from .errors import ConfigError
+
+__all__ = ("INT32", "choice", "optional", "optional_whole", "provider", "secret", "text", "whole")
+
+INT32: Final = 2**31 - 1
+
+
+def whole(default: int, *, least: int = 0, most: int = INT32) -> Any:
+    """A field for a whole number between two bounds, both included."""
+
+    def check(_: object, attribute: "attrs.Attribute[int]", value: object) -> None:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise ConfigError(f"{attribute.name} must be a whole number from {least} to {most}, got {value!r}")
+
+    return attrs.field(default=default, validator=check)
+
+
+def choice(default: object, *choices: object) -> Any:
+    """A field for one of a few values."""
+
+    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+        # 1 == True, and no setting takes a number where it takes a word.
+        if not any(value == choice and type(value) is type(choice) for choice in choices):
+            named = ", ".join(repr(choice) for choice in choices)
+            raise ConfigError(f"{attribute.name} must be one of {named}, got {value!r}")
+
+    return attrs.field(default=default, validator=check)
+
+
+def text(default: str) -> Any:
+    """A field for a string."""
+
+    def check(_: object, attribute: "attrs.Attribute[str]", value: object) -> None:
+        if not isinstance(value, str):
+            raise ConfigError(f"{attribute.name} must be a string, got {value!r}")
+
+    return attrs.field(default=default, validator=check)
+
+
+def optional(kind: type, named: str) -> Any:
+    """A field for one kind of value, or None."""
+
+    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
+            raise ConfigError(f"{attribute.name} must be {named} or None, got {value!r}")
+
+    return attrs.field(default=None, validator=check)
+
+
+def optional_whole(*, least: int) -> Any:
+    """A field for a whole number, or None."""
+
+    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+        whole = isinstance(value, int) and not isinstance(value, bool) and least <= value <= INT32
+        if value is not None and not whole:
+            raise ConfigError(f"{attribute.name} must be None or a whole number from {least} on, got {value!r}")
+
+    return attrs.field(default=None, validator=check)
+
+
+def secret(kind: type | tuple[type, ...] = str, named: str = "a string") -> Any:
+    """A field for what nobody may see, or None: neither its repr nor an error shows it."""
+
+    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+        if value is not None and not isinstance(value, kind):
+            raise ConfigError(f"{attribute.name} must be {named} or None, got a {type(value).__name__} (not shown)")
+        if value == "":
+            raise ConfigError(f"{attribute.name} must not be empty; leave it out, or set it to None")
+        if isinstance(value, str) and not _is_text(value):
+            raise ConfigError(f"{attribute.name} has letters that UTF-8 cannot say (half a surrogate pair)")
+
+    return attrs.field(default=None, repr=False, validator=check)
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def provider(converter: Callable[[Any], Any] | None = None) -> Any:
+    """A field for a function of the user's that gives something secret, or None."""
+
+    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+        if value is not None and not callable(value):
+            raise ConfigError(f"{attribute.name} must be a function or None, got a {type(value).__name__} (not shown)")
+
+    return attrs.field(default=None, repr=False, validator=check, converter=converter)

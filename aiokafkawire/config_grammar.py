@@ -1,0 +1,109 @@
+"""The two grammars of Java's settings: a .properties text, and a login module in ``sasl.jaas.config``.
+
+Errors name lines and options, and show no value: it may be a secret.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from .errors import ConfigError
+
+__all__ = ("LoginModule", "parse_jaas", "parse_properties")
+
+_ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_KEY: Final = re.compile(r"(?P<key>(?:\\.|[^\\=:\s])*)[ \t\f]*[=:]?[ \t\f]*(?P<value>.*)", re.S)
+_ESCAPED: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.S)
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Read a .properties text; of a key that is there twice, the last counts.
+
+    Raises:
+        ConfigError: an escape is broken; the message has the line.
+    """
+    found = {}
+    for number, line in _logical_lines(text):
+        match = _KEY.match(line)
+        assert match is not None  # every line does
+        found[_unescaped(match["key"], number)] = _unescaped(match["value"], number)
+    return found
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines with those that go on in the next joined, comments and empty ones left out."""
+    gathered, began = "", 0
+    for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):
+        line = line.lstrip(" \t\f")
+        if not gathered:
+            began = number
+            if not line or line[0] in "#!":
+                continue
+        if (len(line) - len(line.rstrip("\\"))) % 2:
+            gathered += line[:-1]
+            continue
+        yield began, gathered + line
+        gathered = ""
+    if gathered:
+        yield began, gathered
+
+
+def _unescaped(text: str, line: int) -> str:
+    def plain(match: re.Match[str]) -> str:
+        code = match[1]
+        if code[0] != "u":
+            return _ESCAPES.get(code, code)
+        if len(code) != 5:
+            raise ConfigError(f"line {line} of the properties has a broken \\u escape")
+        return chr(int(code[1:], 16))
+
+    made = _ESCAPED.sub(plain, text)
+    # Letters beyond the 16 bits of Java's are written as two.
+    return made.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+class LoginModule(NamedTuple):
+    """The one entry of a ``sasl.jaas.config``: the class's name without its package, and the options."""
+
+    name: str
+    options: Mapping[str, str]
+
+
+_TOKEN: Final = re.compile(r'\s*(?:"(?P<quoted>(?:\\.|[^"\\])*)"|(?P<word>[^\s="\';]+)|(?P<mark>[=;]))', re.S)
+_FLAGS: Final = ("required", "requisite", "sufficient", "optional")
+
+
+def parse_jaas(text: str) -> LoginModule:
+    """Read a login module: ``org.example.PlainLoginModule required username="alice" password="...";``.
+
+    Raises:
+        ConfigError: it is none, or there are several.
+    """
+    tokens = _tokens(text)
+    if len(tokens) < 3 or tokens[1][0].lower() not in _FLAGS or tokens[-1] != (";", True):
+        raise ConfigError('sasl.jaas.config must be one login module: <class> required <option>="<value>" ... ;')
+    options: dict[str, str] = {}
+    rest = tokens[2:-1]
+    while rest:
+        if len(rest) < 3 or rest[0][1] or rest[1] != ("=", True) or rest[2][1]:
+            last = f" (behind {list(options)[-1]!r})" if options else ""
+            raise ConfigError(f'sasl.jaas.config: options are <name>="<value>", of one login module alone{last}')
+        options[rest[0][0]] = rest[2][0]
+        rest = rest[3:]
+    return LoginModule(tokens[0][0].rpartition(".")[2], options)
+
+
+def _tokens(text: str) -> list[tuple[str, bool]]:
+    """Words, and whether each is a mark."""
+    found, position, text = [], 0, text.strip()
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise ConfigError("sasl.jaas.config has a quote that does not end, or a letter that may not stand there")
+        quoted = match["quoted"]
+        if quoted is not None:
+            found.append((re.sub(r"\\(.)", lambda one: _ESCAPES.get(one[1], one[1]), quoted, flags=re.S), False))
+        else:
+            found.append((match["word"] or match["mark"], match["mark"] is not None))
+        position = match.end()
+    return found

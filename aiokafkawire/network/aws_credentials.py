@@ -1,0 +1,35 @@
+"""AWS credentials of the environment, or what botocore finds (profiles, roles, instances), if it is installed."""
+
+import os
+
+from ..errors import AuthenticationFailed, ConfigError
+from ..types import AwsCredentials
+
+__all__ = ("find_credentials",)
+
+
+def find_credentials() -> AwsCredentials:
+    """Look for them; blocking.
+
+    Raises:
+        ConfigError: there are none.
+        AuthenticationFailed: botocore failed.
+    """
+    key_id, secret = os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")
+    if key_id and secret:
+        return AwsCredentials(key_id, secret, os.environ.get("AWS_SESSION_TOKEN") or None)
+    try:
+        from botocore.session import Session
+    except ImportError:
+        raise ConfigError(
+            "AWS_MSK_IAM needs credentials: set sasl_aws_credentials, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY "
+            "in the environment, or install botocore"
+        ) from None
+    try:
+        found = Session().get_credentials()
+        frozen = None if found is None else found.get_frozen_credentials()
+    except Exception as error:  # botocore's errors are not known without it
+        raise AuthenticationFailed(f"botocore found no AWS credentials: {type(error).__name__}") from error
+    if frozen is None:
+        raise ConfigError("AWS_MSK_IAM needs credentials: botocore found none, see sasl_aws_credentials")
+    return AwsCredentials(frozen.access_key, frozen.secret_key, frozen.token)

@@ -1,0 +1,90 @@
+"""AWS_MSK_IAM: a request to AWS, signed by Signature Version 4 and valid for some minutes, is the token."""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Final
+from urllib.parse import quote
+
+from ..errors import AuthenticationFailed, ConfigError
+from ..types import AwsCredentials
+from .sasl import Exchange, Need
+
+__all__ = ("aws_msk_iam", "region_of", "signed_payload")
+
+_ALGORITHM: Final = "AWS4-HMAC-SHA256"
+_SERVICE: Final = "kafka-cluster"
+_ACTION: Final = "kafka-cluster:Connect"
+_SECONDS: Final = "900"
+_VERSION: Final = "2020_10_22"
+_SHOWN: Final = 200
+
+
+def region_of(host: str) -> str | None:
+    """The region in the name of an MSK broker, such as ``b-1.demo.abc123.c2.kafka.eu-west-1.amazonaws.com``."""
+    labels = host.lower().rstrip(".").split(".")
+    for before, label in pairwise(labels):
+        if before in ("kafka", "kafka-serverless") and "amazonaws" in labels:
+            return label
+    return None
+
+
+def aws_msk_iam(host: str, region: str | None, wall_ms: Callable[[], int]) -> Exchange:
+    """A login with the credentials that are asked for.
+
+    Raises:
+        ConfigError: the region is not known.
+        AuthenticationFailed: the broker's answer makes no sense.
+    """
+    where = region or region_of(host)
+    if where is None:
+        raise ConfigError(f"sasl_aws_region is needed: the name {host!r} does not tell the region")
+    credentials = yield Need.AWS_CREDENTIALS
+    answer = yield signed_payload(credentials, host, where, wall_ms())
+    try:
+        told = json.loads(answer)
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict) or told.get("version") != _VERSION:
+        raise AuthenticationFailed(f"AWS_MSK_IAM: the broker answered {bytes(answer[:_SHOWN])!r}")
+
+
+def signed_payload(credentials: AwsCredentials, host: str, region: str, now_ms: int) -> bytes:
+    """The token: JSON with what was signed, and the signature.
+
+    Args:
+        credentials: to sign with.
+        host: the broker's name.
+        region: its region.
+        now_ms: when, in ms since the epoch.
+    """
+    moment = datetime.fromtimestamp(now_ms // 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
+    scope = f"{moment[:8]}/{region}/{_SERVICE}/aws4_request"
+    signed = {
+        "Action": _ACTION,
+        "X-Amz-Algorithm": _ALGORITHM,
+        "X-Amz-Credential": f"{credentials.access_key_id}/{scope}",
+        "X-Amz-Date": moment,
+        "X-Amz-Expires": _SECONDS,
+        "X-Amz-SignedHeaders": "host",
+    }
+    if credentials.session_token:
+        signed["X-Amz-Security-Token"] = credentials.session_token
+    query = "&".join(f"{quote(name, safe='')}={quote(signed[name], safe='')}" for name in sorted(signed))
+    nothing = hashlib.sha256(b"").hexdigest()
+    request = f"GET\n/\n{query}\nhost:{host}\n\nhost\n{nothing}"
+    to_sign = f"{_ALGORITHM}\n{moment}\n{scope}\n{hashlib.sha256(request.encode()).hexdigest()}"
+    key = f"AWS4{credentials.secret_access_key}".encode()
+    for part in (moment[:8], region, _SERVICE, "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    payload = {
+        "version": _VERSION,
+        "host": host,
+        "user-agent": "aiokafkawire",
+        **{name.lower(): value for name, value in signed.items()},
+        "x-amz-signature": hmac.digest(key, to_sign.encode(), "sha256").hex(),
+    }
+    return json.dumps(payload, separators=(",", ":")).encode()

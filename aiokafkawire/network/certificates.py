@@ -1,0 +1,87 @@
+"""What can be read in certificates without a library: where they are in PEM, and until when they hold."""
+
+import base64
+import re
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+__all__ = ("Validity", "certificates_in", "has_encrypted_key", "has_key", "validity")
+
+_CERTIFICATE: Final = re.compile(
+    r"-----BEGIN (?:TRUSTED )?CERTIFICATE-----(.*?)-----END (?:TRUSTED )?CERTIFICATE-----", re.S
+)
+_KEY: Final = re.compile(r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----")
+_ENCRYPTED: Final = re.compile(r"-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED", re.M)
+
+_SEQUENCE, _VERSION, _UTC_TIME = 0x30, 0xA0, 0x17
+
+
+class Validity(NamedTuple):
+    """From when until when a certificate holds, in UTC."""
+
+    begins: datetime
+    ends: datetime
+
+
+def certificates_in(pem: str) -> list[bytes]:
+    """The certificates in a text, in DER; what is not base64 is passed over."""
+    found = []
+    for text in _CERTIFICATE.findall(pem):
+        try:
+            found.append(base64.b64decode("".join(text.split()), validate=True))
+        except ValueError:
+            continue
+    return [der for der in found if der]
+
+
+def has_key(pem: str) -> bool:
+    """Whether there is a private key in a text."""
+    return _KEY.search(pem) is not None
+
+
+def has_encrypted_key(pem: str) -> bool:
+    """Whether the key in it is encrypted."""
+    return _ENCRYPTED.search(pem) is not None
+
+
+def validity(der: bytes) -> Validity | None:
+    """Between which times a certificate holds; None if it cannot be read."""
+    try:
+        _, certificate, _ = _element(der, 0)
+        _, signed, _ = _element(certificate, 0)
+        position = 0
+        kind, _, after = _element(signed, 0)
+        if kind == _VERSION:
+            position = after
+        for _ in range(3):  # serial number, algorithm, issuer
+            _, _, position = _element(signed, position)
+        kind, times, _ = _element(signed, position)
+        if kind != _SEQUENCE:
+            return None
+        kind, first, position = _element(times, 0)
+        begins = _time(kind, first)
+        kind, second, _ = _element(times, position)
+        return Validity(begins, _time(kind, second))
+    except (IndexError, ValueError):
+        return None
+
+
+def _element(data: bytes, position: int) -> tuple[int, bytes, int]:
+    """One element of DER: its tag, its content, and where the next begins."""
+    kind, size = data[position], data[position + 1]
+    position += 2
+    if size & 0x80:
+        width = size & 0x7F
+        size = int.from_bytes(data[position : position + width], "big")
+        position += width
+    content = data[position : position + size]
+    if len(content) != size:
+        raise ValueError("cut off")
+    return kind, content, position + size
+
+
+def _time(kind: int, content: bytes) -> datetime:
+    text = content.decode("ascii")
+    if kind == _UTC_TIME:  # two digits of the year, of 1950 to 2049
+        text = ("19" if int(text[:2]) >= 50 else "20") + text
+    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)

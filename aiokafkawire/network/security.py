@@ -1,0 +1,61 @@
+"""How the connections of one client are protected: TLS around them, and a login on them."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ..config_security import SecurityConfig
+from ..protocol.schema import Versions
+from ..runtime import Runtime
+from ..types import Address
+from .stream import Connector
+
+if TYPE_CHECKING:
+    from .authentication import Ask, AskBare, Login
+    from .tls import Tls
+
+__all__ = ("Security",)
+
+
+class Security:
+    """TLS and SASL as the settings want them; plain connections load neither.
+
+    Raises:
+        ConfigError: an extension for OAUTHBEARER cannot be said.
+    """
+
+    def __init__(self, config: SecurityConfig, runtime: Runtime) -> None:
+        self._tls = _tls(config, runtime) if config.uses_tls else None
+        self._login = _login(config, runtime) if config.uses_sasl else None
+
+    async def check(self) -> None:
+        """Look into the files that are needed.
+
+        Raises:
+            ConfigError: one is not there, or does not hold what it should; the message says which, and in what.
+        """
+        if self._tls is not None:
+            await self._tls.context()
+
+    def around(self, connector: Connector) -> Connector:
+        """The connector, with TLS around what it opens, where that is wanted."""
+        return connector if self._tls is None else self._tls.around(connector)
+
+    async def log_in(
+        self, ask: "Ask", versions: Mapping[int, Versions], at: Address, ask_bare: "AskBare | None" = None
+    ) -> int:
+        """Log in on a connection, where that is wanted; as :meth:`.authentication.Login.authenticate`."""
+        if self._login is None:
+            return 0
+        return await self._login.authenticate(ask, versions, at, ask_bare)
+
+
+def _tls(config: SecurityConfig, runtime: Runtime) -> "Tls":
+    from .tls import Tls
+
+    return Tls(config, runtime.offload)
+
+
+def _login(config: SecurityConfig, runtime: Runtime) -> "Login":
+    from .authentication import Login
+
+    return Login(config, runtime)

@@ -1,0 +1,188 @@
+"""An SSLContext from the settings, with errors that say which file is wrong and in what; blocking, so for a thread."""
+
+import contextlib
+import os
+import secrets
+import ssl
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from ..config_security import SecurityConfig
+from ..errors import ConfigError
+from .certificates import certificates_in, has_encrypted_key, has_key, validity
+
+__all__ = ("files_of", "make_context")
+
+_LARGEST_FILE: Final = 16 * 1024 * 1024
+
+
+def files_of(config: SecurityConfig) -> tuple[str, ...]:
+    """The files that a context is made of."""
+    named = (
+        config.ssl_ca_location,
+        config.ssl_certificate_location,
+        config.ssl_key_location,
+        config.ssl_keystore_location,
+    )
+    return tuple(name for name in named if name is not None)
+
+
+def make_context(config: SecurityConfig, *, check_host: bool = True) -> ssl.SSLContext:
+    """TLS 1.2 and later, with the authorities to trust and the certificate to show.
+
+    Args:
+        config: the settings; with ``ssl_context`` this is not called.
+        check_host: False, to look at a certificate that is for another host.
+
+    Raises:
+        ConfigError: a file is not there or does not hold what it should, a password or a key is wrong, a certificate
+            has expired.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = check_host and config.ssl_endpoint_identification_algorithm == "https"
+    _trust(context, config)
+    if config.ssl_keystore_location is not None:
+        certificate, key, password = _unpacked(config.ssl_keystore_location, config.ssl_keystore_password)
+        _show(context, config.ssl_keystore_location, certificate, key, password)
+    else:
+        _show_pem(context, config)
+    return context
+
+
+def _trust(context: ssl.SSLContext, config: SecurityConfig) -> None:
+    where, text = "ssl_ca_pem", config.ssl_ca_pem
+    location = config.ssl_ca_location
+    if location is None and text is None:
+        context.load_default_certs()
+        return
+    if location is not None:
+        if os.path.isdir(location):
+            context.load_verify_locations(capath=location)
+            return
+        where, text = f"ssl_ca_location {location!r}", _read_text("ssl_ca_location", location)
+    assert text is not None
+    if not certificates_in(text):
+        raise ConfigError(f"{where} holds no certificate in PEM (-----BEGIN CERTIFICATE-----)")
+    try:
+        # Comments around the certificates may have other letters.
+        context.load_verify_locations(cadata=text.encode("ascii", "replace").decode())
+    except (ssl.SSLError, ValueError) as error:
+        raise ConfigError(f"{where}: its certificates cannot be read: {_said(error)}") from None
+
+
+def _show_pem(context: ssl.SSLContext, config: SecurityConfig) -> None:
+    where, certificate = "ssl_certificate_pem", config.ssl_certificate_pem
+    if config.ssl_certificate_location is not None:
+        where = f"ssl_certificate_location {config.ssl_certificate_location!r}"
+        certificate = _read_text("ssl_certificate_location", config.ssl_certificate_location)
+    if certificate is None:
+        return
+    key = config.ssl_key_pem
+    if config.ssl_key_location is not None:
+        key = _read_text("ssl_key_location", config.ssl_key_location)
+    _show(context, where, certificate, certificate if key is None else key, config.ssl_key_password)
+
+
+def _show(context: ssl.SSLContext, where: str, certificate: str, key: str, password: str | None) -> None:
+    held = certificates_in(certificate)
+    if not held:
+        raise ConfigError(f"{where} holds no certificate in PEM (-----BEGIN CERTIFICATE-----)")
+    if not has_key(key):
+        raise ConfigError(f"there is no private key in PEM for {where}: set ssl_key_location or ssl_key_pem")
+    encrypted = has_encrypted_key(key)
+    if encrypted and not password:
+        raise ConfigError(f"the private key for {where} is encrypted: set ssl_key_password")
+    _check_times(where, held[0])
+    try:
+        with _as_file(certificate) as certificate_file, _as_file(key) as key_file:
+            # Without a password, OpenSSL would ask for one on the terminal.
+            context.load_cert_chain(certificate_file, key_file, lambda: password or "")
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise ConfigError(f"the private key does not belong to the certificate in {where}") from None
+        if encrypted:
+            raise ConfigError(f"the private key for {where} cannot be decrypted: ssl_key_password is wrong") from None
+        raise ConfigError(f"{where}: certificate or key cannot be read: {_said(error)}") from None
+    except ValueError as error:  # a password that is too long for OpenSSL
+        raise ConfigError(f"{where}: certificate or key cannot be read: {error}") from None
+
+
+def _check_times(where: str, certificate: bytes) -> None:
+    holds = validity(certificate)
+    if holds is None:
+        return  # whoever is shown it will say what is wrong
+    now = datetime.now(UTC)
+    if now > holds.ends:
+        raise ConfigError(f"the certificate in {where} has expired: it held until {holds.ends:%Y-%m-%d %H:%M:%S} UTC")
+    if now < holds.begins:
+        raise ConfigError(f"the certificate in {where} does not hold yet: from {holds.begins:%Y-%m-%d %H:%M:%S} UTC on")
+
+
+def _unpacked(location: str, password: str | None) -> tuple[str, str, str]:
+    """Certificates and key of a PKCS12 file, in PEM; the key is encrypted again, with a password that is given."""
+    try:
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.serialization import pkcs12
+    except ImportError:
+        needed = "ssl_keystore_location needs the library cryptography: pip install 'aiokafkawire[security]'"
+        raise ConfigError(f"{needed}, or use ssl_certificate_location and ssl_key_location (PEM)") from None
+    data = _read("ssl_keystore_location", location)
+    where = f"ssl_keystore_location {location!r}"
+    if data.startswith(b"\xfe\xed\xfe\xed"):
+        raise ConfigError(f"{where} is a Java keystore (JKS): convert it by keytool -importkeystore to PKCS12")
+    try:
+        key, certificate, more = pkcs12.load_key_and_certificates(data, None if password is None else password.encode())
+    except ValueError:
+        wrong = "is wrong" if password is not None else "is not set"
+        raise ConfigError(f"{where} cannot be opened: ssl_keystore_password {wrong}, or it is no PKCS12") from None
+    if key is None or certificate is None:
+        raise ConfigError(f"{where} holds no private key with its certificate")
+    chain = [certificate, *more]
+    text = "".join(one.public_bytes(serialization.Encoding.PEM).decode() for one in chain)
+    secret = secrets.token_hex(16)
+    encryption = serialization.BestAvailableEncryption(secret.encode())
+    shape = serialization.PrivateFormat.PKCS8
+    return text, key.private_bytes(serialization.Encoding.PEM, shape, encryption).decode(), secret
+
+
+@contextlib.contextmanager
+def _as_file(text: str) -> Iterator[str]:
+    """A file to read a text from, since OpenSSL takes keys from files alone; in memory where the system can."""
+    if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
+        descriptor = os.memfd_create("aiokafkawire")
+        path = f"/proc/self/fd/{descriptor}"
+    else:
+        descriptor, path = tempfile.mkstemp(prefix="aiokafkawire-")  # for this user's eyes alone
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            yield path
+    finally:
+        if not path.startswith("/proc/"):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+
+def _read(setting: str, location: str) -> bytes:
+    try:
+        with open(location, "rb") as file:
+            data = file.read(_LARGEST_FILE + 1)
+    except OSError as error:
+        raise ConfigError(f"{setting} {location!r} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # a NUL in the name
+        raise ConfigError(f"{setting} {location!r} cannot be read: {error}") from None
+    if len(data) > _LARGEST_FILE:
+        raise ConfigError(f"{setting} {location!r} is larger than {_LARGEST_FILE} bytes: is it the right file?")
+    return data
+
+
+def _read_text(setting: str, location: str) -> str:
+    return _read(setting, location).decode(errors="replace")
+
+
+def _said(error: Exception) -> str:
+    return str(getattr(error, "reason", None) or error)

@@ -1,0 +1,230 @@
+"""Logging in: on the in-process broker, and on scripted ones that refuse, lie, or want it again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+from support.connecting import connected, eventually
+from support.scripted_broker import Asked, ScriptedBroker
+from support.securing import Papers, login, make_papers, refusal
+
+from aiokafkawire import Client
+from aiokafkawire.errors import (
+    AuthenticationFailed,
+    ConnectionLost,
+    ErrorCode,
+    IllegalSaslState,
+    NoBrokerReachable,
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanism,
+)
+from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeResponse,
+)
+from aiokafkawire.testing.broker import Broker
+from aiokafkawire.types import OAuthBearerToken
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
+
+USERS = {"alice": "secret-of-alice", "b=b,": "Gruß = x,y"}
+MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+
+def alice(mechanism: str, **more: Any) -> dict[str, Any]:
+    return {**login(mechanism, "alice", "secret-of-alice"), **more}
+
+
+def oauth(provider: Any, **more: Any) -> dict[str, Any]:
+    more.setdefault("security_protocol", "SASL_PLAINTEXT")
+    return {"sasl_mechanism": "OAUTHBEARER", "sasl_oauthbearer_token": provider, **more}
+
+
+@pytest.fixture(scope="module")
+def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
+    return make_papers(tmp_path_factory.mktemp("papers"))
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("user", USERS)
+async def test_who_has_the_password_gets_in(mechanism: str, user: str) -> None:
+    async with Broker(users=USERS, connection_failed_authentication_delay_ms=0) as broker:
+        broker.create_topic("t")
+        async with Client(broker.bootstrap, **login(mechanism, user, USERS[user])) as client:
+            async with client.producer() as producer:
+                await producer.send("t", b"v")
+            async with client.consumer("t", auto_offset_reset="earliest") as consumer:
+                async for record in consumer:
+                    assert record.value == b"v"
+                    break
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_a_wrong_password_is_told_at_once(mechanism: str) -> None:
+    async with Broker(users=USERS, connection_failed_authentication_delay_ms=0) as broker:
+        error = await refusal(broker.bootstrap, **alice(mechanism, sasl_password="wrong-secret"))
+        assert type(error) is SaslAuthenticationFailed
+        assert isinstance(error, AuthenticationFailed)
+        assert f"{broker.bootstrap} refused the login by {mechanism}: " in str(error)
+        assert "wrong-secret" not in str(error)
+        assert type(await refusal(broker.bootstrap, **login(mechanism, "mallory", "none"))) is SaslAuthenticationFailed
+
+
+async def test_inside_tls(papers: Papers) -> None:
+    options = {**papers.client(), **alice("SCRAM-SHA-512"), "security_protocol": "SASL_SSL"}
+    async with Broker(users=USERS, tls=papers.server()) as broker, Client(broker.bootstrap, **options) as client:
+        await client.admin.create_topics({"t": 1})
+
+
+async def test_over_memory() -> None:
+    async with (
+        Broker(users=USERS, port=None) as broker,
+        Client(broker.bootstrap, connector=broker.connect, **alice("PLAIN")) as client,
+    ):
+        await client.admin.create_topics({"t": 1})
+
+
+async def test_a_mechanism_that_the_broker_lacks() -> None:
+    async with Broker(users=USERS, sasl_enabled_mechanisms=["SCRAM-SHA-512"]) as broker:
+        error = await refusal(broker.bootstrap, **alice("PLAIN"))
+        assert type(error) is UnsupportedSaslMechanism
+        assert "does not take PLAIN; it takes SCRAM-SHA-512" in str(error)
+
+
+async def test_a_login_where_none_is_wanted() -> None:
+    async with Broker() as broker:
+        error = await refusal(broker.bootstrap, **alice("PLAIN"))
+        assert type(error) is IllegalSaslState
+        assert "asks for no login: set security_protocol to PLAINTEXT or SSL" in str(error)
+
+
+async def test_no_login_where_one_is_wanted() -> None:
+    async with Broker(users=USERS, connection_failed_authentication_delay_ms=0) as broker:
+        error = await refusal(broker.bootstrap, bootstrap_timeout_ms=300)
+        assert type(error) is NoBrokerReachable
+        assert "closed the connection (does this listener ask for a SASL login? see security_protocol)" in str(error)
+
+
+async def test_a_broker_from_before_saslauthenticate() -> None:
+    async with Broker(users=USERS, max_versions="0.11.0", connection_failed_authentication_delay_ms=0) as broker:
+        for mechanism in MECHANISMS:
+            async with Client(broker.bootstrap, **alice(mechanism)):
+                pass
+        error = await refusal(
+            broker.bootstrap, bootstrap_timeout_ms=300, **alice("PLAIN", sasl_password="wrong-secret")
+        )
+        assert type(error) is NoBrokerReachable
+        assert "a broker from before 1.0 does so if it refuses the login" in str(error)
+
+
+# --- scripted brokers ------------------------------------------------------------------------------------------------
+
+
+def handshake(asked: Asked) -> SaslHandshakeResponse:
+    return SaslHandshakeResponse(error_code=0, mechanisms=["PLAIN"])
+
+
+def let_in(said: bytes = b"", lifetime_ms: int = 0) -> SaslAuthenticateResponse:
+    return SaslAuthenticateResponse(error_code=0, error_message=None, auth_bytes=said, session_lifetime_ms=lifetime_ms)
+
+
+def tokens(broker: ScriptedBroker) -> list[bytes]:
+    return [bytes(one.auth_bytes) for one in broker.seen if isinstance(one, SaslAuthenticateRequest)]
+
+
+@asynccontextmanager
+async def scripted(answer: SaslAuthenticateResponse) -> AsyncIterator[ScriptedBroker]:
+    async with ScriptedBroker() as broker:
+        broker.on[ApiKey.SASL_HANDSHAKE] = handshake
+        broker.on[ApiKey.SASL_AUTHENTICATE] = lambda _: answer
+        yield broker
+
+
+async def test_tokens_of_an_async_function_and_of_a_plain_one() -> None:
+    async def later() -> str:
+        await anyio.lowlevel.checkpoint()
+        return "of-async"
+
+    async with scripted(let_in()) as broker:
+        for provider in (
+            later,
+            lambda: "of-plain",
+            lambda: later(),
+            lambda: OAuthBearerToken("told", None, {"a": "b"}),
+        ):
+            async with connected(broker.connect, **oauth(provider, sasl_oauthbearer_extensions={"c": "d"})):
+                pass
+        assert tokens(broker) == [
+            f"n,,\x01auth=Bearer {token}\x01c=d{more}\x01\x01".encode()
+            for token, more in [("of-async", ""), ("of-plain", ""), ("of-async", ""), ("told", "\x01a=b")]
+        ]
+
+
+async def test_a_function_that_fails_is_told_without_its_words() -> None:
+    def fail() -> str:
+        raise ValueError("secret-in-the-text")
+
+    async with scripted(let_in()) as broker:
+        with pytest.raises(AuthenticationFailed, match="sasl_oauthbearer_token failed with ValueError") as caught:
+            async with connected(broker.connect, **oauth(fail)):
+                raise AssertionError("opened")
+        assert "secret-in-the-text" not in str(caught.value)
+        assert isinstance(caught.value.__cause__, ValueError)
+
+
+async def test_a_refused_token_is_acknowledged() -> None:
+    async with scripted(let_in(b'{"status":"invalid_token"}')) as broker:
+        with pytest.raises(
+            AuthenticationFailed, match=r"^b:9092: the broker refused the token: status 'invalid_token'$"
+        ):
+            async with connected(broker.connect, **oauth(lambda: "token")):
+                raise AssertionError("opened")
+        assert tokens(broker)[-1] == b"\x01"
+
+
+@pytest.mark.parametrize("said", [b"", b"garbage", b"r=x,s=c2FsdA==,i=4096"])
+async def test_a_broker_that_lies_is_not_believed(said: bytes) -> None:
+    async with scripted(let_in(said)) as broker:
+        with pytest.raises(AuthenticationFailed, match=r"^b:9092: SCRAM-SHA-256: "):
+            async with connected(broker.connect, **alice("SCRAM-SHA-256")):
+                raise AssertionError("opened")
+        await broker.peers[0].hung_up()
+
+
+async def test_a_broker_that_is_silent_in_the_midst_is_given_up() -> None:
+    async with ScriptedBroker() as broker:
+        broker.on[ApiKey.SASL_HANDSHAKE] = handshake
+        with pytest.raises(ConnectionLost, match=r"did not let us log in within 0\.05 s"):
+            async with connected(broker.connect, **alice("PLAIN"), socket_connection_setup_timeout_ms=50):
+                raise AssertionError("opened")
+
+
+async def test_a_broker_that_hangs_up_in_the_midst_may_be_back_soon() -> None:
+    async with ScriptedBroker() as broker, anyio.create_task_group() as tasks:
+        broker.on[ApiKey.SASL_HANDSHAKE] = handshake
+
+        async def hang_up() -> None:
+            await eventually(lambda: bool(broker.peers))
+            await broker.peers[0].next()
+            await broker.peers[0].stream.aclose()
+
+        tasks.start_soon(hang_up)
+        with pytest.raises(ConnectionLost, match="closed the connection"):
+            async with connected(broker.connect, **alice("PLAIN")):
+                raise AssertionError("opened")
+
+
+async def test_an_unknown_error_of_a_broker_is_one_of_its_errors() -> None:
+    answer = SaslAuthenticateResponse(
+        error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=None, auth_bytes=b""
+    )
+    async with scripted(answer) as broker:
+        with pytest.raises(SaslAuthenticationFailed, match="it does not say why"):
+            async with connected(broker.connect, **alice("PLAIN")):
+                raise AssertionError("opened")

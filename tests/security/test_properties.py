@@ -1,0 +1,213 @@
+"""Settings that people have already: .properties texts, JAAS, and dicts of confluent-kafka."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aiokafkawire import Client
+from aiokafkawire.config_grammar import LoginModule, parse_jaas, parse_properties
+from aiokafkawire.config_properties import settings_from
+from aiokafkawire.errors import ConfigError
+from aiokafkawire.types import OAuthBearerToken
+
+PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="s3cret";'
+
+JAVA = """\
+# as Java has it
+bootstrap.servers=a:9092,b:9092
+security.protocol = SASL_SSL
+sasl.mechanism: SCRAM-SHA-512
+sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\
+    username="alice" \\
+    password="s3cr=et;\\\\"x";
+ssl.truststore.type=PEM
+ssl.truststore.location=/etc/ca.pem
+ssl.endpoint.identification.algorithm=
+request.timeout.ms=1000
+acks=1
+enable.idempotence=false
+linger.ms 5
+partition.assignment.strategy=org.apache.kafka.clients.consumer.CooperativeStickyAssignor
+group.id=g
+enable.auto.commit=false
+key.serializer=org.apache.kafka.common.serialization.StringSerializer
+"""
+
+
+def test_java_client_properties() -> None:
+    settings = settings_from(JAVA)
+    assert settings.bootstrap_servers == "a:9092,b:9092"
+    assert settings.client == {
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "ssl_endpoint_identification_algorithm": "",
+        "request_timeout_ms": 1000,
+        "ssl_ca_location": "/etc/ca.pem",
+        "sasl_username": "alice",
+        "sasl_password": 's3cr=et;"x',
+    }
+    assert settings.producer == {"acks": 1, "enable_idempotence": False, "linger_ms": 5}
+    assert settings.consumer == {
+        "partition_assignment_strategy": ("cooperative-sticky",),
+        "group_id": "g",
+        "enable_auto_commit": False,
+    }
+    assert settings.ignored == ("key.serializer",)
+    assert "s3cr" not in repr(settings)
+    Client(settings.bootstrap_servers, **settings.client)
+
+
+@pytest.mark.parametrize(
+    ("given", "client"),
+    [
+        (
+            {"security.protocol": "sasl_ssl", "sasl.mechanisms": "PLAIN", "sasl.username": "a", "sasl.password": "b"},
+            {"security_protocol": "sasl_ssl", "sasl_mechanism": "PLAIN", "sasl_username": "a", "sasl_password": "b"},
+        ),
+        (
+            {"security.protocol": "SSL", "ssl.keystore.location": "/k.p12", "ssl.keystore.password": "p",
+             "ssl.key.password": "p"},
+            {"security_protocol": "SSL", "ssl_keystore_location": "/k.p12", "ssl_keystore_password": "p"},
+        ),
+        (
+            {"security.protocol": "SSL", "ssl.keystore.type": "PEM", "ssl.keystore.location": "/k.pem",
+             "ssl.key.password": "p"},
+            {"security_protocol": "SSL", "ssl_certificate_location": "/k.pem", "ssl_key_password": "p"},
+        ),
+        (
+            {"security.protocol": "SSL", "ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": "c",
+             "ssl.keystore.key": "k", "ssl.truststore.type": "PEM", "ssl.truststore.certificates": "t"},
+            {"security_protocol": "SSL", "ssl_certificate_pem": "c", "ssl_key_pem": "k", "ssl_ca_pem": "t"},
+        ),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER",
+             "sasl.login.callback.handler.class": "org.apache.kafka.x.OAuthBearerLoginCallbackHandler",
+             "sasl.oauthbearer.token.endpoint.url": "https://a/token",
+             "sasl.jaas.config": 'x.OAuthBearerLoginModule required clientId="c" clientSecret="s" scope="z" '
+             'extension_logicalCluster="l";'},
+            {"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER", "sasl_oauthbearer_method": "oidc",
+             "sasl_oauthbearer_token_endpoint_url": "https://a/token", "sasl_oauthbearer_client_id": "c",
+             "sasl_oauthbearer_client_secret": "s", "sasl_oauthbearer_scope": "z",
+             "sasl_oauthbearer_extensions": {"logicalCluster": "l"}},
+        ),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MSK_IAM",
+             "sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;"},
+            {"security_protocol": "SASL_SSL", "sasl_mechanism": "AWS_MSK_IAM"},
+        ),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI",
+             "sasl.jaas.config": 'x.Krb5LoginModule required useKeyTab=true serviceName="broker";'},
+            {"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI", "sasl_kerberos_service_name": "broker"},
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_here_by_another_name(given: dict[str, str], client: dict[str, Any]) -> None:
+    assert settings_from(given).client == client
+
+
+def test_the_function_of_confluent_kafka() -> None:
+    asked = list[str]()
+
+    def oauth_cb(config: str) -> tuple[str, float, str, dict[str, str]]:
+        asked.append(config)
+        return "token", 1_700_000_000.5, "principal", {"a": "b"}
+
+    given = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        "oauth_cb": oauth_cb,
+        "sasl.oauthbearer.config": "c",
+        "retries": 3,
+        "enable.auto.commit": False,
+    }
+    settings = settings_from(given)
+    provider: Any = settings.client["sasl_oauthbearer_token"]
+    assert provider() == OAuthBearerToken("token", 1_700_000_000_500, {"a": "b"})
+    assert asked == ["c"]
+    assert settings.producer == {"retries": 3}
+    assert settings.consumer == {"enable_auto_commit": False}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"sasl.pasword": "s3cret"}, "unknown property 'sasl.pasword': did you mean sasl.password?"),
+        ({"secruity.protocol": "SSL"}, "did you mean security.protocol?"),
+        ({"qqqq": "s3cret"}, "unknown property 'qqqq': no known one is like it"),
+        ({"linger.ms": "soon"}, "linger.ms must be a whole number, got 'soon'"),
+        ({"enable.auto.commit": "yes"}, "enable.auto.commit must be true or false, got 'yes'"),
+        ({"acks": "2"}, "acks must be one of"),
+        ({"security.protocol": "SASL_SSL"}, "SASL_SSL needs sasl_mechanism"),
+        ({"enable.ssl.certificate.verification": "false"}, "cannot be turned off"),
+        ({"ssl.truststore.location": "/a.jks"}, "is a JKS file: write its certificates into a PEM file"),
+        ({"ssl.truststore.location": "/a", "ssl.truststore.type": "PKCS12"}, "is a PKCS12 file"),
+        ({"sasl.jaas.config": PLAIN}, "sasl_username is set, but security_protocol is PLAINTEXT"),
+        ({"sasl.jaas.config": PLAIN.replace("password", "passwort")}, "did you mean password?"),
+        ({"sasl.jaas.config": PLAIN.replace("Plain", "Fancy")}, "FancyLoginModule is not known here"),
+        ({"sasl.jaas.config": PLAIN.replace(";", ' tokenauth="true";')}, "delegation tokens"),
+        ({"sasl.jaas.config": PLAIN[:-1]}, "must be one login module"),
+        ({"sasl.jaas.config": PLAIN[:-2]}, "a quote that does not end"),
+        ({"sasl.jaas.config": PLAIN + PLAIN}, "of one login module alone (behind 'password')"),
+        ({"sasl.jaas.config": "s3cret"}, "must be one login module"),
+        ({"sasl.jaas.config": ""}, "must be one login module"),
+        ({"sasl.login.callback.handler.class": "x.OAuthBearerLoginCallbackHandler"}, "token.endpoint.url"),
+    ],
+)
+def test_what_will_not_do_is_told_without_secrets(given: dict[str, str], told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settings_from(given)
+    assert told in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a=b", {"a": "b"}),
+        ("a:b\r\nc d\re\tf", {"a": "b", "c": "d", "e": "f"}),
+        ("  a  =  b  ", {"a": "b  "}),
+        ("a", {"a": ""}),
+        ("=b", {"": "b"}),
+        ("# x\n! y\n\n a=1", {"a": "1"}),
+        ("a=1\\\n   2\\\n3\nb=2", {"a": "123", "b": "2"}),
+        ("a=1\\\\\nb=2", {"a": "1\\", "b": "2"}),
+        ("a=1\\", {"a": "1"}),
+        ("a\\=b\\:c\\ d=e=f", {"a=b:c d": "e=f"}),
+        ("a=\\t\\n\\u00e4\\q\\ud83d\\ude00", {"a": "\t\näq😀"}),
+        ("a=1\na=2", {"a": "2"}),
+        ("a=x\\\n# no comment", {"a": "x# no comment"}),
+    ],
+)
+def test_the_grammar_of_properties_is_javas(text: str, found: dict[str, str]) -> None:
+    assert parse_properties(text) == found
+
+
+def test_a_broken_escape_is_told_by_its_line() -> None:
+    with pytest.raises(ConfigError, match=r"^line 2 of the properties has a broken \\u escape$"):
+        parse_properties("a=b\nsecret=\\u12x")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (PLAIN, LoginModule("PlainLoginModule", {"username": "alice", "password": "s3cret"})),
+        ("M REQUIRED\n a = b\n c=\"d e\" ;", LoginModule("M", {"a": "b", "c": "d e"})),
+        ('a.b.M required x="\\"\\\\\\n";', LoginModule("M", {"x": '"\\\n'})),
+        ("M optional;", LoginModule("M", {})),
+    ],
+)  # fmt: skip
+def test_the_grammar_of_jaas(text: str, found: LoginModule) -> None:
+    assert parse_jaas(text) == found
+
+
+@given(st.one_of(st.text(), st.text(alphabet='aM ="\\;requid\n')))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    for read in (parse_properties, parse_jaas, settings_from, lambda one: parse_jaas(f"M required {one};")):
+        with suppress(ConfigError):
+            read(text)

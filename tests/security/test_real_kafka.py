@@ -1,0 +1,152 @@
+"""Real Apache Kafka with secured listeners: records through each, and what it says to those whom it refuses."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Iterator
+from secrets import token_hex
+from typing import Any
+
+import anyio
+import pytest
+from support.apache_kafka import ApacheKafka, missing
+from support.needing import require
+from support.securing import LIFETIME_MS, Papers, login, make_papers, refusal, secured_kafka, there_and_back
+
+from aiokafkawire import Client
+from aiokafkawire.errors import (
+    BrokerNotTrusted,
+    ClientCertificateRefused,
+    IllegalSaslState,
+    NoBrokerReachable,
+    SaslAuthenticationFailed,
+    SecurityMismatch,
+    UnsupportedSaslMechanism,
+)
+from aiokafkawire.types import OAuthBearerToken
+
+pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.usefixtures("nothing_fails_unheard")]
+
+# Kafka takes passwords as they are; SASLprep would have made "pass" of the second.
+USERS = {"alice": "secret-of-alice", "bob": "pªss Gruß"}
+
+
+@pytest.fixture(scope="module")
+def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
+    return make_papers(tmp_path_factory.mktemp("papers"))
+
+
+@pytest.fixture(scope="module")
+def kafka(papers: Papers) -> Iterator[ApacheKafka]:
+    require(missing())
+    with secured_kafka(papers, USERS) as kafka:
+        yield kafka
+
+
+def options_of(mechanism: str, user: str = "alice", **more: Any) -> dict[str, Any]:
+    if mechanism == "OAUTHBEARER":
+        known = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": mechanism}
+        return {**known, "sasl_oauthbearer_token": unsecured, **more}
+    return {**login(mechanism, user, USERS.get(user, "none")), **more}
+
+
+def unsecured(ends_in: int = 60) -> str:
+    """A token that Kafka's validator for development takes."""
+    now = int(time.time())
+    claims = {"sub": "alice", "iat": now - 120, "exp": now + ends_in}
+    parts = ({"alg": "none"}, claims)
+    return ".".join(base64.urlsafe_b64encode(json.dumps(one).encode()).decode().rstrip("=") for one in parts) + "."
+
+
+async def test_records_inside_tls(kafka: ApacheKafka, papers: Papers) -> None:
+    await there_and_back(kafka.addresses["TLS"], **papers.client())
+
+
+async def test_records_of_who_shows_a_certificate(kafka: ApacheKafka, papers: Papers) -> None:
+    await there_and_back(kafka.addresses["MUTUAL"], **papers.client(shows=True))
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"])
+async def test_records_of_who_logs_in(kafka: ApacheKafka, papers: Papers, mechanism: str) -> None:
+    await there_and_back(kafka.addresses["GUARDED"], **options_of(mechanism))
+    inside = {**papers.client(), **options_of(mechanism), "security_protocol": "SASL_SSL"}
+    await there_and_back(kafka.addresses["BOTH"], **inside)
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+async def test_kafka_takes_passwords_as_they_are(kafka: ApacheKafka, mechanism: str) -> None:
+    await there_and_back(kafka.addresses["GUARDED"], **options_of(mechanism, "bob"))
+    prepared = await refusal(kafka.addresses["GUARDED"], **options_of(mechanism, "bob", sasl_password="pass Gruß"))
+    assert type(prepared) is SaslAuthenticationFailed
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+async def test_a_wrong_password(kafka: ApacheKafka, mechanism: str) -> None:
+    error = await refusal(kafka.addresses["GUARDED"], **options_of(mechanism, sasl_password="wrong-secret"))
+    assert type(error) is SaslAuthenticationFailed
+    assert "wrong-secret" not in str(error)
+    assert (
+        type(await refusal(kafka.addresses["GUARDED"], **options_of(mechanism, "mallory"))) is SaslAuthenticationFailed
+    )
+
+
+async def test_an_expired_token(kafka: ApacheKafka) -> None:
+    def expired() -> OAuthBearerToken:
+        return OAuthBearerToken(unsecured(ends_in=-60), int(time.time() + 60) * 1000)
+
+    error = await refusal(kafka.addresses["GUARDED"], **options_of("OAUTHBEARER", sasl_oauthbearer_token=expired))
+    assert type(error) is SaslAuthenticationFailed
+    assert "invalid_token" in str(error)
+
+
+async def test_a_mechanism_that_it_lacks_and_a_login_that_it_does_not_want(kafka: ApacheKafka) -> None:
+    aws = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "AWS_MSK_IAM", "sasl_aws_region": "x"}
+    error = await refusal(kafka.addresses["GUARDED"], **aws)
+    assert type(error) is UnsupportedSaslMechanism
+    assert "it takes " in str(error)
+    assert "OAUTHBEARER" in str(error)
+    assert type(await refusal(kafka.bootstrap, **options_of("PLAIN"))) is IllegalSaslState
+
+
+async def test_no_login_where_one_is_wanted(kafka: ApacheKafka) -> None:
+    error = await refusal(kafka.addresses["GUARDED"], bootstrap_timeout_ms=500)
+    assert type(error) is NoBrokerReachable
+    assert "does this listener ask for a SASL login?" in str(error)
+
+
+async def test_an_authority_that_is_not_trusted(
+    kafka: ApacheKafka, papers: Papers, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = make_papers(tmp_path_factory.mktemp("other"))
+    assert type(await refusal(kafka.addresses["TLS"], **other.client())) is BrokerNotTrusted
+    own = {"ssl_certificate_location": other.certificate, "ssl_key_location": other.key}
+    assert type(await refusal(kafka.addresses["MUTUAL"], **papers.client(), **own)) is ClientCertificateRefused
+
+
+async def test_no_certificate_where_one_is_wanted(kafka: ApacheKafka, papers: Papers) -> None:
+    error = await refusal(kafka.addresses["MUTUAL"], **papers.client())
+    assert type(error) is ClientCertificateRefused
+    assert "or asks for one and got none: set ssl_certificate_location" in str(error)
+
+
+async def test_tls_and_none(kafka: ApacheKafka, papers: Papers) -> None:
+    assert type(await refusal(kafka.bootstrap, **papers.client())) is SecurityMismatch
+    assert type(await refusal(kafka.addresses["TLS"])) is SecurityMismatch
+    assert type(await refusal(kafka.addresses["BOTH"], **options_of("PLAIN"))) is SecurityMismatch
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"])
+async def test_a_login_that_ends_is_renewed_under_way(kafka: ApacheKafka, mechanism: str) -> None:
+    topic = token_hex(6)
+    options = options_of(mechanism, allow_auto_create_topics=True)
+    async with Client(kafka.addresses["RENEWED"], **options) as client, client.producer() as producer:
+        await producer.send(topic, b"first")
+        connections = [lane.connection for lane in client._cluster.brokers._lanes.values()]
+        ends, count = anyio.current_time() + LIFETIME_MS / 1000 * 2, 1
+        while anyio.current_time() < ends:  # Kafka hangs up on who asks with a login that has ended
+            await producer.send(topic, b"more")
+            count += 1
+        assert connections == [lane.connection for lane in client._cluster.brokers._lanes.values()]
+        assert all(one is not None and one.failure is None for one in connections)

@@ -1,0 +1,188 @@
+"""Logins that end: renewed on the same connection, behind what is in flight; and users that are no more."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+from support.connecting import ask, connected, echo, eventually
+from support.scripted_broker import Asked, Peer, ScriptedBroker
+from support.securing import login
+
+from aiokafkawire import Client
+from aiokafkawire.errors import (
+    ErrorCode,
+    SaslAuthenticationFailed,
+)
+from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.metadata import MetadataRequest
+from aiokafkawire.protocol.messages.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from aiokafkawire.testing.broker import Broker
+from aiokafkawire.testing.security.credentials import ScramMechanism
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
+
+USERS = {"alice": "secret-of-alice", "b=b,": "Gruß = x,y"}
+MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+
+def alice(mechanism: str, **more: Any) -> dict[str, Any]:
+    return {**login(mechanism, "alice", "secret-of-alice"), **more}
+
+
+def handshake(asked: Asked) -> SaslHandshakeResponse:
+    return SaslHandshakeResponse(error_code=0, mechanisms=["PLAIN"])
+
+
+def let_in(said: bytes = b"", lifetime_ms: int = 0) -> SaslAuthenticateResponse:
+    return SaslAuthenticateResponse(error_code=0, error_message=None, auth_bytes=said, session_lifetime_ms=lifetime_ms)
+
+
+def tokens(broker: ScriptedBroker) -> list[bytes]:
+    return [bytes(one.auth_bytes) for one in broker.seen if isinstance(one, SaslAuthenticateRequest)]
+
+
+@asynccontextmanager
+async def scripted(answer: SaslAuthenticateResponse) -> AsyncIterator[ScriptedBroker]:
+    async with ScriptedBroker() as broker:
+        broker.on[ApiKey.SASL_HANDSHAKE] = handshake
+        broker.on[ApiKey.SASL_AUTHENTICATE] = lambda _: answer
+        yield broker
+
+
+# --- logins that end -------------------------------------------------------------------------------------------------
+
+
+async def next_of(peer: Peer, kind: type) -> Asked:
+    asked = await peer.next()
+    assert isinstance(asked.request, kind), asked.request
+    return asked
+
+
+async def test_a_login_is_renewed_behind_what_is_in_flight_and_before_what_comes_then() -> None:
+    async with ScriptedBroker() as broker, anyio.create_task_group() as tasks:
+        broker.on[ApiKey.SASL_HANDSHAKE] = handshake
+        broker.on[ApiKey.SASL_AUTHENTICATE] = lambda _: let_in(lifetime_ms=1)
+        async with connected(broker.connect, **alice("PLAIN")) as connection:
+            # From now on the test itself answers.
+            del broker.on[ApiKey.SASL_HANDSHAKE], broker.on[ApiKey.SASL_AUTHENTICATE]
+            peer, heard = broker.peers[0], list[Any]()
+            await tasks.start(ask, connection, "before", heard)
+            before = await next_of(peer, MetadataRequest)
+            await eventually(lambda: connection._held_back is not None)  # the time is up
+            await tasks.start(ask, connection, "meanwhile", heard)
+            await anyio.wait_all_tasks_blocked()
+            assert broker.count(SaslHandshakeRequest) == 1
+            await before.answer(echo(before.request))
+            again = await next_of(peer, SaslHandshakeRequest)
+            assert heard == ["before"]
+            await again.answer(SaslHandshakeResponse(error_code=0, mechanisms=[]))
+            token = await next_of(peer, SaslAuthenticateRequest)
+            assert bytes(token.request.auth_bytes) == b"\0alice\0secret-of-alice"
+            assert heard == ["before"]
+            await token.answer(let_in())
+            meanwhile = await next_of(peer, MetadataRequest)
+            await meanwhile.answer(echo(meanwhile.request))
+            await eventually(lambda: heard == ["before", "meanwhile"])
+            assert connection.failure is None
+
+
+async def test_a_login_that_is_not_renewed_ends_the_connection_and_all_hear_why() -> None:
+    async with ScriptedBroker() as broker, anyio.create_task_group() as tasks:
+        broker.on[ApiKey.SASL_HANDSHAKE] = handshake
+        broker.on[ApiKey.SASL_AUTHENTICATE] = lambda _: let_in(lifetime_ms=1)
+        async with connected(broker.connect, **alice("PLAIN")) as connection:
+            del broker.on[ApiKey.SASL_AUTHENTICATE]
+            peer, heard = broker.peers[0], list[Any]()
+            token = await next_of(peer, SaslAuthenticateRequest)
+            await tasks.start(ask, connection, "meanwhile", heard)
+            code = ErrorCode.SASL_AUTHENTICATION_FAILED
+            await token.answer(SaslAuthenticateResponse(error_code=code, error_message="gone", auth_bytes=b""))
+            await eventually(lambda: bool(heard))
+            assert type(heard[0]) is SaslAuthenticationFailed
+            assert type(connection.failure) is SaslAuthenticationFailed
+            assert broker.count(MetadataRequest) == 0
+            await peer.hung_up()
+
+
+async def test_a_connection_that_ends_has_no_login_to_renew() -> None:
+    async with ScriptedBroker() as broker:
+        broker.on[ApiKey.SASL_HANDSHAKE] = handshake
+        broker.on[ApiKey.SASL_AUTHENTICATE] = lambda _: let_in(lifetime_ms=3_600_000)
+        async with connected(broker.connect, **alice("PLAIN")) as connection:
+            await connection.close()
+        # `connected` has looked for tasks that are left.
+
+
+async def test_renewing_is_no_use_of_a_connection() -> None:
+    async with scripted(let_in(lifetime_ms=1)) as broker, connected(broker.connect, **alice("PLAIN")) as connection:
+        used_at = connection.used_at
+        await eventually(lambda: len(tokens(broker)) >= 2)
+        assert connection.used_at == used_at
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_a_producer_goes_on_while_its_login_is_renewed(mechanism: str) -> None:
+    async with Broker(users=USERS, connections_max_reauth_ms=1_200) as broker:
+        broker.create_topic("t")
+        async with Client(broker.bootstrap, **alice(mechanism)) as client, client.producer() as producer:
+            count = 0
+            while len(broker.requests.of(ApiKey.SASL_HANDSHAKE)) < 5:  # a connection more than once
+                await producer.send("t", b"v")
+                count += 1
+            dials = len({one.connection for one in broker.requests})
+        assert broker.log("t").log_end_offset == count
+        assert dials == 2
+
+
+# --- users that are no more ------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def locked_out(**more: Any) -> AsyncIterator[tuple[Broker, Client]]:
+    """A client that has logged in, and could not do so again."""
+    mechanism = ScramMechanism.SHA_256
+    async with Broker(users=USERS, connection_failed_authentication_delay_ms=0) as broker:
+        broker.create_topic("t")
+        async with Client(broker.bootstrap, **alice(mechanism.value), **more) as client:
+            await client.admin.describe_topic("t")
+            broker._cluster.credentials.remove(mechanism, "alice")
+            with anyio.fail_after(10):
+                yield broker, client
+
+
+async def test_a_producer_hears_at_once_that_its_user_is_no_more() -> None:
+    async with locked_out() as (_, client):
+        with pytest.raises(SaslAuthenticationFailed):
+            async with client.producer(enable_idempotence=False) as producer:
+                await producer.send("t", b"v")
+        with pytest.raises(SaslAuthenticationFailed):
+            async with client.producer() as producer:
+                await producer.send("t", b"v")
+
+
+async def test_a_consumer_hears_at_once_that_its_user_is_no_more() -> None:
+    async with locked_out() as (_, client):
+        for group in (None, "g"):
+            with pytest.raises(SaslAuthenticationFailed):
+                async with client.consumer("t", auto_offset_reset="earliest", group_id=group) as consumer:
+                    async for _record in consumer:
+                        raise AssertionError("read")
+
+
+async def test_who_waits_for_metadata_hears_at_once_that_the_user_is_no_more() -> None:
+    async with locked_out() as (broker, client):
+        await broker.stop_node(1)
+        await broker.start_node(1)
+        with pytest.raises(SaslAuthenticationFailed):
+            await client._cluster.refresh(client._cluster.snapshot, client._cluster.deadline(60))
+        with pytest.raises(SaslAuthenticationFailed):
+            await client.admin.create_topics({"u": 1})

@@ -1,0 +1,134 @@
+"""No secret is in any log, repr, or error, whatever becomes of a login."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from support.securing import Papers, make_papers
+
+from aiokafkawire import Client
+from aiokafkawire.errors import KafkaError
+from aiokafkawire.protocol.messages.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse
+from aiokafkawire.testing.broker import Broker
+from aiokafkawire.types import AwsCredentials
+
+pytestmark = pytest.mark.anyio
+
+PASSWORD, OTHER, KEY_PASSWORD, TOKEN = "Zq7-password", "Zq7-other", "Zq7-key", "Zq7.token.Zq7"
+MARK = "Zq7"
+CODED = [base64.b64encode(word.encode()).decode().rstrip("=") for word in (PASSWORD, OTHER, TOKEN)]
+
+
+class Ear(logging.Handler):
+    """Hears every record of every logger, formatted with its traceback."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.NOTSET)
+        self.heard: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.heard.append(self.format(record))
+
+
+@pytest.fixture
+def ear() -> Iterator[Ear]:
+    root, ear = logging.getLogger(), Ear()
+    before = root.level
+    root.addHandler(ear)
+    root.setLevel(logging.DEBUG)
+    logging.getLogger("aiokafkawire").setLevel(logging.DEBUG)
+    yield ear
+    logging.getLogger("aiokafkawire").setLevel(logging.NOTSET)
+    root.setLevel(before)
+    root.removeHandler(ear)
+
+
+def told(error: BaseException) -> str:
+    """An error as a log shows it, and its parts; without the lines of the tests themselves."""
+    parts = [repr(error), str(error), *map(str, error.args)]
+    while error.__cause__ is not None:
+        error = error.__cause__
+        parts += [repr(error), str(error)]
+    return "\n".join(parts)
+
+
+def attributes_of(thing: object, depth: int = 6, seen: set[int] | None = None) -> Iterator[str]:
+    """The reprs of an object and of all that hangs from it, as a debugger or an error reporter shows them."""
+    seen = set() if seen is None else seen
+    if id(thing) in seen or depth == 0 or isinstance(thing, str | bytes | int | float | type(None) | type):
+        return
+    seen.add(id(thing))
+    yield repr(thing)
+    if not type(thing).__module__.startswith("aiokafkawire"):
+        return
+    for name in getattr(thing, "__dict__", {}):
+        yield from attributes_of(getattr(thing, name), depth - 1, seen)
+
+
+def encrypted_key(papers: Papers) -> str:
+    key = serialization.load_pem_private_key(Path(papers.key).read_bytes(), None)
+    how = serialization.BestAvailableEncryption(KEY_PASSWORD.encode())
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, how).decode()
+
+
+def runs(papers: Papers) -> list[dict[str, Any]]:
+    """Ways to log in to a broker that knows alice, right and wrong."""
+    tls = {"ssl_ca_location": papers.ca, "security_protocol": "SASL_SSL"}
+    own = {"ssl_certificate_location": papers.certificate, "ssl_key_pem": encrypted_key(papers)}
+    alice = {**tls, "sasl_username": "alice", "sasl_password": PASSWORD}
+    mechanisms = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+    token = {**tls, "sasl_mechanism": "OAUTHBEARER"}
+    return [
+        *({**alice, "sasl_mechanism": one} for one in mechanisms),
+        *({**alice, "sasl_mechanism": one, "sasl_password": OTHER} for one in mechanisms),
+        {**alice, "sasl_mechanism": "PLAIN", **own, "ssl_key_password": KEY_PASSWORD},
+        {**alice, "sasl_mechanism": "PLAIN", **own, "ssl_key_password": f"{KEY_PASSWORD}-wrong"},
+        {**token, "sasl_oauthbearer_token": lambda: TOKEN},
+        {**token, "sasl_oauthbearer_token": lambda: f"{TOKEN} "},
+        {**token, "sasl_oauthbearer_token": lambda: dict[str, str]()[TOKEN]},
+        {
+            **tls,
+            "sasl_mechanism": "AWS_MSK_IAM",
+            "sasl_aws_region": "x",
+            "sasl_aws_credentials": lambda: AwsCredentials("id", PASSWORD, TOKEN),
+        },
+    ]
+
+
+async def test_nothing_shows_a_secret(ear: Ear, tmp_path: Path) -> None:
+    papers = make_papers(tmp_path)
+    shown, opened = list[str](), 0
+    async with Broker(
+        users={"alice": PASSWORD}, tls=papers.server(), connection_failed_authentication_delay_ms=0
+    ) as broker:
+        for options in runs(papers):
+            client = Client(broker.bootstrap, **options)
+            try:
+                async with client:
+                    opened += 1
+                    shown += attributes_of(client)
+            except KafkaError as error:
+                if isinstance(error.__cause__, KeyError):
+                    error.__cause__.args = ()  # the user's own words, of the user's own function
+                shown.append(told(error))
+                shown.append("".join(traceback.format_exception_only(error)))
+            shown += attributes_of(client)
+        shown += [repr(one) for one in broker.requests]
+    assert opened == 4
+    assert ear.heard
+    everything = "\n".join([*shown, *ear.heard])
+    lines = [line for line in everything.splitlines() if MARK in line or any(one in line for one in CODED)]
+    assert lines == []
+    assert "PRIVATE KEY" not in everything
+
+
+def test_messages_that_carry_tokens_do_not_show_them() -> None:
+    assert MARK not in repr(SaslAuthenticateRequest(auth_bytes=PASSWORD.encode()))
+    assert MARK not in repr(SaslAuthenticateResponse(error_code=0, error_message="", auth_bytes=TOKEN.encode()))

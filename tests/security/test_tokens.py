@@ -1,0 +1,293 @@
+"""Tokens of OAUTHBEARER: how long they are kept, and where they come from over HTTP."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+from urllib.parse import parse_qs
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aiokafkawire.config import ClientConfig, make
+from aiokafkawire.errors import AuthenticationFailed, ConfigError, ConnectionLost, KafkaError
+from aiokafkawire.network import oidc
+from aiokafkawire.network.oauth import Tokens, expiry_of, refresh_at
+from aiokafkawire.network.oidc import fetch_token
+from aiokafkawire.types import OAuthBearerToken
+
+
+def jwt(claims: object) -> str:
+    def part(value: object) -> str:
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+    return f"{part({'alg': 'none'})}.{part(claims)}."
+
+
+@pytest.mark.parametrize(
+    ("token", "ends"),
+    [
+        (jwt({"exp": 1_700_000_000}), 1_700_000_000_000),
+        (jwt({"exp": 1_700_000_000.5}), 1_700_000_000_500),
+        (jwt({"exp": "1700000000"}), None),
+        (jwt({"exp": True}), None),
+        (jwt({"exp": 10**30}), None),
+        (jwt({"exp": float("nan")}), None),
+        (jwt({}), None),
+        (jwt([]), None),
+        ("opaque", None),
+        ("a.b.c", None),
+        (f"a.{base64.urlsafe_b64encode(b'[' * 100_000).decode()}.c", None),
+    ],
+)
+def test_a_jwt_says_until_when_it_holds(token: str, ends: int | None) -> None:
+    assert expiry_of(token) == ends
+
+
+@given(st.text())
+def test_any_text_says_so_or_not(text: str) -> None:
+    expiry_of(text)
+    expiry_of(f"a.{text}.c")
+
+
+def test_a_token_is_replaced_after_most_of_its_time() -> None:
+    assert refresh_at(1_000, 101_000) == 81_000
+    assert refresh_at(1_000, 500) == 1_000
+
+
+class Clock:
+    now = 1_000_000
+
+    def __call__(self) -> int:
+        return self.now
+
+
+class Source:
+    """Gives tokens that hold for 100 s, or fails."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.asked = 0
+        self.error: Exception | None = None
+        self.clock = clock
+        self.ends = True
+
+    async def __call__(self) -> OAuthBearerToken:
+        self.asked += 1
+        await anyio.lowlevel.checkpoint()
+        if self.error is not None:
+            raise self.error
+        return OAuthBearerToken(f"t{self.asked}", self.clock.now + 100_000 if self.ends else None)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def source(clock: Clock) -> Source:
+    return Source(clock)
+
+
+@pytest.fixture
+def tokens(source: Source, clock: Clock) -> Tokens:
+    return Tokens(source, clock)
+
+
+@pytest.mark.anyio
+async def test_connections_share_a_token_until_it_is_time_for_the_next(
+    source: Source, tokens: Tokens, clock: Clock
+) -> None:
+    async with anyio.create_task_group() as tasks:
+        for _ in range(5):
+            tasks.start_soon(tokens.get)
+    assert source.asked == 1
+    clock.now += 79_999
+    assert (await tokens.get()).value == "t1"
+    clock.now += 1
+    assert (await tokens.get()).value == "t2"
+    tokens.forget()
+    assert (await tokens.get()).value == "t3"
+
+
+@pytest.mark.anyio
+async def test_a_source_that_fails_matters_when_the_token_has_ended(
+    source: Source, tokens: Tokens, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    await tokens.get()
+    source.error = ConnectionLost("no endpoint")
+    clock.now += 90_000
+    assert (await tokens.get()).value == "t1"
+    assert "the one in use holds for a while: no endpoint" in caplog.text
+    clock.now += 10_000
+    with pytest.raises(ConnectionLost):
+        await tokens.get()
+    source.error = None
+    assert (await tokens.get()).value == "t4"
+
+
+@pytest.mark.anyio
+async def test_a_token_whose_end_is_not_known_is_not_kept(source: Source, tokens: Tokens) -> None:
+    source.ends = False
+    assert [(await tokens.get()).value for _ in range(3)] == ["t1", "t2", "t3"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("given", "kind", "told"),
+    [
+        (5, ConfigError, "sasl_oauthbearer_token must give text or an OAuthBearerToken, not a int"),
+        (None, ConfigError, "not a NoneType"),
+        ("", ConfigError, "is empty, or has letters that no token has"),
+        (OAuthBearerToken("t", 999_000), AuthenticationFailed, "has expired 1 s ago"),
+        (OAuthBearerToken("t", None, {"auth": "x"}), ConfigError, "the SASL extension 'auth'"),
+    ],
+)
+async def test_what_is_no_token(given: Any, kind: type[KafkaError], told: str, clock: Clock) -> None:
+    async def fetch() -> Any:
+        return given
+
+    with pytest.raises(kind, match=told):
+        await Tokens(fetch, clock).get()
+
+
+# --- the endpoint ------------------------------------------------------------------------------------------------
+
+Answer = Callable[[BaseHTTPRequestHandler], None]
+
+
+def answering(code: int, body: bytes, **headers: str) -> Answer:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(code)
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return answer
+
+
+@contextmanager
+def endpoint(answer: Answer) -> Iterator[tuple[ClientConfig, list[dict[str, Any]]]]:
+    seen: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            seen.append({"path": self.path, "form": parse_qs(body), "who": self.headers["Authorization"]})
+            answer(self)
+
+        def do_GET(self) -> None:
+            seen.append({"path": self.path, "who": self.headers["Authorization"]})
+            answer(self)
+
+        def log_message(self, *_: Any) -> None:
+            """Not to the terminal."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield settings(f"http://127.0.0.1:{server.server_port}/token?x=1"), seen
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def settings(url: str, **more: Any) -> ClientConfig:
+    options = {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "OAUTHBEARER",
+        "sasl_oauthbearer_method": "oidc",
+        "sasl_oauthbearer_client_id": "me",
+        "sasl_oauthbearer_client_secret": "s3cret",
+        "sasl_oauthbearer_scope": "read write",
+        "sasl_oauthbearer_token_endpoint_url": url,
+        **more,
+    }
+    return make(ClientConfig, options)
+
+
+def test_a_client_gets_a_token_for_its_secret() -> None:
+    with endpoint(answering(200, b'{"access_token":"tok","expires_in":3600,"token_type":"Bearer"}')) as (config, seen):
+        token = fetch_token(config)
+    assert token.value == "tok"
+    assert token.expires_at_ms is not None
+    (asked,) = seen
+    assert asked["form"] == {"grant_type": ["client_credentials"], "scope": ["read write"]}
+    assert asked["who"] == "Basic " + base64.b64encode(b"me:s3cret").decode()
+
+
+@pytest.mark.parametrize("more", ["", ',"expires_in":"3600"', ',"expires_in":-1', ',"expires_in":true'])
+def test_an_endpoint_need_not_say_until_when(more: str) -> None:
+    with endpoint(answering(200, f'{{"access_token":"tok"{more}}}'.encode())) as (config, _):
+        assert fetch_token(config) == OAuthBearerToken("tok")
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "kind", "told"),
+    [
+        (
+            401,
+            b'{"error":"invalid_client","error_description":"no s3cret"}',
+            AuthenticationFailed,
+            "invalid_client no [*]",
+        ),
+        (400, b'{"error":"invalid_scope"}', AuthenticationFailed, "answered 400: invalid_scope"),
+        (403, b"<html>", AuthenticationFailed, "answered 403: Forbidden"),
+        (404, b"[]", AuthenticationFailed, "answered 404: Not Found"),
+        (500, b"", ConnectionLost, "answered 500"),
+        (503, b'{"error":"later"}', ConnectionLost, "answered 503: later"),
+        (429, b"", ConnectionLost, "answered 429"),
+        (200, b"<html>", AuthenticationFailed, "without an access_token"),
+        (200, b'{"access_token":5}', AuthenticationFailed, "without an access_token"),
+        (200, b"[" * 100_000, AuthenticationFailed, "without an access_token"),
+        (200, b"x" * (1024 * 1024 + 1), ConnectionLost, "its answer is larger than"),
+    ],
+)
+def test_an_endpoint_that_gives_none(code: int, body: bytes, kind: type[KafkaError], told: str) -> None:
+    with endpoint(answering(code, body)) as (config, _), pytest.raises(KafkaError, match=told) as caught:
+        fetch_token(config)
+    assert type(caught.value) is kind
+    assert "http://127.0.0.1:" in str(caught.value)
+    for secret in ("s3cret", "x=1", base64.b64encode(b"me:s3cret").decode()):
+        assert secret not in str(caught.value)
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_whoever_is_redirected_to_is_not_shown_the_secret(code: int) -> None:
+    with endpoint(answering(200, b'{"access_token":"tok"}')) as (other, shown):
+        target = str(other.sasl_oauthbearer_token_endpoint_url)
+        with endpoint(answering(code, b"", Location=target)) as (config, _), pytest.raises(AuthenticationFailed):
+            fetch_token(config)
+    assert shown == []
+
+
+def test_an_endpoint_that_is_not_there_or_hangs_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        with pytest.raises(ConnectionLost, match="cannot be reached"):
+            fetch_token(settings(f"http://127.0.0.1:{bound.getsockname()[1]}/"))
+        bound.listen()
+        monkeypatch.setattr(oidc, "_SECONDS", 0.05)  # it takes the connection, and is silent
+        with pytest.raises(ConnectionLost, match="cannot be reached: timed out"):
+            fetch_token(settings(f"http://127.0.0.1:{bound.getsockname()[1]}/"))
+    with endpoint(lambda handler: handler.connection.close()) as (config, _), pytest.raises(ConnectionLost):
+        fetch_token(config)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://", "http://[", "http://a b/", "https://a:99999/", "https://u:s3cret@a/", "ftp://a/", "a/b", ""]
+)
+def test_a_url_that_is_none(url: str) -> None:
+    with pytest.raises(ConfigError, match="sasl_oauthbearer_token_endpoint_url") as caught:
+        settings(url)
+    assert "s3cret" not in str(caught.value)

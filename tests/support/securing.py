@@ -1,0 +1,150 @@
+"""Certificates, and clients and brokers that know them, for the tests of TLS and SASL."""
+
+from __future__ import annotations
+
+import datetime as dt
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import anyio
+import attrs
+import pytest
+import trustme
+from cryptography.hazmat.primitives import serialization
+from support.apache_kafka import ApacheKafka
+
+from aiokafkawire import Client
+from aiokafkawire.errors import KafkaError
+
+__all__ = ("LIFETIME_MS", "Papers", "login", "make_papers", "refusal", "secured_kafka", "there_and_back")
+
+KEY = trustme.KeyType.ECDSA
+
+
+@attrs.frozen
+class Papers:
+    """The files of an authority, of a client's certificate, and what others are made of."""
+
+    authority: trustme.CA
+    folder: Path
+    ca: str
+    certificate: str
+    key: str
+
+    def client(self, *, shows: bool = False) -> dict[str, Any]:
+        """Settings of a client that trusts the authority, and ``shows`` a certificate if it is to."""
+        own = {"ssl_certificate_location": self.certificate, "ssl_key_location": self.key} if shows else {}
+        return {"security_protocol": "SSL", "ssl_ca_location": self.ca, **own}
+
+    def server(
+        self, *names: str, asks: ssl.VerifyMode = ssl.CERT_NONE, ends: dt.datetime | None = None
+    ) -> ssl.SSLContext:
+        """A broker's context; without names it is for this machine."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        issued = self.authority.issue_cert(*(names or ("localhost", "127.0.0.1")), key_type=KEY, not_after=ends)
+        issued.configure_cert(context)
+        self.authority.configure_trust(context)
+        context.verify_mode = asks
+        return context
+
+
+def login(mechanism: str, user: str, password: str, **more: Any) -> dict[str, Any]:
+    """Settings of a client that logs in with a password."""
+    known = {"sasl_mechanism": mechanism, "sasl_username": user, "sasl_password": password}
+    return {"security_protocol": "SASL_PLAINTEXT", **known, **more}
+
+
+async def there_and_back(bootstrap: str, **options: Any) -> None:
+    """A record produced and consumed, in a topic of its own."""
+    topic = token_hex(6)
+    with anyio.fail_after(30):
+        async with Client(bootstrap, **options) as client:
+            await client.admin.create_topics({topic: 1})
+            async with client.producer() as producer:
+                await producer.send(topic, b"v" * 100_000)
+            async with client.consumer(topic, auto_offset_reset="earliest") as consumer:
+                async for record in consumer:
+                    assert record.value == b"v" * 100_000
+                    break
+
+
+async def refusal(bootstrap: str, **options: Any) -> KafkaError:
+    """Why a client does not open: told at once, and not when it would give up on a network."""
+    with anyio.fail_after(10), pytest.raises(KafkaError) as caught:
+        async with Client(bootstrap, **{"bootstrap_timeout_ms": 60_000, **options}):
+            raise AssertionError("opened")
+    return caught.value
+
+
+def make_papers(folder: Path, name: str = "alice") -> Papers:
+    """A new authority, and a certificate of it for a client."""
+    authority = trustme.CA(key_type=KEY)
+    issued = authority.issue_cert(f"{name}@localhost", common_name=name, key_type=KEY)
+    ca, certificate, key = folder / "ca.pem", folder / "client.pem", folder / "client.key"
+    authority.cert_pem.write_to_path(str(ca))
+    certificate.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+    issued.private_key_pem.write_to_path(str(key))
+    return Papers(authority, folder, str(ca), str(certificate), str(key))
+
+
+def _keystore(papers: Papers) -> str:
+    """A broker's certificate and key in one PEM file, the key as Java reads it."""
+    issued = papers.authority.issue_cert("localhost", "127.0.0.1", key_type=KEY)
+    key = serialization.load_pem_private_key(issued.private_key_pem.bytes(), None)
+    shapes = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    path = papers.folder / "broker.pem"
+    path.write_bytes(key.private_bytes(*shapes) + b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+    return str(path)
+
+
+LISTENERS = {
+    "TLS": "SSL",
+    "MUTUAL": "SSL",
+    "GUARDED": "SASL_PLAINTEXT",
+    "RENEWED": "SASL_PLAINTEXT",
+    "BOTH": "SASL_SSL",
+}
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+LIFETIME_MS = 2_000
+
+
+def secured_kafka(papers: Papers, users: Mapping[str, str]) -> ApacheKafka:
+    """A real Kafka, to be started, with a listener for each way to be secured.
+
+    TLS and MUTUAL speak it, the second asks for a certificate; GUARDED, RENEWED and BOTH ask for a login, and on
+    RENEWED it holds for `LIFETIME_MS`.
+    """
+    modules = "org.apache.kafka.common.security"
+    plain = " ".join(f'user_{user}="{password}"' for user, password in users.items() if user.isalpha())
+    found = {
+        "connection.failed.authentication.delay.ms": "0",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": _keystore(papers),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": papers.ca,
+        "listener.name.mutual.ssl.client.auth": "required",
+    }
+    for listener in ("guarded", "renewed", "both"):
+        prefix = f"listener.name.{listener}"
+        found[f"{prefix}.sasl.enabled.mechanisms"] = ",".join(MECHANISMS)
+        configs = {
+            "plain": f"{modules}.plain.PlainLoginModule required {plain};",
+            "scram-sha-256": f"{modules}.scram.ScramLoginModule required;",
+            "scram-sha-512": f"{modules}.scram.ScramLoginModule required;",
+            "oauthbearer": (
+                f'{modules}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
+            ),
+        }
+        for mechanism, config in configs.items():
+            found[f"{prefix}.{mechanism}.sasl.jaas.config"] = config
+            if listener == "renewed":
+                found[f"{prefix}.{mechanism}.connections.max.reauth.ms"] = str(LIFETIME_MS)
+    scram = [
+        f"{mechanism}=[name={user},password={password}]"
+        for mechanism in MECHANISMS[1:3]
+        for user, password in users.items()
+    ]
+    return ApacheKafka(properties=found, listeners=LISTENERS, scram=scram)
