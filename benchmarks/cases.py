@@ -111,8 +111,6 @@ class Case:
 
     def refusal(self, client: str, way: str) -> str:
         """Why this cannot be measured of a client; empty if it can."""
-        if self.settings.get("tls") and client == "ours":
-            return "aiokafkawire speaks no TLS yet"
         if self.settings.get("in_flight", 1) > 1 and client == "aiokafka":
             return "aiokafka has one request on its way to a broker"
         if self.settings.get("assignor") == "cooperative-sticky" and client == "aiokafka":

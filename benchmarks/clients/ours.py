@@ -21,10 +21,16 @@ Reading: TypeAlias = Callable[[Consumer[bytes, bytes], int], Awaitable[int]]
 """Reads so many bytes of values; how many it has read."""
 
 
+def _client(job: Job) -> Client:
+    if not job.tls:
+        return Client(job.bootstrap)
+    return Client(job.bootstrap, security_protocol="SSL", ssl_ca_location=job.ca_file)
+
+
 async def enqueue(job: Job) -> None:
     """``await producer.enqueue(...)`` for every record, then flush."""
     watch = Watch(job)
-    async with Client(job.bootstrap) as kafka, _producer(kafka, job, job.linger_ms) as producer:
+    async with _client(job) as kafka, _producer(kafka, job, job.linger_ms) as producer:
         await _warm_up(producer, job)
         with watch:
             for topic, value in job.work():
@@ -36,7 +42,7 @@ async def enqueue(job: Job) -> None:
 async def send_nowait(job: Job) -> None:
     """``producer.send_nowait(...)`` for every record, waiting only where the buffer is full, then flush."""
     watch = Watch(job)
-    async with Client(job.bootstrap) as kafka, _producer(kafka, job, job.linger_ms) as producer:
+    async with _client(job) as kafka, _producer(kafka, job, job.linger_ms) as producer:
         await _warm_up(producer, job)
         with watch:
             for number, (topic, value) in enumerate(job.work()):
@@ -91,7 +97,7 @@ async def awaited_send(job: Job) -> None:
     """``await producer.send(...)``, one at a time."""
     watch = Watch(job)
     latencies: list[float] = []
-    async with Client(job.bootstrap) as kafka, _producer(kafka, job, 0) as producer:
+    async with _client(job) as kafka, _producer(kafka, job, 0) as producer:
         await _warm_up(producer, job)
         with watch:
             for topic, value in job.work():
@@ -105,7 +111,7 @@ async def send_and_read(job: Job) -> None:
     """``await producer.enqueue(...)``, then ``await anext(...)`` of a consumer beside it, one at a time."""
     watch = Watch(job)
     latencies: list[float] = []
-    async with Client(job.bootstrap) as kafka, _producer(kafka, job, 0) as producer, kafka.consumer() as consumer:
+    async with _client(job) as kafka, _producer(kafka, job, 0) as producer, kafka.consumer() as consumer:
         await _warm_up(producer, job)
         consumer.assign({TopicPartition(*place): 0 for place in job.places})
         for _ in job.places:
@@ -123,7 +129,7 @@ async def senders(job: Job) -> None:
     """Many tasks, each with one ``await producer.send(...)`` after the other."""
     topic, value, watch = job.topic, job.value, Watch(job)
     latencies: list[float] = []
-    async with Client(job.bootstrap) as kafka, _producer(kafka, job, 0) as producer:
+    async with _client(job) as kafka, _producer(kafka, job, 0) as producer:
 
         async def send(count: int) -> None:
             for _ in range(count):
@@ -142,7 +148,7 @@ async def senders(job: Job) -> None:
 async def fill(job: Job) -> None:
     """Not a measurement of its own: evenly fill the partitions for the consumers, in large batches."""
     watch = Watch(job)
-    async with Client(job.bootstrap) as kafka, _producer(kafka, job, 200) as producer:
+    async with _client(job) as kafka, _producer(kafka, job, 200) as producer:
         with watch:
             for topic, partition, value in job.filling():
                 await producer.enqueue(topic, value, partition=partition)
@@ -169,7 +175,7 @@ async def _warm_up(producer: Producer[bytes, bytes], job: Job) -> None:
 async def _consume(job: Job, read: Reading) -> None:
     watch = Watch(job)
     sizes: list[int] = []
-    async with Client(job.bootstrap) as kafka, AsyncExitStack() as opened:
+    async with _client(job) as kafka, AsyncExitStack() as opened:
 
         async def count(consumer: Consumer[bytes, bytes], records: int) -> None:
             sizes.append(await read(consumer, records * job.value_size))
