@@ -15,6 +15,7 @@ from .types import AwsCredentials, OAuthBearerToken
 
 __all__ = (
     "AwsProvider",
+    "FilePath",
     "SaslMechanism",
     "SecurityConfig",
     "SecurityOptions",
@@ -25,6 +26,8 @@ __all__ = (
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", "AWS_MSK_IAM"]
 
+FilePath: TypeAlias = str | os.PathLike[str]
+"""Where a file is; kept as text."""
 _Token: TypeAlias = str | OAuthBearerToken
 TokenProvider: TypeAlias = Callable[[], _Token | Awaitable[_Token]]
 """Gives a token when a connection logs in; a plain function is called on a thread, so it may block."""
@@ -83,14 +86,14 @@ class SecurityOptions(TypedDict, total=False):
     """Keyword arguments of ``Client`` about TLS and SASL; :class:`SecurityConfig` describes them."""
 
     security_protocol: SecurityProtocol
-    ssl_ca_location: str | None
+    ssl_ca_location: FilePath | None
     ssl_ca_pem: str | None
-    ssl_certificate_location: str | None
+    ssl_certificate_location: FilePath | None
     ssl_certificate_pem: str | None
-    ssl_key_location: str | None
+    ssl_key_location: FilePath | None
     ssl_key_pem: str | None
     ssl_key_password: str | None
-    ssl_keystore_location: str | None
+    ssl_keystore_location: FilePath | None
     ssl_keystore_password: str | None
     ssl_endpoint_identification_algorithm: Literal["https", "none"]
     ssl_context: Any
@@ -117,22 +120,22 @@ class SecurityConfig:
     security_protocol: SecurityProtocol = _one_of("PLAINTEXT", get_args(SecurityProtocol), _upper)
     """PLAINTEXT, SSL (which is TLS), SASL_PLAINTEXT, which shows everything to whoever listens on the line, or
     SASL_SSL."""
-    ssl_ca_location: str | None = _path()
+    ssl_ca_location: FilePath | None = _path()
     """A file with the certificates of the authorities to trust, in PEM, or a directory of such, as OpenSSL hashes them.
     Without this and ``ssl_ca_pem`` the system's are trusted."""
     ssl_ca_pem: str | None = optional(str, "a string of PEM")
     """The same as text."""
-    ssl_certificate_location: str | None = _path()
+    ssl_certificate_location: FilePath | None = _path()
     """A file with this client's certificate and those between it and an authority, in PEM."""
     ssl_certificate_pem: str | None = optional(str, "a string of PEM")
     """The same as text."""
-    ssl_key_location: str | None = _path()
+    ssl_key_location: FilePath | None = _path()
     """A file with the certificate's key, in PEM; where there is none, the key is with the certificate."""
     ssl_key_pem: str | None = secret(str, "a string of PEM")
     """The same as text."""
     ssl_key_password: str | None = secret()
     """What the key is encrypted with."""
-    ssl_keystore_location: str | None = _path()
+    ssl_keystore_location: FilePath | None = _path()
     """A PKCS12 file with certificate and key instead; needs the extra ``aiokafkawire[security]``."""
     ssl_keystore_password: str | None = secret()
     """What the keystore is encrypted with."""

@@ -23,7 +23,7 @@ from ..protocol.schema import Request, Response, Versions
 from ..runtime import Runtime
 from ..types import Address, AwsCredentials
 from .oauth import Tokens
-from .sasl import Exchange, Need, Offload, check_extensions, oauthbearer, plain
+from .sasl import Exchange, Need, Offload, check_extensions, oauthbearer, plain, printable
 from .scram import scram
 
 __all__ = ("Ask", "AskBare", "Login")
@@ -32,7 +32,6 @@ R = TypeVar("R", bound=Response)
 
 _MOST_STEPS: Final = 20
 """No mechanism takes so many; Kerberos, whose steps the library counts, takes three."""
-_SHOWN: Final = 500  # characters of a broker's message
 
 
 class Ask(Protocol):
@@ -187,7 +186,7 @@ class _Asking:
     async def say(self, token: bytes) -> bytes:
         answer = await self._ask(SaslAuthenticateRequest(auth_bytes=token), wanted=Versions(0, 2))
         if answer.error_code != ErrorCode.NONE:
-            told = (answer.error_message or "").strip()[:_SHOWN] or "it does not say why"
+            told = printable(answer.error_message or "") or "it does not say why"
             raise broker_error(answer.error_code, f"{self._at} refused the login by {self._mechanism}: {told}")
         self.lifetime_ms = max(0, answer.session_lifetime_ms)
         return bytes(answer.auth_bytes)
@@ -212,7 +211,7 @@ def _placed(failure: AuthenticationFailed, at: Address) -> AuthenticationFailed:
 
 def _refused_handshake(code: int, mechanism: str, known: list[str], at: Address) -> KafkaError:
     if code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
-        named = ", ".join(known)[:_SHOWN] or "none"
+        named = printable(", ".join(known)) or "none"
         return broker_error(code, f"{at} does not take {mechanism}; it takes {named}")
     if code == ErrorCode.ILLEGAL_SASL_STATE:
         hint = "set security_protocol to PLAINTEXT or SSL, or take the port of its SASL listener"

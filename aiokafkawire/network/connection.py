@@ -1,7 +1,7 @@
 """A connection to one broker: many requests in flight, answers in order, one failure ends it for all."""
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final, TypeVar
 
@@ -15,8 +15,8 @@ from ..protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
 from ..protocol.schema import Request, Response, Versions
 from ..runtime import Owner, Runtime, on_trio
 from ..types import Address
+from .kept_login import KeptLogin
 from .pipeline import Pipeline, Slot
-from .sasl import renew_after
 from .security import Security
 from .stream import Connector, connect_tcp
 from .transport import open_transport
@@ -79,8 +79,10 @@ class Connection:
     the connection, since everything behind that request waits for it.
     """
 
-    def __init__(self, wire: Wire, pipeline: Pipeline, where: str, config: ClientConfig, runtime: Runtime) -> None:
-        self.where = where
+    def __init__(
+        self, wire: Wire, pipeline: Pipeline, at: Address, config: ClientConfig, runtime: Runtime, security: Security
+    ) -> None:
+        self.where = str(at)
         self.versions: Mapping[int, Versions] = {}
         """What the broker speaks, by API key."""
         self.features: Mapping[str, int] = {}
@@ -91,10 +93,8 @@ class Connection:
         # What is asked while the login is renewed; None while it is not.
         self._held_back: deque[bytes] | None = None
         self._renewed = anyio.Event()
-        self._logged_in = anyio.Event()
-        self._login_holds_ms = 0
+        self._login = KeptLogin(self, security, at, runtime.chance)
         self._uses_sasl = config.uses_sasl
-        self._renew: Callable[[], Awaitable[None]]
         self.used_at: float = runtime.now()
         """When it was last asked something, in seconds of the runtime's clock."""
 
@@ -120,7 +120,8 @@ class Connection:
             ConfigError: certificates or credentials will not do.
         """
         security = security or Security(config, runtime)
-        where, limit = str(Address(host, port)), config.socket_connection_setup_timeout_ms / 1000
+        at = Address(host, port)
+        where, limit = str(at), config.socket_connection_setup_timeout_ms / 1000
         if within is not None:
             limit = min(within, limit)
         made: Connection | None = None
@@ -129,10 +130,10 @@ class Connection:
                 pipeline = Pipeline(client_id=config.client_id, where=where, max_frame=config.receive_message_max_bytes)
                 patience = config.request_timeout_ms / 1000
                 wire = await _connect(security.around(connector), host, port, pipeline, where, patience, owner.faulted)
-                made = cls(wire, pipeline, where, config, runtime)
+                made = cls(wire, pipeline, at, config, runtime, security)
                 owner.spawn(made._run)
                 await made._agree_on_versions()
-                await made._log_in(security, Address(host, port))
+                await made._login.log_in()
                 return made
             stage = f"accept a {'TLS ' * config.uses_tls}connection"
             if made is not None:
@@ -238,23 +239,15 @@ class Connection:
         else:
             self._held_back.append(frame)
 
-    async def _log_in(self, security: Security, at: Address) -> None:
-        """Log in, and have the login renewed before it ends (KIP-368)."""
+    async def ask_ahead(self, request: Request[R], *, wanted: Versions) -> R:
+        """Ask before whatever is held back, as a login does; raises as :meth:`request`."""
+        spoken = choose_version(type(request), self.versions, wanted, self.where)
+        frame, position = await self._exchange(request, spoken, None, ahead=True)
+        answer: Any = type(request).response
+        return self.decode(answer, spoken, frame, position)  # type: ignore[no-any-return]
 
-        async def ask(request: Request[R], *, wanted: Versions) -> R:
-            spoken = choose_version(type(request), self.versions, wanted, self.where)
-            frame, position = await self._exchange(request, spoken, None, ahead=True)
-            answer: Any = type(request).response
-            return self.decode(answer, spoken, frame, position)  # type: ignore[no-any-return]
-
-        async def log_in() -> None:
-            self._login_holds_ms = await security.log_in(ask, self.versions, at, self._exchange_bare)
-
-        await log_in()
-        self._renew = log_in
-        self._logged_in.set()
-
-    async def _exchange_bare(self, token: bytes) -> bytes:
+    async def ask_bare(self, token: bytes) -> bytes:
+        """Send a SASL token as a frame without a header, and wait for the one that comes back."""
         reply = _Reply(self._runtime.now(), self._request_timeout)
         self._put_in_line(self._pipeline.send_bare(token, reply), ahead=True)
         await self.transmit()
@@ -263,27 +256,21 @@ class Connection:
         except ConnectionLost as lost:
             raise ConnectionLost(f"{lost} (a broker from before 1.0 does so if it refuses the login)") from lost
 
-    async def _keep_logged_in(self) -> None:
-        await self._logged_in.wait()
-        while (due := renew_after(self._login_holds_ms, self._runtime.chance)) is not None:
-            await anyio.sleep(due)
-            # The broker would take any other request in between for a mistake. Those that it has are answered first.
-            idle, self._held_back = anyio.Event(), deque()
-            self._pipeline.hold(idle.set)
-            try:
-                await idle.wait()
-                await self._renew()
-            except KafkaError as error:
-                timed_out = isinstance(error, RequestTimeout)
-                await self.close(ConnectionLost(f"the login was not renewed: {error}") if timed_out else error)
-            finally:
-                held, self._held_back = self._held_back, None
-                self._pipeline.release()
-                for frame in held:
-                    self._wire.put(frame)
-                self.transmit_soon()
-                renewed, self._renewed = self._renewed, anyio.Event()
-                renewed.set()
+    async def hold(self) -> None:
+        """Hold back what is asked from now on, and wait until what was asked before is answered."""
+        idle, self._held_back = anyio.Event(), deque()
+        self._pipeline.hold(idle.set)
+        await idle.wait()
+
+    def release(self) -> None:
+        """Send what was held back."""
+        held, self._held_back = self._held_back or (), None
+        self._pipeline.release()
+        for frame in held:
+            self._wire.put(frame)
+        self.transmit_soon()
+        renewed, self._renewed = self._renewed, anyio.Event()
+        renewed.set()
 
     async def _exchange(
         self,
@@ -345,7 +332,7 @@ class Connection:
             await self._wire.run()
             return
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._keep_logged_in)
+            tasks.start_soon(self._login.keep)
             try:
                 await self._wire.run()
             finally:

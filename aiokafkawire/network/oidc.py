@@ -12,13 +12,13 @@ from typing import Any, Final
 from ..config_security import SecurityConfig
 from ..errors import AuthenticationFailed, ConnectionLost, KafkaError
 from ..types import OAuthBearerToken
+from .sasl import printable
 
 __all__ = ("fetch_token",)
 
 _SECONDS: Final = 10.0
 """How long the endpoint may take."""
 _LARGEST: Final = 1024 * 1024
-_SHOWN: Final = 300
 _TRANSIENT: Final = (408, 425, 429)
 
 
@@ -86,7 +86,7 @@ def _refused(where: str, refusal: urllib.error.HTTPError, secrets: tuple[str, ..
         told = f": {refusal.reason}"
     for secret in secrets:
         told = told.replace(secret, "***")
-    message = f"{where} answered {refusal.code}{told[:_SHOWN]}"
+    message = f"{where} answered {refusal.code}{printable(told)}"
     if refusal.code >= 500 or refusal.code in _TRANSIENT:
         return ConnectionLost(message)
     return AuthenticationFailed(f"{message} (see sasl_oauthbearer_client_id, _client_secret and _scope)")

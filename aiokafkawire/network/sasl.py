@@ -16,7 +16,17 @@ import attrs
 from ..errors import AuthenticationFailed, ConfigError
 from ..types import Chance, OAuthBearerToken
 
-__all__ = ("Exchange", "Need", "Offload", "check_extensions", "check_token", "oauthbearer", "plain", "renew_after")
+__all__ = (
+    "Exchange",
+    "Need",
+    "Offload",
+    "check_extensions",
+    "check_token",
+    "oauthbearer",
+    "plain",
+    "printable",
+    "renew_after",
+)
 
 
 @attrs.frozen
@@ -39,6 +49,7 @@ Exchange: TypeAlias = Generator[bytes | Offload | Need, Any, None]
 """One login under way."""
 
 
+_SAID: Final = 500
 _LONGEST_MS: Final = 7 * 86_400_000
 
 
@@ -53,6 +64,11 @@ def renew_after(lifetime_ms: int, chance: Chance) -> float | None:
     return max(1.0, min(lifetime_ms, _LONGEST_MS) / 1000 * chance.uniform(0.85, 0.95))
 
 
+def printable(text: str) -> str:
+    """What another side says, as it may stand in an error or a log: cut, and without what moves a cursor."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:_SAID]).strip()
+
+
 def plain(username: str, password: str) -> Exchange:
     """PLAIN (RFC 4616): name and password as they are, so for TLS or a line that nobody else is on."""
     yield b"\0".join((b"", username.encode(), password.encode()))
@@ -61,7 +77,7 @@ def plain(username: str, password: str) -> Exchange:
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 _EXTENSION_NAME: Final = re.compile(r"[A-Za-z]+")
 _EXTENSION_VALUE: Final = re.compile(r"[\x21-\x7e \t\r\n]+")
-_SHOWN: Final = 200  # characters of what a broker says
+_SHOWN: Final = 200  # characters of what a broker says inside of a mechanism
 
 
 def check_extensions(extensions: Mapping[str, str]) -> None:

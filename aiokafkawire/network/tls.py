@@ -129,7 +129,7 @@ class Tls:
             return None
         with anyio.move_on_after(_LOOK_SECONDS):
             try:
-                context = await self._offload(lambda: make_context(self._config, check_host=False))
+                context = await self._offload(lambda: make_context(self._config, looking=True))
                 async with await connector(*at) as stream:
                     seen = await TLSStream.wrap(
                         stream, hostname=at.host, ssl_context=context, standard_compatible=False, server_side=False

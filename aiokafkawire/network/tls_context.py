@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from ..config_security import SecurityConfig
+from ..config_security import FilePath, SecurityConfig
 from ..errors import ConfigError
 from .certificates import certificates_in, has_encrypted_key, has_key, validity
 
@@ -26,15 +26,15 @@ def files_of(config: SecurityConfig) -> tuple[str, ...]:
         config.ssl_key_location,
         config.ssl_keystore_location,
     )
-    return tuple(name for name in named if name is not None)
+    return tuple(os.fspath(name) for name in named if name is not None)
 
 
-def make_context(config: SecurityConfig, *, check_host: bool = True) -> ssl.SSLContext:
+def make_context(config: SecurityConfig, *, looking: bool = False) -> ssl.SSLContext:
     """TLS 1.2 and later, with the authorities to trust and the certificate to show.
 
     Args:
         config: the settings; with ``ssl_context`` this is not called.
-        check_host: False, to look at a certificate that is for another host.
+        looking: at the certificate of a broker that is for another host: then ours is not shown.
 
     Raises:
         ConfigError: a file is not there or does not hold what it should, a password or a key is wrong, a certificate
@@ -42,11 +42,13 @@ def make_context(config: SecurityConfig, *, check_host: bool = True) -> ssl.SSLC
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = check_host and config.ssl_endpoint_identification_algorithm == "https"
+    context.check_hostname = not looking and config.ssl_endpoint_identification_algorithm == "https"
     _trust(context, config)
+    if looking:
+        return context
     if config.ssl_keystore_location is not None:
         certificate, key, password = _unpacked(config.ssl_keystore_location, config.ssl_keystore_password)
-        _show(context, config.ssl_keystore_location, certificate, key, password)
+        _show(context, f"ssl_keystore_location {config.ssl_keystore_location!r}", certificate, key, password)
     else:
         _show_pem(context, config)
     return context
@@ -121,7 +123,7 @@ def _check_times(where: str, certificate: bytes) -> None:
         raise ConfigError(f"the certificate in {where} does not hold yet: from {holds.begins:%Y-%m-%d %H:%M:%S} UTC on")
 
 
-def _unpacked(location: str, password: str | None) -> tuple[str, str, str]:
+def _unpacked(location: FilePath, password: str | None) -> tuple[str, str, str]:
     """Certificates and key of a PKCS12 file, in PEM; the key is encrypted again, with a password that is given."""
     try:
         from cryptography.hazmat.primitives import serialization
@@ -167,7 +169,7 @@ def _as_file(text: str) -> Iterator[str]:
                 os.unlink(path)
 
 
-def _read(setting: str, location: str) -> bytes:
+def _read(setting: str, location: FilePath) -> bytes:
     try:
         with open(location, "rb") as file:
             data = file.read(_LARGEST_FILE + 1)
@@ -180,7 +182,7 @@ def _read(setting: str, location: str) -> bytes:
     return data
 
 
-def _read_text(setting: str, location: str) -> str:
+def _read_text(setting: str, location: FilePath) -> str:
     return _read(setting, location).decode(errors="replace")
 
 

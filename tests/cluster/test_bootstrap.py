@@ -35,7 +35,7 @@ async def test_an_address_that_leads_nowhere_does_not_keep_us_from_the_next(firs
             net.hosts["bad"] = first
         broker.on[ApiKey.METADATA] = lambda _: metadata(hosts=["good"])
         with anyio.fail_after(5):
-            async with opened(net.connect, "bad:1,good:2", bootstrap_timeout_ms=400) as cluster:
+            async with opened(net.connect, "bad:1,good:2", bootstrap_timeout_ms=1000) as cluster:
                 assert cluster.snapshot.nodes[1].address.host == "good"
         assert net.dials[:2] == ["bad", "good"]
 

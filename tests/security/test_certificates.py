@@ -33,8 +33,12 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
     return make_papers(tmp_path_factory.mktemp("papers"))
 
 
+def made_of(**options: Any) -> ClientConfig:
+    return make(ClientConfig, {"security_protocol": "SSL", **options})
+
+
 def context(**options: Any) -> ssl.SSLContext:
-    return make_context(make(ClientConfig, {"security_protocol": "SSL", **options}))
+    return make_context(made_of(**options))
 
 
 def told(**options: Any) -> str:
@@ -69,6 +73,9 @@ def test_a_context_is_as_safe_as_it_should_be(papers: Papers) -> None:
     assert made.verify_mode is ssl.CERT_REQUIRED
     assert made.minimum_version is ssl.TLSVersion.TLSv1_2
     assert len(made.get_ca_certs()) == 1
+    looking = make_context(made_of(ssl_certificate_location=papers.certificate, ssl_key_location="/none"), looking=True)
+    assert looking.verify_mode is ssl.CERT_REQUIRED  # and the key was not looked for: no certificate is shown
+    assert not looking.check_hostname
     loose = context(ssl_ca_location=papers.ca, ssl_endpoint_identification_algorithm="none")
     assert not loose.check_hostname
     assert loose.verify_mode is ssl.CERT_REQUIRED

@@ -11,6 +11,7 @@ import pytest
 from support.connecting import connected, eventually
 from support.scripted_broker import Asked, ScriptedBroker
 from support.securing import Papers, login, make_papers, refusal
+from support.token_endpoint import answering, endpoint, options_for
 
 from aiokafkawire import Client
 from aiokafkawire.errors import (
@@ -166,6 +167,46 @@ async def test_tokens_of_an_async_function_and_of_a_plain_one() -> None:
         ]
 
 
+async def test_tokens_of_an_endpoint() -> None:
+    async with scripted(let_in()) as broker:
+        with endpoint(answering(200, b'{"access_token":"of-endpoint","expires_in":60}')) as (url, seen):
+            for _ in range(2):
+                async with connected(broker.connect, **options_for(url)):
+                    pass
+        assert tokens(broker) == [b"n,,\x01auth=Bearer of-endpoint\x01\x01"] * 2
+        assert len(seen) == 2  # each of these connections has a login of its own
+
+
+async def test_an_endpoint_that_refuses_is_told_at_once_and_one_in_trouble_tried_again() -> None:
+    async with scripted(let_in()) as broker:
+        with endpoint(answering(401, b'{"error":"invalid_client"}')) as (url, seen):
+            error = await refusal("b:9092", connector=broker.connect, **options_for(url))
+            assert type(error) is AuthenticationFailed
+            assert len(seen) == 1
+        with endpoint(answering(503, b"")) as (url, seen):
+            options = {"bootstrap_timeout_ms": 500, "reconnect_backoff_ms": 1, "retry_backoff_ms": 1}
+            error = await refusal("b:9092", connector=broker.connect, **options_for(url), **options)
+            assert type(error) is NoBrokerReachable
+            assert "answered 503" in str(error)
+            assert len(seen) > 1
+
+
+async def test_a_login_that_is_cancelled_closes_its_stream() -> None:
+    async with ScriptedBroker() as broker:
+        broker.on[ApiKey.SASL_HANDSHAKE] = handshake
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_open_and_leave, broker)
+            await eventually(lambda: bool(broker.peers))
+            await broker.peers[0].next()
+            tasks.cancel_scope.cancel()
+        await broker.peers[0].hung_up()
+
+
+async def _open_and_leave(broker: ScriptedBroker) -> None:
+    async with connected(broker.connect, **alice("PLAIN")):
+        raise AssertionError("opened")
+
+
 async def test_a_function_that_fails_is_told_without_its_words() -> None:
     def fail() -> str:
         raise ValueError("secret-in-the-text")
@@ -218,6 +259,25 @@ async def test_a_broker_that_hangs_up_in_the_midst_may_be_back_soon() -> None:
         with pytest.raises(ConnectionLost, match="closed the connection"):
             async with connected(broker.connect, **alice("PLAIN")):
                 raise AssertionError("opened")
+
+
+async def test_what_a_broker_says_moves_no_cursor_in_a_log() -> None:
+    said = "no\r\n\x1b[2Jroot logged in" + "x" * 10_000
+    code = ErrorCode.SASL_AUTHENTICATION_FAILED
+    async with scripted(SaslAuthenticateResponse(error_code=code, error_message=said, auth_bytes=b"")) as broker:
+        with pytest.raises(SaslAuthenticationFailed) as caught:
+            async with connected(broker.connect, **alice("PLAIN")):
+                raise AssertionError("opened")
+        assert "no???[2Jroot logged inxxx" in str(caught.value)
+        assert str(caught.value).isprintable()
+        assert len(str(caught.value)) < 1000
+        other = SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=["\x1b[2J"] * 10_000)
+        broker.on[ApiKey.SASL_HANDSHAKE] = lambda _: other
+        with pytest.raises(UnsupportedSaslMechanism) as refused:
+            async with connected(broker.connect, **alice("PLAIN")):
+                raise AssertionError("opened")
+        assert str(refused.value).isprintable()
+        assert len(str(refused.value)) < 1000
 
 
 async def test_an_unknown_error_of_a_broker_is_one_of_its_errors() -> None:

@@ -10,8 +10,11 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
+from anyio import ResourceGuard
 from anyio.abc import ByteStream, SocketAttribute, SocketStream
+from anyio.streams.stapled import StapledByteStream
 from anyio.streams.tls import TLSStream
 from support.securing import Papers, make_papers, refusal, there_and_back
 
@@ -26,7 +29,7 @@ from aiokafkawire.errors import (
     SecurityMismatch,
     TlsFailed,
 )
-from aiokafkawire.network.tls import Tls
+from aiokafkawire.network.tls import Tls, _Transport
 from aiokafkawire.runtime import Runtime
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.serving.memory import memory_connection
@@ -263,6 +266,40 @@ async def test_a_listener_that_is_silent_is_given_up(papers: Papers) -> None:
         error = await refusal(at, **papers.client(), bootstrap_timeout_ms=200)
         assert type(error) is NoBrokerReachable
         assert "did not accept a TLS connection" in str(error)
+
+
+async def test_a_handshake_that_is_cancelled_closes_its_stream(papers: Papers) -> None:
+    ours, theirs = memory_connection()
+
+    async def connect(host: str, port: int) -> ByteStream:
+        return ours
+
+    tls = Tls(make(ClientConfig, papers.client()), Runtime().offload)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(tls.around(connect), "b", 9092)
+        with anyio.fail_after(10):
+            assert (await theirs.receive())[:1] == b"\x16"
+        tasks.cancel_scope.cancel()
+    with anyio.fail_after(10), pytest.raises(anyio.EndOfStream):
+        while True:
+            await theirs.receive()
+
+
+async def test_sends_under_tls_take_turns() -> None:
+    """Whoever reads may have to send, too: new keys, for one; and streams let one task send at a time."""
+
+    class Guarded(StapledByteStream):
+        guard = ResourceGuard("sending")
+
+        async def send(self, item: bytes) -> None:
+            with self.guard:
+                await anyio.lowlevel.checkpoint()
+
+    ours, theirs = memory_connection()
+    transport = _Transport(Guarded(ours, ours))
+    async with theirs, transport, anyio.create_task_group() as tasks:
+        tasks.start_soon(transport.send, b"one")
+        tasks.start_soon(transport.send, b"two")
 
 
 async def test_certificates_that_were_renewed_are_used_by_the_next_connection(papers: Papers, tmp_path: Path) -> None:

@@ -5,19 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
-from urllib.parse import parse_qs
 
 import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.token_endpoint import answering, endpoint, settings_for
 
-from aiokafkawire.config import ClientConfig, make
 from aiokafkawire.errors import AuthenticationFailed, ConfigError, ConnectionLost, KafkaError
 from aiokafkawire.network import oidc
 from aiokafkawire.network.oauth import Tokens, expiry_of, refresh_at
@@ -161,64 +156,10 @@ async def test_what_is_no_token(given: Any, kind: type[KafkaError], told: str, c
 
 # --- the endpoint ------------------------------------------------------------------------------------------------
 
-Answer = Callable[[BaseHTTPRequestHandler], None]
-
-
-def answering(code: int, body: bytes, **headers: str) -> Answer:
-    def answer(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(code)
-        for name, value in headers.items():
-            handler.send_header(name, value)
-        handler.end_headers()
-        handler.wfile.write(body)
-
-    return answer
-
-
-@contextmanager
-def endpoint(answer: Answer) -> Iterator[tuple[ClientConfig, list[dict[str, Any]]]]:
-    seen: list[dict[str, Any]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            seen.append({"path": self.path, "form": parse_qs(body), "who": self.headers["Authorization"]})
-            answer(self)
-
-        def do_GET(self) -> None:
-            seen.append({"path": self.path, "who": self.headers["Authorization"]})
-            answer(self)
-
-        def log_message(self, *_: Any) -> None:
-            """Not to the terminal."""
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield settings(f"http://127.0.0.1:{server.server_port}/token?x=1"), seen
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def settings(url: str, **more: Any) -> ClientConfig:
-    options = {
-        "security_protocol": "SASL_PLAINTEXT",
-        "sasl_mechanism": "OAUTHBEARER",
-        "sasl_oauthbearer_method": "oidc",
-        "sasl_oauthbearer_client_id": "me",
-        "sasl_oauthbearer_client_secret": "s3cret",
-        "sasl_oauthbearer_scope": "read write",
-        "sasl_oauthbearer_token_endpoint_url": url,
-        **more,
-    }
-    return make(ClientConfig, options)
-
 
 def test_a_client_gets_a_token_for_its_secret() -> None:
-    with endpoint(answering(200, b'{"access_token":"tok","expires_in":3600,"token_type":"Bearer"}')) as (config, seen):
-        token = fetch_token(config)
+    with endpoint(answering(200, b'{"access_token":"tok","expires_in":3600,"token_type":"Bearer"}')) as (url, seen):
+        token = fetch_token(settings_for(url))
     assert token.value == "tok"
     assert token.expires_at_ms is not None
     (asked,) = seen
@@ -228,8 +169,8 @@ def test_a_client_gets_a_token_for_its_secret() -> None:
 
 @pytest.mark.parametrize("more", ["", ',"expires_in":"3600"', ',"expires_in":-1', ',"expires_in":true'])
 def test_an_endpoint_need_not_say_until_when(more: str) -> None:
-    with endpoint(answering(200, f'{{"access_token":"tok"{more}}}'.encode())) as (config, _):
-        assert fetch_token(config) == OAuthBearerToken("tok")
+    with endpoint(answering(200, f'{{"access_token":"tok"{more}}}'.encode())) as (url, _):
+        assert fetch_token(settings_for(url)) == OAuthBearerToken("tok")
 
 
 @pytest.mark.parametrize(
@@ -254,8 +195,8 @@ def test_an_endpoint_need_not_say_until_when(more: str) -> None:
     ],
 )
 def test_an_endpoint_that_gives_none(code: int, body: bytes, kind: type[KafkaError], told: str) -> None:
-    with endpoint(answering(code, body)) as (config, _), pytest.raises(KafkaError, match=told) as caught:
-        fetch_token(config)
+    with endpoint(answering(code, body)) as (url, _), pytest.raises(KafkaError, match=told) as caught:
+        fetch_token(settings_for(url))
     assert type(caught.value) is kind
     assert "http://127.0.0.1:" in str(caught.value)
     for secret in ("s3cret", "x=1", base64.b64encode(b"me:s3cret").decode()):
@@ -264,10 +205,12 @@ def test_an_endpoint_that_gives_none(code: int, body: bytes, kind: type[KafkaErr
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
 def test_whoever_is_redirected_to_is_not_shown_the_secret(code: int) -> None:
-    with endpoint(answering(200, b'{"access_token":"tok"}')) as (other, shown):
-        target = str(other.sasl_oauthbearer_token_endpoint_url)
-        with endpoint(answering(code, b"", Location=target)) as (config, _), pytest.raises(AuthenticationFailed):
-            fetch_token(config)
+    with (
+        endpoint(answering(200, b'{"access_token":"tok"}')) as (other, shown),
+        endpoint(answering(code, b"", Location=other)) as (url, _),
+        pytest.raises(AuthenticationFailed),
+    ):
+        fetch_token(settings_for(url))
     assert shown == []
 
 
@@ -275,13 +218,13 @@ def test_an_endpoint_that_is_not_there_or_hangs_up(monkeypatch: pytest.MonkeyPat
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         with pytest.raises(ConnectionLost, match="cannot be reached"):
-            fetch_token(settings(f"http://127.0.0.1:{bound.getsockname()[1]}/"))
+            fetch_token(settings_for(f"http://127.0.0.1:{bound.getsockname()[1]}/"))
         bound.listen()
         monkeypatch.setattr(oidc, "_SECONDS", 0.05)  # it takes the connection, and is silent
         with pytest.raises(ConnectionLost, match="cannot be reached: timed out"):
-            fetch_token(settings(f"http://127.0.0.1:{bound.getsockname()[1]}/"))
-    with endpoint(lambda handler: handler.connection.close()) as (config, _), pytest.raises(ConnectionLost):
-        fetch_token(config)
+            fetch_token(settings_for(f"http://127.0.0.1:{bound.getsockname()[1]}/"))
+    with endpoint(lambda handler: handler.connection.close()) as (url, _), pytest.raises(ConnectionLost):
+        fetch_token(settings_for(url))
 
 
 @pytest.mark.parametrize(
@@ -289,5 +232,5 @@ def test_an_endpoint_that_is_not_there_or_hangs_up(monkeypatch: pytest.MonkeyPat
 )
 def test_a_url_that_is_none(url: str) -> None:
     with pytest.raises(ConfigError, match="sasl_oauthbearer_token_endpoint_url") as caught:
-        settings(url)
+        settings_for(url)
     assert "s3cret" not in str(caught.value)
