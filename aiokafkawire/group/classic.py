@@ -11,7 +11,9 @@ The rules:
    id with a new generation (LOSE_GENERATION).
 5. A static member (KIP-345) does not leave: it may be back before its session is over.
 6. Whoever wants to join while a rebalance goes on does so after it, and so does a member that leaves.
-7. One rebalance is often followed by another: by the second round of a cooperative one, or as more members come. So the
+7. While there is nobody to answer its JoinGroup, a member may be the one that it was (:class:`Resume`), as it would be
+   had it not asked: rule 3. The first coordinator that is found hears a heartbeat, and says whether that is over.
+8. One rebalance is often followed by another: by the second round of a cooperative one, or as more members come. So the
    first heartbeats after it come soon, and hear of that; then they are as far apart as is set.
 """
 
@@ -22,7 +24,7 @@ from ..errors import BrokerError, ErrorCode, FencedInstanceId, KafkaError, Reque
 from ..types import GroupMetadata
 from .membership_requests import Ask, MemberSettings, heartbeat, join, leave, sync
 from .states import NEXT, THEN, GroupState, Kind, Then
-from .tasks import Assign, GiveUpAll, JoinedMember, Prepare, Take, Task
+from .tasks import Assign, GiveUpAll, JoinedMember, Prepare, Resume, Take, Task
 
 __all__ = ("GroupMachine",)
 
@@ -65,6 +67,11 @@ class GroupMachine:
         self._assignments: Mapping[str, bytes] = {}
         self._reason = ""
         self._again: str | None = None
+        # Whether the rebalance is its own wish, and not only what it has heard of.
+        self._own = False
+        # Resumed, and no coordinator has confirmed that yet; and what it wishes to join again for when one has.
+        self._unconfirmed = False
+        self._wish: str | None = None
         self._asked: Ask | None = None
         self._beating: Ask | None = None
         self._beat_at = 0.0
@@ -92,16 +99,43 @@ class GroupMachine:
     # --- what the user does ------------------------------------------------------------------------------
 
     def want(self, reason: str) -> None:
-        """Join, or join again, for this reason (KIP-800); while a rebalance goes on, or it leaves, after that."""
-        if self.state in (_OUTSIDE, _STABLE):
+        """Join, or join again, for this reason (KIP-800); while a rebalance goes on, or it leaves, after that.
+
+        Where there is no coordinator, and it has resumed, it is once there is one.
+        """
+        if self._unconfirmed:
+            self._wish = reason
+        elif self.state in (_OUTSIDE, _STABLE):
+            self._own = True
             self._prepare(reason)
         elif self.state is _FAILED:
             if not isinstance(self.error, FencedInstanceId):
-                self.error = None
+                self.error, self._own = None, True
                 self._prepare(reason)
+        elif self.state is _PREPARING:
+            # What it joins with is made when it has prepared: nothing is missed.
+            self._again, self._own = None, True
         else:
-            # What it joins with is made when it has prepared: before that nothing is missed.
-            self._again = reason if self.state is not _PREPARING else None
+            self._again = reason
+
+    @property
+    def may_resume(self) -> bool:
+        """Whether it waits for its JoinGroup as a member whose generation nobody has ended."""
+        return self.state is _JOINING and self.is_member
+
+    def resume(self, group: GroupMetadata, now: float) -> None:
+        """There is no coordinator to answer the JoinGroup of ``group``: be the member that it was until there is one.
+
+        One that takes over knows nothing of a rebalance that was not at its end. It knows the generation before that,
+        and answers the heartbeat that is due at once.
+        """
+        if not self.may_resume or group != self.group:
+            return
+        self._wish = self._reason if self._own else self._again
+        self._again, self._unconfirmed = None, True
+        self._enter(_STABLE)
+        self.task = Resume()
+        self._beat_at = now
 
     def rest(self, now: float) -> None:
         """Ask for nothing but heartbeats for a while: who was refused and tries again may be refused again."""
@@ -109,7 +143,8 @@ class GroupMachine:
 
     def leave(self, reason: str) -> None:
         """Leave the group. The state is OUTSIDE when that is over; a static member is there at once (KIP-345)."""
-        self._again = None
+        self._again = self._wish = None
+        self._own = self._unconfirmed = False
         if self.state in (_OUTSIDE, _LEAVING):
             return
         self._reason, self.task = reason, None
@@ -139,7 +174,7 @@ class GroupMachine:
             self._enter(_SYNCING)
 
     def taken(self, task: Task, *, rejoin: str | None = None) -> None:
-        """:class:`Take` or :class:`GiveUpAll` is done; the member joins again if ``rejoin`` says why."""
+        """:class:`Take`, :class:`Resume` or :class:`GiveUpAll` is done; ``rejoin`` says why to join again, if so."""
         if task is not self.task:
             return
         self.task = None
@@ -212,6 +247,8 @@ class GroupMachine:
                 self._joined(response)
             elif ask.kind is Kind.SYNC:
                 self._synced(response, now)
+            else:
+                self._confirmed()
         else:
             error = broker_error(response.error_code, f"{ask.kind.value} of {self.settings.named}")
             self._told(ask.kind, error, now, getattr(response, "member_id", ""))
@@ -246,6 +283,7 @@ class GroupMachine:
         if code == ErrorCode.NONE:
             self._heard(now)
             self._beat_at = now + self.settings.heartbeat_interval
+            self._confirmed()
         else:
             self._told(Kind.HEARTBEAT, broker_error(code, f"Heartbeat of {self.settings.named}"), now)
 
@@ -257,6 +295,12 @@ class GroupMachine:
 
     def _heard(self, now: float) -> None:
         self.heard_at = now if self.heard_at is None else max(now, self.heard_at)
+
+    def _confirmed(self) -> None:
+        """It is a member of its generation: who has resumed may ask again for what it wishes."""
+        self._unconfirmed, wish, self._wish = False, self._wish, None
+        if wish is not None:
+            self.want(wish)
 
     def _joined(self, response: Any) -> None:
         names = [name for name, _ in self._protocols]
@@ -285,6 +329,7 @@ class GroupMachine:
             return
         self.rebalances += 1
         self._failures = 0
+        self._own = False
         self._interval = self.settings.heartbeat_interval * _SOON
         self._beat_at = min(self._beat_at, now + self._interval)
         self.task = Take(self.protocol, self.generation, bytes(response.assignment), self._leader)
@@ -310,7 +355,10 @@ class GroupMachine:
             self._fail(error)
 
     def _prepare(self, reason: str) -> None:
-        self._reason, self._again = reason, None
+        self._reason = reason
+        self._own |= self._again is not None or self._wish is not None
+        self._again = self._wish = None
+        self._unconfirmed = False
         self._enter(_PREPARING)
         self.task = Prepare(lost=not self.is_member)
 
@@ -329,6 +377,7 @@ class GroupMachine:
 
     def _reset(self, *, lose_id: bool) -> None:
         self.generation, self._leader = -1, False
+        self._unconfirmed, self._wish = False, None
         if lose_id:
             self.member_id = ""
 

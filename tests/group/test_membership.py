@@ -14,7 +14,7 @@ from aiokafkawire.errors import ErrorCode, FencedInstanceId, GroupAuthorizationF
 from aiokafkawire.group.membership import Membership
 from aiokafkawire.group.membership_requests import MemberSettings
 from aiokafkawire.group.states import GroupState
-from aiokafkawire.group.tasks import Assign, GiveUpAll, Prepare, Take, Task
+from aiokafkawire.group.tasks import Assign, GiveUpAll, Prepare, Resume, Take, Task
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.simulation import Simulation, simulate
 
@@ -26,6 +26,7 @@ class Played:
     asked: list[Task] = attrs.field(factory=list)
     before: Callable[[Task], Awaitable[None]] | None = None
     rejoins: str | None = None
+    resumes: bool = False
 
     async def _note(self, task: Task) -> None:
         self.asked.append(task)
@@ -46,6 +47,12 @@ class Played:
         return rejoins
 
     async def give_up(self, task: GiveUpAll) -> None:
+        await self._note(task)
+
+    def can_resume(self) -> bool:
+        return self.resumes
+
+    async def resume(self, task: Resume) -> None:
         await self._note(task)
 
     @property
