@@ -1,62 +1,63 @@
 """Whether a group has nobody now who coordinates it."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from enum import Enum
+from typing import TYPE_CHECKING, Final
 
 from ..cluster.cluster import Cluster
-from ..cluster.forms import in_newest_form
-from ..errors import BrokerError, ConnectionLost, KafkaError, RequestTimeout
-from ..protocol.schema import Request, Versions
-from ..types import CoordinatorType, GroupMetadata
-from .membership_requests import heartbeat
+from ..errors import BrokerError, ConnectionLost, ErrorCode, KafkaError, RequestTimeout, broker_error
+from ..types import CoordinatorType
 
-__all__ = ("is_coordinator_away",)
+if TYPE_CHECKING:  # few members come to ask
+    from ..protocol.messages.group_admin import DescribeGroupsResponse
+
+__all__ = ("Presence", "look_for_coordinator")
 
 _AWAY: Final = 1.0
 """Seconds in which a coordinator has to answer, wherever it is looked for: one that only moves is there by then."""
 
 
-async def is_coordinator_away(
-    cluster: Cluster,
-    group: GroupMetadata,
-    lane: str,
-    check: Callable[[Any], None],
-    failed: Callable[[KafkaError | None], None],
-) -> bool:
-    """Look the coordinator up, and send it a heartbeat of this membership, again and again for a second.
+class Presence(Enum):
+    """What came of looking for a coordinator."""
 
-    One that answers is there, whatever it says, and so may be one that is silent: it can have a rebalance under way
-    that others take part in. It is away if nobody names one, or who is named cannot be reached, or says that it is
-    none, or none yet. ``failed`` hears why a try has failed, and of None at an answer.
+    THERE = "it answers"
+    SILENT = "it may be there, with a rebalance under way that others take part in"
+    AWAY = "nobody names one, or who is named cannot be reached, or says that it is none, or none yet"
+
+
+async def look_for_coordinator(
+    cluster: Cluster, group_id: str, lane: str, failed: Callable[[KafkaError | None], None]
+) -> Presence:
+    """Look the coordinator up and ask it for the group, until it answers, but for no more than a second.
+
+    It is not asked by a heartbeat: Kafka answers that with no error before it knows the group. ``failed`` hears why a
+    try has failed, and of None at an answer.
     """
-    deadline = cluster.deadline(_AWAY)
+    from ..protocol.messages.group_admin import DescribeGroupsRequest
+
     last: KafkaError | None = None
+
+    def check(answer: "DescribeGroupsResponse") -> None:
+        for group in answer.groups:
+            if group.error_code != ErrorCode.NONE:
+                raise broker_error(group.error_code, f"DescribeGroups of group {group_id!r}")
 
     def tried(error: KafkaError) -> None:
         nonlocal last
         last = error
         failed(error)
 
-    async def in_form(request: Request[Any], wanted: Versions) -> Any:
-        return await cluster.ask_coordinator(
-            CoordinatorType.GROUP,
-            group.group_id,
-            request,
-            deadline,
-            lane=lane,
-            wanted=wanted,
-            check=check,
-            failed=tried,
-        )
-
+    request, deadline = DescribeGroupsRequest(groups=[group_id]), cluster.deadline(_AWAY)
     try:
-        await in_newest_form(heartbeat(group).forms, in_form)
+        await cluster.ask_coordinator(
+            CoordinatorType.GROUP, group_id, request, deadline, lane=lane, check=check, failed=tried
+        )
     except RequestTimeout:
-        return _is_nobody(last)
+        return Presence.AWAY if _is_nobody(last) else Presence.SILENT
     except KafkaError:
-        return False  # the JoinGroup will meet it as well
+        return Presence.THERE  # and whatever it has refused, it may refuse the JoinGroup as well
     failed(None)
-    return False
+    return Presence.THERE
 
 
 def _is_nobody(met: BaseException | None) -> bool:

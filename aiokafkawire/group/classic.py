@@ -12,7 +12,8 @@ The rules:
 5. A static member (KIP-345) does not leave: it may be back before its session is over.
 6. Whoever wants to join while a rebalance goes on does so after it, and so does a member that leaves.
 7. While there is nobody to answer its JoinGroup, a member may be the one that it was (:class:`Resume`), as it would be
-   had it not asked: rule 3. The first coordinator that is found hears a heartbeat, and says whether that is over.
+   had it not asked: rule 3. Whoever coordinates next hears its heartbeats, and says whether that is over. What it
+   wished to join for waits until somebody does.
 8. One rebalance is often followed by another: by the second round of a cooperative one, or as more members come. So the
    first heartbeats after it come soon, and hear of that; then they are as far apart as is set.
 """
@@ -63,14 +64,15 @@ class GroupMachine:
         """When the coordinator last confirmed the membership."""
         self.rebalances: int = 0
         """How many generations it has joined."""
+        self.resumed: bool = False
+        """Whether it is the member that it was because there is no coordinator, or was none when it last looked."""
         self._protocols: Sequence[tuple[str, bytes]] = ()
         self._assignments: Mapping[str, bytes] = {}
         self._reason = ""
         self._again: str | None = None
         # Whether the rebalance is its own wish, and not only what it has heard of.
         self._own = False
-        # Resumed, and no coordinator has confirmed that yet; and what it wishes to join again for when one has.
-        self._unconfirmed = False
+        # Why to join again once there is a coordinator, for who has resumed.
         self._wish: str | None = None
         self._asked: Ask | None = None
         self._beating: Ask | None = None
@@ -101,9 +103,9 @@ class GroupMachine:
     def want(self, reason: str) -> None:
         """Join, or join again, for this reason (KIP-800); while a rebalance goes on, or it leaves, after that.
 
-        Where there is no coordinator, and it has resumed, it is once there is one.
+        Who has resumed does so once there is a coordinator.
         """
-        if self._unconfirmed:
+        if self.resumed:
             self._wish = reason
         elif self.state in (_OUTSIDE, _STABLE):
             self._own = True
@@ -132,10 +134,16 @@ class GroupMachine:
         if not self.may_resume or group != self.group:
             return
         self._wish = self._reason if self._own else self._again
-        self._again, self._unconfirmed = None, True
+        self._again, self.resumed = None, True
         self._enter(_STABLE)
         self.task = Resume()
         self._beat_at = now
+
+    def found(self) -> None:
+        """There is a coordinator again: who has resumed may join for what it wishes."""
+        self.resumed, wish, self._wish = False, self._wish, None
+        if wish is not None:
+            self.want(wish)
 
     def rest(self, now: float) -> None:
         """Ask for nothing but heartbeats for a while: who was refused and tries again may be refused again."""
@@ -144,7 +152,7 @@ class GroupMachine:
     def leave(self, reason: str) -> None:
         """Leave the group. The state is OUTSIDE when that is over; a static member is there at once (KIP-345)."""
         self._again = self._wish = None
-        self._own = self._unconfirmed = False
+        self._own = self.resumed = False
         if self.state in (_OUTSIDE, _LEAVING):
             return
         self._reason, self.task = reason, None
@@ -247,8 +255,6 @@ class GroupMachine:
                 self._joined(response)
             elif ask.kind is Kind.SYNC:
                 self._synced(response, now)
-            else:
-                self._confirmed()
         else:
             error = broker_error(response.error_code, f"{ask.kind.value} of {self.settings.named}")
             self._told(ask.kind, error, now, getattr(response, "member_id", ""))
@@ -283,7 +289,6 @@ class GroupMachine:
         if code == ErrorCode.NONE:
             self._heard(now)
             self._beat_at = now + self.settings.heartbeat_interval
-            self._confirmed()
         else:
             self._told(Kind.HEARTBEAT, broker_error(code, f"Heartbeat of {self.settings.named}"), now)
 
@@ -295,12 +300,6 @@ class GroupMachine:
 
     def _heard(self, now: float) -> None:
         self.heard_at = now if self.heard_at is None else max(now, self.heard_at)
-
-    def _confirmed(self) -> None:
-        """It is a member of its generation: who has resumed may ask again for what it wishes."""
-        self._unconfirmed, wish, self._wish = False, self._wish, None
-        if wish is not None:
-            self.want(wish)
 
     def _joined(self, response: Any) -> None:
         names = [name for name, _ in self._protocols]
@@ -358,7 +357,7 @@ class GroupMachine:
         self._reason = reason
         self._own |= self._again is not None or self._wish is not None
         self._again = self._wish = None
-        self._unconfirmed = False
+        self.resumed = False
         self._enter(_PREPARING)
         self.task = Prepare(lost=not self.is_member)
 
@@ -377,7 +376,7 @@ class GroupMachine:
 
     def _reset(self, *, lose_id: bool) -> None:
         self.generation, self._leader = -1, False
-        self._unconfirmed, self._wish = False, None
+        self.resumed, self._wish = False, None
         if lose_id:
             self.member_id = ""
 

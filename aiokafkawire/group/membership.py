@@ -22,7 +22,7 @@ from ..errors import (
 from ..protocol.schema import Request, Versions
 from ..runtime import Worker
 from ..types import CoordinatorType, GroupMetadata
-from .absence import is_coordinator_away
+from .absence import Presence, look_for_coordinator
 from .classic import GroupMachine
 from .membership_requests import Ask, MemberSettings
 from .states import GroupState, Kind
@@ -193,7 +193,8 @@ class Membership:
         if machine.task is not None and not self._working:
             self._working = True
             tasks.start_soon(self._work)
-        if self._in_doubt and not self._doubting and machine.may_resume and self._role.can_resume():
+        may_resume = self._in_doubt and machine.may_resume and self._role.can_resume()
+        if (may_resume or machine.resumed) and not self._doubting:
             self._in_doubt, self._doubting = False, True
             tasks.start_soon(self._doubt, machine.group)
         waits += [machine.wait(now), self._look_after_coordinator(tasks, now)]
@@ -329,11 +330,14 @@ class Membership:
                     scope.cancel()
 
     async def _doubt(self, group: GroupMetadata) -> None:
-        """The JoinGroup of this membership may have nobody who will answer it: then go on without."""
+        """The JoinGroup of this membership may have nobody to answer it: then go on without, and look for somebody."""
+        machine = self.machine
         try:
-            if await is_coordinator_away(self._cluster, group, self.lane, self._check, self._note):
-                _log.debug("%s has no coordinator: going on in generation %d", group.group_id, group.generation_id)
-                self.machine.resume(group, self._clock())
+            found = await look_for_coordinator(self._cluster, group.group_id, self.lane, self._note)
+            if found is Presence.THERE:
+                machine.found()
+            elif found is Presence.AWAY and machine.may_resume and self._role.can_resume():
+                machine.resume(group, self._clock())
         finally:
             self._doubting = False
             self._worker.wake()
