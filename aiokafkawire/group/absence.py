@@ -54,8 +54,10 @@ async def look_for_coordinator(
         )
     except RequestTimeout:
         return Presence.AWAY if _is_nobody(last) else Presence.SILENT
+    except BrokerError:
+        pass  # an answer, if not the best
     except KafkaError:
-        return Presence.THERE  # and whatever it has refused, it may refuse the JoinGroup as well
+        return Presence.THERE  # and the JoinGroup will meet the same
     failed(None)
     return Presence.THERE
 

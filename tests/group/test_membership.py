@@ -221,3 +221,49 @@ def test_a_task_that_is_not_wanted_any_more_is_followed_by_the_one_that_is() -> 
         assert isinstance(role.asked[3], Prepare)
         assert role.asked[3].lost
         await member.stop()
+
+
+def test_a_member_resumes_without_a_coordinator_and_joins_once_there_is_one() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        role, network, coordinator = Played(resumes=True), life.sim.network, life.sim.broker.coordinator(GROUP)
+        member = life.member(role)
+        member.want("to begin")
+        await until(lambda: member.machine.state is GroupState.STABLE and member.machine.task is None)
+        group = member.machine.group
+        network.refuse(coordinator)
+        network.cut(coordinator)
+        began, joins = life.sim.now(), len(life.sim.broker.requests.of(ApiKey.JOIN_GROUP))
+        member.want("more")
+        await until(lambda: role.kinds[3:] == ["Prepare", "Resume"])
+        assert 1 <= life.sim.now() - began < 2
+        member.want("yet more")
+        await anyio.sleep(3)
+        assert (role.kinds[3:], member.machine.state, member.machine.group) == (
+            ["Prepare", "Resume"],
+            GroupState.STABLE,
+            group,
+        )
+        network.accept(coordinator)
+        await until(lambda: role.kinds[5:] == ["Prepare", "Assign", "Take"])
+        assert [one.request.reason for one in life.sim.broker.requests.of(ApiKey.JOIN_GROUP)][joins:] == ["yet more"]
+        await member.stop()
+
+
+def test_a_member_that_has_given_up_nothing_waits_for_a_coordinator_to_join() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        role = Played()
+        member = life.member(role)
+        member.want("to begin")
+        await until(lambda: member.machine.state is GroupState.STABLE and member.machine.task is None)
+        order = life.sim.broker.on(ApiKey.FIND_COORDINATOR, answer=ErrorCode.COORDINATOR_NOT_AVAILABLE, times=None)
+        dropped = life.sim.broker.on(ApiKey.JOIN_GROUP, drop="before", times=None)
+        member.want("more")
+        await anyio.sleep(4)
+        assert member.machine.state is GroupState.JOINING
+        assert not life.sim.broker.requests.of(ApiKey.DESCRIBE_GROUPS)
+        order.remove()
+        dropped.remove()
+        await until(lambda: role.kinds[3:] == ["Prepare", "Assign", "Take"])
+        await member.stop()
