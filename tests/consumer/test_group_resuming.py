@@ -137,6 +137,67 @@ def test_what_is_committed_while_giving_up_is_not_read_again() -> None:
         assert offsets_of(one, read) == at
 
 
+def test_what_is_committed_while_the_member_waits_to_join_counts_as_well() -> None:
+    @in_a_group()
+    async def _(life: Life) -> None:
+        one = await life.join("one", enable_auto_commit=False)
+        await life.settled(one)
+        await life.under_way()
+        absence, at = Absence(life), dict.fromkeys(partitions(), 1)
+        async with life.broker.hold(ApiKey.JOIN_GROUP) as held:
+            one.subscribe(TOPIC, "later")
+            await held.arrived()
+            await one.consumer.commit(at)
+            absence.begin()
+            life.sim.network.cut(life.coordinator)
+            read = len(one.records)
+            await life.readers.until(lambda: len(offsets_of(one, read)) == COUNT)
+        assert offsets_of(one, read) == at
+
+
+def test_who_resumes_once_more_begins_where_it_did_the_first_time() -> None:
+    @in_a_group()
+    async def _(life: Life) -> None:
+        one = await life.join("one", enable_auto_commit=False)
+        await life.settled(one)
+        await life.under_way()
+        for _ in range(2):
+            life.broker.move_coordinator(GROUP, life.elsewhere, loading=8)
+            life.broker.on(ApiKey.HEARTBEAT, answer=ErrorCode.REBALANCE_IN_PROGRESS, times=1)
+            gone = len(one.told) + 2
+            await life.readers.until(lambda: len(one.told) == gone)  # noqa: B023
+            assert one.words()[-2:] == ["revoked", "assigned"]
+            read = len(one.records)
+            await life.readers.until(lambda: len(offsets_of(one, read)) == COUNT)  # noqa: B023
+            assert offsets_of(one, read) == dict.fromkeys(partitions(), 0)
+            await anyio.sleep(10)
+            assert membership_of(one).machine.resumed is False
+
+
+def test_where_the_user_sought_before_anybody_looked_only_the_coordinator_knows_what_is_committed() -> None:
+    @in_a_group()
+    async def _(life: Life) -> None:
+        one, where = await life.join("one", enable_auto_commit=False, reads=False), TopicPartition(TOPIC, 0)
+
+        async def seek(partitions: Partitions) -> None:
+            one.consumer.seek(where, 2)
+            del one.on["assigned"]
+
+        one.on["assigned"] = seek
+        life.readers.read(one)
+        await life.settled(one)
+        await life.readers.until(lambda: len(offsets_of(one, 0)) == COUNT)
+        assert offsets_of(one, 0)[where] == 2
+        absence = await joins_in_vain(life, one)
+        read = len(one.records)
+        await life.readers.until(lambda: len(offsets_of(one, read)) == COUNT - 1)
+        await anyio.sleep(3)
+        assert where not in offsets_of(one, read)
+        absence.end()
+        await life.readers.until(lambda: where in offsets_of(one, read))
+        assert offsets_of(one, read)[where] == 0
+
+
 @pytest.mark.parametrize("how", ["unknown", "transaction"])
 def test_what_only_the_coordinator_knows_waits_for_it(how: str) -> None:
     """A commit that was not answered, and a transaction that commits instead of the consumer."""
