@@ -177,6 +177,7 @@ def test_who_resumes_once_more_begins_where_it_did_the_first_time() -> None:
 def test_where_the_user_sought_before_anybody_looked_only_the_coordinator_knows_what_is_committed() -> None:
     @in_a_group()
     async def _(life: Life) -> None:
+        await anyio.sleep(3)  # so that there are such offsets
         one, where = await life.join("one", enable_auto_commit=False, reads=False), TopicPartition(TOPIC, 0)
 
         async def seek(partitions: Partitions) -> None:
