@@ -13,7 +13,7 @@ import pytest
 from support.group_lives import COUNT, GROUP, TOPIC, Life, in_a_group, membership_of, partitions
 from support.readers import Partitions, Reader
 
-from aiokafkawire import TopicPartition
+from aiokafkawire import OffsetSpec, TopicPartition
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.group.states import GroupState
 from aiokafkawire.protocol.api import ApiKey
@@ -155,6 +155,27 @@ def test_what_is_committed_while_the_member_waits_to_join_counts_as_well() -> No
         assert offsets_of(one, read) == at
 
 
+def test_what_was_committed_for_an_assignment_that_is_over_does_not_count() -> None:
+    @in_a_group()
+    async def _(life: Life) -> None:
+        one, other = await life.join("one", enable_auto_commit=False), await life.client("other")
+        await life.settled(one)
+        await life.under_way()
+        await one.consumer.commit(dict.fromkeys(partitions(), 1))
+        await one.consumer.unsubscribe()
+        await anyio.sleep(3)  # so that there are such offsets
+        async with other.consumer(group_id=GROUP, enable_auto_commit=False) as successor:
+            await successor.commit(dict.fromkeys(partitions(), 3))
+        read = len(one.records)
+        one.subscribe(TOPIC)
+        await life.readers.until(lambda: len(offsets_of(one, read)) == COUNT)
+        assert offsets_of(one, read) == dict.fromkeys(partitions(), 3)
+        await joins_in_vain(life, one)
+        read = len(one.records)
+        await life.readers.until(lambda: len(offsets_of(one, read)) == COUNT)
+        assert offsets_of(one, read) == dict.fromkeys(partitions(), 3)
+
+
 def test_who_resumes_once_more_begins_where_it_did_the_first_time() -> None:
     @in_a_group()
     async def _(life: Life) -> None:
@@ -174,21 +195,24 @@ def test_who_resumes_once_more_begins_where_it_did_the_first_time() -> None:
             assert membership_of(one).machine.resumed is False
 
 
-def test_where_the_user_sought_before_anybody_looked_only_the_coordinator_knows_what_is_committed() -> None:
+@pytest.mark.parametrize("to", [2, OffsetSpec.LATEST])
+def test_where_the_user_sought_before_anybody_looked_only_the_coordinator_knows_what_is_committed(
+    to: int | OffsetSpec,
+) -> None:
     @in_a_group()
     async def _(life: Life) -> None:
         await anyio.sleep(3)  # so that there are such offsets
         one, where = await life.join("one", enable_auto_commit=False, reads=False), TopicPartition(TOPIC, 0)
 
         async def seek(partitions: Partitions) -> None:
-            one.consumer.seek(where, 2)
+            one.consumer.seek(where, to)
             del one.on["assigned"]
 
         one.on["assigned"] = seek
         life.readers.read(one)
         await life.settled(one)
         await life.readers.until(lambda: len(offsets_of(one, 0)) == COUNT)
-        assert offsets_of(one, 0)[where] == 2
+        assert offsets_of(one, 0)[where] >= 2
         absence = await joins_in_vain(life, one)
         read = len(one.records)
         await life.readers.until(lambda: len(offsets_of(one, read)) == COUNT - 1)
@@ -306,14 +330,14 @@ def test_topics_that_are_wanted_no_more_are_not_resumed() -> None:
         assert one.owned == partitions()
 
 
-def test_cooperative_members_keep_what_they_have_and_resume_nothing() -> None:
+@pytest.mark.parametrize("topics", [(TOPIC, "later"), ("later",)])
+def test_cooperative_members_keep_what_they_have_and_resume_nothing(topics: tuple[str, ...]) -> None:
     @in_a_group()
     async def _(life: Life) -> None:
         one = await life.join("one", partition_assignment_strategy=["cooperative-sticky"])
         await life.settled(one)
-        absence = Absence(life)
-        absence.begin()
-        one.subscribe(TOPIC, "later")
-        await anyio.sleep(10)
-        assert one.words() == ["assigned"]
+        life.broker.move_coordinator(GROUP, life.elsewhere, loading=20)
+        one.subscribe(*topics)
+        await anyio.sleep(15)
+        assert one.words() == (["assigned"] if TOPIC in topics else ["assigned", "revoked"])
         assert membership_of(one).machine.state is GroupState.JOINING

@@ -136,9 +136,14 @@ def test_without_a_coordinator_who_waits_to_join_is_the_member_it_was_and_says_s
     assert machine.state is PREPARING
 
 
-@pytest.mark.parametrize("when", ["before", "preparing", "joining", "resumed"])
+@pytest.mark.parametrize("when", ["before", "preparing", "joining", "syncing", "resumed"])
 def test_a_wish_of_its_own_waits_for_a_coordinator(when: str) -> None:
-    machine, _ = joining("mine" if when == "before" else None)
+    machine, ask = joining("mine" if when == "before" else None)
+    if when == "syncing":
+        machine.answered(ask, joined(generation=6, leader="other-2"), 20)
+        machine.want("mine")
+        machine.answered(flow(machine, 20), synced(ErrorCode.REBALANCE_IN_PROGRESS), 20)
+        machine.prepared(doing(machine, Prepare), PROTOCOLS)
     if when == "joining":
         machine.want("mine")
     machine.resume(machine.group, 20)
@@ -157,7 +162,9 @@ def test_a_wish_of_its_own_waits_for_a_coordinator(when: str) -> None:
     assert isinstance(machine.task, Prepare)
     assert not machine.task.lost
     machine.prepared(machine.task, PROTOCOLS)
-    assert said(flow(machine, 30)).reason == ("mine" if when != "preparing" else "the group is rebalancing")
+    assert said(flow(machine, 30)).reason == (
+        "the group is rebalancing" if when in ("preparing", "syncing") else "mine"
+    )
 
 
 def test_a_wish_is_not_lost_by_a_rebalance_that_comes_before_it_and_is_none_any_more_after_one() -> None:

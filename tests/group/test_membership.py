@@ -250,6 +250,24 @@ def test_a_member_resumes_without_a_coordinator_and_joins_once_there_is_one() ->
         await member.stop()
 
 
+def test_a_member_that_can_resume_no_more_when_it_has_looked_waits_for_a_coordinator() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        role, network, coordinator = Played(resumes=True), life.sim.network, life.sim.broker.coordinator(GROUP)
+        member = life.member(role)
+        member.want("to begin")
+        await until(lambda: member.machine.state is GroupState.STABLE and member.machine.task is None)
+        network.refuse(coordinator)
+        network.cut(coordinator)
+        member.want("more")
+        await anyio.sleep(0.5)
+        role.resumes = False
+        await anyio.sleep(3)
+        assert member.machine.state is GroupState.JOINING
+        assert role.kinds[3:] == ["Prepare"]
+        await member.stop()
+
+
 def test_a_member_that_has_given_up_nothing_waits_for_a_coordinator_to_join() -> None:
     @alone
     async def _(life: Life) -> None:
