@@ -8,15 +8,18 @@ from typing import Any
 import anyio
 import attrs
 from support.group_lives import GROUP
+from support.membership_answers import PROTOCOLS, doing, machine_in
 
 from aiokafkawire.cluster.cluster import Cluster
 from aiokafkawire.errors import ErrorCode, FencedInstanceId, GroupAuthorizationFailed, KafkaError
+from aiokafkawire.group.beside_loop import BesideLoop
 from aiokafkawire.group.membership import Membership
 from aiokafkawire.group.membership_requests import MemberSettings
 from aiokafkawire.group.states import GroupState
 from aiokafkawire.group.tasks import Assign, GiveUpAll, Prepare, Resume, Take, Task
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.simulation import Simulation, simulate
+from aiokafkawire.types import CoordinatorType
 
 
 @attrs.define(eq=False)
@@ -248,6 +251,23 @@ def test_a_member_resumes_without_a_coordinator_and_joins_once_there_is_one() ->
         await until(lambda: role.kinds[5:] == ["Prepare", "Assign", "Take"])
         assert [one.request.reason for one in life.sim.broker.requests.of(ApiKey.JOIN_GROUP)][joins:] == ["yet more"]
         await member.stop()
+
+
+def test_the_heartbeat_thread_keeps_who_has_resumed() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        await life.cluster.coordinator(CoordinatorType.GROUP, GROUP, life.cluster.deadline(5))
+        machine = machine_in(GroupState.STABLE)
+        machine.taken(doing(machine, Take))
+        beside = BesideLoop(life.cluster, machine)
+        kept = beside._member()
+        assert kept is not None
+        machine.want("more")
+        machine.prepared(doing(machine, Prepare), PROTOCOLS)
+        assert beside._member() is None
+        machine.resume(machine.group, 10)
+        assert beside._member() == kept
+        beside.close()
 
 
 def test_a_member_that_can_resume_no_more_when_it_has_looked_waits_for_a_coordinator() -> None:
