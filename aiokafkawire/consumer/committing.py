@@ -1,7 +1,7 @@
 """Commits for one consumer: what the user asks for, and by itself what the user has finished."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -39,6 +39,9 @@ class Commits:
         """The task in which a listener of the user's is being called, if one is."""
         self._turn = anyio.Lock()
         self._last: dict[TopicPartition, tuple[Place, OffsetAndMetadata]] = {}
+        # What was committed since each partition was assigned, and acknowledged; None where the outcome is unknown.
+        self._acknowledged: dict[TopicPartition, OffsetAndMetadata | None] = {}
+        self._commits_elsewhere = False
 
     def join(self, membership: "Membership") -> None:
         """Commit as this member from now on."""
@@ -47,10 +50,25 @@ class Commits:
 
     @property
     def group(self) -> GroupMetadata:
-        """Who commits; after the end of a membership still that member, so that the coordinator refuses it."""
+        """Who commits; after the end of a membership still that member, so that the coordinator refuses it.
+
+        Whoever asks may commit by itself, as transactions do.
+        """
+        self._commits_elsewhere = True
         generation = self._become_member()
         last = self.membership.machine.last_group if self.membership is not None else None
         return last if generation < 0 and last is not None else self._offsets.group
+
+    def begin(self, partitions: Iterable[TopicPartition]) -> None:
+        """These are assigned anew: nothing was committed for them since."""
+        for where in partitions:
+            self._acknowledged.pop(where, None)
+
+    def committed_of(self, place: Place) -> OffsetAndMetadata | None:
+        """What the group has committed for a place of this consumer's, which is its still; None if nobody knows that
+        but the coordinator.
+        """
+        return None if self._commits_elsewhere else self._acknowledged.get(place.where, place.begun)
 
     async def commit(
         self,
@@ -85,7 +103,7 @@ class Commits:
                     # A group without members would take it from anybody, however long ago this was one.
                     raise _failed(self._offsets.group.group_id, list(given), broker_error(ErrorCode.UNKNOWN_MEMBER_ID))
                 try:
-                    await self._offsets.commit(given, deadline, skip_deleted=skip_deleted)
+                    await self._send(given, deadline, skip_deleted=skip_deleted)
                 except BrokerError as error:
                     if self.membership is None or error.code not in _NOT_ENTITLED:
                         raise
@@ -101,6 +119,22 @@ class Commits:
                     return
         finally:
             self._turn.release()
+
+    async def _send(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: Deadline, *, skip_deleted: bool
+    ) -> None:
+        """Commit, and know of each partition whether that is certain."""
+        generation = self._offsets.group.generation_id
+        for where in offsets:
+            self._acknowledged[where] = None
+        is_certain = False
+        try:
+            await self._offsets.commit(offsets, deadline, skip_deleted=skip_deleted)
+            is_certain = True
+        finally:
+            # Of a membership that is over, nothing is taken any more.
+            if self.membership is not None and self.membership.machine.generation == generation:
+                self._acknowledged.update(offsets if is_certain else dict.fromkeys(offsets))
 
     async def commit_finished(self, *, within: float) -> None:
         """Commit what the user has finished since the last time, in so many seconds.
@@ -118,7 +152,7 @@ class Commits:
             finished = {where: (self._positions.require(where), at) for where, at in self._positions.finished().items()}
             news = {where: at for where, (place, at) in finished.items() if self._last.get(where) != (place, at)}
             if news:
-                await self._offsets.commit(news, deadline, skip_deleted=True)
+                await self._send(news, deadline, skip_deleted=True)
             self._last = finished
         except KafkaError as error:
             if self.membership is not None and isinstance(error, BrokerError) and error.code in _NOT_ENTITLED:

@@ -20,11 +20,11 @@ from ..group.membership import Membership, Polls
 from ..group.membership_requests import MemberSettings
 from ..group.states import GroupState
 from ..group.subscriptions import Partitions
-from ..group.tasks import Assign, GiveUpAll, Prepare, Take, Task
+from ..group.tasks import Assign, GiveUpAll, Prepare, Resume, Take, Task
 from ..types import TopicPartition
 from .committing import Commits
 from .fetcher import Fetcher
-from .positions import Positions
+from .positions import Place, Positions
 from .subscription import Listener, Listeners, Subscription
 
 __all__ = ("InGroup",)
@@ -90,6 +90,9 @@ class InGroup:
         self._watches_all = False
         # One change at a time of what is read; and whether the last of them is due.
         self._turn = anyio.Lock()
+        # What was given up for a rebalance, and in which generation: until that begins it is nobody else's.
+        self._resumable: list[Place] = []
+        self._resumable_in = -1
         self._leaving = False
 
     @property
@@ -130,7 +133,7 @@ class InGroup:
 
     async def leave(self, reason: str, deadline: Deadline) -> None:
         """Give everything up, and be no member any more; a coordinator that is away is not waited for."""
-        self._leaving = True
+        self._leaving, self._resumable = True, []
         self.membership.tell()
         try:
             with anyio.move_on_after(deadline.left(self._cluster.runtime.now())) as waiting:
@@ -162,7 +165,12 @@ class InGroup:
         """Give up what the protocol demands, with time for the user to commit."""
         async with self._turn:
             self._choose_topics()
+            places = [place for where in self.member.owned if (place := self._positions.get(where)) is not None]
             await self._give_up(self.member.to_give_up(lost=task.lost), lost=task.lost, task=task)
+            if task.lost:
+                self._resumable = []
+            elif places and not self.member.is_cooperative and not self.member.owned:
+                self._resumable, self._resumable_in = places, self._machine.generation
             self._choose_topics()
             return self.member.protocols()
 
@@ -204,13 +212,39 @@ class InGroup:
                 if self._machine.is_member:
                     self.member.stayed(task)
                 return None
+            self._resumable = []
             self.member.took(task, change)
             await self._begin(change.added)
         return "partitions were given up for others" if change.revoked else self._outdated(self._cluster.snapshot)
 
+    def can_resume(self) -> bool:
+        """Whether it gave something up for a rebalance, and is still a member as it was then."""
+        return bool(self._resumable) and self._resumable_in == self._machine.generation
+
+    async def resume(self, task: Resume) -> None:
+        """Read on what was given up for a rebalance, as the next owner would: from what is committed, as far as that is
+        known. Where it is not, the coordinator is asked, once there is one.
+        """
+        async with self._turn:
+            if task is not self._machine.task or not self.can_resume():
+                return
+            wanted = frozenset(self.member.topics)
+            places = [place for place in self._resumable if place.where.topic in wanted]
+            starts = {place.where: self._commits.committed_of(place) for place in places}
+            self._resumable = []
+            self.member.took_back(starts)
+            self._commits.begin(starts)
+            self._positions.resume(starts)
+            await self._hand_over(tuple(starts))
+
     async def _begin(self, partitions: Sequence[TopicPartition]) -> None:
-        # The user may seek before the first record comes.
+        self._commits.begin(partitions)
         self._positions.add(partitions, withheld=True)
+        await self._hand_over(partitions)
+
+    async def _hand_over(self, partitions: Sequence[TopicPartition]) -> None:
+        """Tell the user of partitions that are withheld, and read them."""
+        # The user may seek before the first record comes.
         self._fetcher.wake()
         try:
             await self._tell(self._listeners.on_assigned, partitions)
@@ -227,6 +261,7 @@ class InGroup:
         if self._machine.error is not None:
             self._report(self._machine.error)
         async with self._turn:
+            self._resumable = []
             await self._give_up(self.member.owned, lost=True)
 
     async def _give_up(self, partitions: Sequence[TopicPartition], *, lost: bool, task: Task | None = None) -> None:

@@ -81,6 +81,8 @@ class Lookup:
                 place.looking_up = False
                 if place.where in offsets:
                     place.position, place.spec = offsets[place.where], None
+                    if not place.sought:
+                        place.begun = OffsetAndMetadata(offsets[place.where])
         self._on_change()
 
     async def _run_committed(self, places: list[Place]) -> None:
@@ -101,7 +103,7 @@ class Lookup:
             one = found.get(place.where)
             place.ask_group = place.where not in found or isinstance(one, BrokerError)
             if isinstance(one, OffsetAndMetadata):
-                place.position, place.spec, place.leader_epoch = one.offset, None, one.leader_epoch
+                place.begin(one)
         self._on_change()
 
     async def _failed(self, places: list[Place], epochs: dict[TopicPartition, int], error: KafkaError) -> None:

@@ -32,6 +32,11 @@ class Place:
     held: int | None = None
     """From where on the user has records in hand; None if it has none. What is before is finished."""
     paused: bool = False
+    begun: OffsetAndMetadata | None = None
+    """Where it began: what the group had committed then, or where that was nothing, the default. None while nobody has
+    said, and for ever where the user sought before."""
+    sought: bool = False
+    """Whether somebody sought in it, so that what is looked up is not where it begins."""
     withheld: bool = False
     """Another consumer is about to get it, or this one is: no record is handed out."""
     looking_up: bool = False
@@ -49,6 +54,12 @@ class Place:
     """When to ask the leader again, in seconds of the runtime's clock."""
     fetch_bytes: int | None = None
     """How much the next fetch must be able to bring, where that is more than the setting."""
+
+    def begin(self, at: OffsetAndMetadata) -> None:
+        """This is where the group has come to: go on from there."""
+        self.begun = at
+        self.position, self.spec, self.ask_group = at.offset, None, False
+        self.leader_epoch = at.leader_epoch
 
     @property
     def rests(self) -> bool:
@@ -108,6 +119,13 @@ class Positions:
             place = self._places[where] = self._place(where, None)
             place.withheld = withheld
 
+    def resume(self, starts: Mapping[TopicPartition, OffsetAndMetadata | None]) -> None:
+        """Read these again as :meth:`add` does, withheld; but where an offset is known, from there."""
+        self.add(starts, withheld=True)
+        for where, at in starts.items():
+            if at is not None:
+                self._places[where].begin(at)
+
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these no more."""
         self.marks.changes += 1
@@ -162,6 +180,7 @@ class Positions:
         self.marks.changes += 1
         self._epoch += 1
         place.epoch, place.looking_up, place.lost, place.held = self._epoch, False, False, None
+        place.sought = True
         place.ask_group, place.leader_epoch = False, None
         place.validated, place.validating = None, False
         place.position, place.spec = (to, None) if isinstance(to, int) else (None, to)

@@ -11,7 +11,10 @@ The rules:
    id with a new generation (LOSE_GENERATION).
 5. A static member (KIP-345) does not leave: it may be back before its session is over.
 6. Whoever wants to join while a rebalance goes on does so after it, and so does a member that leaves.
-7. One rebalance is often followed by another: by the second round of a cooperative one, or as more members come. So the
+7. While there is nobody to answer its JoinGroup, a member may be the one that it was (:class:`Resume`), as it would be
+   had it not asked: rule 3. Whoever coordinates next hears its heartbeats, and says whether that is over. What it
+   wished to join for waits until somebody does.
+8. One rebalance is often followed by another: by the second round of a cooperative one, or as more members come. So the
    first heartbeats after it come soon, and hear of that; then they are as far apart as is set.
 """
 
@@ -22,7 +25,7 @@ from ..errors import BrokerError, ErrorCode, FencedInstanceId, KafkaError, Reque
 from ..types import GroupMetadata
 from .membership_requests import Ask, MemberSettings, heartbeat, join, leave, sync
 from .states import NEXT, THEN, GroupState, Kind, Then
-from .tasks import Assign, GiveUpAll, JoinedMember, Prepare, Take, Task
+from .tasks import Assign, GiveUpAll, JoinedMember, Prepare, Resume, Take, Task
 
 __all__ = ("GroupMachine",)
 
@@ -61,10 +64,16 @@ class GroupMachine:
         """When the coordinator last confirmed the membership."""
         self.rebalances: int = 0
         """How many generations it has joined."""
+        self.resumed: bool = False
+        """Whether it is the member that it was because there is no coordinator, or was none when it last looked."""
         self._protocols: Sequence[tuple[str, bytes]] = ()
         self._assignments: Mapping[str, bytes] = {}
         self._reason = ""
         self._again: str | None = None
+        # Whether the rebalance is its own wish, and not only what it has heard of.
+        self._own = False
+        # Why to join again once there is a coordinator, for who has resumed.
+        self._wish: str | None = None
         self._asked: Ask | None = None
         self._beating: Ask | None = None
         self._beat_at = 0.0
@@ -92,16 +101,49 @@ class GroupMachine:
     # --- what the user does ------------------------------------------------------------------------------
 
     def want(self, reason: str) -> None:
-        """Join, or join again, for this reason (KIP-800); while a rebalance goes on, or it leaves, after that."""
-        if self.state in (_OUTSIDE, _STABLE):
+        """Join, or join again, for this reason (KIP-800); while a rebalance goes on, or it leaves, after that.
+
+        Who has resumed does so once there is a coordinator.
+        """
+        if self.resumed:
+            self._wish = reason
+        elif self.state in (_OUTSIDE, _STABLE):
+            self._own = True
             self._prepare(reason)
         elif self.state is _FAILED:
             if not isinstance(self.error, FencedInstanceId):
-                self.error = None
+                self.error, self._own = None, True
                 self._prepare(reason)
+        elif self.state is _PREPARING:
+            # What it joins with is made when it has prepared: nothing is missed.
+            self._again, self._own = None, True
         else:
-            # What it joins with is made when it has prepared: before that nothing is missed.
-            self._again = reason if self.state is not _PREPARING else None
+            self._again = reason
+
+    @property
+    def may_resume(self) -> bool:
+        """Whether it waits for its JoinGroup as a member whose generation nobody has ended."""
+        return self.state is _JOINING and self.is_member
+
+    def resume(self, group: GroupMetadata, now: float) -> None:
+        """There is no coordinator to answer the JoinGroup of ``group``: be the member that it was until there is one.
+
+        One that takes over knows nothing of a rebalance that was not at its end. It knows the generation before that,
+        and answers the heartbeat that is due at once.
+        """
+        if not self.may_resume or group != self.group:
+            return
+        self._wish = self._reason if self._own else self._again
+        self._again, self.resumed = None, True
+        self._enter(_STABLE)
+        self.task = Resume()
+        self._beat_at = now
+
+    def found(self) -> None:
+        """There is a coordinator again: who has resumed may join for what it wishes."""
+        self.resumed, wish, self._wish = False, self._wish, None
+        if wish is not None:
+            self.want(wish)
 
     def rest(self, now: float) -> None:
         """Ask for nothing but heartbeats for a while: who was refused and tries again may be refused again."""
@@ -109,7 +151,8 @@ class GroupMachine:
 
     def leave(self, reason: str) -> None:
         """Leave the group. The state is OUTSIDE when that is over; a static member is there at once (KIP-345)."""
-        self._again = None
+        self._again = self._wish = None
+        self._own = self.resumed = False
         if self.state in (_OUTSIDE, _LEAVING):
             return
         self._reason, self.task = reason, None
@@ -139,7 +182,7 @@ class GroupMachine:
             self._enter(_SYNCING)
 
     def taken(self, task: Task, *, rejoin: str | None = None) -> None:
-        """:class:`Take` or :class:`GiveUpAll` is done; the member joins again if ``rejoin`` says why."""
+        """:class:`Take`, :class:`Resume` or :class:`GiveUpAll` is done; ``rejoin`` says why to join again, if so."""
         if task is not self.task:
             return
         self.task = None
@@ -285,6 +328,7 @@ class GroupMachine:
             return
         self.rebalances += 1
         self._failures = 0
+        self._own = False
         self._interval = self.settings.heartbeat_interval * _SOON
         self._beat_at = min(self._beat_at, now + self._interval)
         self.task = Take(self.protocol, self.generation, bytes(response.assignment), self._leader)
@@ -310,7 +354,10 @@ class GroupMachine:
             self._fail(error)
 
     def _prepare(self, reason: str) -> None:
-        self._reason, self._again = reason, None
+        self._reason = reason
+        self._own |= self._again is not None or self._wish is not None
+        self._again = self._wish = None
+        self.resumed = False
         self._enter(_PREPARING)
         self.task = Prepare(lost=not self.is_member)
 
@@ -329,6 +376,7 @@ class GroupMachine:
 
     def _reset(self, *, lose_id: bool) -> None:
         self.generation, self._leader = -1, False
+        self.resumed, self._wish = False, None
         if lose_id:
             self.member_id = ""
 

@@ -108,6 +108,10 @@ class ConsumerMember:
         if lost:
             self._generation = NO_GENERATION
 
+    def took_back(self, partitions: Iterable[TopicPartition]) -> None:
+        """It goes on with these, which it had given up to join."""
+        self.owned = tuple(partitions)
+
     def protocols(self) -> list[tuple[str, bytes]]:
         """What to join with: for each assignor its name, and what it tells the leader."""
         told = []

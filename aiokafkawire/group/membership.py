@@ -21,11 +21,12 @@ from ..errors import (
 )
 from ..protocol.schema import Request, Versions
 from ..runtime import Worker
-from ..types import CoordinatorType
+from ..types import CoordinatorType, GroupMetadata
+from .absence import Presence, look_for_coordinator
 from .classic import GroupMachine
 from .membership_requests import Ask, MemberSettings
 from .states import GroupState, Kind
-from .tasks import Assign, GiveUpAll, Prepare, Take, Task
+from .tasks import Assign, GiveUpAll, Prepare, Resume, Take, Task
 
 if TYPE_CHECKING:  # few consumers have one
     from .beside_loop import BesideLoop
@@ -55,6 +56,12 @@ class Role(Protocol):
 
     async def give_up(self, task: GiveUpAll) -> None:
         """It is out of the group: what it had is another's."""
+
+    def can_resume(self) -> bool:
+        """Whether it gave something up that nobody else can have been given before its JoinGroup is answered."""
+
+    async def resume(self, task: Resume) -> None:
+        """Go on with that, as far as nothing can be missed by it. It will have to be given up again."""
 
 
 Polls = Callable[[], tuple[int, bool]]
@@ -99,6 +106,8 @@ class Membership:
         self._leave_by: Deadline | None = None
         self._look_at = 0.0
         self._coordinator: Node | None = None
+        # Whether a try has failed since the coordinator was last heard of, or looked for because of that.
+        self._in_doubt = self._doubting = False
         self._beside = _beside_loop(cluster, self.machine) if heartbeat_thread else None
         self._worker = Worker(self._step, self.tell)
 
@@ -184,6 +193,10 @@ class Membership:
         if machine.task is not None and not self._working:
             self._working = True
             tasks.start_soon(self._work)
+        may_resume = self._in_doubt and machine.may_resume and self._role.can_resume()
+        if (may_resume or machine.resumed) and not self._doubting:
+            self._in_doubt, self._doubting = False, True
+            tasks.start_soon(self._doubt, machine.group)
         waits += [machine.wait(now), self._look_after_coordinator(tasks, now)]
         return min((wait for wait in waits if wait is not None), default=None)
 
@@ -218,20 +231,22 @@ class Membership:
             except Exception as error:
                 refused = as_kafka_error(error, f"{ask.kind.value} of {self._settings.named}")
         del self._asking[ask]
-        if scope.cancelled_caught and ask.kind.is_slow:
+        if scope.cancelled_caught and not ask.kind.is_slow:
+            pass  # it would not count, and nobody was heard
+        elif scope.cancelled_caught:
             # Whatever comes next on that connection would be read when this is answered.
             await self._cluster.brokers.close_lanes(self._lane_of(ask.kind))
             moved = RequestTimeout(f"{ask.kind.value} of {self._settings.named}: another broker coordinates it by now")
             machine.refused(ask, moved, self._clock())
         elif refused is not None:
-            self.trouble = refused
+            self.heard(refused)
             if isinstance(refused, RequestTimeout):
                 self._cluster.doubt_coordinator(CoordinatorType.GROUP, self._settings.group_id)
                 # Whatever came next on a connection that is silent would wait behind this.
                 await self._cluster.brokers.close_lanes(self._lane_of(ask.kind))
             machine.refused(ask, refused, self._clock())
         else:
-            self.trouble = None
+            self.heard(None)
             machine.answered(ask, answer, self._clock())
         self.tell()
         self._worker.wake()
@@ -267,6 +282,11 @@ class Membership:
 
     def heard(self, error: KafkaError | None) -> None:
         """The coordinator could not be asked, for this reason; with None, it has answered."""
+        self._in_doubt = error is not None
+        self._note(error)
+        self._worker.wake()
+
+    def _note(self, error: KafkaError | None) -> None:
         self.trouble = error
         self.tell()
 
@@ -297,18 +317,30 @@ class Membership:
         kind, group_id = CoordinatorType.GROUP, self._settings.group_id
         # What was known before counts if the last look has found nobody.
         before = self._coordinator = self._cluster.known_coordinator(kind, group_id) or self._coordinator
-        if before is None:
-            return  # who asks is looking for it
-        self._cluster.doubt_coordinator(kind, group_id)
+        if before is not None:  # otherwise who asks is looking for it already
+            self._cluster.doubt_coordinator(kind, group_id)
         try:
             found = await self._cluster.coordinator(kind, group_id, self._deadline(Kind.HEARTBEAT))
         except KafkaError as error:
             self.heard(error)
             return
-        if found != before:
+        if before is not None and found != before:
             for ask, scope in self._asking.items():
                 if ask.kind.is_slow:
                     scope.cancel()
+
+    async def _doubt(self, group: GroupMetadata) -> None:
+        """The JoinGroup of this membership may have nobody to answer it: then go on without, and look for somebody."""
+        machine = self.machine
+        try:
+            found = await look_for_coordinator(self._cluster, group.group_id, self.lane, self._note)
+            if found is Presence.THERE:
+                machine.found()
+            elif found is Presence.AWAY and machine.may_resume and self._role.can_resume():
+                machine.resume(group, self._clock())
+        finally:
+            self._doubting = False
+            self._worker.wake()
 
     # --- what the member does ----------------------------------------------------------------------------
 
@@ -336,6 +368,9 @@ class Membership:
             machine.assigned(task, await role.assign(task))
         elif isinstance(task, Take):
             machine.taken(task, rejoin=await role.take(task))
+        elif isinstance(task, Resume):
+            await role.resume(task)
+            machine.taken(task)
         else:
             await role.give_up(task)
             machine.taken(task)

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import attrs
 
-__all__ = ("Assign", "GiveUpAll", "JoinedMember", "Prepare", "Take", "Task")
+__all__ = ("Assign", "GiveUpAll", "JoinedMember", "Prepare", "Resume", "Take", "Task")
 
 
 @attrs.frozen
@@ -54,4 +54,11 @@ class GiveUpAll:
     reason: str
 
 
-Task: TypeAlias = Prepare | Assign | Take | GiveUpAll
+@attrs.frozen(eq=False)
+class Resume:
+    """There is no coordinator to answer the JoinGroup: go on meanwhile with what was given up for it, which nobody else
+    can have been given yet.
+    """
+
+
+Task: TypeAlias = Prepare | Assign | Take | GiveUpAll | Resume

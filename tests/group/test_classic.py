@@ -31,7 +31,7 @@ from aiokafkawire.errors import (
 )
 from aiokafkawire.group.classic import GroupMachine
 from aiokafkawire.group.states import NEXT, THEN, GroupState, Kind, Then
-from aiokafkawire.group.tasks import Assign, GiveUpAll, JoinedMember, Prepare, Take
+from aiokafkawire.group.tasks import Assign, GiveUpAll, JoinedMember, Prepare, Resume, Take
 from aiokafkawire.types import GroupMetadata
 
 OUTSIDE, PREPARING, JOINING = GroupState.OUTSIDE, GroupState.PREPARING, GroupState.JOINING
@@ -103,6 +103,128 @@ def test_a_leader_that_was_away_looks_and_decides_nothing() -> None:
     machine.answered(flow(machine), synced(), 0)
     assert isinstance(machine.task, Take)
     assert machine.task.leader
+
+
+# --- nobody coordinates --------------------------------------------------------------------------------------------
+
+
+def joining(own: str | None = None) -> tuple[GroupMachine, Any]:
+    """A member of generation 5 that waits to join again, and its question."""
+    machine = machine_in(STABLE)
+    machine.taken(doing(machine, Take))
+    if own is not None:
+        machine.want(own)
+    else:
+        machine.answered(beating(machine, 10), heard(ErrorCode.REBALANCE_IN_PROGRESS), 10)
+    machine.prepared(doing(machine, Prepare), PROTOCOLS)
+    return machine, flow(machine, 10)
+
+
+def test_without_a_coordinator_who_waits_to_join_is_the_member_it_was_and_says_so_at_once() -> None:
+    machine, ask = joining()
+    machine.resume(machine.group, 20)
+    assert (machine.state, machine.generation, machine.is_current(ask)) == (STABLE, 5, False)
+    machine.answered(ask, joined(generation=6), 20)
+    beat = beating(machine, 20)
+    assert (machine.state, said(beat).generation_id) == (STABLE, 5)
+    machine.taken(doing(machine, Resume))
+    machine.answered(beat, heard(), 21)
+    machine.found()
+    # The rebalance that it had heard of, the next coordinator will tell of again, if there is any.
+    assert (machine.state, machine.task) == (STABLE, None)
+    machine.want("more")
+    assert machine.state is PREPARING
+
+
+@pytest.mark.parametrize("when", ["before", "preparing", "joining", "syncing", "resumed"])
+def test_a_wish_of_its_own_waits_for_a_coordinator(when: str) -> None:
+    machine, ask = joining("mine" if when == "before" else None)
+    if when == "syncing":
+        machine.answered(ask, joined(generation=6, leader="other-2"), 20)
+        machine.want("mine")
+        machine.answered(flow(machine, 20), synced(ErrorCode.REBALANCE_IN_PROGRESS), 20)
+        machine.prepared(doing(machine, Prepare), PROTOCOLS)
+    if when == "joining":
+        machine.want("mine")
+    machine.resume(machine.group, 20)
+    if when == "preparing":
+        machine.answered(beating(machine, 20), heard(ErrorCode.REBALANCE_IN_PROGRESS), 20)
+        machine.want("mine")
+        machine.prepared(doing(machine, Prepare), PROTOCOLS)
+        machine.resume(machine.group, 20)
+    if when == "resumed":
+        machine.want("mine")
+    machine.taken(doing(machine, Resume))
+    machine.answered(beating(machine, 20), heard(), 20)  # Kafka says that before it knows the group
+    assert (machine.state, machine.task, machine.resumed) == (STABLE, None, True)
+    machine.found()
+    assert not machine.resumed
+    assert isinstance(machine.task, Prepare)
+    assert not machine.task.lost
+    machine.prepared(machine.task, PROTOCOLS)
+    assert said(flow(machine, 30)).reason == (
+        "the group is rebalancing" if when in ("preparing", "syncing") else "mine"
+    )
+
+
+def test_a_wish_is_not_lost_by_a_rebalance_that_comes_before_it_and_is_none_any_more_after_one() -> None:
+    machine, _ = joining("mine")
+    machine.resume(machine.group, 20)
+    machine.answered(beating(machine, 20), heard(ErrorCode.REBALANCE_IN_PROGRESS), 20)
+    machine.prepared(doing(machine, Prepare), PROTOCOLS)
+    machine.resume(machine.group, 20)
+    machine.taken(doing(machine, Resume))
+    machine.found()
+    machine.prepared(doing(machine, Prepare), PROTOCOLS)
+    machine.answered(flow(machine, 20), joined(generation=6, leader="other-2"), 20)
+    machine.answered(flow(machine, 20), synced(), 20)
+    machine.taken(doing(machine, Take))
+    machine.answered(beating(machine, 40), heard(ErrorCode.REBALANCE_IN_PROGRESS), 40)
+    machine.prepared(doing(machine, Prepare), PROTOCOLS)
+    machine.resume(machine.group, 40)
+    machine.taken(doing(machine, Resume))
+    machine.found()
+    assert (machine.state, machine.task) == (STABLE, None)
+
+
+@pytest.mark.parametrize(
+    ("code", "lost"),
+    [
+        (ErrorCode.REBALANCE_IN_PROGRESS, False),
+        (ErrorCode.ILLEGAL_GENERATION, True),
+        (ErrorCode.UNKNOWN_MEMBER_ID, True),
+    ],
+)
+def test_who_resumed_gives_up_again_when_a_coordinator_says_that_the_generation_is_over(code: int, lost: bool) -> None:
+    machine, _ = joining()
+    machine.resume(machine.group, 20)
+    machine.answered(beating(machine, 20), heard(code), 20)
+    assert isinstance(machine.task, Prepare)
+    assert machine.task.lost == lost
+
+
+def test_nobody_resumes_who_is_no_member_or_has_been_answered_or_was_another_member() -> None:
+    machine = machine_in(JOINING)
+    machine.resume(machine.group, 1)
+    assert machine.state is JOINING
+    machine, ask = joining()
+    machine.resume(GroupMetadata("g", 4, ME, None), 20)
+    assert machine.state is JOINING
+    before = machine.group
+    machine.answered(ask, joined(generation=6), 20)
+    machine.resume(machine.group, 20)
+    machine.resume(before, 20)
+    assert machine.state is ASSIGNING
+
+
+def test_who_leaves_after_resuming_wishes_for_nothing() -> None:
+    machine, _ = joining("mine")
+    machine.resume(machine.group, 20)
+    machine.leave("closed")
+    machine.answered(flow(machine, 20), left(), 20)
+    assert (machine.state, machine.task) == (OUTSIDE, None)
+    machine.want("again")
+    assert machine.state is PREPARING
 
 
 # --- every answer --------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from aiokafkawire.errors import ErrorCode, FencedInstanceId, KafkaError, Request
 from aiokafkawire.group.classic import GroupMachine
 from aiokafkawire.group.membership_requests import Ask, MemberSettings
 from aiokafkawire.group.states import GroupState, Kind
-from aiokafkawire.group.tasks import Assign, GiveUpAll, Prepare, Take, Task
+from aiokafkawire.group.tasks import Assign, GiveUpAll, Prepare, Resume, Take, Task
 
 OUTSIDE, LEAVING, FAILED, STABLE = GroupState.OUTSIDE, GroupState.LEAVING, GroupState.FAILED, GroupState.STABLE
 
@@ -123,6 +124,9 @@ class AnySequence(RuleBasedStateMachine):
         elif isinstance(task, Take):
             self.owns = self.owns or is_wanted
             machine.taken(task, rejoin=rejoin)
+        elif isinstance(task, Resume):
+            self.owns = self.owns or is_wanted
+            machine.taken(task)
         else:
             self.owns = False
             machine.taken(task)
@@ -161,6 +165,19 @@ class AnySequence(RuleBasedStateMachine):
     def lose(self, which: int, error: KafkaError) -> None:
         self.machine.refused(self.under_way.pop(which % len(self.under_way)), error, self.now)
 
+    @rule(is_current=st.booleans())
+    def resume(self, is_current: bool) -> None:
+        machine = self.machine
+        before, waits = machine.group, machine.may_resume
+        machine.resume(before if is_current else attrs.evolve(before, generation_id=99), self.now)
+        assert machine.group == before
+        assert isinstance(machine.task, Resume) or not (waits and is_current)
+
+    @rule()
+    def find(self) -> None:
+        self.machine.found()
+        assert not self.machine.resumed
+
     @precondition(lambda self: self.late)
     @rule(code=codes, join=joins)
     def answer_late(self, code: int, join: Any) -> None:
@@ -191,6 +208,10 @@ class AnySequence(RuleBasedStateMachine):
             assert machine.beats
         elif machine.state is FAILED:
             assert machine.error is not None
+
+    @invariant()
+    def only_a_member_has_resumed(self) -> None:
+        assert not self.machine.resumed or (self.machine.state is STABLE and self.machine.is_member)
 
     @invariant()
     def who_is_no_member_gives_up_all(self) -> None:

@@ -8,15 +8,18 @@ from typing import Any
 import anyio
 import attrs
 from support.group_lives import GROUP
+from support.membership_answers import PROTOCOLS, doing, machine_in
 
 from aiokafkawire.cluster.cluster import Cluster
 from aiokafkawire.errors import ErrorCode, FencedInstanceId, GroupAuthorizationFailed, KafkaError
+from aiokafkawire.group.beside_loop import BesideLoop
 from aiokafkawire.group.membership import Membership
 from aiokafkawire.group.membership_requests import MemberSettings
 from aiokafkawire.group.states import GroupState
-from aiokafkawire.group.tasks import Assign, GiveUpAll, Prepare, Take, Task
+from aiokafkawire.group.tasks import Assign, GiveUpAll, Prepare, Resume, Take, Task
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.simulation import Simulation, simulate
+from aiokafkawire.types import CoordinatorType
 
 
 @attrs.define(eq=False)
@@ -26,6 +29,7 @@ class Played:
     asked: list[Task] = attrs.field(factory=list)
     before: Callable[[Task], Awaitable[None]] | None = None
     rejoins: str | None = None
+    resumes: bool = False
 
     async def _note(self, task: Task) -> None:
         self.asked.append(task)
@@ -46,6 +50,12 @@ class Played:
         return rejoins
 
     async def give_up(self, task: GiveUpAll) -> None:
+        await self._note(task)
+
+    def can_resume(self) -> bool:
+        return self.resumes
+
+    async def resume(self, task: Resume) -> None:
         await self._note(task)
 
     @property
@@ -213,4 +223,83 @@ def test_a_task_that_is_not_wanted_any_more_is_followed_by_the_one_that_is() -> 
         assert role.kinds == ["Prepare", "Assign", "Take"] * 2
         assert isinstance(role.asked[3], Prepare)
         assert role.asked[3].lost
+        await member.stop()
+
+
+def test_a_member_resumes_without_a_coordinator_and_joins_once_there_is_one() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        role, network, coordinator = Played(resumes=True), life.sim.network, life.sim.broker.coordinator(GROUP)
+        member = life.member(role)
+        member.want("to begin")
+        await until(lambda: member.machine.state is GroupState.STABLE and member.machine.task is None)
+        group = member.machine.group
+        network.refuse(coordinator)
+        network.cut(coordinator)
+        began, joins = life.sim.now(), len(life.sim.broker.requests.of(ApiKey.JOIN_GROUP))
+        member.want("more")
+        await until(lambda: role.kinds[3:] == ["Prepare", "Resume"])
+        assert 1 <= life.sim.now() - began < 2
+        member.want("yet more")
+        await anyio.sleep(3)
+        assert (role.kinds[3:], member.machine.state, member.machine.group) == (
+            ["Prepare", "Resume"],
+            GroupState.STABLE,
+            group,
+        )
+        network.accept(coordinator)
+        await until(lambda: role.kinds[5:] == ["Prepare", "Assign", "Take"])
+        assert [one.request.reason for one in life.sim.broker.requests.of(ApiKey.JOIN_GROUP)][joins:] == ["yet more"]
+        await member.stop()
+
+
+def test_the_heartbeat_thread_keeps_who_has_resumed() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        await life.cluster.coordinator(CoordinatorType.GROUP, GROUP, life.cluster.deadline(5))
+        machine = machine_in(GroupState.STABLE)
+        machine.taken(doing(machine, Take))
+        beside = BesideLoop(life.cluster, machine)
+        kept = beside._member()
+        assert kept is not None
+        machine.want("more")
+        machine.prepared(doing(machine, Prepare), PROTOCOLS)
+        assert beside._member() is None
+        machine.resume(machine.group, 10)
+        assert beside._member() == kept
+        beside.close()
+
+
+def test_a_member_that_can_resume_no_more_when_it_has_looked_waits_for_a_coordinator() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        role, network, coordinator = Played(resumes=True), life.sim.network, life.sim.broker.coordinator(GROUP)
+        member = life.member(role)
+        member.want("to begin")
+        await until(lambda: member.machine.state is GroupState.STABLE and member.machine.task is None)
+        network.refuse(coordinator)
+        network.cut(coordinator)
+        member.want("more")
+        await anyio.sleep(0.5)
+        role.resumes = False
+        await anyio.sleep(3)
+        assert member.machine.state is GroupState.JOINING
+        assert role.kinds[3:] == ["Prepare"]
+        await member.stop()
+
+
+def test_a_member_that_has_given_up_nothing_waits_for_a_coordinator_to_join() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        role = Played()
+        member = life.member(role)
+        member.want("to begin")
+        await until(lambda: member.machine.state is GroupState.STABLE and member.machine.task is None)
+        dropped = life.sim.broker.on(ApiKey.JOIN_GROUP, drop="before", times=None)
+        member.want("more")
+        await anyio.sleep(4)
+        assert member.machine.state is GroupState.JOINING
+        assert not life.sim.broker.requests.of(ApiKey.DESCRIBE_GROUPS)
+        dropped.remove()
+        await until(lambda: role.kinds[3:] == ["Prepare", "Assign", "Take"])
         await member.stop()
