@@ -2,9 +2,19 @@
 
 from typing import Final
 
-from ..errors import BrokerError, CorruptBatch, UnknownBrokerError, broker_error
+from ..errors import BrokerError, CorruptBatch, KafkaError, UnknownBrokerError, broker_error
 
-__all__ = ("MisalignedOffset", "legacy_error")
+__all__ = (
+    "BadVersion",
+    "MisalignedOffset",
+    "NoNode",
+    "NodeExists",
+    "NotEmpty",
+    "SessionExpired",
+    "ZooKeeperError",
+    "legacy_error",
+    "zookeeper_error",
+)
 
 _CODES: Final = (-1, 1, 2, 3, 4)
 """What 0.7 has names for; they mean what they mean today. Others came later, and mean nothing here."""
@@ -21,3 +31,68 @@ class MisalignedOffset(CorruptBatch):
 def legacy_error(code: int, detail: str) -> BrokerError:
     """The exception for an error code of Kafka 0.7."""
     return broker_error(code, detail) if code in _CODES else UnknownBrokerError(code, detail)
+
+
+# --- ZooKeeper -------------------------------------------------------------------------------------------------------
+
+
+class ZooKeeperError(KafkaError):
+    """A ZooKeeper server answered with an error; ``code`` is its number."""
+
+    code = 0
+
+
+class NoNode(ZooKeeperError):
+    """There is no node at this path, or no parent for one."""
+
+    code = -101
+
+
+class BadVersion(ZooKeeperError):
+    """The node's version is another than the call named: somebody has changed it meanwhile."""
+
+    code = -103
+
+
+class NodeExists(ZooKeeperError):
+    """There is a node at this path already."""
+
+    code = -110
+
+
+class NotEmpty(ZooKeeperError):
+    """The node has children, and cannot be deleted."""
+
+    code = -111
+
+
+class SessionExpired(ZooKeeperError):
+    """The session is over: its ephemeral nodes are gone, or will be, and its watches with them. Open a new one."""
+
+    code = -112
+
+
+_ZOOKEEPER: Final = {one.code: one for one in (NoNode, BadVersion, NodeExists, NotEmpty, SessionExpired)}
+_TOLD: Final = {
+    -4: "connection loss",
+    -5: "marshalling error",
+    -6: "unimplemented",
+    -7: "operation timeout",
+    -8: "bad arguments",
+    -102: "not authorised",
+    -108: "ephemeral nodes have no children",
+    -113: "invalid callback",
+    -114: "invalid ACL",
+    -115: "authentication failed",
+    -118: "the session has moved to another server",
+}
+
+
+def zookeeper_error(code: int, detail: str) -> ZooKeeperError:
+    """The exception for an error code of ZooKeeper."""
+    row = _ZOOKEEPER.get(code)
+    if row is not None:
+        return row(f"{detail}: {row.__doc__}")
+    error = ZooKeeperError(f"{detail}: error {code} ({_TOLD.get(code, 'unknown to this release')})")
+    error.code = code
+    return error
