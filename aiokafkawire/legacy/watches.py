@@ -26,9 +26,14 @@ class Watches:
         self._set: dict[str, dict[str, list[Watch]]] = {_DATA: {}, _EXIST: {}, _CHILD: {}}
 
     def add(self, op: Op, path: str, watch: Watch, *, found: bool) -> None:
-        """A server has set one: with ``found`` there is a node, so without one it waits for its creation."""
+        """A server has set one: with ``found`` there is a node, so without one it waits for its creation.
+
+        The same one for the same thing, given again, is set once.
+        """
         kind = _CHILD if op is Op.GET_CHILDREN else _DATA if found else _EXIST
-        self._set[kind].setdefault(path, []).append(watch)
+        given = self._set[kind].setdefault(path, [])
+        if watch not in given:
+            given.append(watch)
 
     def tell(self, event: WatchEvent) -> None:
         """Tell all whom an event concerns, which are then no longer set."""
