@@ -16,12 +16,14 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_topic_that_nobody_has_is_begun_at_partition_0_of_some_broker(zookeeper: ZooKeeperServer) -> None:
-    async with legacy_cluster(zookeeper, 2, 2) as cluster:
-        async with LegacyProducer(cluster.zookeeper, connector=cluster.connect) as producer:
-            places = {await producer.send("new", [b"x"]) for _ in range(40)}
-            assert places == {BrokerPartition(0, 0), BrokerPartition(1, 0)}
-            await producer.confirm()
-            assert {len(cluster.logs(broker).content("new", 0)) > 0 for broker in (0, 1)} == {True}
+    async with (
+        legacy_cluster(zookeeper, 2, 2) as cluster,
+        LegacyProducer(cluster.zookeeper, connector=cluster.connect) as producer,
+    ):
+        places = {await producer.send("new", [b"x"]) for _ in range(40)}
+        assert places == {BrokerPartition(0, 0), BrokerPartition(1, 0)}
+        await producer.confirm()
+        assert {len(cluster.logs(broker).content("new", 0)) > 0 for broker in (0, 1)} == {True}
 
 
 async def test_messages_spread_over_all_partitions_of_all_brokers(zookeeper: ZooKeeperServer) -> None:
