@@ -13,6 +13,7 @@ from aiokafkawire.errors import ConfigError, ConnectionLost, OffsetOutOfRange, U
 from aiokafkawire.legacy.client import LegacyClient
 from aiokafkawire.legacy.consumer import LegacyConsumer, LegacyRecord
 from aiokafkawire.legacy.registry import BrokerPartition, GroupPaths
+from aiokafkawire.legacy.requests import LATEST, Offsets
 from aiokafkawire.legacy.zookeeper import ZooKeeper
 from aiokafkawire.network.stream import connect_tcp
 
@@ -223,10 +224,19 @@ async def test_an_offset_that_is_gone_is_reset_or_told(zookeeper: ZooKeeperServe
                 assert [one.value for one in await take(consumer, 1)] == [b"a"]
             await session.set(path, b"99")
             async with member(cluster, "c1", auto_offset_reset="latest") as consumer:
-                with anyio.move_on_after(0.05):
-                    await anext(consumer)
-                await produce(cluster, 0, 0, [b"new"])
-                assert [one.value for one in await take(consumer, 1)] == [b"new"]
+                found: list[LegacyRecord] = []
+
+                async def read() -> None:
+                    found.extend(await take(consumer, 1))
+
+                async def has_asked() -> bool:
+                    return Offsets("t", 0, LATEST, 1) in cluster.servers[0].requests
+
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(read)
+                    await until(has_asked)
+                    await produce(cluster, 0, 0, [b"new"])
+                assert [one.value for one in found] == [b"new"]
             await session.set(path, b"nonsense")
             async with member(cluster, "c1") as consumer:
                 with pytest.raises(WireError, match="holds b'nonsense', not an offset"):
