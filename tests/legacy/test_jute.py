@@ -97,6 +97,15 @@ def test_a_watch_is_told_once_of_what_concerns_it() -> None:
     assert watches.again() is None
 
 
+def test_a_watch_that_is_set_again_is_told_once() -> None:
+    watches, heard = Watches(), list[WatchEvent]()
+    hear = heard.append
+    for _ in range(3):
+        watches.add(Op.GET_DATA, "/a", hear, found=True)
+    watches.tell(WatchEvent(EventType.DATA_CHANGED, "/a"))
+    assert len(heard) == 1
+
+
 def test_a_session_that_expired_is_told_to_all_watches() -> None:
     watches, heard = Watches(), list[WatchEvent]()
     watches.add(Op.GET_DATA, "/a", heard.append, found=True)

@@ -7,8 +7,6 @@ import anyio
 import pytest
 from anyio.abc import ByteStream
 from anyio.lowlevel import checkpoint
-from support.legacy_log import LegacyLogs, LegacySettings
-from support.legacy_server import LegacyServer
 
 from aiokafkawire import Client
 from aiokafkawire.errors import (
@@ -29,8 +27,10 @@ from aiokafkawire.errors import (
 from aiokafkawire.legacy.client import LegacyClient
 from aiokafkawire.legacy.errors import MisalignedOffset
 from aiokafkawire.legacy.messages import MessageSet, encode_messages
-from aiokafkawire.legacy.requests import EARLIEST, LATEST, Fetch, FetchAnswer, Offsets, OffsetsAnswer, encode_answer
+from aiokafkawire.legacy.requests import EARLIEST, LATEST, Fetch, FetchAnswer, encode_answer
 from aiokafkawire.testing.broker import Broker
+from aiokafkawire.testing.legacy.logs import LegacySettings
+from aiokafkawire.testing.legacy.server import LegacyServer
 from aiokafkawire.testing.serving.memory import memory_connection
 
 pytestmark = pytest.mark.anyio
@@ -256,8 +256,7 @@ async def test_times_give_segments(server: LegacyServer, client: LegacyClient) -
 
 
 async def test_a_reader_goes_over_segments_and_waits_at_the_end() -> None:
-    logs = LegacyLogs(LegacySettings(log_file_size=30, log_flush_interval=1))
-    async with LegacyServer(logs) as server:
+    async with LegacyServer(log_file_size=30) as server:
         options: dict[str, Any] = {"backoff_ms": 1, "backoff_max_ms": 2}
         async with LegacyClient("legacy", connector=server.connect, **options) as client:
             sent = [b"%02d" % number for number in range(40)]
@@ -410,8 +409,3 @@ async def test_nothing_listens() -> None:
     async with LegacyClient("nowhere", 1, connector=connect) as client:
         with pytest.raises(ConnectionLost, match="cannot connect to nowhere:1: refused"):
             await client.latest("t", 0)
-
-
-def test_the_answers_of_the_tests_are_those_of_the_wire() -> None:
-    logs = LegacyLogs(LegacySettings())
-    assert logs.answer(Offsets("t", 0, LATEST, 1)) == OffsetsAnswer(0, (0,))

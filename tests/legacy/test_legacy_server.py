@@ -6,8 +6,6 @@ from typing import Any
 import anyio
 import pytest
 from anyio.abc import ByteStream
-from support.legacy_log import LegacyLogs, LegacySettings
-from support.legacy_server import LegacyServer
 from support.legacy_vectors import Step, steps_of, transcripts
 
 from aiokafkawire.legacy.decoding import decode_answer, decode_request
@@ -21,10 +19,16 @@ from aiokafkawire.legacy.requests import (
     Produce,
     encode_request,
 )
+from aiokafkawire.testing.legacy.logs import LegacyLogs, LegacySettings
+from aiokafkawire.testing.legacy.server import LegacyServer
 
 pytestmark = pytest.mark.anyio
 
 BY_NAME = {one["name"]: one for one in transcripts()}
+
+
+def logs_of(clock: Callable[[], int] = lambda: 10**12, **settings: Any) -> LegacyLogs:
+    return LegacyLogs(LegacySettings(**settings), clock=clock, choose=lambda request, count: 0)
 
 
 def settings_of(config: dict[str, Any]) -> LegacySettings:
@@ -84,7 +88,7 @@ def prepare(name: str, logs: LegacyLogs, steps: list[Step]) -> None:
 async def test_a_conversation_goes_as_it_went_with_a_real_broker(name: str) -> None:
     transcript = BY_NAME[name]
     steps = steps_of(transcript)
-    logs = LegacyLogs(settings_of(transcript["broker"]), choose=chooser(steps))
+    logs = LegacyLogs(settings_of(transcript["broker"]), clock=lambda: 10**12, choose=chooser(steps))
     for needed in transcript["decoded"].get("needs", []):
         for step in steps_of(BY_NAME[needed]):
             for frame in step.frames:
@@ -125,14 +129,14 @@ async def answers_nothing(stream: ByteStream) -> None:
 
 def test_what_was_recorded_can_be_told_from_what_was_not() -> None:
     """The comparison above can fail: another limit gives another log."""
-    logs = LegacyLogs(LegacySettings(max_message_size=3))
+    logs = logs_of(max_message_size=3)
     logs.answer(Produce("t", 0, encode_messages([b"four"])))
     assert logs.content("t", 0) == []
 
 
 def test_time_finds_segments_by_when_they_were_written_last() -> None:
     clock = iter((100, 200, 300))
-    logs = LegacyLogs(LegacySettings(log_file_size=1), clock=lambda: next(clock, 1_000))
+    logs = logs_of(clock=lambda: next(clock, 1_000), log_file_size=1)
     for _ in range(3):
         logs.answer(Produce("t", 0, encode_messages([b"x" * 10])))
     for time, found in ((99, ()), (100, (0,)), (250, (20, 0)), (999, (40, 20, 0)), (1_000, (60, 40, 20, 0))):

@@ -7,7 +7,6 @@ import anyio
 import pytest
 from anyio.abc import ByteStream
 from support.legacy_cluster import legacy_cluster
-from support.legacy_server import LegacyServer
 from support.zookeeper import ZooKeeperServer
 
 from aiokafkawire import Client, OffsetSpec, TopicPartition
@@ -22,6 +21,7 @@ from aiokafkawire.producer import transacting
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.records.compression import Codec
 from aiokafkawire.testing.broker import Broker
+from aiokafkawire.testing.legacy.server import LegacyServer
 
 pytestmark = pytest.mark.anyio
 

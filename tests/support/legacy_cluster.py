@@ -5,14 +5,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from support.legacy_log import LegacyLogs
-from support.legacy_server import LegacyServer, connector
+from anyio.abc import ByteStream
+from anyio.lowlevel import checkpoint
 from support.zookeeper import ZooKeeperServer
 
 from aiokafkawire.legacy.errors import NodeExists
 from aiokafkawire.legacy.registry import BROKERS, TOPICS
 from aiokafkawire.legacy.zookeeper import ZooKeeper
 from aiokafkawire.network.stream import Connector
+from aiokafkawire.testing.legacy.logs import LegacyLogs
+from aiokafkawire.testing.legacy.server import LegacyServer
 
 __all__ = ("LegacyCluster", "legacy_cluster")
 
@@ -30,8 +32,17 @@ class LegacyCluster:
 
     @property
     def connect(self) -> Connector:
-        """The connector."""
-        return connector(*self.servers.values())
+        """One connector for all brokers."""
+        by_address = {(server.host, server.port): server for server in self.servers.values()}
+
+        async def connect(host: str, port: int) -> ByteStream:
+            server = by_address.get((host, port))
+            if server is None:
+                await checkpoint()
+                raise ConnectionRefusedError(f"nothing listens at {host}:{port}")
+            return await server.connect(host, port)
+
+        return connect
 
     def logs(self, broker: int) -> LegacyLogs:
         return self.servers[broker].logs

@@ -1,17 +1,16 @@
 """What a broker of Kafka 0.7 keeps, and what it answers: logs of bytes in segments, without a loop.
 
-`tests/legacy/test_legacy_server.py` holds it to what a real 0.7.2 broker did.
+It does what a broker of 0.7.2 was seen to do, refusals and silences included; tests hold it to that, byte for byte.
 """
 
-import random
-import time
 from collections.abc import Callable, Mapping
+from typing import Final
 
 import attrs
 
-from aiokafkawire.errors import CorruptBatch, UsageError
-from aiokafkawire.legacy.messages import Entry, MessageSet
-from aiokafkawire.legacy.requests import (
+from ...errors import CorruptBatch, UsageError
+from ...legacy.messages import Entry, MessageSet
+from ...legacy.requests import (
     EARLIEST,
     LATEST,
     RANDOM_PARTITION,
@@ -30,30 +29,30 @@ from aiokafkawire.legacy.requests import (
 
 __all__ = ("HangUp", "LegacyLogs", "LegacySettings")
 
-_UNKNOWN, _NONE, _OFFSET_OUT_OF_RANGE, _WRONG_PARTITION = -1, 0, 1, 3
+_UNKNOWN: Final = -1
+_NONE: Final = 0
+_OFFSET_OUT_OF_RANGE: Final = 1
+_WRONG_PARTITION: Final = 3
 
 
 class HangUp(Exception):
-    """The broker closes the connection; `answer` goes out before, framed as wrongly as it is."""
+    """The broker closes the connection; ``answer`` goes out before, framed as wrongly as it is."""
 
     def __init__(self, told: str, answer: bytes = b"") -> None:
         super().__init__(told)
         self.answer = answer
 
 
-def _wall_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 @attrs.frozen(kw_only=True)
 class LegacySettings:
-    """What the broker's properties say, named as they are."""
+    """What the broker's properties say, named as they are; sizes are in bytes."""
 
     num_partitions: int = 1
     topic_partition_count_map: Mapping[str, int] = attrs.field(factory=dict)
     log_file_size: int = 512 * 1024 * 1024
     topic_log_file_size: Mapping[str, int] = attrs.field(factory=dict)
     log_flush_interval: int = 1
+    """How many messages of a partition are written before readers see them; 500 in a real broker."""
     log_retention_size: int = -1
     max_message_size: int = 1_000_000
     max_socket_request_bytes: int = 104_857_600
@@ -118,18 +117,19 @@ class _Log:
 
 
 class LegacyLogs:
-    """The logs of one broker, and its answers. `choose` picks for requests that leave the partition to the broker."""
+    """The logs of one broker, and its answers.
+
+    Args:
+        settings: the broker's.
+        clock: the time in ms since the epoch.
+        choose: picks a partition, given the request and how many there are, where the request leaves it to the broker.
+    """
 
     def __init__(
-        self,
-        settings: LegacySettings,
-        *,
-        clock: Callable[[], int] = _wall_ms,
-        choose: Callable[[Produce, int], int] = lambda request, count: random.randrange(count),
+        self, settings: LegacySettings, *, clock: Callable[[], int], choose: Callable[[Produce, int], int]
     ) -> None:
         self.settings, self._clock, self.choose = settings, clock, choose
         self.logs: dict[tuple[str, int], _Log] = {}
-        self.on_new_topic: Callable[[str, int], None] = lambda topic, partitions: None
 
     def partitions(self, topic: str) -> int:
         """How many a topic has here."""
@@ -146,7 +146,7 @@ class LegacyLogs:
             log.clean(self.settings.log_retention_size)
 
     def content(self, topic: str, partition: int) -> list[bytes]:
-        """The messages of a partition, flushed or not."""
+        """The messages of a partition, flushed or not, compressed ones inflated."""
         log = self.logs.get((topic, partition))
         data = b"".join(bytes(one.data) for one in log.segments) if log is not None else b""
         return [one.value for one in MessageSet(data).messages()]
@@ -184,8 +184,6 @@ class LegacyLogs:
             partition = self.choose(request, count)
         if not 0 <= partition < count:
             raise HangUp("a partition that is not there")
-        if not any(topic == request.topic for topic, _ in self.logs):
-            self.on_new_topic(request.topic, count)
         log = self.logs.setdefault((request.topic, partition), _Log())
         entries, messages = _checked(bytes(request.messages))
         if any(len(one.payload) > self.settings.max_message_size for one in entries):

@@ -1,45 +1,55 @@
-"""A broker of Kafka 0.7 in memory, for one test: `async with LegacyServer() as server`, then `server.connect`."""
+"""A broker of Kafka 0.7 in memory: ``async with LegacyServer() as server``, then give clients ``server.connect``."""
 
+import random
 from collections.abc import Callable
 from struct import Struct
 from types import TracebackType
-from typing import Self
+from typing import Any, Final, Self
 
 import anyio
-from anyio.abc import ByteStream, TaskGroup
+from anyio.abc import ByteStream
 from anyio.lowlevel import checkpoint
 from anyio.streams.buffered import BufferedByteReceiveStream
-from support.legacy_log import HangUp, LegacyLogs, LegacySettings
 
-from aiokafkawire.errors import WireError
-from aiokafkawire.legacy.decoding import decode_request
-from aiokafkawire.legacy.requests import Request, encode_answer
-from aiokafkawire.network.stream import Connector
-from aiokafkawire.testing.serving.memory import memory_connection
+from ...errors import WireError
+from ...legacy.decoding import decode_request
+from ...legacy.requests import Request, encode_answer
+from ...runtime import Owner, system_wall_ms
+from ..serving.memory import memory_connection
+from .logs import HangUp, LegacyLogs, LegacySettings
 
-__all__ = ("LegacyServer", "connector")
+__all__ = ("LegacyServer",)
 
-_SIZE = Struct(">i")
+_SIZE: Final = Struct(">i")
 
 
 class LegacyServer:
     """Serves connections over memory while its context is open.
 
-    `requests` is what it was asked. What `held` says yes to is not answered, nor is what comes behind it, until
-    `release` is called.
+    Args:
+        logs: what it serves; its own, as ``settings`` say, if not given.
+        host: the name under which clients find it.
+        port: the port under which they do.
+        settings: see :class:`~aiokafkawire.testing.legacy.logs.LegacySettings`.
+
+    Attributes:
+        logs: what it keeps; ``logs.content(topic, partition)`` are the messages.
+        requests: what it was asked.
+        held: what this says yes to is not answered, nor what comes behind it, until :meth:`release`.
+        connections: how many were opened.
     """
 
     def __init__(
-        self, logs: LegacyLogs | None = None, *, host: str = "legacy", port: int = 9092, **settings: object
+        self, logs: LegacyLogs | None = None, *, host: str = "legacy", port: int = 9092, **settings: Any
     ) -> None:
         self.host, self.port = host, port
-        self.logs = logs or LegacyLogs(LegacySettings(**settings))  # type: ignore[arg-type]
+        self.logs = logs or LegacyLogs(LegacySettings(**settings), clock=system_wall_ms, choose=_by_chance)
         self.requests: list[Request] = []
         self.held: Callable[[Request], bool] = lambda request: False
         self.connections = 0
         self._streams: set[ByteStream] = set()
         self._released = anyio.Event()
-        self._tasks: TaskGroup | None = None
+        self._owner: Owner | None = None
 
     def release(self) -> None:
         """Answer what was held."""
@@ -47,14 +57,18 @@ class LegacyServer:
         self._released.set()
 
     async def connect(self, host: str, port: int) -> ByteStream:
-        """The connector."""
+        """Open a connection; what clients take as their connector.
+
+        Raises:
+            ConnectionRefusedError: it is not open, or not there.
+        """
         await checkpoint()
-        if self._tasks is None or (host, port) != (self.host, self.port):
+        if self._owner is None or (host, port) != (self.host, self.port):
             raise ConnectionRefusedError(f"nothing listens at {host}:{port}")
         theirs, ours = memory_connection()
         self.connections += 1
         self._streams.add(ours)
-        self._tasks.start_soon(self._serve, ours)
+        self._owner.spawn(self._serve, ours)
         return theirs
 
     async def hang_up(self) -> None:
@@ -63,17 +77,16 @@ class LegacyServer:
             await stream.aclose()
 
     async def __aenter__(self) -> Self:
-        self._tasks = anyio.create_task_group()
-        await self._tasks.__aenter__()
+        self._owner = Owner()
+        await self._owner.open()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        tasks, self._tasks = self._tasks, None
-        assert tasks is not None
-        tasks.cancel_scope.cancel()
-        await tasks.__aexit__(kind, error, trace)
+        owner, self._owner = self._owner, None
+        if owner is not None:
+            await owner.close()
 
     async def _serve(self, stream: ByteStream) -> None:
         frames = BufferedByteReceiveStream(stream)
@@ -100,15 +113,5 @@ class LegacyServer:
                 await stream.aclose()
 
 
-def connector(*servers: LegacyServer) -> Connector:
-    """One connector for several."""
-    by_address = {(server.host, server.port): server for server in servers}
-
-    async def connect(host: str, port: int) -> ByteStream:
-        server = by_address.get((host, port))
-        if server is None:
-            await checkpoint()
-            raise ConnectionRefusedError(f"nothing listens at {host}:{port}")
-        return await server.connect(host, port)
-
-    return connect
+def _by_chance(request: object, count: int) -> int:
+    return random.randrange(count)  # noqa: S311
