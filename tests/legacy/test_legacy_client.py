@@ -7,6 +7,7 @@ import anyio
 import pytest
 from anyio.abc import ByteStream
 from anyio.lowlevel import checkpoint
+from support.apache_kafka import ApacheKafka
 
 from aiokafkawire import Client
 from aiokafkawire.errors import (
@@ -323,6 +324,17 @@ async def test_a_modern_broker_asked_as_one_of_07_is_told() -> None:
             await client.produce("t", [b"x"])
             with pytest.raises(UnsupportedVersion, match=r"use aiokafkawire\.Client"):
                 await client.confirm()
+
+
+async def test_a_real_modern_broker_asked_as_one_of_07_is_told(apache_kafka: ApacheKafka) -> None:
+    host, _, port = apache_kafka.bootstrap.rpartition(":")
+    async with LegacyClient(host, int(port)) as client:
+        for ask in (client.latest("t", 0), client.fetch("t", 0, 0), client.multi_fetch({("t", 0): 0})):
+            with pytest.raises(UnsupportedVersion, match=r"is a broker of Kafka 0\.10 or later"):
+                await ask
+        await client.produce("t", [b"x"])
+        with pytest.raises(UnsupportedVersion):
+            await client.confirm()
 
 
 async def test_a_07_broker_asked_as_a_modern_one_is_one_error(server: LegacyServer) -> None:
