@@ -70,9 +70,7 @@ async def take_over(kafka: Client) -> None:
         sources: Sources = {BrokerPartition(0, 0): old, BrokerPartition(0, 1): old}
         # The same name in every run: it finds where the one before has ended.
         try:
-            await migrate(
-                sources, "flights", kafka, name=name, target_topic=name, batch_bytes=500, on_progress=fail_on_the_way
-            )
+            await migrate(sources, "flights", kafka, name=name, target_topic=name, on_progress=fail_on_the_way)
         except PowerCut:
             copied = await migrate(sources, "flights", kafka, name=name, target_topic=name, on_progress=tell)
             print(f"the second run copied {sum(copied.values())} messages")

@@ -154,7 +154,7 @@ class LegacyClient:
             found = self._read(request, answer)
             if isinstance(found, BrokerError):
                 raise found
-            if found.entries or not found.cut:
+            if found or not found.cut:
                 return found
             if found.size < size:
                 size_told = f"a message of {found.needed} bytes would begin there" if found.needed else "a piece of one"

@@ -3,6 +3,8 @@
 from contextlib import AsyncExitStack
 from typing import Unpack
 
+import anyio
+
 from ..errors import ConnectionLost, WireError
 from ..network.stream import Connector, connect_tcp
 from ..runtime import Runtime
@@ -77,6 +79,7 @@ class BrokerClients:
         self._addresses: dict[int, Address] = {}
         self._clients: dict[Address, LegacyClient] = {}
         self._stack = AsyncExitStack()
+        self._opening = anyio.Lock()
 
     def know(self, addresses: dict[int, Address]) -> None:
         """Where brokers listen now."""
@@ -96,12 +99,13 @@ class BrokerClients:
         address = self._addresses.get(broker)
         if address is None:
             raise ConnectionLost(f"broker {broker} is not registered in ZooKeeper: it is down, or not up yet")
-        client = self._clients.get(address)
-        if client is None:
-            client = LegacyClient(*address, connector=self._connector, runtime=self._runtime, **self._options)
-            await self._stack.enter_async_context(client)
-            self._clients[address] = client
-        return client
+        async with self._opening:
+            client = self._clients.get(address)
+            if client is None:
+                client = LegacyClient(*address, connector=self._connector, runtime=self._runtime, **self._options)
+                await self._stack.enter_async_context(client)
+                self._clients[address] = client
+            return client
 
     async def __aenter__(self) -> "BrokerClients":
         return self

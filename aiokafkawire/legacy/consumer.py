@@ -138,8 +138,8 @@ class LegacyConsumer:
         self._parts: dict[Place, _Part] = {}
         self._woken = anyio.Event()
         self._wait = self._config.backoff_ms
-        self._batch: list[LegacyMessage] = []
-        self._batch_of: _Part | None = None
+        self._at_hand: _Part | None = None
+        """The partition whose messages are given out now."""
         self._in_hand: LegacyMessage | None = None
 
     def _made_up_id(self) -> str:
@@ -214,12 +214,13 @@ class LegacyConsumer:
         self._finish()
         while True:
             self._raise_fault()
-            part = self._batch_of
-            if part is not None and part.alive and self._batch:
-                self._in_hand = self._batch.pop()
-                self._wait = self._config.backoff_ms
-                return _record(part, self._in_hand)
-            self._batch_of = None
+            part = self._at_hand
+            if part is not None and part.alive and part.reader is not None:
+                self._in_hand = part.reader.take()
+                if self._in_hand is not None:
+                    self._wait = self._config.backoff_ms
+                    return _record(part, self._in_hand)
+            self._at_hand = None
             if not await self._fill():
                 with anyio.move_on_after(self._wait / 1000):
                     await self._woken.wait()
@@ -229,8 +230,8 @@ class LegacyConsumer:
     def _finish(self) -> None:
         """The message in hand is done with."""
         message, self._in_hand = self._in_hand, None
-        if message is not None and self._batch_of is not None and self._batch_of.alive:
-            self._batch_of.finished = message.next_offset
+        if message is not None and self._at_hand is not None and self._at_hand.alive:
+            self._at_hand.finished = message.next_offset
 
     def _raise_fault(self) -> None:
         if self._fault is not None:
@@ -254,11 +255,12 @@ class LegacyConsumer:
             if found and part.alive:
                 # The next round begins behind it.
                 self._parts[place] = self._parts.pop(place)
-                self._batch, self._batch_of = found[::-1], part
+                self._at_hand = part
                 return True
         return False
 
-    async def _poll(self, part: _Part) -> list[LegacyMessage]:
+    async def _poll(self, part: _Part) -> bool:
+        """Ask for messages; whether there are some."""
         topic, where = part.place
         client = await self._clients.of(where.broker)
         if part.reader is None:
@@ -267,13 +269,13 @@ class LegacyConsumer:
                 begin = await (client.latest if self._reset == "latest" else client.earliest)(topic, where.partition)
             part.reader = client.read(topic, where.partition, begin)
         try:
-            return await part.reader.poll()
+            return await part.reader.fill()
         except OffsetOutOfRange:
             if self._reset == "none":
                 raise
             ask = client.latest if self._reset == "latest" else client.earliest
             part.reader.seek(await ask(topic, where.partition))
-            return []
+            return False
 
     # --- what the member says, see group.Claims --------------------------------------------------------------------
 

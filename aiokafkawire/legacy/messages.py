@@ -96,36 +96,44 @@ class MessageSet:
         where: begins the message of every error, if given.
 
     Attributes:
-        entries: the whole messages as they stand in the log; checksums are compared when they are reached.
         cut: how many bytes of a further message came.
         needed: the size of that message, once enough of it came to tell; else None.
+        next_offset: the offset behind the last whole message.
+
+    ``len`` is the number of whole messages, wrappers counted as one.
 
     Raises:
         MisalignedOffset: there is no message at ``offset``.
         CorruptBatch: there is one, but another is damaged.
     """
 
-    __slots__ = ("cut", "entries", "needed", "next_offset", "offset", "size", "where")
+    __slots__ = ("_count", "_view", "cut", "needed", "next_offset", "offset", "size", "where")
 
     def __init__(self, data: Buffer, offset: int = 0, where: str = "") -> None:
         self.where = f"{where}: " if where else ""
         self.offset, self.size = offset, len(data)
-        entries: list[Entry] = []
-        position, self.needed = 0, None
-        view = memoryview(data)
-        while position < len(view):
-            whole, entry = _at(view, position, offset, self.where)
-            if entry is None:
+        self._view, self._count, position = memoryview(data), 0, 0
+        self.needed: int | None = None
+        while position < len(data):
+            whole = _size_at(self._view, position, offset, self.where)
+            if whole is None or position + whole > len(data):
                 self.needed = whole
                 break
-            entries.append(entry)
-            position += entry.size
-        self.entries: tuple[Entry, ...] = tuple(entries)
-        self.cut: int = len(view) - position
+            self._count += 1
+            position += whole
+        self.cut: int = len(data) - position
         self.next_offset: int = offset + position
 
     def __len__(self) -> int:
-        return len(self.entries)
+        return self._count
+
+    def entries(self) -> Iterator[Entry]:
+        """The whole messages as they stand in the log, unchecked, made one by one: a set may hold very many."""
+        position, end = 0, self.next_offset - self.offset
+        while position < end:
+            entry = _at(self._view, position, self.offset)
+            yield entry
+            position += entry.size
 
     def messages(self, *, limit: int = DEFAULT_INFLATE_LIMIT) -> Iterator[LegacyMessage]:
         """The messages, those in wrappers included, checked one by one.
@@ -137,7 +145,7 @@ class MessageSet:
             MisalignedOffset: the first one's checksum is wrong.
             CorruptBatch: damaged data, or more than ``limit`` bytes.
         """
-        for entry in self.entries:
+        for entry in self.entries():
             if entry.offset == self.offset and not entry.crc_ok:
                 raise _misaligned(entry.offset, "its checksum is wrong", self.where)
             entry.check(self.where)
@@ -154,11 +162,11 @@ class MessageSet:
                 yield LegacyMessage(bytes(held.payload), entry.offset, entry.next_offset, held.magic)
 
 
-def _at(view: memoryview, position: int, base: int, where: str) -> tuple[int | None, Entry | None]:
-    """The message at ``position`` and its size; without a message if it is cut, without a size if that is cut too."""
+def _size_at(view: memoryview, position: int, base: int, where: str) -> int | None:
+    """The size of the message at ``position``, its size field included; None if that is cut."""
     offset, left = base + position, len(view) - position
     if left < _SIZE.size:
-        return None, None
+        return None
     (size,) = _SIZE.unpack_from(view, position)
     magic = view[position + _SIZE.size] if left > _SIZE.size else 0
     wrong = None
@@ -166,17 +174,19 @@ def _at(view: memoryview, position: int, base: int, where: str) -> tuple[int | N
         wrong = f"magic {magic}, where 0 and 1 are known"
     elif size < _HEADERS[magic].size - _SIZE.size:
         wrong = f"a size of {size} bytes, less than a message has"
-    if wrong is not None:
-        if not position:
-            raise _misaligned(offset, wrong, where)
-        raise CorruptBatch(f"{where}message at byte {offset}: {wrong}")
-    whole = _SIZE.size + size
-    if whole > left:
-        return whole, None
-    header = _HEADERS[magic]
-    _, _, *attributes, crc = header.unpack_from(view, position)
-    payload = view[position + header.size : position + whole]
-    return whole, Entry(offset, magic, attributes[0] if attributes else 0, crc, payload)
+    if wrong is None:
+        return int(_SIZE.size + size)
+    if not position:
+        raise _misaligned(offset, wrong, where)
+    raise CorruptBatch(f"{where}message at byte {offset}: {wrong}")
+
+
+def _at(view: memoryview, position: int, base: int) -> Entry:
+    """The message at ``position``, which is known to be whole."""
+    header = _HEADERS[view[position + _SIZE.size]]
+    size, magic, *attributes, crc = header.unpack_from(view, position)
+    payload = view[position + header.size : position + _SIZE.size + size]
+    return Entry(base + position, magic, attributes[0] if attributes else 0, crc, payload)
 
 
 def _misaligned(offset: int, wrong: str, where: str) -> MisalignedOffset:
@@ -204,7 +214,7 @@ def _inflated(wrapper: Entry, limit: int, where: str) -> Iterator[Entry]:
             raise CorruptBatch(f"{where}more than {_DEEPEST} compressed messages one in the other")
         inside = _unpacked(entry, room, where)
         room -= len(inside)
-        waiting.append(iter(_inner(inside, where)))
+        waiting.append(_inner(inside, where))
 
 
 def _unpacked(entry: Entry, room: int, where: str) -> memoryview:
@@ -216,9 +226,9 @@ def _unpacked(entry: Entry, room: int, where: str) -> memoryview:
         raise CorruptBatch(f"{where}{error}") from error.__cause__
 
 
-def _inner(data: memoryview, where: str) -> tuple[Entry, ...]:
+def _inner(data: memoryview, where: str) -> Iterator[Entry]:
     try:
-        return MessageSet(data).entries
+        return MessageSet(data).entries()
     except CorruptBatch as error:
         raise CorruptBatch(f"{where}inside the compressed data: {error}") from None
 

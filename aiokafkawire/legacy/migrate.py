@@ -6,14 +6,15 @@ KIP-447), which no file beside the cluster could be, and every process that is g
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import anyio
 import attrs
 
 from ..client import Client
-from ..errors import ConfigError, OffsetOutOfRange
+from ..errors import OffsetOutOfRange
 from ..producer.producer import Producer
+from ..producer.transacting import Transaction
 from ..types import TopicPartition, check_topic_name
 from .client import LegacyClient
 from .cluster import BrokerClients, Registry
@@ -26,8 +27,6 @@ __all__ = ("MigrationProgress", "Sources", "migrate", "sources_from_zookeeper")
 
 Sources: TypeAlias = Mapping[BrokerPartition, LegacyClient]
 """The partitions to copy, each with an open client of its broker."""
-
-_BATCH_BYTES: Final = 4 * 1024 * 1024
 
 
 @attrs.frozen
@@ -74,7 +73,6 @@ async def migrate(
     name: str,
     target_topic: str | None = None,
     exactly_once: bool = True,
-    batch_bytes: int = _BATCH_BYTES,
     on_progress: Callable[[MigrationProgress], None] | None = None,
     stop: anyio.Event | None = None,
 ) -> dict[BrokerPartition, int]:
@@ -83,7 +81,8 @@ async def migrate(
     Messages of one source partition go to one partition of the target, in order; they have no key, and the time of the
     copy for a timestamp. With ``exactly_once``, each message is in the target once for readers of committed records,
     however often the migration is interrupted and called again. Two that run under one name fence one another, and the
-    last one counts. Without it nothing is lost, and what was copied last may be doubled.
+    last one counts. Without it nothing is lost, and what was copied last may be doubled. A transaction holds what one
+    fetch gave: ``fetch_size`` of the sources' clients says how much that is.
 
     Args:
         sources: what to copy; :func:`sources_from_zookeeper` finds all.
@@ -92,12 +91,11 @@ async def migrate(
         name: of this migration: the transactional id, and how the groups that keep the positions begin.
         target_topic: the name in the target, where it has to exist; the same if not given.
         exactly_once: whether to use transactions.
-        batch_bytes: about how much goes into one transaction.
-        on_progress: is called after each.
+        on_progress: is called after each transaction.
         stop: set it to end after the transaction at hand.
 
     Raises:
-        ConfigError: an argument cannot be.
+        UsageError: an argument cannot be.
         OffsetOutOfRange: a partition was cleaned up (log.retention) beyond where the last run ended: messages are lost.
         UnknownTopicOrPartition: the target has no such topic, or a source no such partition.
         ConnectionLost, RequestTimeout, CorruptBatch: a source could not be read; what was copied counts.
@@ -105,8 +103,6 @@ async def migrate(
     """
     check_segment("the migration's name", name)
     check_topic_name(topic if target_topic is None else target_topic)
-    if isinstance(batch_bytes, bool) or not isinstance(batch_bytes, int) or batch_bytes < 1:
-        raise ConfigError(f"batch_bytes must be a whole number from 1 on, got {batch_bytes!r}")
     places = sorted(sources)
     # The producer is opened before positions are asked for: it fences whoever might still change them.
     producer = target.producer(transactional_id=name) if exactly_once else target.producer()
@@ -116,7 +112,7 @@ async def migrate(
         partitions = len((await target.admin.describe_topic(into)).partitions)
         for index, place in enumerate(places):
             one = _Copy(sources[place], topic, place, target, producer, name, into, index % partitions)
-            copied[place] = await one.run(batch_bytes, on_progress, stop or anyio.Event(), exactly_once=exactly_once)
+            copied[place] = await one.run(on_progress, stop or anyio.Event(), exactly_once=exactly_once)
     return copied
 
 
@@ -142,24 +138,16 @@ class _Copy:
         self._count = 0
 
     async def run(
-        self,
-        batch_bytes: int,
-        on_progress: Callable[[MigrationProgress], None] | None,
-        stop: anyio.Event,
-        *,
-        exactly_once: bool,
+        self, on_progress: Callable[[MigrationProgress], None] | None, stop: anyio.Event, *, exactly_once: bool
     ) -> int:
         if stop.is_set():
             return 0
         begin = await self._begin(require_stable=exactly_once)
         end = await self._source.latest(self._topic, self._place.partition)
         reader = self._source.read(self._topic, self._place.partition, begin)
-        while reader.position < end and not stop.is_set():
-            values = await self._gather(reader, end, batch_bytes)
-            if not values:
-                break
-            await (self._in_transaction if exactly_once else self._at_least_once)(values, reader.position)
-            self._count += len(values)
+        # An answer ends with whole messages, so the position is never inside of a compressed one.
+        while reader.position < end and not stop.is_set() and await self._fill(reader):
+            await (self._in_transaction if exactly_once else self._at_least_once)(reader)
             if on_progress is not None:
                 on_progress(MigrationProgress(self._place, reader.position, end, self._count))
         return self._count
@@ -172,28 +160,24 @@ class _Copy:
         kept = found.get(self._kept_at)
         return await self._source.earliest(self._topic, self._place.partition) if kept is None else kept.offset
 
-    async def _gather(self, reader: PartitionReader, end: int, batch_bytes: int) -> list[bytes]:
-        """Whole answers, so that the position is never inside of a compressed message."""
-        values: list[bytes] = []
-        size = 0
-        while reader.position < end and size < batch_bytes:
-            try:
-                found = await reader.poll()
-            except (OffsetOutOfRange, MisalignedOffset) as error:
-                error.add_note(f"group {self._group!r} in the target says that it is copied up to {reader.position}")
-                raise
-            if not found:
-                break
-            values += (one.value for one in found)
-            size += sum(len(one.value) for one in found)
-        return values
+    async def _fill(self, reader: PartitionReader) -> bool:
+        try:
+            return await reader.fill()
+        except (OffsetOutOfRange, MisalignedOffset) as error:
+            error.add_note(f"group {self._group!r} in the target says that it is copied up to {reader.position}")
+            raise
 
-    async def _in_transaction(self, values: list[bytes], position: int) -> None:
+    async def _in_transaction(self, reader: PartitionReader) -> None:
         async with self._producer.transaction() as transaction:
-            for value in values:
-                await transaction.enqueue(self._into, value, partition=self._partition)
-            await transaction.commit_offsets({self._kept_at: position}, group=self._group)
+            await self._send(transaction, reader)
+            await transaction.commit_offsets({self._kept_at: reader.position}, group=self._group)
 
-    async def _at_least_once(self, values: list[bytes], position: int) -> None:
-        await self._producer.send_many(self._into, values, partition=self._partition)
-        await self._target.admin.alter_consumer_group_offsets(self._group, {self._kept_at: position})
+    async def _at_least_once(self, reader: PartitionReader) -> None:
+        await self._send(self._producer, reader)
+        await self._producer.flush()
+        await self._target.admin.alter_consumer_group_offsets(self._group, {self._kept_at: reader.position})
+
+    async def _send(self, through: Producer[bytes, bytes] | Transaction[bytes, bytes], reader: PartitionReader) -> None:
+        while (message := reader.take()) is not None:
+            await through.enqueue(self._into, message.value, partition=self._partition)
+            self._count += 1

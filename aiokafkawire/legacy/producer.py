@@ -5,6 +5,8 @@ from functools import partial
 from types import TracebackType
 from typing import Self, TypeAlias, Unpack
 
+import anyio
+
 from ..errors import ConnectionLost, UsageError
 from ..network.stream import Connector, connect_tcp
 from ..runtime import Runtime
@@ -69,6 +71,7 @@ class LegacyProducer:
         )
         self._zookeeper = self._new_session()
         self._clients = BrokerClients(connector=connector, runtime=self._runtime, **options)
+        self._looking = anyio.Lock()
         self._brokers_known = False
         self._brokers: list[int] = []
         self._places: dict[str, list[BrokerPartition]] = {}
@@ -97,7 +100,8 @@ class LegacyProducer:
             ZooKeeperError, RequestTimeout: ZooKeeper was needed, and did not help.
         """
         check_legacy_topic(topic)
-        places = await self._places_of(topic)
+        async with self._looking:
+            places = await self._places_of(topic)
         if not places:
             raise ConnectionLost("no broker is registered in ZooKeeper")
         index = self._runtime.chance.randrange(len(places)) if key is None else self._partitioner(key, len(places))

@@ -46,40 +46,32 @@ class PartitionReader:
 
     async def __anext__(self) -> LegacyMessage:
         while True:
-            message = self._next()
+            message = self.take()
             if message is not None:
                 self._wait = self._config.backoff_ms
                 return message
-            if not await self._fill():
+            if not await self.fill():
                 await anyio.sleep(self._wait / 1000)
                 self._wait = min(2 * self._wait, self._config.backoff_max_ms)
 
-    async def poll(self) -> list[LegacyMessage]:
-        """What one more request gives, or is at hand; nothing at the end of the log, for now."""
-        found = list(self._rest())
-        while not found and await self._fill():
-            found = list(self._rest())
-        return found
+    def take(self) -> LegacyMessage | None:
+        """The next message of what is at hand; None for asking for more.
 
-    def _rest(self) -> Iterator[LegacyMessage]:
-        while (message := self._next()) is not None:
-            yield message
-
-    def _next(self) -> LegacyMessage | None:
+        Raises:
+            CorruptBatch: it is damaged; what is at hand is given up.
+        """
         try:
             message = next(self._messages, None)
         except BaseException:
             self.seek(self.position)
             raise
-        if message is not None:
-            self.position = message.next_offset
-        else:  # a wrapper may have held nothing
-            self.position = self._read_to
+        # What is at hand may end with a wrapper that holds nothing.
+        self.position = self._read_to if message is None else message.next_offset
         return message
 
-    async def _fill(self) -> bool:
-        """Ask for more; whether there was some."""
+    async def fill(self) -> bool:
+        """Ask once for what comes behind what is at hand, which has to be taken; whether there was some."""
         found = await self._fetch(self.topic, self.partition, self._read_to)
         self._read_to = found.next_offset
         self._messages = found.messages(limit=self._config.inflate_max_bytes)
-        return bool(found.entries)
+        return bool(found)

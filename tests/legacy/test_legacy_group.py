@@ -12,7 +12,7 @@ from support.zookeeper import ZooKeeperServer
 from aiokafkawire.errors import ConfigError, ConnectionLost, OffsetOutOfRange, UsageError, WireError
 from aiokafkawire.legacy.client import LegacyClient
 from aiokafkawire.legacy.consumer import LegacyConsumer, LegacyRecord
-from aiokafkawire.legacy.registry import BrokerPartition, GroupPaths
+from aiokafkawire.legacy.registry import BROKERS, BrokerPartition, GroupPaths
 from aiokafkawire.legacy.requests import LATEST, Offsets
 from aiokafkawire.legacy.zookeeper import ZooKeeper
 from aiokafkawire.network.stream import connect_tcp
@@ -192,6 +192,63 @@ async def test_a_member_that_is_cut_off_loses_its_share_with_its_session(
             refuse = False  # it comes back, by a session of its own
             assert await owns(first, 1) == [("t", (0, 0))]
             assert await owns(second, 1) == [("t", (0, 1))]
+
+
+async def test_a_session_that_expires_while_a_claim_has_to_wait_is_begun_anew(zookeeper: ZooKeeperServer) -> None:
+    streams: list[ByteStream] = []
+    refuse = False
+
+    async def connect(host: str, port: int) -> ByteStream:
+        if refuse:
+            raise ConnectionRefusedError("cut off")
+        streams.append(await connect_tcp(host, port))
+        return streams[-1]
+
+    async with legacy_cluster(zookeeper, 2) as cluster, ZooKeeper(cluster.zookeeper) as other:
+        await cluster.topic(0, "t")
+        await produce(cluster, 0, 1, [b"a"])
+        await other.ensure(PATHS.owners("t"))
+        taken = PATHS.owner("t", BrokerPartition(0, 1))
+        await other.create(taken, b"g_somebody-0", ephemeral=True)
+        waiting = member(cluster, "c1", session_timeout_ms=600, zookeeper_connector=connect)
+        async with waiting as consumer:
+
+            async def owns_what_is_free() -> bool:
+                return consumer.assignment == [("t", (0, 0))]
+
+            await until(owns_what_is_free)
+            refuse = True
+            for stream in streams:
+                await stream.aclose()
+
+            async def has_let_go() -> bool:
+                return not consumer.assignment
+
+            await until(has_let_go)
+            refuse = False
+            await until(owns_what_is_free)
+            await other.delete(taken)
+            assert len(await owns(consumer, 2)) == 2
+            assert [one.value for one in await take(consumer, 1)] == [b"a"]
+
+
+async def test_a_broker_that_hangs_up_is_asked_again(zookeeper: ZooKeeperServer) -> None:
+    async with legacy_cluster(zookeeper, 1) as cluster:
+        await cluster.topic(0, "t")
+        async with member(cluster, "c1") as consumer:
+            for value in (b"a", b"b", b"c"):
+                await produce(cluster, 0, 0, [value])
+                assert [one.value for one in await take(consumer, 1)] == [value]
+                await cluster.servers[0].hang_up()
+
+
+async def test_what_is_registered_and_cannot_be_read_is_told(zookeeper: ZooKeeperServer) -> None:
+    async with legacy_cluster(zookeeper, 1) as cluster, ZooKeeper(cluster.zookeeper) as other:
+        async with member(cluster, "c1") as consumer:
+            await owns(consumer, 0)
+            await other.create(f"{BROKERS}/7", b"nonsense")
+            with anyio.fail_after(_PATIENCE), pytest.raises(WireError, match="/brokers/ids/7 holds b'nonsense'"):
+                await anext(consumer)
 
 
 async def test_brokers_and_topics_that_come_are_read(zookeeper: ZooKeeperServer) -> None:

@@ -10,7 +10,7 @@ from support.legacy_cluster import legacy_cluster
 from support.zookeeper import ZooKeeperServer
 
 from aiokafkawire import Client, OffsetSpec, TopicPartition
-from aiokafkawire.errors import ConfigError, OffsetOutOfRange, UnknownTopicOrPartition, UsageError
+from aiokafkawire.errors import OffsetOutOfRange, UnknownTopicOrPartition, UsageError
 from aiokafkawire.legacy.client import LegacyClient
 from aiokafkawire.legacy.cluster import BrokerClients
 from aiokafkawire.legacy.messages import encode_messages
@@ -93,7 +93,7 @@ EXPECTED = {0: SENT[0] + SENT[2], 1: SENT[1]}
 async def test_a_topic_is_copied_in_order(source: LegacyClient, target: Client, *, exactly_once: bool) -> None:
     told: list[MigrationProgress] = []
     options: dict[str, Any] = {"name": "m", "exactly_once": exactly_once, "on_progress": told.append}
-    assert await migrate(of(source), "t", target, batch_bytes=100, **options) == dict.fromkeys(PLACES, 60)
+    assert await migrate(of(source), "t", target, **options) == dict.fromkeys(PLACES, 60)
     assert await content(target) == EXPECTED
     assert len(told) > 6
     for place in PLACES:
@@ -120,8 +120,8 @@ async def test_an_end_between_two_transactions(source: LegacyClient, target: Cli
                 raise PowerCut
 
         with pytest.raises(PowerCut):
-            await migrate(of(source), "t", target, name="m", batch_bytes=50, on_progress=cut)
-    await migrate(of(source), "t", target, name="m", batch_bytes=50)
+            await migrate(of(source), "t", target, name="m", on_progress=cut)
+    await migrate(of(source), "t", target, name="m")
     assert await content(target) == EXPECTED
 
 
@@ -138,7 +138,7 @@ async def killed(broker: Broker, source: LegacyClient, api: ApiKey, at: Any, pas
 
     async def first() -> None:
         async with Client(broker.bootstrap, connector=connect) as dying:
-            await migrate(of(source), "t", dying, name="m", batch_bytes=50, **how)
+            await migrate(of(source), "t", dying, name="m", **how)
 
     async with broker.hold(api, at, after=passing) as held, anyio.create_task_group() as tasks:
         tasks.start_soon(first)
@@ -163,7 +163,7 @@ async def test_a_kill_in_the_middle_of_a_transaction(
 ) -> None:
     await killed(broker, source, api, at, passing)
     async with Client(broker.bootstrap, connector=broker.connect) as target:
-        await migrate(of(source), "t", target, name="m", batch_bytes=50)
+        await migrate(of(source), "t", target, name="m")
         assert await content(target) == EXPECTED
 
 
@@ -171,7 +171,7 @@ async def test_at_least_once_loses_nothing(broker: Broker, source: LegacyClient)
     await killed(broker, source, ApiKey.OFFSET_COMMIT, "before", 2, exactly_once=False)
     # The group was never one with members, so what is held may be committed still: that is not what is looked at.
     async with Client(broker.bootstrap, connector=broker.connect) as target:
-        await migrate(of(source), "t", target, name="m", batch_bytes=50, exactly_once=False)
+        await migrate(of(source), "t", target, name="m", exactly_once=False)
         found = await content(target)
         for partition, values in EXPECTED.items():
             assert set(found[partition]) == set(values)
@@ -179,9 +179,7 @@ async def test_at_least_once_loses_nothing(broker: Broker, source: LegacyClient)
 
 async def test_it_can_be_stopped(source: LegacyClient, target: Client) -> None:
     stop = anyio.Event()
-    copied = await migrate(
-        of(source), "t", target, name="m", batch_bytes=50, stop=stop, on_progress=lambda progress: stop.set()
-    )
+    copied = await migrate(of(source), "t", target, name="m", stop=stop, on_progress=lambda progress: stop.set())
     assert 0 < copied[PLACES[0]] < 60
     assert (copied[PLACES[1]], copied[PLACES[2]]) == (0, 0)
 
@@ -192,9 +190,7 @@ async def test_what_was_cleaned_up_meanwhile_is_told(target: Client) -> None:
             server.logs.answer(Produce("t", 0, encode_messages([b"%030d" % number])))
         async with LegacyClient("legacy", connector=server.connect, fetch_size=100) as client:
             sources, stop = {BrokerPartition(0, 0): client}, anyio.Event()
-            await migrate(
-                sources, "t", target, name="m", batch_bytes=1, stop=stop, on_progress=lambda progress: stop.set()
-            )
+            await migrate(sources, "t", target, name="m", stop=stop, on_progress=lambda progress: stop.set())
             server.logs.clean()
             with pytest.raises(OffsetOutOfRange) as caught:
                 await migrate(sources, "t", target, name="m")
@@ -217,8 +213,6 @@ async def test_sources_are_found_in_zookeeper(zookeeper: ZooKeeperServer, target
 async def test_arguments_are_checked(source: LegacyClient, target: Client, broker: Broker) -> None:
     with pytest.raises(UsageError, match="the migration's name has to be a name without slashes"):
         await migrate(of(source), "t", target, name="a/b")
-    with pytest.raises(ConfigError, match="batch_bytes"):
-        await migrate(of(source), "t", target, name="m", batch_bytes=0)
     with pytest.raises(UsageError):
         await migrate(of(source), "an old ü name", target, name="m")
     with pytest.raises(UnknownTopicOrPartition):

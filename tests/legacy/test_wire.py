@@ -1,6 +1,7 @@
 """Requests, answers and message sets of 0.7, held to conversations with a real broker and real Java clients."""
 
 import base64
+import tracemalloc
 import zlib
 from typing import Any
 
@@ -140,12 +141,12 @@ def flat(messages: list[dict[str, Any]], start: int = -1, end: int = -1) -> list
 def test_message_sets_are_read_as_they_were_recorded(data: bytes, told: dict[str, Any], offset: int) -> None:
     found = MessageSet(data, offset)
     assert found.cut == told["partial_bytes"]
-    assert [(one.offset, one.next_offset, one.magic, one.codec) for one in found.entries] == [
+    assert [(one.offset, one.next_offset, one.magic, one.codec) for one in found.entries()] == [
         (one["offset"], one["next"], one["magic"], one["codec"]) for one in told["messages"]
     ]
-    assert all(one.crc_ok for one in found.entries)
+    assert all(one.crc_ok for one in found.entries())
     assert [(one.value, one.offset, one.next_offset, one.magic) for one in found.messages()] == flat(told["messages"])
-    written = b"".join(encode_entry(one.payload, magic=one.magic, attributes=one.attributes) for one in found.entries)
+    written = b"".join(encode_entry(one.payload, magic=one.magic, attributes=one.attributes) for one in found.entries())
     assert written == bytes(data)[: len(written)]
     assert len(written) + found.cut == len(data)
 
@@ -206,7 +207,7 @@ def test_an_offset_inside_a_message_is_told_by_size_and_magic(start: int) -> Non
 
 def test_an_offset_inside_a_message_may_look_like_a_message_that_is_too_large() -> None:
     found = MessageSet(GOOD[1:], 1)
-    assert not found.entries
+    assert not found
     assert found.needed is not None
     assert found.needed > len(GOOD)
 
@@ -236,6 +237,20 @@ def test_inflating_is_bounded_over_wrappers_in_wrappers() -> None:
     assert len(list(MessageSet(both).messages())) == 20
     with pytest.raises(CorruptBatch, match="more than the limit"):
         list(MessageSet(both).messages(limit=1_000_000))
+
+
+def test_very_many_messages_in_one_wrapper_are_made_one_by_one() -> None:
+    packed = encode_messages([b""] * 500_000, codec=Codec.GZIP)
+    tracemalloc.start()
+    try:
+        reader = MessageSet(packed).messages()
+        assert next(reader).value == b""
+        for _ in range(1000):
+            next(reader)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 30_000_000  # what is inflated, and what it is put together from
 
 
 def test_wrappers_one_in_the_other_are_bounded() -> None:
@@ -302,7 +317,7 @@ SETS = [bytes(one.values[0]) for one in recorded_sets() if len(one.values[0]) < 
 def test_any_bytes_are_messages_or_an_error(data: bytes) -> None:
     try:
         found = MessageSet(data)
-        assert found.cut + sum(one.size for one in found.entries) == len(data)
+        assert found.cut + sum(one.size for one in found.entries()) == len(data)
         list(found.messages(limit=100_000))
     except CorruptBatch:
         pass

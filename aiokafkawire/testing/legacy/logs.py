@@ -221,6 +221,6 @@ def _checked(data: bytes) -> tuple[tuple[Entry, ...], int]:
         messages = len(list(found.messages()))
     except CorruptBatch as error:
         raise HangUp("a damaged message") from error
-    if data and not found.entries:
+    if data and not found:
         raise HangUp("nothing but a piece of a message")
-    return found.entries, messages
+    return tuple(found.entries()), messages
