@@ -10,7 +10,7 @@ import anyio
 import attrs
 from anyio.abc import ByteStream
 
-from ..errors import ConnectionLost, KafkaError, RequestTimeout, UsageError, WireError, again
+from ..errors import ConnectionLost, KafkaError, RequestTimeout, UsageError, WireError, again, as_kafka_error
 from ..network.stream import Connector
 from ..runtime import Owner, Runtime
 from ..types import Address
@@ -178,6 +178,8 @@ class Session:
                         await stream.aclose()
         except SessionExpired as expired:
             self._fail(expired)
+        except Exception as fault:  # a watch of the user's may raise anything
+            self._fail(as_kafka_error(fault, "a session with ZooKeeper"))
         finally:
             self._fail(UsageError("this ZooKeeper session is closed"))
 

@@ -243,12 +243,15 @@ async def test_a_broker_that_hangs_up_is_asked_again(zookeeper: ZooKeeperServer)
 
 
 async def test_what_is_registered_and_cannot_be_read_is_told(zookeeper: ZooKeeperServer) -> None:
-    async with legacy_cluster(zookeeper, 1) as cluster, ZooKeeper(cluster.zookeeper) as other:
-        async with member(cluster, "c1") as consumer:
-            await owns(consumer, 0)
-            await other.create(f"{BROKERS}/7", b"nonsense")
-            with anyio.fail_after(_PATIENCE), pytest.raises(WireError, match="/brokers/ids/7 holds b'nonsense'"):
-                await anext(consumer)
+    async with (
+        legacy_cluster(zookeeper, 1) as cluster,
+        ZooKeeper(cluster.zookeeper) as other,
+        member(cluster, "c1") as consumer,
+    ):
+        await owns(consumer, 0)
+        await other.create(f"{BROKERS}/7", b"nonsense")
+        with anyio.fail_after(_PATIENCE), pytest.raises(WireError, match="/brokers/ids/7 holds b'nonsense'"):
+            await anext(consumer)
 
 
 async def test_brokers_and_topics_that_come_are_read(zookeeper: ZooKeeperServer) -> None:

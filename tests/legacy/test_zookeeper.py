@@ -105,6 +105,20 @@ async def test_watches_are_told_once(zookeeper: ZooKeeperServer) -> None:
         ]
 
 
+async def test_a_watch_that_raises_ends_the_session_with_its_error(zookeeper: ZooKeeperServer) -> None:
+    def hear(event: WatchEvent) -> None:
+        raise ValueError("a mistake in a watch")
+
+    async with rooted(zookeeper) as session:
+        await session.create("/a")
+        await session.get("/a", hear)
+        with pytest.raises(KafkaError, match=r"a mistake in a watch|connection to"):
+            await session.set("/a", b"x")
+            await session.exists("/a")
+        with pytest.raises(KafkaError, match="a mistake in a watch"):
+            await session.exists("/a")
+
+
 class Lines:
     """Connects to the real server, and cuts."""
 
