@@ -230,7 +230,7 @@ class LegacyConsumer:
     def _finish(self) -> None:
         """The message in hand is done with."""
         message, self._in_hand = self._in_hand, None
-        if message is not None and self._at_hand is not None and self._at_hand.alive:
+        if message is not None and self._at_hand is not None:  # what becomes of a part that was lost is not asked
             self._at_hand.finished = message.next_offset
 
     def _raise_fault(self) -> None:

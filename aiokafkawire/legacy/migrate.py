@@ -153,7 +153,8 @@ class _Copy:
         return self._count
 
     async def _begin(self, *, require_stable: bool) -> int:
-        # A transaction of a run before that is not over yet may still change it.
+        # A transaction of a run before is over by now, for the producer is open; but coordinators of groups may show
+        # what it has committed a moment later, and say so only if asked (KIP-447).
         found = await self._target.admin.list_consumer_group_offsets(
             self._group, [self._kept_at], require_stable=require_stable
         )

@@ -8,8 +8,11 @@ from support.legacy_cluster import legacy_cluster
 from support.zookeeper import ZooKeeperServer
 
 from aiokafkawire.errors import ConnectionLost, UsageError
+from aiokafkawire.legacy.cluster import Registry
+from aiokafkawire.legacy.jute import EventType, WatchEvent
 from aiokafkawire.legacy.producer import LegacyProducer, java_hash_partitioner
 from aiokafkawire.legacy.registry import BrokerPartition
+from aiokafkawire.legacy.watches import Watch
 from aiokafkawire.runtime import Runtime
 
 pytestmark = pytest.mark.anyio
@@ -74,6 +77,28 @@ async def test_brokers_that_come_are_sent_to(zookeeper: ZooKeeperServer) -> None
                     continue
                 if found == {BrokerPartition(1, 0)}:
                     break
+
+
+async def test_what_changes_while_it_is_asked_for_is_asked_again(
+    zookeeper: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+
+    async def partitions(self: Registry, topic: str, watch: Watch) -> dict[int, int]:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            watch(WatchEvent(EventType.CHILDREN_CHANGED, f"/brokers/topics/{topic}"))
+        return {0: asked}
+
+    monkeypatch.setattr(Registry, "partitions", partitions)
+    async with (
+        legacy_cluster(zookeeper, 3) as cluster,
+        LegacyProducer(
+            cluster.zookeeper, connector=cluster.connect, partitioner=lambda key, count: count - 1
+        ) as producer,
+    ):
+        assert [(await producer.send("t", [b"x"], key="k")).partition for _ in range(3)] == [0, 1, 1]
 
 
 async def test_no_broker_is_up(zookeeper: ZooKeeperServer) -> None:

@@ -104,6 +104,14 @@ async def test_a_topic_is_copied_in_order(source: LegacyClient, target: Client, 
     assert await content(target) == EXPECTED
 
 
+async def test_positions_are_asked_for_as_they_are_once_transactions_are_over(
+    broker: Broker, source: LegacyClient, target: Client
+) -> None:
+    await migrate(of(source), "t", target, name="m")
+    asked = [one.request.require_stable for one in broker.requests.of(ApiKey.OFFSET_FETCH)]
+    assert asked == [True] * 3
+
+
 async def test_what_comes_later_is_copied_later(source: LegacyClient, target: Client) -> None:
     await migrate(of(source), "t", target, name="m")
     await source.produce("t", [b"late"], partition=1)
