@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import anyio
+import attrs
 import pytest
 from anyio.abc import ByteStream
 from anyio.lowlevel import checkpoint
@@ -29,6 +30,7 @@ from aiokafkawire.legacy.client import LegacyClient
 from aiokafkawire.legacy.errors import MisalignedOffset
 from aiokafkawire.legacy.messages import MessageSet, encode_messages
 from aiokafkawire.legacy.requests import EARLIEST, LATEST, Fetch, FetchAnswer, encode_answer
+from aiokafkawire.legacy.settings import LegacyConfig, LegacyOptions
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.legacy.logs import LegacySettings
 from aiokafkawire.testing.legacy.server import LegacyServer
@@ -204,6 +206,10 @@ async def test_a_client_is_used_inside_its_context(server: LegacyServer) -> None
     client = LegacyClient("legacy", connector=server.connect)
     with pytest.raises(UsageError, match="not open"):
         await client.latest("t", 0)
+
+
+def test_options_and_settings_are_alike() -> None:
+    assert list(LegacyOptions.__annotations__) == [one.name for one in attrs.fields(LegacyConfig)]
 
 
 def test_settings_are_checked() -> None:
