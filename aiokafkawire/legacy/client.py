@@ -1,0 +1,258 @@
+"""One broker of Kafka 0.6 or 0.7, asked directly. Which broker has what, ZooKeeper knows, or the user."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Self, TypeAlias, Unpack
+
+from ..config import make
+from ..errors import (
+    BrokerError,
+    KafkaError,
+    RecordTooLarge,
+    UsageError,
+    WireError,
+)
+from ..network.stream import Connector, connect_tcp
+from ..records.compression import Codec
+from ..runtime import Runtime
+from ..types import Address
+from .errors import MisalignedOffset, legacy_error
+from .link import Link
+from .messages import MessageSet, encode_messages
+from .reading import PartitionReader
+from .requests import (
+    EARLIEST,
+    LATEST,
+    RANDOM_PARTITION,
+    Fetch,
+    FetchAnswer,
+    MultiFetch,
+    MultiFetchAnswer,
+    MultiProduce,
+    Offsets,
+    OffsetsAnswer,
+    Produce,
+    check_legacy_topic,
+    describe,
+)
+from .settings import LegacyConfig, LegacyOptions
+
+__all__ = ("LegacyClient",)
+
+_SMALLEST_GROWTH = 64
+
+Place: TypeAlias = tuple[str, int]
+"""A topic, and a partition of it."""
+
+
+class LegacyClient:
+    """A broker of Kafka 0.6 or 0.7; use it as ``async with``.
+
+    It has one connection, opened when it is needed first and again after it broke. Requests of several tasks travel
+    on it one behind the other, and are answered in order.
+
+    Args:
+        host: where the broker listens.
+        port: its port.
+        connector: opens the byte stream, TCP if not given.
+        options: see :class:`~aiokafkawire.legacy.settings.LegacyConfig`.
+
+    Every method that asks the broker raises:
+        ConnectionLost: it cannot be reached, or hung up. So it refuses much: a produce request for a partition that it
+            does not have, a damaged message, a question for offsets of such a partition.
+        RequestTimeout: it did not answer within ``request_timeout_ms``.
+        WireError: what it answered is not what Kafka 0.7 answers.
+        UnsupportedVersion: it is a broker of Kafka 0.10 or later: use :class:`~aiokafkawire.client.Client`.
+        UsageError: an argument cannot be; nothing was sent.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int = 9092,
+        *,
+        connector: Connector = connect_tcp,
+        runtime: Runtime | None = None,
+        **options: Unpack[LegacyOptions],
+    ) -> None:
+        self.config = make(LegacyConfig, options)
+        self._link = Link(Address(host, port), connector, self.config, runtime or Runtime())
+        self.where = self._link.where
+        self._codec = Codec.parse(self.config.compression_type)
+        self._produced_to: str | None = None
+
+    async def __aenter__(self) -> Self:
+        await self._link.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._link.close()
+
+    # --- producing ------------------------------------------------------------------------------------------------
+
+    async def produce(self, topic: str, values: Iterable[bytes], *, partition: int = RANDOM_PARTITION) -> None:
+        """Send messages to a partition, or to one that the broker picks. Brokers of 0.7 answer nothing.
+
+        It returns when the bytes are on their way, and does not say whether they were stored. A refusal is a hang-up,
+        which the next call, or :meth:`confirm`, raises as ConnectionLost; a message larger than the broker's
+        max.message.size is silence: the broker drops it, with all others of this call. After a ConnectionLost some of
+        what was produced since the last answer may be stored, so sending it again may double it.
+        """
+        await self._link.ask(self._produce(topic, partition, values))
+
+    async def multi_produce(self, messages: Mapping[Place, Iterable[bytes]]) -> None:
+        """Send messages to several partitions in one request; as :meth:`produce` for each, in the order given.
+
+        If the broker refuses one set, it has stored those before it and drops those behind.
+        """
+        parts = tuple(self._produce(topic, partition, values) for (topic, partition), values in messages.items())
+        if parts:
+            await self._link.ask(MultiProduce(parts))
+
+    async def confirm(self) -> None:
+        """Make sure that the broker refused nothing by hanging up: it answers a question behind all that was produced.
+
+        It does not show what was dropped in silence, nor is what was stored visible to readers before it is flushed
+        (log.flush.interval). Without anything produced it does nothing.
+        """
+        if self._link.unproven:
+            assert self._produced_to is not None
+            await self._link.ask(Fetch(self._produced_to, 0, 0, 0))
+
+    def _produce(self, topic: str, partition: int, values: Iterable[bytes]) -> Produce:
+        if isinstance(values, bytes | bytearray | memoryview | str):
+            raise UsageError(f"messages are given as several values, such as [b'one'], not as {type(values).__name__}")
+        check_legacy_topic(topic)
+        _check_number("the partition", partition, RANDOM_PARTITION)
+        self._produced_to = topic
+        return Produce(topic, partition, encode_messages(values, codec=self._codec))
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    async def fetch(self, topic: str, partition: int, offset: int, *, fetch_size: int | None = None) -> MessageSet:
+        """What the log has from ``offset`` on: some whole messages, or none at its end.
+
+        An answer may be short though the log goes on: it ends with a segment. If not one message fits into
+        ``fetch_size`` bytes, more is asked for, up to ``fetch_size_max``. A topic that the broker does not know yet
+        is empty, at any offset.
+
+        Raises:
+            OffsetOutOfRange: the log has no such offset.
+            UnknownTopicOrPartition: the broker has no such partition.
+            MisalignedOffset: no message begins there.
+            CorruptBatch: a message is damaged.
+            RecordTooLarge: the next message is larger than ``fetch_size_max``.
+        """
+        request = self._fetch((topic, partition), offset, fetch_size)
+        where = f"{topic}-{partition} at {self.where}"
+        size = request.max_bytes
+        while True:
+            answer = await self._link.ask(Fetch(topic, partition, offset, size))
+            assert isinstance(answer, FetchAnswer)
+            found = self._read(request, answer)
+            if isinstance(found, BrokerError):
+                raise found
+            if found or not found.cut:
+                return found
+            if found.size < size:
+                size_told = f"a message of {found.needed} bytes would begin there" if found.needed else "a piece of one"
+                raise MisalignedOffset(
+                    f"{where}: no message begins at offset {offset} ({size_told}, with {found.size} bytes left of the"
+                    " log): it lies inside of one, or the log is damaged"
+                )
+            size = self._larger(found.needed or max(2 * size, _SMALLEST_GROWTH), where, offset)
+
+    def _larger(self, needed: int, where: str, offset: int) -> int:
+        if needed > self.config.fetch_size_max:
+            raise RecordTooLarge(
+                f"{where}: the message at offset {offset} has {needed} bytes, more than fetch_size_max"
+                f" ({self.config.fetch_size_max}); raise that, unless no message begins there"
+            )
+        return needed
+
+    async def multi_fetch(
+        self, places: Mapping[Place, int], *, fetch_size: int | None = None
+    ) -> dict[Place, MessageSet | KafkaError]:
+        """What several logs have from an offset on, in one request; for each the messages, or the error.
+
+        Errors are those of :meth:`fetch`, returned instead of raised. Nothing grows here: messages that are empty but
+        ``needed`` want a fetch of so many bytes.
+        """
+        parts = tuple(self._fetch(place, offset, fetch_size) for place, offset in places.items())
+        if not parts:
+            return {}
+        answer = await self._link.ask(MultiFetch(parts))
+        assert isinstance(answer, MultiFetchAnswer)
+        if answer.error_code:
+            raise legacy_error(answer.error_code, f"{self.where} to {describe(MultiFetch(parts))}")
+        found: dict[Place, MessageSet | KafkaError] = {}
+        for part, one in zip(parts, answer.parts, strict=True):
+            try:
+                found[part.topic, part.partition] = self._read(part, one)
+            except WireError as error:
+                found[part.topic, part.partition] = error
+        return found
+
+    def _fetch(self, place: Place, offset: int, fetch_size: int | None) -> Fetch:
+        topic, partition = place
+        check_legacy_topic(topic)
+        _check_number("the partition", partition, 0)
+        _check_number("the offset", offset, 0, 2**63 - 1)
+        size = self.config.fetch_size if fetch_size is None else fetch_size
+        _check_number("fetch_size", size, 1)
+        return Fetch(topic, partition, offset, size)
+
+    def _read(self, request: Fetch, answer: FetchAnswer) -> MessageSet | BrokerError:
+        where = f"{request.topic}-{request.partition} at {self.where}"
+        if answer.error_code:
+            return legacy_error(answer.error_code, f"{where}, fetch from offset {request.offset}")
+        return MessageSet(answer.messages, request.offset, where)
+
+    def read(self, topic: str, partition: int, offset: int) -> PartitionReader:
+        """Messages from an offset on, for ``async for``; see :class:`~aiokafkawire.legacy.reading.PartitionReader`."""
+        self._fetch((topic, partition), offset, None)
+        return PartitionReader(self.fetch, topic, partition, offset, self.config)
+
+    # --- offsets --------------------------------------------------------------------------------------------------
+
+    async def offsets(self, topic: str, partition: int, time: int, max_offsets: int = 1) -> Sequence[int]:
+        """Up to ``max_offsets`` offsets at which segments begin, the newest first.
+
+        ``time`` is ms since the epoch, for segments whose file was not written to since; or LATEST (-1), for the end
+        of the log and the segments before it; or EARLIEST (-2). A time finds whole segments, so hours may lie between
+        what was meant and what is found. Of a topic that the broker does not know, LATEST and EARLIEST give 0, and a
+        time gives nothing. A partition that cannot be makes the broker hang up.
+
+        Raises:
+            BrokerError: the broker answered with an error.
+        """
+        check_legacy_topic(topic)
+        _check_number("the partition", partition, 0)
+        _check_number("the time", time, EARLIEST, 2**63 - 1)
+        _check_number("max_offsets", max_offsets, 0)
+        answer = await self._link.ask(Offsets(topic, partition, time, max_offsets))
+        assert isinstance(answer, OffsetsAnswer)
+        if answer.error_code:
+            raise legacy_error(answer.error_code, f"{topic}-{partition} at {self.where}, offsets")
+        return answer.offsets
+
+    async def earliest(self, topic: str, partition: int) -> int:
+        """Where the log begins."""
+        return await self._one_offset(topic, partition, EARLIEST)
+
+    async def latest(self, topic: str, partition: int) -> int:
+        """Where the log ends, as far as it is flushed: what is written next begins there."""
+        return await self._one_offset(topic, partition, LATEST)
+
+    async def _one_offset(self, topic: str, partition: int, time: int) -> int:
+        found = await self.offsets(topic, partition, time)
+        if not found:
+            raise WireError(f"{topic}-{partition} at {self.where}: no offset where there always is one")
+        return found[0]
+
+
+def _check_number(what: str, value: int, least: int, most: int = 2**31 - 1) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise UsageError(f"{what} is a whole number from {least} to {most}, got {value!r}")

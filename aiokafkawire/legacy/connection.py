@@ -1,0 +1,189 @@
+"""A connection to a broker of Kafka 0.6 or 0.7: requests one after another, answers in the same order.
+
+Nothing on the wire says what an answer belongs to, so only the order does. The first failure ends the connection for
+all who wait.
+"""
+
+from collections import deque
+from struct import Struct
+from typing import Final
+
+import anyio
+from anyio.abc import ByteStream
+
+from ..errors import ConnectionLost, KafkaError, RequestTimeout, WireError, again
+from ..runtime import Owner
+from .decoding import decode_answer
+from .requests import Answer, MultiProduce, Produce, Request, describe, encode_request, largest_answer
+
+__all__ = ("LegacyConnection",)
+
+_SIZE: Final = Struct(">i")
+_SMALLEST_ANSWER: Final = 2
+_READ: Final = 256 * 1024
+
+
+class _Reply:
+    """A place in line."""
+
+    __slots__ = ("answer", "error", "event", "request")
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.event = anyio.Event()
+        self.answer: Answer | None = None
+        self.error: KafkaError | None = None
+
+
+class LegacyConnection:
+    """One open stream; whoever made it spawns :meth:`run`.
+
+    Attributes:
+        failure: why it is closed; None while it is open.
+        answered: how many answers came.
+        unproven: how many produce requests went out since the last request that was answered: of those it is not known
+            whether the broker took them or hung up.
+    """
+
+    def __init__(self, stream: ByteStream, where: str, timeout: float) -> None:
+        self.where = where
+        self.failure: KafkaError | None = None
+        self.answered = 0
+        self.unproven = 0
+        self._stream, self._timeout = stream, timeout
+        self._writing = anyio.Lock()
+        self._waiting: deque[_Reply] = deque()
+        self._buffer = bytearray()
+        self._proven_by: deque[int] = deque()  # how many produce requests went out before each request that waits
+        self._produced = self._proven = 0
+
+    async def start(self, owner: Owner) -> None:
+        """Begin to read."""
+        owner.spawn(self._run)
+
+    async def ask(self, request: Request) -> Answer | None:
+        """Send, and wait for the answer, if there is one to wait for.
+
+        A caller that is cancelled leaves its place in line, and its answer is swallowed.
+
+        Raises:
+            ConnectionLost: the connection broke, or the broker hung up.
+            RequestTimeout: no answer came in time; the connection is closed, for all behind it would wait as well.
+            WireError: what came is no answer of Kafka 0.7's.
+            UsageError: the request cannot be written; nothing was sent.
+        """
+        frame = encode_request(request)
+        reply: _Reply | None = None
+        with anyio.move_on_after(self._timeout):
+            async with self._writing:
+                self._require_open()
+                if isinstance(request, Produce | MultiProduce):
+                    self._produced += 1
+                    self.unproven += 1
+                else:
+                    reply = _Reply(request)
+                    self._waiting.append(reply)
+                    self._proven_by.append(self._produced)
+                await self._send(frame)
+            if reply is None:
+                return None
+            await reply.event.wait()
+            if reply.error is not None:
+                raise again(reply.error)
+            return reply.answer
+        late = f"no answer from {self.where} to {describe(request)} within {self._timeout:g} s"
+        await self.close(ConnectionLost(f"{self.where} left a request unanswered for {self._timeout:g} s"))
+        raise RequestTimeout(late)
+
+    def _require_open(self) -> None:
+        if self.failure is not None:
+            raise again(self.failure)
+
+    async def _send(self, frame: bytes) -> None:
+        try:
+            # Half a frame would spoil everything behind it: a cancelled caller lets its frame out first.
+            with anyio.CancelScope(deadline=anyio.current_time() + self._timeout, shield=True) as in_time:
+                await self._stream.send(frame)
+        except Exception as cause:  # a stream may fail in a way of its own, and have written half the frame
+            await self.close(_lost(f"the connection to {self.where} broke: {cause!r}", cause))
+        if in_time.cancelled_caught:
+            told = f"{self.where} did not take {len(frame)} bytes within {self._timeout:g} s"
+            await self.close(ConnectionLost(told))
+        self._require_open()
+
+    async def _run(self) -> None:
+        try:
+            while self.failure is None:
+                self._buffer += await self._stream.receive(_READ)
+                self._take_answers()
+        except anyio.EndOfStream:
+            self._fail(ConnectionLost(f"{self.where} hung up{self._perhaps()}"))
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as cause:
+            self._fail(_lost(f"the connection to {self.where} broke: {cause.__cause__ or cause!r}", cause))
+        except WireError as error:
+            self._fail(error)
+        finally:
+            self._fail(ConnectionLost(f"the connection to {self.where} was closed"))
+            with anyio.CancelScope(shield=True):
+                await self._stream.aclose()
+
+    def _perhaps(self) -> str:
+        """What a hang-up may mean, for a broker that says nothing else."""
+        if self._waiting:
+            asked = describe(self._waiting[0].request)
+            return f" instead of answering {asked} (as brokers do at a partition that they do not have)"
+        if self.unproven:
+            sent = "a produce request" if self.unproven == 1 else f"one of {self.unproven} produce requests"
+            return f" after {sent}: it was refused, or the broker ended"
+        return ""
+
+    def _take_answers(self) -> None:
+        position, data = 0, self._buffer
+        while len(data) - position >= _SIZE.size:
+            (size,) = _SIZE.unpack_from(data, position)
+            if not self._waiting:
+                raise WireError(f"{self.where} sent {size} bytes that nothing asked for")
+            reply = self._waiting[0]
+            largest = largest_answer(reply.request)
+            if not _SMALLEST_ANSWER <= size <= largest:
+                told = f"{self.where} answered {describe(reply.request)} with a frame of {size} bytes"
+                raise WireError(f"{told}, where {_SMALLEST_ANSWER} to {largest} can be: is it a broker of Kafka 0.7?")
+            end = position + _SIZE.size + size
+            if len(data) < end:
+                break
+            self._answer(reply, bytes(data[position + _SIZE.size : end]))
+            position = end
+        del data[:position]
+
+    def _answer(self, reply: _Reply, frame: bytes) -> None:
+        try:
+            reply.answer = decode_answer(reply.request, frame)
+        except WireError as error:
+            raise WireError(f"{self.where}: {error}") from None
+        self._waiting.popleft()
+        self.answered += 1
+        self._proven = self._proven_by.popleft()
+        self.unproven = self._produced - self._proven
+        reply.event.set()
+
+    def _fail(self, error: KafkaError) -> None:
+        if self.failure is not None:
+            return
+        self.failure = error
+        self._buffer.clear()
+        for reply in self._waiting:
+            reply.error = error
+            reply.event.set()
+        self._waiting.clear()
+
+    async def close(self, reason: KafkaError | None = None) -> None:
+        """Close the stream; whoever waits fails with ``reason``. May be called again."""
+        self._fail(reason or ConnectionLost(f"the connection to {self.where} was closed by this client"))
+        with anyio.CancelScope(shield=True):
+            await self._stream.aclose()
+
+
+def _lost(told: str, cause: Exception) -> ConnectionLost:
+    lost = ConnectionLost(told)
+    lost.__cause__ = cause
+    return lost

@@ -1,0 +1,333 @@
+"""A consumer in a group of Kafka 0.7: topics shared with other members, offsets in ZooKeeper."""
+
+import re
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Final, Literal, Self, Unpack
+
+import anyio
+import attrs
+
+from ..config import make
+from ..errors import ConfigError, ConnectionLost, KafkaError, OffsetOutOfRange, RequestTimeout, again
+from ..network.stream import Connector, connect_tcp
+from ..runtime import Owner, Runtime
+from ..types import Address
+from .cluster import BrokerClients
+from .group import Claim, GroupMember, Place
+from .messages import LegacyMessage
+from .reading import PartitionReader
+from .registry import Subscription, check_segment
+from .requests import check_legacy_topic
+from .settings import LegacyConfig, LegacyOptions
+from .zookeeper import ZooKeeper
+
+__all__ = ("LegacyConsumer", "LegacyRecord")
+
+_RESETS: Final = ("earliest", "latest", "none")
+_TROUBLE_SECONDS: Final = 60.0
+"""For how long a broker may not be reached; mostly ZooKeeper says before that it is gone."""
+
+
+@attrs.frozen
+class LegacyRecord:
+    """A message, and where it is from. Offsets are those of :class:`~aiokafkawire.legacy.messages.LegacyMessage`."""
+
+    topic: str
+    broker: int
+    partition: int
+    value: bytes
+    offset: int
+    next_offset: int
+
+
+@attrs.define(eq=False)
+class _Part:
+    """A partition that is being read."""
+
+    place: Place
+    committed: int | None
+    """What the group has; None for nothing."""
+    finished: int | None = None
+    """What to commit: behind the last message that the user is done with."""
+    reader: PartitionReader | None = None
+    alive: bool = True
+    troubled_since: float | None = None
+
+
+class LegacyConsumer:
+    """A member of a group; use it as ``async with``, and ``async for record in consumer``.
+
+    A message counts as finished once the next was asked for. What is finished is committed at intervals, before a
+    partition is given up, and on leaving; so a partition that moves is read on by its next owner with at most the
+    message in hand doubled, and of a compressed one all that it was packed with.
+
+    Args:
+        servers: ZooKeeper's, as :class:`~aiokafkawire.legacy.zookeeper.ZooKeeper` takes them.
+        group: the group's name.
+        topics: what to read; with a mapping, by how many streams each, which is what shares are counted by.
+        pattern: a regular expression instead; all topics whose whole name matches are read, also those to come.
+        consumer_id: names this member; made up if not given.
+        auto_offset_reset: where to begin without an offset, or with one that is gone: "earliest", "latest", or "none"
+            for OffsetOutOfRange.
+        auto_commit_interval_ms: how often offsets are committed; None for only where partitions go, and by
+            :meth:`commit`.
+        session_timeout_ms: how long ZooKeeper keeps the partitions of a member that is silent.
+        zookeeper_timeout_ms: how long ZooKeeper may take for one request, and to be found.
+        rebalance_backoff_ms: how long to wait before a claim that failed is tried again.
+        options: of the connections to brokers, see :class:`~aiokafkawire.legacy.settings.LegacyConfig`.
+
+    Raises:
+        ConfigError: an argument cannot be.
+        ConnectionLost: entering found no ZooKeeper server.
+    """
+
+    def __init__(
+        self,
+        servers: str,
+        group: str,
+        topics: Sequence[str] | Mapping[str, int] = (),
+        *,
+        pattern: str | None = None,
+        consumer_id: str | None = None,
+        auto_offset_reset: Literal["earliest", "latest", "none"] = "earliest",
+        auto_commit_interval_ms: int | None = 10_000,
+        session_timeout_ms: int = 6_000,
+        zookeeper_timeout_ms: int = 30_000,
+        rebalance_backoff_ms: int = 2_000,
+        zookeeper_connector: Connector = connect_tcp,
+        connector: Connector = connect_tcp,
+        runtime: Runtime | None = None,
+        **options: Unpack[LegacyOptions],
+    ) -> None:
+        check_segment("the group", group)
+        if auto_offset_reset not in _RESETS:
+            raise ConfigError(f"auto_offset_reset must be one of {', '.join(_RESETS)}, got {auto_offset_reset!r}")
+        self._config = make(LegacyConfig, options)
+        self._runtime = runtime or Runtime()
+        self._reset = auto_offset_reset
+        self.member: str = f"{group}_{consumer_id or self._made_up_id()}"
+        """The member's name, under which it is registered."""
+        check_segment("the consumer id", self.member)
+        new_session: Callable[[], ZooKeeper] = partial(
+            ZooKeeper,
+            servers,
+            session_timeout_ms=session_timeout_ms,
+            request_timeout_ms=zookeeper_timeout_ms,
+            connector=zookeeper_connector,
+            runtime=self._runtime,
+        )
+        new_session()  # a mistake in the settings is told here, and not in the background
+        interval = None if auto_commit_interval_ms is None else auto_commit_interval_ms / 1000
+        self._member = GroupMember(
+            new_session,
+            group,
+            self.member,
+            _subscription(topics, pattern),
+            self,
+            commit_interval=interval,
+            backoff=rebalance_backoff_ms / 1000,
+        )
+        self._clients = BrokerClients(connector=connector, runtime=self._runtime, **options)
+        self._owner = Owner(self._failed)
+        self._scope = anyio.CancelScope()
+        self._ended = anyio.Event()
+        self._fault: KafkaError | None = None
+        self._parts: dict[Place, _Part] = {}
+        self._woken = anyio.Event()
+        self._wait = self._config.backoff_ms
+        self._at_hand: _Part | None = None
+        """The partition whose messages are given out now."""
+        self._in_hand: LegacyMessage | None = None
+
+    def _made_up_id(self) -> str:
+        return f"{socket.gethostname()}-{self._runtime.wall_ms()}-{self._runtime.chance.getrandbits(32):08x}"
+
+    async def __aenter__(self) -> Self:
+        await self._owner.open()
+        self._owner.spawn(self._run)
+        return self
+
+    async def _run(self) -> None:
+        try:
+            with self._scope:
+                await self._member.run()
+        finally:
+            self._ended.set()
+
+    def _failed(self, fault: Exception) -> None:
+        self._fault = fault if isinstance(fault, KafkaError) else KafkaError(f"the group member failed: {fault!r}")
+        self._fault.__cause__ = fault.__cause__
+        self._woken.set()
+        self._member.balanced.set()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await self._ended.wait()  # it commits and leaves, within bounds of its own
+        await self._owner.close()
+        await self._clients.__aexit__(kind, error, trace)
+
+    @property
+    def assignment(self) -> list[Place]:
+        """The partitions that it reads now."""
+        return sorted(self._parts)
+
+    async def settled(self) -> None:
+        """Wait until the member owns what the group's rule gives it, for now.
+
+        Raises:
+            KafkaError: the member has failed.
+        """
+        await self._member.balanced.wait()
+        self._raise_fault()
+
+    async def commit(self) -> None:
+        """Commit what is finished, and the message in hand.
+
+        Raises:
+            ConnectionLost, RequestTimeout, ZooKeeperError: it may be committed or not.
+        """
+        self._raise_fault()
+        self._finish()
+        await self._member.commit()
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> LegacyRecord:
+        """The next message of any partition.
+
+        Raises:
+            OffsetOutOfRange: with ``auto_offset_reset="none"``, the committed offset is gone.
+            CorruptBatch, RecordTooLarge: a message cannot be read.
+            ConnectionLost: a broker could not be reached for a minute, or ZooKeeper could not.
+            WireError: what ZooKeeper holds, or a broker answers, is not what Kafka 0.7 has.
+        """
+        self._owner.require_open()
+        self._finish()
+        while True:
+            self._raise_fault()
+            part = self._at_hand
+            if part is not None and part.alive and part.reader is not None:
+                self._in_hand = part.reader.take()
+                if self._in_hand is not None:
+                    self._wait = self._config.backoff_ms
+                    return _record(part, self._in_hand)
+            self._at_hand = None
+            if not await self._fill():
+                with anyio.move_on_after(self._wait / 1000):
+                    await self._woken.wait()
+                self._woken = anyio.Event()
+                self._wait = min(2 * self._wait, self._config.backoff_max_ms)
+
+    def _finish(self) -> None:
+        """The message in hand is done with."""
+        message, self._in_hand = self._in_hand, None
+        if message is not None and self._at_hand is not None:  # what becomes of a part that was lost is not asked
+            self._at_hand.finished = message.next_offset
+
+    def _raise_fault(self) -> None:
+        if self._fault is not None:
+            raise again(self._fault)
+
+    async def _fill(self) -> bool:
+        """Ask one partition after the other, until one has something."""
+        for place in list(self._parts):
+            part = self._parts.get(place)
+            if part is None:
+                continue
+            try:
+                found = await self._poll(part)
+            except (ConnectionLost, RequestTimeout):
+                now = self._runtime.now()
+                part.troubled_since = now if part.troubled_since is None else part.troubled_since
+                if part.alive and now - part.troubled_since >= _TROUBLE_SECONDS:
+                    raise
+                continue
+            part.troubled_since = None
+            if found and part.alive:
+                # The next round begins behind it.
+                self._parts[place] = self._parts.pop(place)
+                self._at_hand = part
+                return True
+        return False
+
+    async def _poll(self, part: _Part) -> bool:
+        """Ask for messages; whether there are some."""
+        topic, where = part.place
+        client = await self._clients.of(where.broker)
+        if part.reader is None:
+            begin = part.committed
+            if begin is None:
+                begin = await (client.latest if self._reset == "latest" else client.earliest)(topic, where.partition)
+            part.reader = client.read(topic, where.partition, begin)
+        try:
+            return await part.reader.fill()
+        except OffsetOutOfRange:
+            if self._reset == "none":
+                raise
+            ask = client.latest if self._reset == "latest" else client.earliest
+            part.reader.seek(await ask(topic, where.partition))
+            return False
+
+    # --- what the member says, see group.Claims --------------------------------------------------------------------
+
+    def gained(self, claims: list[Claim], brokers: Mapping[int, Address]) -> None:
+        """Read these from now on."""
+        self._clients.know(dict(brokers))
+        for claim in claims:
+            self._parts[claim.place] = _Part(claim.place, claim.committed)
+        self._woken.set()
+
+    def lost(self, places: list[Place]) -> dict[Place, int]:
+        """Read these no longer; what is to be committed of them."""
+        found = {place: offset for place, offset in self.finished().items() if place in places}
+        for place in places:
+            part = self._parts.pop(place, None)
+            if part is not None:
+                part.alive = False
+        self._woken.set()
+        return found
+
+    def finished(self) -> dict[Place, int]:
+        """What is to be committed."""
+        return {
+            place: part.finished
+            for place, part in self._parts.items()
+            if part.finished is not None and part.finished != part.committed
+        }
+
+    def committed(self, offsets: Mapping[Place, int]) -> None:
+        """These are committed."""
+        for place, offset in offsets.items():
+            if place in self._parts:
+                self._parts[place].committed = offset
+
+
+def _record(part: _Part, message: LegacyMessage) -> LegacyRecord:
+    topic, where = part.place
+    return LegacyRecord(topic, where.broker, where.partition, message.value, message.offset, message.next_offset)
+
+
+def _subscription(topics: Sequence[str] | Mapping[str, int], pattern: str | None) -> Subscription:
+    if isinstance(topics, str) or bool(topics) is (pattern is not None):
+        raise ConfigError("a consumer reads topics, given as a sequence of names or a mapping, or else a pattern")
+    if pattern is not None:
+        try:
+            re.compile(pattern)
+        except re.error as cause:
+            raise ConfigError(f"{pattern!r} is no regular expression: {cause}") from cause
+        return Subscription(pattern=pattern)
+    counts = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 1)
+    for topic, streams in counts.items():
+        check_legacy_topic(topic)
+        if isinstance(streams, bool) or not isinstance(streams, int) or streams < 1:
+            raise ConfigError(f"the streams of {topic} must be a whole number from 1 on, got {streams!r}")
+    return Subscription(counts)

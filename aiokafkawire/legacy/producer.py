@@ -1,0 +1,159 @@
+"""A producer for a cluster of Kafka 0.7 that ZooKeeper knows."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from types import TracebackType
+from typing import Self, TypeAlias, Unpack
+
+import anyio
+
+from ..errors import ConnectionLost, UsageError
+from ..network.stream import Connector, connect_tcp
+from ..runtime import Runtime
+from .cluster import BrokerClients, Registry
+from .jute import WatchEvent
+from .registry import BrokerPartition
+from .requests import check_legacy_topic
+from .settings import LegacyOptions
+from .watches import Watch
+from .zookeeper import ZooKeeper
+
+__all__ = ("LegacyProducer", "LegacyPartitioner", "java_hash_partitioner")
+
+LegacyPartitioner: TypeAlias = Callable[[str, int], int]
+"""Takes a key, and of how many partitions to choose; returns an index."""
+
+
+def java_hash_partitioner(key: str, count: int) -> int:
+    """As Java's clients of 0.7 choose for a string: the absolute value of its hash code, modulo ``count``."""
+    number = 0
+    data = key.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(data), 2):
+        number = (31 * number + int.from_bytes(data[at : at + 2])) & 0xFFFFFFFF
+    if number >= 2**31:
+        number = 2**32 - number
+    # The absolute value of the least number is itself in Java, where that partition could not be.
+    return (number if number < 2**31 else 0) % count
+
+
+class LegacyProducer:
+    """Sends messages to any of a topic's partitions, on any broker; use it as ``async with``.
+
+    Partitions are those that brokers have registered, ordered by broker and number. A topic that no broker has yet is
+    sent to partition 0 of one of them, which creates it.
+
+    Args:
+        servers: ZooKeeper's, as :class:`~aiokafkawire.legacy.zookeeper.ZooKeeper` takes them.
+        partitioner: chooses by key.
+        session_timeout_ms: of the session with ZooKeeper.
+        options: of the connections to brokers, see :class:`~aiokafkawire.legacy.settings.LegacyConfig`.
+    """
+
+    def __init__(
+        self,
+        servers: str,
+        *,
+        partitioner: LegacyPartitioner = java_hash_partitioner,
+        session_timeout_ms: int = 6_000,
+        zookeeper_connector: Connector = connect_tcp,
+        connector: Connector = connect_tcp,
+        runtime: Runtime | None = None,
+        **options: Unpack[LegacyOptions],
+    ) -> None:
+        self._runtime = runtime or Runtime()
+        self._partitioner = partitioner
+        self._new_session: Callable[[], ZooKeeper] = partial(
+            ZooKeeper,
+            servers,
+            session_timeout_ms=session_timeout_ms,
+            connector=zookeeper_connector,
+            runtime=self._runtime,
+        )
+        self._zookeeper = self._new_session()
+        self._clients = BrokerClients(connector=connector, runtime=self._runtime, **options)
+        self._looking = anyio.Lock()
+        self._brokers_known = False
+        self._brokers: list[int] = []
+        self._places: dict[str, list[BrokerPartition]] = {}
+        self._asked: set[str] = set()
+        self._watches: dict[str, Watch] = {}
+
+    async def __aenter__(self) -> Self:
+        await self._zookeeper.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._clients.__aexit__(kind, error, trace)
+        finally:
+            await self._zookeeper.__aexit__(kind, error, trace)
+
+    async def send(self, topic: str, values: Iterable[bytes], *, key: str | None = None) -> BrokerPartition:
+        """Send messages to one partition, chosen by the key, or by chance without one; which it was.
+
+        Nothing is acknowledged: see :meth:`~aiokafkawire.legacy.client.LegacyClient.produce`.
+
+        Raises:
+            ConnectionLost: no broker is up, or the one chosen cannot be reached, or refused what was sent before.
+            ZooKeeperError, RequestTimeout: ZooKeeper was needed, and did not help.
+        """
+        check_legacy_topic(topic)
+        async with self._looking:
+            places = await self._places_of(topic)
+        if not places:
+            raise ConnectionLost("no broker is registered in ZooKeeper")
+        index = self._runtime.chance.randrange(len(places)) if key is None else self._partitioner(key, len(places))
+        if not 0 <= index < len(places):
+            raise UsageError(f"the partitioner chose {index} of {len(places)} partitions")
+        place = places[index]
+        client = await self._clients.of(place.broker)
+        await client.produce(topic, values, partition=place.partition)
+        return place
+
+    async def confirm(self) -> None:
+        """Make sure that no broker has refused by hanging up: ``LegacyClient.confirm`` for each that was sent to."""
+        for client in self._clients.opened:
+            await client.confirm()
+
+    async def _places_of(self, topic: str) -> list[BrokerPartition]:
+        if self._zookeeper.expired:  # nothing of ours went with it
+            self._forget()
+            await self._zookeeper.__aexit__(None, None, None)
+            self._zookeeper = self._new_session()
+            await self._zookeeper.__aenter__()
+        registry = Registry(self._zookeeper)
+        if not self._brokers_known:
+            self._brokers_known = True  # a change while it is asked for must not be missed
+            try:
+                found = await registry.brokers(self._brokers_changed)
+            except BaseException:
+                self._brokers_known = False
+                raise
+            self._brokers = sorted(found)
+            self._clients.know(found)
+        places = self._places.get(topic)
+        if places is None:
+            self._asked.add(topic)  # a change takes it out, also one while it is asked for
+            counts = await registry.partitions(topic, self._watch(topic))
+            places = sorted(BrokerPartition(broker, at) for broker, count in counts.items() for at in range(count))
+            if places and topic in self._asked:
+                self._places[topic] = places
+        return places or [BrokerPartition(broker, 0) for broker in self._brokers]
+
+    def _watch(self, topic: str) -> Watch:
+        """The same for each topic always, so that it is set once however often it is asked for."""
+
+        def hear(event: WatchEvent) -> None:
+            self._asked.discard(topic)
+            self._places.pop(topic, None)
+
+        return self._watches.setdefault(topic, hear)
+
+    def _brokers_changed(self, event: WatchEvent) -> None:
+        self._brokers_known = False
+
+    def _forget(self) -> None:
+        self._brokers_known = False
+        self._places.clear()

@@ -1,0 +1,178 @@
+"""What brokers and groups of Kafka 0.7 keep in ZooKeeper: where, and how it is written."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import attrs
+
+from ..errors import UsageError, WireError
+from ..types import Address
+
+__all__ = (
+    "BROKERS",
+    "TOPICS",
+    "BrokerPartition",
+    "GroupPaths",
+    "Subscription",
+    "check_segment",
+    "parse_broker",
+    "parse_count",
+    "parse_offset",
+    "parse_subscription",
+)
+
+BROKERS: Final = "/brokers/ids"
+"""A node for each broker, ephemeral: ``creator:host:port``."""
+TOPICS: Final = "/brokers/topics"
+"""A node for each topic, and in it one for each broker that has it, ephemeral: how many partitions it has there."""
+
+
+_MOST: Final = 100_000
+"""Partitions of a topic on one broker, and streams of a member: what is more is a mistake, or a lie."""
+
+
+class BrokerPartition(NamedTuple):
+    """A partition of a topic on one broker: partitions of brokers have nothing to do with one another."""
+
+    broker: int
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.broker}-{self.partition}"
+
+
+def parse_broker(data: bytes | None, path: str) -> Address:
+    """Where a broker listens.
+
+    Raises:
+        WireError: the node does not say.
+    """
+    parts = _text(data, path).rsplit(":", 2)
+    if len(parts) != 3 or not parts[1] or not parts[2].isdecimal():
+        raise WireError(f"{path} holds {data!r:.300}, not a broker's creator:host:port")
+    return Address(parts[1], int(parts[2]))
+
+
+def parse_count(data: bytes | None, path: str) -> int:
+    """How many partitions a broker has of a topic.
+
+    Raises:
+        WireError: the node does not say.
+    """
+    return _number(data, path, "a number of partitions", most=_MOST)
+
+
+def parse_offset(data: bytes | None, path: str) -> int:
+    """The offset that a group has committed.
+
+    Raises:
+        WireError: the node does not say.
+    """
+    return _number(data, path, "an offset", most=2**63 - 1)
+
+
+def _number(data: bytes | None, path: str, what: str, most: int) -> int:
+    text = _text(data, path)
+    if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= most):
+        raise WireError(f"{path} holds {data!r:.300}, not {what}")
+    return int(text)
+
+
+def _text(data: bytes | None, path: str) -> str:
+    try:
+        return (data or b"").decode()
+    except UnicodeDecodeError as cause:
+        raise WireError(f"{path} holds {data!r:.300}, which is not UTF-8") from cause
+
+
+@attrs.frozen
+class Subscription:
+    """What a member of a group reads: topics with a number of streams each, or all that match a pattern, or do not."""
+
+    topics: Mapping[str, int] = attrs.field(factory=dict)
+    pattern: str | None = None
+    streams: int = 1
+    allow: bool = True
+    """Whether the pattern says what to read, or what not."""
+
+    def encode(self) -> bytes:
+        """As the node of a member holds it."""
+        if self.pattern is not None:
+            mark = "*" if self.allow else "!"
+            return f"{mark}{self.streams}{mark}{self.pattern}".encode()
+        pairs = ", ".join(f"{json.dumps(topic, ensure_ascii=False)}: {count}" for topic, count in self.topics.items())
+        return f"{{ {pairs} }}".encode()
+
+    def of(self, known: Mapping[str, object]) -> dict[str, int]:
+        """The topics that it reads, of those that are known, with the number of streams for each."""
+        if self.pattern is None:
+            return dict(self.topics)
+        matches = re.compile(self.pattern).fullmatch
+        return {topic: self.streams for topic in known if bool(matches(topic)) is self.allow}
+
+
+def parse_subscription(data: bytes | None, path: str) -> Subscription:
+    """What the node of a member says.
+
+    Raises:
+        WireError: it says nothing that can be read.
+    """
+    text = _text(data, path)
+    found = re.fullmatch(r"([*!])(\d{1,5})\1(.*)", text, re.DOTALL)
+    try:
+        if found is not None:
+            # Java's clients let a pattern be a list with commas, and drop blanks.
+            pattern = found[3].strip().replace(",", "|").replace(" ", "")
+            re.compile(pattern)
+            return Subscription(pattern=pattern, streams=int(found[2]), allow=found[1] == "*")
+        topics: Any = json.loads(text)
+    except (ValueError, RecursionError, re.error) as cause:
+        raise WireError(f"{path} holds {data!r:.300}, not what a member of a group reads: {cause}") from cause
+    counts = topics.values() if isinstance(topics, dict) else [None]
+    if not all(isinstance(one, int) and not isinstance(one, bool) and 0 <= one <= _MOST for one in counts):
+        raise WireError(f"{path} holds {data!r:.300}, not topics with a number of streams each")
+    return Subscription(topics=topics)
+
+
+def check_segment(what: str, name: str) -> None:
+    """Refuse what cannot be a part of a path.
+
+    Raises:
+        UsageError: it is empty, or has a slash.
+    """
+    if not isinstance(name, str) or not name or "/" in name or "\0" in name or name in (".", ".."):
+        raise UsageError(f"{what} has to be a name without slashes, got {name!r:.300}")
+
+
+@attrs.frozen
+class GroupPaths:
+    """Where a group keeps what."""
+
+    group: str
+
+    @property
+    def ids(self) -> str:
+        """A node for each member, ephemeral: its subscription."""
+        return f"/consumers/{self.group}/ids"
+
+    def member(self, member: str) -> str:
+        """The node of a member."""
+        return f"{self.ids}/{member}"
+
+    def owners(self, topic: str) -> str:
+        """A node for each partition that somebody reads, ephemeral: who it is."""
+        return f"/consumers/{self.group}/owners/{topic}"
+
+    def owner(self, topic: str, where: BrokerPartition) -> str:
+        """The node of a partition's owner."""
+        return f"{self.owners(topic)}/{where}"
+
+    def offsets(self, topic: str) -> str:
+        """A node for each partition of which something was committed, persistent."""
+        return f"/consumers/{self.group}/offsets/{topic}"
+
+    def offset(self, topic: str, where: BrokerPartition) -> str:
+        """The node of a partition's committed offset."""
+        return f"{self.offsets(topic)}/{where}"

@@ -1,0 +1,226 @@
+"""The five requests of Kafka 0.6 and 0.7, and their answers: no version, no correlation id, no client id.
+
+A frame is its size, a key and a body; an answer its size, an error code and a body. Produce requests have no answer.
+Answers do not say what they answer, so they are read with the request at hand.
+"""
+
+import re
+from enum import IntEnum
+from struct import Struct, error
+from typing import Final, TypeAlias
+
+import attrs
+
+from ..errors import UsageError
+from ..protocol.primitives import Buffer
+
+__all__ = (
+    "EARLIEST",
+    "LATEST",
+    "RANDOM_PARTITION",
+    "Answer",
+    "Fetch",
+    "FetchAnswer",
+    "MultiFetch",
+    "MultiFetchAnswer",
+    "MultiProduce",
+    "Offsets",
+    "OffsetsAnswer",
+    "Produce",
+    "Request",
+    "RequestKey",
+    "check_legacy_topic",
+    "describe",
+    "encode_answer",
+    "encode_request",
+    "largest_answer",
+)
+
+LATEST: Final = -1
+"""The time of an offsets request that asks for the end of the log."""
+EARLIEST: Final = -2
+"""The time that asks for its begin."""
+RANDOM_PARTITION: Final = -1
+"""The partition of a produce request that leaves the choice to the broker."""
+
+_INT16, _INT32, _INT64 = Struct(">h"), Struct(">i"), Struct(">q")
+_FETCH, _OFFSETS = Struct(">iqi"), Struct(">iqi")
+
+# What 0.7.2 refuses in names: the path separator, control characters, and what UTF-16 has no single unit for.
+_ILLEGAL: Final = re.compile("[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
+_LONGEST_NAME: Final = 255
+
+
+class RequestKey(IntEnum):
+    """Which request a frame holds."""
+
+    PRODUCE = 0
+    FETCH = 1
+    MULTI_FETCH = 2
+    MULTI_PRODUCE = 3
+    OFFSETS = 4
+
+
+@attrs.frozen
+class Produce:
+    """Append a message set; the partition may be RANDOM_PARTITION."""
+
+    topic: str
+    partition: int
+    messages: Buffer
+
+
+@attrs.frozen
+class Fetch:
+    """Up to ``max_bytes`` of the log from byte ``offset`` on."""
+
+    topic: str
+    partition: int
+    offset: int
+    max_bytes: int
+
+
+@attrs.frozen
+class Offsets:
+    """Up to ``max_offsets`` offsets from before ``time``: ms since the epoch, or LATEST or EARLIEST."""
+
+    topic: str
+    partition: int
+    time: int
+    max_offsets: int
+
+
+@attrs.frozen
+class MultiFetch:
+    """Several fetches, answered together."""
+
+    parts: tuple[Fetch, ...]
+
+
+@attrs.frozen
+class MultiProduce:
+    """Several sets to append, one after the other."""
+
+    parts: tuple[Produce, ...]
+
+
+Request: TypeAlias = Produce | Fetch | Offsets | MultiFetch | MultiProduce
+
+
+@attrs.frozen
+class FetchAnswer:
+    """A piece of the log, with messages cut where ``max_bytes`` ended."""
+
+    error_code: int
+    messages: Buffer = b""
+
+
+@attrs.frozen
+class MultiFetchAnswer:
+    """An answer for each fetch, in the order in which they were asked."""
+
+    error_code: int
+    parts: tuple[FetchAnswer, ...] = ()
+
+
+@attrs.frozen
+class OffsetsAnswer:
+    """Offsets, descending."""
+
+    error_code: int
+    offsets: tuple[int, ...] = ()
+
+
+Answer: TypeAlias = FetchAnswer | MultiFetchAnswer | OffsetsAnswer
+
+
+def check_legacy_topic(topic: str) -> None:
+    """Refuse a name that 0.7 brokers do not take; they hang up on a produce request with one.
+
+    Raises:
+        UsageError: it is not a legal name.
+    """
+    if not isinstance(topic, str) or topic in ("", ".", "..") or len(topic) > _LONGEST_NAME or _ILLEGAL.search(topic):
+        raise UsageError(
+            f"not a topic's name for Kafka 0.7: {topic!r:.300}; 1 to {_LONGEST_NAME} characters, none of them"
+            " a slash or a control character, and not '.' or '..'"
+        )
+
+
+def encode_request(request: Request) -> bytes:
+    """The frame of a request, its size included.
+
+    Raises:
+        UsageError: a value does not fit its field, or the topic's name cannot be.
+    """
+    match request:
+        case Produce():
+            key, parts = RequestKey.PRODUCE, [_produce(request)]
+        case Fetch():
+            key, parts = RequestKey.FETCH, [_fetch(request)]
+        case Offsets():
+            key = RequestKey.OFFSETS
+            parts = [_string(request.topic), _packed(_OFFSETS, request.partition, request.time, request.max_offsets)]
+        case MultiProduce():
+            key = RequestKey.MULTI_PRODUCE
+            parts = [_packed(_INT16, len(request.parts)), *map(_produce, request.parts)]
+        case MultiFetch():
+            key = RequestKey.MULTI_FETCH
+            parts = [_packed(_INT16, len(request.parts)), *map(_fetch, request.parts)]
+    body = b"".join((_INT16.pack(key), *parts))
+    return _packed(_INT32, len(body)) + body
+
+
+def _produce(request: Produce) -> bytes:
+    size = _packed(_INT32, len(request.messages))
+    return b"".join((_string(request.topic), _packed(_INT32, request.partition), size, request.messages))
+
+
+def _fetch(request: Fetch) -> bytes:
+    return _string(request.topic) + _packed(_FETCH, request.partition, request.offset, request.max_bytes)
+
+
+def _string(text: str) -> bytes:
+    data = text.encode("utf-8", "surrogatepass")
+    return _packed(_INT16, len(data)) + data
+
+
+def _packed(layout: Struct, *values: int) -> bytes:
+    try:
+        return layout.pack(*values)
+    except error as cause:
+        raise UsageError(f"{values} does not fit its field in a request of Kafka 0.7: {cause}") from cause
+
+
+def encode_answer(answer: Answer) -> bytes:
+    """The frame of an answer, its size included."""
+    match answer:
+        case FetchAnswer():
+            body = bytes(answer.messages)
+        case MultiFetchAnswer():
+            body = b"".join(map(encode_answer, answer.parts))
+        case OffsetsAnswer():
+            body = _INT32.pack(len(answer.offsets)) + b"".join(map(_INT64.pack, answer.offsets))
+    return _INT32.pack(_INT16.size + len(body)) + _INT16.pack(answer.error_code) + body
+
+
+def largest_answer(request: Request) -> int:
+    """How large the answer may be, in bytes without its size: no broker sends more than was asked for."""
+    match request:
+        case Fetch():
+            return _INT16.size + max(request.max_bytes, 0)
+        case MultiFetch():
+            return _INT16.size + sum(_INT32.size + largest_answer(part) for part in request.parts)
+        case Offsets():
+            return _INT16.size + _INT32.size + _INT64.size * max(request.max_offsets, 0)
+        case _:
+            return 0
+
+
+def describe(request: Request) -> str:
+    """What an error calls a request."""
+    match request:
+        case Produce() | Fetch() | Offsets():
+            return f"{type(request).__name__.lower()} of {request.topic}-{request.partition}"
+        case MultiFetch() | MultiProduce():
+            return f"{type(request).__name__.lower()} of {len(request.parts)} parts"

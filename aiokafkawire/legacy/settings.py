@@ -1,0 +1,64 @@
+"""Settings of clients of Kafka 0.6 and 0.7. Sizes are in bytes, times in ms."""
+
+from typing import Any, Final, Literal, TypedDict
+
+import attrs
+
+from ..errors import ConfigError
+
+__all__ = ("LegacyConfig", "LegacyOptions")
+
+_INT32: Final = 2**31 - 1
+_CODECS: Final = ("none", "gzip", "snappy")
+
+
+def _whole(default: int, *, least: int = 1) -> Any:
+    def check(_: object, attribute: "attrs.Attribute[int]", value: object) -> None:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _INT32:
+            raise ConfigError(f"{attribute.name} must be a whole number from {least} to {_INT32}, got {value!r}")
+
+    return attrs.field(default=default, validator=check)
+
+
+def _check_codec(_: object, attribute: "attrs.Attribute[str]", value: object) -> None:
+    if value not in _CODECS:
+        raise ConfigError(f"{attribute.name} must be one of {', '.join(_CODECS)}, got {value!r}")
+
+
+class LegacyOptions(TypedDict, total=False):
+    """Keyword arguments of ``LegacyClient``; :class:`LegacyConfig` describes them."""
+
+    request_timeout_ms: int
+    socket_connection_setup_timeout_ms: int
+    compression_type: Literal["none", "gzip", "snappy"]
+    fetch_size: int
+    fetch_size_max: int
+    inflate_max_bytes: int
+    backoff_ms: int
+    backoff_max_ms: int
+
+
+@attrs.frozen(kw_only=True)
+class LegacyConfig:
+    """How a broker is asked, and what is read and written."""
+
+    request_timeout_ms: int = _whole(30_000)
+    """How long one request may take; a broker silent for longer loses its connection."""
+    socket_connection_setup_timeout_ms: int = _whole(10_000)
+    """How long a connection may take to open."""
+    compression_type: Literal["none", "gzip", "snappy"] = attrs.field(default="none", validator=_check_codec)
+    """How the messages of one call are compressed together. Kafka 0.6 knows "none" only."""
+    fetch_size: int = _whole(300 * 1024)
+    """How much one fetch asks for."""
+    fetch_size_max: int = _whole(16 * 1024 * 1024)
+    """Up to where a fetch grows whose answer has not one whole message."""
+    inflate_max_bytes: int = _whole(128 * 1024 * 1024)
+    """How much one compressed message may come to."""
+    backoff_ms: int = _whole(100)
+    """The first wait of a reader at the end of the log; brokers of 0.7 answer at once, with nothing. It doubles."""
+    backoff_max_ms: int = _whole(1_000)
+    """The longest wait of a reader."""
+
+    def __attrs_post_init__(self) -> None:
+        if self.fetch_size_max < self.fetch_size:
+            raise ConfigError(f"fetch_size_max ({self.fetch_size_max}) is less than fetch_size ({self.fetch_size})")

@@ -1,0 +1,226 @@
+"""What a broker of Kafka 0.7 keeps, and what it answers: logs of bytes in segments, without a loop.
+
+It does what a broker of 0.7.2 was seen to do, refusals and silences included; tests hold it to that, byte for byte.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import attrs
+
+from ...errors import CorruptBatch, UsageError
+from ...legacy.messages import Entry, MessageSet
+from ...legacy.requests import (
+    EARLIEST,
+    LATEST,
+    RANDOM_PARTITION,
+    Answer,
+    Fetch,
+    FetchAnswer,
+    MultiFetch,
+    MultiFetchAnswer,
+    MultiProduce,
+    Offsets,
+    OffsetsAnswer,
+    Produce,
+    Request,
+    check_legacy_topic,
+)
+
+__all__ = ("HangUp", "LegacyLogs", "LegacySettings")
+
+_UNKNOWN: Final = -1
+_NONE: Final = 0
+_OFFSET_OUT_OF_RANGE: Final = 1
+_WRONG_PARTITION: Final = 3
+
+
+class HangUp(Exception):
+    """The broker closes the connection; ``answer`` goes out before, framed as wrongly as it is."""
+
+    def __init__(self, told: str, answer: bytes = b"") -> None:
+        super().__init__(told)
+        self.answer = answer
+
+
+@attrs.frozen(kw_only=True)
+class LegacySettings:
+    """What the broker's properties say, named as they are; sizes are in bytes."""
+
+    num_partitions: int = 1
+    topic_partition_count_map: Mapping[str, int] = attrs.field(factory=dict)
+    log_file_size: int = 512 * 1024 * 1024
+    topic_log_file_size: Mapping[str, int] = attrs.field(factory=dict)
+    log_flush_interval: int = 1
+    """How many messages of a partition are written before readers see them; 500 in a real broker."""
+    log_retention_size: int = -1
+    max_message_size: int = 1_000_000
+    max_socket_request_bytes: int = 104_857_600
+
+
+@attrs.define
+class _Segment:
+    start: int
+    data: bytearray = attrs.field(factory=bytearray)
+    flushed: int = 0
+    modified: int = 0
+
+    @property
+    def end(self) -> int:
+        """Behind what is flushed."""
+        return self.start + self.flushed
+
+
+@attrs.define
+class _Log:
+    segments: list[_Segment] = attrs.field(factory=lambda: [_Segment(0)])
+    unflushed: int = 0
+
+    def append(self, data: bytes, messages: int, file_size: int, flush_interval: int, now: int) -> None:
+        last = self.segments[-1]
+        if len(last.data) > file_size:
+            last.flushed = len(last.data)
+            last = _Segment(last.start + len(last.data))
+            self.segments.append(last)
+        last.data += data
+        last.modified = now
+        self.unflushed += messages
+        if self.unflushed >= flush_interval:
+            self.flush()
+
+    def flush(self) -> None:
+        self.unflushed = 0
+        for segment in self.segments:
+            segment.flushed = len(segment.data)
+
+    def fetch(self, offset: int, max_bytes: int) -> FetchAnswer:
+        if not self.segments[0].start <= offset <= self.segments[-1].end:
+            return FetchAnswer(_OFFSET_OUT_OF_RANGE)
+        segment = next(one for one in reversed(self.segments) if one.start <= offset)
+        begin = offset - segment.start
+        return FetchAnswer(_NONE, bytes(segment.data[begin : min(begin + max_bytes, segment.flushed)]))
+
+    def offsets_before(self, time: int, most: int, now: int) -> list[int]:
+        places = [(one.start, one.modified) for one in self.segments]
+        if self.segments[-1].flushed:
+            places.append((self.segments[-1].end, now))
+        if time == EARLIEST:
+            places = places[:1]
+        elif time != LATEST:
+            places = [place for place in places if place[1] <= time]
+        return [offset for offset, _ in reversed(places)][:most]
+
+    def clean(self, retention_size: int) -> None:
+        surplus = sum(len(one.data) for one in self.segments) - retention_size
+        while len(self.segments) > 1 and surplus - len(self.segments[0].data) >= 0:
+            surplus -= len(self.segments.pop(0).data)
+
+
+class LegacyLogs:
+    """The logs of one broker, and its answers.
+
+    Args:
+        settings: the broker's.
+        clock: the time in ms since the epoch.
+        choose: picks a partition, given the request and how many there are, where the request leaves it to the broker.
+    """
+
+    def __init__(
+        self, settings: LegacySettings, *, clock: Callable[[], int], choose: Callable[[Produce, int], int]
+    ) -> None:
+        self.settings, self._clock, self.choose = settings, clock, choose
+        self.logs: dict[tuple[str, int], _Log] = {}
+
+    def partitions(self, topic: str) -> int:
+        """How many a topic has here."""
+        return self.settings.topic_partition_count_map.get(topic, self.settings.num_partitions)
+
+    def flush(self) -> None:
+        """What the scheduler does every few seconds."""
+        for log in self.logs.values():
+            log.flush()
+
+    def clean(self) -> None:
+        """Delete old segments, as log.retention.size says."""
+        for log in self.logs.values():
+            log.clean(self.settings.log_retention_size)
+
+    def content(self, topic: str, partition: int) -> list[bytes]:
+        """The messages of a partition, flushed or not, compressed ones inflated."""
+        log = self.logs.get((topic, partition))
+        data = b"".join(bytes(one.data) for one in log.segments) if log is not None else b""
+        return [one.value for one in MessageSet(data).messages()]
+
+    def answer(self, request: Request) -> Answer | None:
+        """What is answered; None for nothing.
+
+        Raises:
+            HangUp: nothing is, and the connection ends.
+        """
+        match request:
+            case Produce():
+                self._produce(request)
+                return None
+            case MultiProduce():
+                for part in request.parts:
+                    self._produce(part)
+                return None
+            case Fetch():
+                if request.max_bytes < 0:
+                    raise HangUp("a negative size", b"\0\0\0\1\0\0")
+                return self._fetch(request)
+            case MultiFetch():
+                return MultiFetchAnswer(_NONE, tuple(map(self._fetch, request.parts)))
+            case Offsets():
+                return self._offsets(request)
+
+    def _produce(self, request: Produce) -> None:
+        try:
+            check_legacy_topic(request.topic)
+        except UsageError as error:
+            raise HangUp("an illegal name") from error
+        count, partition = self.partitions(request.topic), request.partition
+        if partition == RANDOM_PARTITION:
+            partition = self.choose(request, count)
+        if not 0 <= partition < count:
+            raise HangUp("a partition that is not there")
+        log = self.logs.setdefault((request.topic, partition), _Log())
+        entries, messages = _checked(bytes(request.messages))
+        if any(len(one.payload) > self.settings.max_message_size for one in entries):
+            return
+        if entries:
+            size = self.settings.topic_log_file_size.get(request.topic, self.settings.log_file_size)
+            kept = bytes(request.messages[: entries[-1].next_offset])
+            log.append(kept, messages, size, self.settings.log_flush_interval, self._clock())
+
+    def _fetch(self, request: Fetch) -> FetchAnswer:
+        try:
+            check_legacy_topic(request.topic)
+        except UsageError:
+            return FetchAnswer(_UNKNOWN)
+        if not 0 <= request.partition < self.partitions(request.topic):
+            return FetchAnswer(_WRONG_PARTITION)
+        log = self.logs.get((request.topic, request.partition))
+        return FetchAnswer(_NONE) if log is None else log.fetch(request.offset, request.max_bytes)
+
+    def _offsets(self, request: Offsets) -> OffsetsAnswer:
+        if not 0 <= request.partition < self.partitions(request.topic) or request.max_offsets < 0:
+            raise HangUp("a partition that is not there, or a negative number")
+        log = self.logs.get((request.topic, request.partition))
+        if log is None:
+            found = [0] if request.time in (LATEST, EARLIEST) else []
+        else:
+            found = log.offsets_before(request.time, request.max_offsets, self._clock())
+        return OffsetsAnswer(_NONE, tuple(found))
+
+
+def _checked(data: bytes) -> tuple[tuple[Entry, ...], int]:
+    """The whole messages of a set, and how many there are with those in wrappers."""
+    try:
+        found = MessageSet(data)
+        messages = len(list(found.messages()))
+    except CorruptBatch as error:
+        raise HangUp("a damaged message") from error
+    if data and not found:
+        raise HangUp("nothing but a piece of a message")
+    return tuple(found.entries()), messages
