@@ -75,7 +75,8 @@ class Consumer(ReadsRecords[K, V]):
         if config.group_id is not None:
             from ..group.offsets import GroupOffsets
 
-            offsets = GroupOffsets(cluster, config.group_id, f"group-{lane}")
+            # A commit may wait for replicas, and heartbeats must not wait behind it.
+            offsets = GroupOffsets(cluster, config.group_id, f"commit-{lane}")
         positions = Positions(reset_to(config.auto_offset_reset), in_group=offsets is not None)
         fetcher = Fetcher(cluster, config, positions, f"fetch-{lane}", offsets)
         super().__init__(cluster, config, positions, fetcher, key_deserializer, value_deserializer)
@@ -123,6 +124,8 @@ class Consumer(ReadsRecords[K, V]):
         finally:
             self._state = "closed"
             await self._fetcher.close()
+            if self._offsets is not None:
+                await self._offsets.close()
 
     async def _finish(self, deadline: Deadline) -> None:
         if self._in_group is not None:

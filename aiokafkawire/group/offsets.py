@@ -49,6 +49,10 @@ class GroupOffsets:
         self.heard: Callable[[KafkaError | None], None] = lambda _: None
         """Hears why the coordinator could not be asked, at each try; of None when it has answered."""
 
+    async def close(self) -> None:
+        """Close the connections of its lane."""
+        await self._cluster.brokers.close_lanes(self._lane)
+
     # --- committing ------------------------------------------------------------------------------------
 
     async def commit(

@@ -12,6 +12,7 @@ from aiokafkawire import TopicPartition
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.group.states import GroupState
 from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.testing.orders.journal import Outcome
 
 EAGER, COOPERATIVE = ["range"], ["cooperative-sticky"]
 
@@ -50,6 +51,23 @@ def test_a_consumer_fails_while_others_join_and_they_go_on_without_it() -> None:
         await life.all_read()
         life.sim.network.heal()
         await life.settled(one, two, three)
+
+
+def test_a_commit_that_waits_for_replicas_holds_up_no_heartbeats() -> None:
+    @in_a_group()
+    async def _(life: Life) -> None:
+        one = await life.join("one", heartbeat_interval_ms=1_000, auto_commit_interval_ms=1_000)
+        await life.settled(one)
+        async with life.broker.hold(ApiKey.OFFSET_COMMIT) as held:
+            await held.arrived()
+            life.broker.requests.clear()
+            await anyio.sleep(4.5)
+            beats = [beat.outcome for beat in life.broker.requests.of(ApiKey.HEARTBEAT)]
+            assert len(beats) >= 4
+            assert set(beats) == {Outcome.ANSWERED}
+        await life.all_read()
+        assert one.words() == ["assigned"]
+        assert one.errors == []
 
 
 # --- the coordinator fails -----------------------------------------------------------------------------------------
