@@ -15,6 +15,7 @@ from ..errors import (
     ErrorCode,
     KafkaError,
     RequestTimeout,
+    UnsupportedVersion,
     again,
     as_kafka_error,
     broker_error,
@@ -23,7 +24,7 @@ from ..protocol.schema import Request, Versions
 from ..runtime import Worker
 from ..types import CoordinatorType
 from .classic import GroupMachine
-from .membership_requests import Ask, MemberSettings
+from .membership_requests import Ask, MemberSettings, explained
 from .states import GroupState, Kind
 from .tasks import Assign, GiveUpAll, Prepare, Take, Task
 
@@ -215,6 +216,8 @@ class Membership:
             self._asking[ask] = scope
             try:
                 answer = await self._ask_forms(ask)
+            except UnsupportedVersion as error:
+                refused = explained(ask, self._settings, error)
             except Exception as error:
                 refused = as_kafka_error(error, f"{ask.kind.value} of {self._settings.named}")
         del self._asking[ask]
