@@ -6,6 +6,7 @@ from typing import Final
 import attrs
 
 from ..cluster.cluster import controller
+from ..cluster.forms import Form, in_newest_form
 from ..cluster.metadata import EMPTY, Topic, is_large, merge
 from ..cluster.offsets import look_up_offsets
 from ..cluster.retry import Deadline
@@ -20,7 +21,7 @@ from ..protocol.messages.topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from ..protocol.schema import Versions
+from ..protocol.schema import Request, Versions
 from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_partition, check_topic_name
 from .groups import AdministersGroups
 
@@ -80,12 +81,16 @@ class Admin(AdministersGroups):
         for name in names:
             check_topic_name(name)
         deadline = self._deadline(timeout)
-        request = DeleteTopicsRequest(
-            topics=[DeleteTopicState(name=name) for name in names],
-            topic_names=names,
-            timeout_ms=self._milliseconds(deadline),
-        )
-        response = await self._cluster.ask(controller, request, deadline, lane=_LANE, check=_by_the_controller)
+        milliseconds = self._milliseconds(deadline)
+        newer = DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names], timeout_ms=milliseconds)
+        older = DeleteTopicsRequest(topic_names=names, timeout_ms=milliseconds)
+
+        async def ask(request: Request[DeleteTopicsResponse], wanted: Versions) -> DeleteTopicsResponse:
+            return await self._cluster.ask(
+                controller, request, deadline, lane=_LANE, wanted=wanted, check=_by_the_controller
+            )
+
+        response = await in_newest_form((Form(newer, _DELETES_BY_STATE), Form(older, _DELETES_BY_NAME)), ask)
         for topic in response.responses:
             _raise_for(topic.error_code, f"deleting topic {topic.name!r}", topic.error_message)
 
@@ -132,6 +137,8 @@ _FLAGGED = Versions.parse("1+")
 # Brokers have defaults for both numbers since 2.4 (KIP-464).
 _DEFAULTS = Versions.parse("4+")
 _ANY = Versions.parse("0+")
+_DELETES_BY_STATE = Versions.parse("6+")  # KIP-516
+_DELETES_BY_NAME = Versions.parse("0-5")
 _UNMARKED: Final = ("__consumer_offsets",)
 """Topics of Kafka's own that brokers before 0.10 do not mark as such."""
 
