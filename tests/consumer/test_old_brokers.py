@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from aiokafkawire import Client, OffsetSpec, TopicPartition, UnsupportedVersion
+from aiokafkawire.admin.admin import NewTopic
 from aiokafkawire.cluster.metadata import EMPTY, merge
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
@@ -65,6 +66,36 @@ async def test_commits_of_who_assigns_are_kept(release: str) -> None:
             consumer.assign([T0])
             assert (await anext(consumer)).value == b"2"
         assert {asked.version for asked in broker.requests.of(ApiKey.OFFSET_COMMIT)} == {1 if release == "0.8.2" else 2}
+
+
+async def test_a_commit_says_how_long_it_is_kept_where_the_broker_takes_that() -> None:
+    async with running("0.9.0") as (broker, client), client.consumer(group_id="g") as consumer:
+        consumer.assign([T0])
+        await consumer.commit({T0: 2}, retention_ms=60_000)
+        assert {asked.request.retention_time_ms for asked in broker.requests.of(ApiKey.OFFSET_COMMIT)} == {60_000}
+    async with running("0.8.2") as (_, client), client.consumer(group_id="g") as consumer:
+        consumer.assign([T0])
+        with pytest.raises(UnsupportedVersion, match=r"since 0\.9, and by OffsetCommit v2-4 alone"):
+            await consumer.commit({T0: 2}, retention_ms=60_000)
+
+
+@pytest.mark.parametrize("release", ["0.10.1", "0.11.0", "2.6", "2.7", "3.9"])
+async def test_topics_are_made_and_deleted_on_every_release_that_does_it(release: str) -> None:
+    async with running(release) as (_, client):
+        await client.admin.create_topics({"new": NewTopic(1, 1)})
+        assert await client.admin.list_topics() == ("new", "t")
+        await client.admin.delete_topics(["new"])
+        assert await client.admin.list_topics() == ("t",)
+
+
+async def test_older_ones_say_since_when_topics_can_be_made() -> None:
+    async with running("0.9.0") as (_, client):
+        told = r"since 0\.10\.1.*does not know the request CreateTopics .*which came with Kafka 0\.10\.1"
+        with pytest.raises(UnsupportedVersion, match=told):
+            await client.admin.create_topics({"new": NewTopic(1, 1)})
+    async with running("2.3") as (_, client):
+        with pytest.raises(UnsupportedVersion, match=r"with defaults since 2\.4 \(KIP-464\): give a NewTopic"):
+            await client.admin.create_topics({"new": 1})
 
 
 async def test_a_group_on_0_9_shares_partitions_and_asks_for_no_longer_session_than_is_allowed() -> None:
