@@ -297,7 +297,7 @@ class LearnsMetadata:
             # Kafka 0.8 lists no broker before there is a topic, and none of its brokers tells versions.
             if connection.known is None or not connection.known.is_untold:
                 raise NoBrokerReachable(f"{address} knows of no broker, itself included: it is starting or stopping")
-            excuse_starting(response)
+            excuse_starting(response, address)
         return response, connection.features
 
     async def _learned(self, response: MetadataResponse, features: Mapping[str, int]) -> None:

@@ -16,9 +16,11 @@ from ..protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
+    MetadataResponseBroker,
     MetadataResponseTopic,
 )
 from ..protocol.schema import Versions
+from ..types import Address
 from .forms import Form
 
 __all__ = ("excuse_starting", "keep_only", "metadata_forms")
@@ -61,11 +63,13 @@ def keep_only(response: MetadataResponse, topics: Sequence[str] | None, asked: V
     response.topics = [found[name] if name in found else _absent(name) for name in topics]
 
 
-def excuse_starting(response: MetadataResponse) -> None:
-    """Of a broker of Kafka 0.8 that lists none: it may not have joined its cluster yet, and then fails to make topics.
+def excuse_starting(response: MetadataResponse, at: Address) -> None:
+    """Of a broker of Kafka 0.8 that lists none: put in who was asked, whose id nobody has told.
 
-    It says so by an error without a name; what it means is that there is no leader yet.
+    It may not have joined its cluster yet, and then fails to make topics. It says so by an error without a name; what
+    it means is that there is no leader yet.
     """
+    response.brokers.append(MetadataResponseBroker(node_id=-1, host=at.host, port=at.port))
     for topic in response.topics:
         if topic.error_code == ErrorCode.UNKNOWN_SERVER_ERROR:
             topic.error_code = ErrorCode.LEADER_NOT_AVAILABLE

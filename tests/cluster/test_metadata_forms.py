@@ -9,6 +9,7 @@ from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.compiler import encode
 from aiokafkawire.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 from aiokafkawire.protocol.schema import Versions
+from aiokafkawire.types import Address
 
 
 def answer(*topics: str, error: int = 0) -> MetadataResponse:
@@ -67,5 +68,6 @@ def test_what_was_asked_for_stays(topics: list[str] | None, version: int) -> Non
 
 def test_a_broker_that_is_starting_has_no_leaders_yet() -> None:
     response = answer("a", error=ErrorCode.UNKNOWN_SERVER_ERROR)
-    excuse_starting(response)
+    excuse_starting(response, Address("b", 1))
     assert response.topics[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
+    assert [(one.node_id, one.host, one.port) for one in response.brokers] == [(-1, "b", 1)]
