@@ -96,8 +96,8 @@ class _Process:
 class KafkaRelease:
     """One or more brokers of one release, from `start` to `stop`; those up to 2.8 with a ZooKeeper.
 
-    Brokers have the ids 1, 2, 3. With KRaft there is one broker alone. Topics that are made by asking for them have a
-    replica on each broker.
+    Brokers have the ids 1, 2, 3. With KRaft there is one broker alone. Topics that are made by asking for them have two
+    partitions, and a replica on each broker.
     """
 
     def __init__(self, version: str, *, brokers: int = 1) -> None:
@@ -116,7 +116,7 @@ class KafkaRelease:
         """
         if number_of(self.version) >= (3, 3):
             assert self.brokers == 1
-            self._kraft = ApacheKafka(self.version).start()
+            self._kraft = ApacheKafka(self.version, properties={"num.partitions": "2"}).start()
             self.bootstrap = self._kraft.bootstrap
             return self
         resolve(self.version)
@@ -208,7 +208,7 @@ class KafkaRelease:
             "zookeeper.connection.timeout.ms": 20_000,
             "log.dirs": Path(self._home.name) / f"data-{node}",
             "log.retention.ms": -1,
-            "num.partitions": 1,
+            "num.partitions": 2,
             "default.replication.factor": replicas,
             "offsets.topic.replication.factor": replicas,
             "offsets.topic.num.partitions": 5,
