@@ -60,7 +60,9 @@ class Commits:
         retention_ms: int | None = None,
         skip_deleted: bool = False,
     ) -> None:
-        """Commit these, to be kept for ``retention_ms`` where that is given; with ``skip_deleted`` partitions that there are no more are left out.
+        """Commit these, to be kept for ``retention_ms`` where that is given.
+
+        With ``skip_deleted`` partitions that there are no more are left out.
 
         A rebalance that leaves this consumer their partitions only makes it take longer.
 
@@ -86,9 +88,7 @@ class Commits:
                     # A group without members would take it from anybody, however long ago this was one.
                     raise _failed(self._offsets.group.group_id, list(given), broker_error(ErrorCode.UNKNOWN_MEMBER_ID))
                 try:
-                    await self._offsets.commit(
-                        given, deadline, retention_ms=retention_ms, skip_deleted=skip_deleted
-                    )
+                    await self._offsets.commit(given, deadline, retention_ms=retention_ms, skip_deleted=skip_deleted)
                 except BrokerError as error:
                     if self.membership is None or error.code not in _NOT_ENTITLED:
                         raise

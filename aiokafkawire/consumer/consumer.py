@@ -349,8 +349,8 @@ class Consumer(ReadsRecords[K, V]):
 
         Args:
             offsets: of the next record to read; without them :meth:`positions`.
-            retention_ms: for how long the broker keeps them, whatever ``offsets.retention.minutes`` says; brokers take
-                this from 0.9 on, and those from 4.0 on no more (KIP-211).
+            retention_ms: for how long the broker keeps them, whatever ``offsets.retention.minutes`` says; brokers know
+                this from 0.9 on. Such a commit goes in an older form, without leader epochs (OffsetCommit v2-4).
             timeout: in seconds, ``default_api_timeout_ms`` if not given.
 
         Raises:
@@ -364,7 +364,9 @@ class Consumer(ReadsRecords[K, V]):
         commits = self._committing()
         given = self.positions() if offsets is None else offsets
         if given:
-            await commits.commit(given, self._deadline(timeout), retention_ms=retention_ms, skip_deleted=offsets is None)
+            await commits.commit(
+                given, self._deadline(timeout), retention_ms=retention_ms, skip_deleted=offsets is None
+            )
         if offsets is None:
             self._finish_in_hand()
 

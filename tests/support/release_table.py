@@ -26,9 +26,9 @@ _NOTES = """
 - *Idempotence*: that is with `enable_idempotence=True`; where it is only the default, records go without.
 - *Offsets by time*: of single records, or of segments alone, by when their files were last written: then the offset may
   be a whole segment too early, and it carries no timestamp.
-- *Commit retention*: `commit(retention_ms=...)`; later brokers know their own setting alone (KIP-211).
-- *Metadata makes no topic*: with `allow_auto_create_topics=False`, the default, brokers before 0.11 are asked for all topics, since
-  they would make those that are named.
+- *Commit retention*: `commit(retention_ms=...)`.
+- *Metadata makes no topic*: with `allow_auto_create_topics=False`, the default, brokers before 0.11 are asked for all
+  topics, since they would make those that are named.
 """
 
 
