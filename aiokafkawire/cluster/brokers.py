@@ -94,12 +94,13 @@ class Brokers:
                 known=known,
             )
         except KafkaError as error:
-            self._forget(address, known)
+            self._forget(address, known)  # another may listen there by now
             lane.error, lane.retry_at = error, self._runtime.now() + lane.backoff.next()
             self._tell_unreachable(address, error)
             raise
         if lane.connection.known is not None:
-            self._known.setdefault(address, lane.connection.known)
+            # Lanes that were opened side by side have found the same: they break together, too.
+            lane.connection.known = self._known.setdefault(address, lane.connection.known)
         lane.error = None
         lane.backoff.reset()
         self._tell_reachable(address)
@@ -110,11 +111,11 @@ class Brokers:
 
         Of many connections that break at once the first has it found out, and the others go by that.
         """
-        if broken is not None:
+        if broken is not None and broken.known is not None and broken.known.is_untold:
             self._forget(address, broken.known)
 
     def _forget(self, address: Address, known: Known | None) -> None:
-        if known is not None and known.is_untold and self._known.get(address) is known:
+        if known is not None and self._known.get(address) is known:
             del self._known[address]
 
     def _tell_unreachable(self, address: Address, error: KafkaError) -> None:

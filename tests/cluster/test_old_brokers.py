@@ -11,12 +11,14 @@ from support.connecting import connected
 from support.scripted_broker import SPOKEN, ScriptedBroker, api_versions
 
 from aiokafkawire import Client, ConnectionLost, NoBrokerReachable
-from aiokafkawire.cluster.brokers import CONTROL
+from aiokafkawire.cluster.brokers import CONTROL, Brokers
 from aiokafkawire.cluster.cluster import Cluster
+from aiokafkawire.config import ClientConfig
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.group_admin import ListGroupsResponse
 from aiokafkawire.protocol.messages.offsets import ListOffsetsResponse
 from aiokafkawire.protocol.old_brokers import SPOKEN_UNTOLD
+from aiokafkawire.runtime import Owner, Runtime
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.types import Address
 
@@ -131,6 +133,36 @@ async def test_who_has_answered_before_is_not_probed_when_it_hangs_up() -> None:
             with anyio.fail_after(5), pytest.raises(ConnectionLost):
                 await cluster.brokers.connection(Address("b", 9092), "another")
             assert len(broker.peers) == before + 1
+
+
+async def test_an_old_broker_where_a_newer_one_was_is_found_out_at_the_second_try() -> None:
+    async with Broker(port=None) as before, Broker(port=None, max_versions="0.8.2") as after:
+        dials = Dials(before)
+        async with opened(dials.connect, before.bootstrap, **SOON) as cluster:
+            first = await cluster.brokers.connection(address(before), CONTROL)
+            dials.broker = after
+            await first.close(ConnectionLost("replaced"))
+            with pytest.raises(ConnectionLost):
+                await cluster.brokers.connection(address(before), "one")
+            second = await cluster.brokers.connection(address(before), "another")
+            assert second.known is not None
+            assert second.known.release == "0.8.2"
+
+
+async def test_what_lanes_find_out_side_by_side_is_forgotten_with_any_of_them() -> None:
+    async with Broker(port=None, max_versions="0.9.0") as broker:
+        owner = Owner()
+        await owner.open()
+        brokers = Brokers(ClientConfig(**SOON), broker.connect, owner, Runtime())
+        async with anyio.create_task_group() as tasks:
+            for lane in ("a", "b"):
+                tasks.start_soon(brokers.connection, address(broker), lane)
+        opened = [brokers.opened(address(broker), lane) for lane in ("a", "b")]
+        assert opened[0] is not None
+        assert opened[1] is not None
+        assert opened[0].known is opened[1].known
+        await brokers.close()
+        await owner.close()
 
 
 async def _hang_up(broker: ScriptedBroker, index: int) -> None:
