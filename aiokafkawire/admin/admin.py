@@ -120,6 +120,10 @@ class Admin(AdministersGroups):
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Look offsets up: the beginning, the end, or by time; None where no record is that late.
 
+        Brokers before 0.10.1 know times of whole segments alone: an offset by time is then up to one segment
+        (``log.segment.bytes``) too early, never too late, and has no timestamp (-1). Where no record is that late, it
+        is the end.
+
         Raises:
             TopicNotReady: a partition has no leader in time.
             UsageError: a topic has no such partition.
