@@ -15,7 +15,7 @@ from support.needing import require
 from aiokafkawire import Client, TopicPartition
 from aiokafkawire.admin.admin import NewTopic
 
-pytestmark = [pytest.mark.anyio, pytest.mark.matrix]
+pytestmark = [pytest.mark.anyio, pytest.mark.matrix, pytest.mark.timeout(400)]
 
 PATIENCE = 120.0
 UPGRADED_FROM, UPGRADED_TO = "2.8.2", "3.9.1"

@@ -21,7 +21,7 @@ from aiokafkawire.cluster.brokers import CONTROL
 from aiokafkawire.config import parse_servers
 from aiokafkawire.errors import KafkaError
 
-pytestmark = [pytest.mark.anyio, pytest.mark.matrix]
+pytestmark = [pytest.mark.anyio, pytest.mark.matrix, pytest.mark.timeout(400)]
 
 PATIENCE = 30.0
 
