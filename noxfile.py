@@ -39,6 +39,13 @@ def faults(session: nox.Session) -> None:
 
 
 @nox.session
+def matrix(session: nox.Session) -> None:
+    """Every release of Apache Kafka from 0.8.2 on, and what of it works; a full run writes docs/releases.md."""
+    session.install("-e", ".[test]")
+    session.run("pytest", "-m", "matrix", "-n", "0", *session.posargs, env={"AIOKAFKAWIRE_REQUIRE_KAFKA": "1"})
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Style (ruff) and the layers of docs/design.md (import-linter)."""
     session.install("-e", ".[dev]")

@@ -106,6 +106,7 @@ class ClientOptions(SecurityOptions, total=False):
     default_api_timeout_ms: int
     bootstrap_timeout_ms: int
     socket_connection_setup_timeout_ms: int
+    api_version_request_timeout_ms: int
     retry_backoff_ms: int
     retry_backoff_max_ms: int
     reconnect_backoff_ms: int
@@ -131,6 +132,9 @@ class ClientConfig(SecurityConfig):
     """How long opening a client tries the bootstrap addresses before NoBrokerReachable."""
     socket_connection_setup_timeout_ms: int = whole(10_000, least=1)
     """How long one connection may take to open and to agree on versions."""
+    api_version_request_timeout_ms: int = whole(1_000, least=1)
+    """After how long without an answer a broker that was never reached before is asked whether it is one of Kafka 0.9,
+    which keeps silent on ApiVersions; at most half of what a connection may take to open. The question stays open."""
     retry_backoff_ms: int = whole(100)
     """The first wait before a retry; it doubles up to ``retry_backoff_max_ms`` (KIP-580)."""
     retry_backoff_max_ms: int = whole(1_000)

@@ -1,15 +1,17 @@
 """The admin: topics made, deleted, listed and described, offsets looked up; groups are in :mod:`.groups`."""
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 import attrs
 
-from ..cluster.cluster import any_broker, controller
+from ..cluster.cluster import controller
+from ..cluster.forms import Form, in_newest_form
 from ..cluster.metadata import EMPTY, Topic, is_large, merge
 from ..cluster.offsets import look_up_offsets
 from ..cluster.retry import Deadline
-from ..errors import ErrorCode, NotController, UsageError, WireError, broker_error
-from ..protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
+from ..errors import ErrorCode, NotController, UnsupportedVersion, UsageError, WireError, broker_error
+from ..protocol.messages.metadata import MetadataResponseTopic
 from ..protocol.messages.topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -19,7 +21,7 @@ from ..protocol.messages.topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from ..protocol.schema import Versions
+from ..protocol.schema import Request, Versions
 from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_partition, check_topic_name
 from .groups import AdministersGroups
 
@@ -58,14 +60,13 @@ class Admin(AdministersGroups):
             topics=wanted, timeout_ms=self._milliseconds(deadline), validate_only=validate_only
         )
         by_default = any(-1 in (topic.num_partitions, topic.replication_factor) for topic in wanted)
-        response = await self._cluster.ask(
-            controller,
-            request,
-            deadline,
-            lane=_LANE,
-            wanted=_DEFAULTS if by_default else _FLAGGED,
-            check=_by_the_controller,
-        )
+        wanted_versions = _DEFAULTS if by_default else _FLAGGED if validate_only else _ANY
+        try:
+            response = await self._cluster.ask(
+                controller, request, deadline, lane=_LANE, wanted=wanted_versions, check=_by_the_controller
+            )
+        except UnsupportedVersion as refused:
+            raise _explained(refused, by_default=by_default, validate_only=validate_only) from None
         for topic in response.topics:
             _raise_for(topic.error_code, f"creating topic {topic.name!r}", topic.error_message)
 
@@ -80,23 +81,22 @@ class Admin(AdministersGroups):
         for name in names:
             check_topic_name(name)
         deadline = self._deadline(timeout)
-        request = DeleteTopicsRequest(
-            topics=[DeleteTopicState(name=name) for name in names],
-            topic_names=names,
-            timeout_ms=self._milliseconds(deadline),
-        )
-        response = await self._cluster.ask(
-            controller, request, deadline, lane=_LANE, wanted=_FLAGGED, check=_by_the_controller
-        )
+        milliseconds = self._milliseconds(deadline)
+        newer = DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names], timeout_ms=milliseconds)
+        older = DeleteTopicsRequest(topic_names=names, timeout_ms=milliseconds)
+
+        async def ask(request: Request[DeleteTopicsResponse], wanted: Versions) -> DeleteTopicsResponse:
+            return await self._cluster.ask(
+                controller, request, deadline, lane=_LANE, wanted=wanted, check=_by_the_controller
+            )
+
+        response = await in_newest_form((Form(newer, _DELETES_BY_STATE), Form(older, _DELETES_BY_NAME)), ask)
         for topic in response.responses:
             _raise_for(topic.error_code, f"deleting topic {topic.name!r}", topic.error_message)
 
     async def list_topics(self, *, internal: bool = False, timeout: float | None = None) -> tuple[str, ...]:
         """The names of all topics that this client may see, sorted; with ``internal``, Kafka's own as well."""
-        request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
-        response = await self._cluster.ask(
-            any_broker, request, self._deadline(timeout), lane=_LANE, wanted=_NO_CREATION
-        )
+        response = await self._cluster.ask_metadata(None, self._deadline(timeout), lane=_LANE)
         if is_large(response):
             return await self._cluster.runtime.offload(_names, response.topics, internal)
         return _names(response.topics, internal)
@@ -108,9 +108,7 @@ class Admin(AdministersGroups):
             UnknownTopicOrPartition, ...: what the broker answers.
         """
         check_topic_name(name)
-        request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
-        deadline = self._deadline(timeout)
-        response = await self._cluster.ask(any_broker, request, deadline, lane=_LANE, wanted=_NO_CREATION)
+        response = await self._cluster.ask_metadata([name], self._deadline(timeout), lane=_LANE)
         topic = merge(EMPTY, response, 0.0).topics.get(name)
         if topic is None:
             raise WireError(f"the answer to Metadata lacks topic {name!r}, which was asked")
@@ -121,6 +119,10 @@ class Admin(AdministersGroups):
         self, specs: Mapping[TopicPartition, OffsetSpec], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Look offsets up: the beginning, the end, or by time; None where no record is that late.
+
+        Brokers before 0.10.1 know times of whole segments alone: an offset by time is then up to one segment
+        (``log.segment.bytes``) too early, never too late, and has no timestamp (-1). Where no record is that late, it
+        is the end.
 
         Raises:
             TopicNotReady: a partition has no leader in time.
@@ -138,7 +140,11 @@ class Admin(AdministersGroups):
 _FLAGGED = Versions.parse("1+")
 # Brokers have defaults for both numbers since 2.4 (KIP-464).
 _DEFAULTS = Versions.parse("4+")
-_NO_CREATION = Versions.parse("4+")
+_ANY = Versions.parse("0+")
+_DELETES_BY_STATE = Versions.parse("6+")  # KIP-516
+_DELETES_BY_NAME = Versions.parse("0-5")
+_UNMARKED: Final = ("__consumer_offsets",)
+"""Topics of Kafka's own that brokers before 0.10 do not mark as such."""
 
 
 def _creatable(name: str, topic: int | NewTopic) -> CreatableTopic:
@@ -155,12 +161,21 @@ def _creatable(name: str, topic: int | NewTopic) -> CreatableTopic:
     )
 
 
+def _explained(refused: UnsupportedVersion, *, by_default: bool, validate_only: bool) -> UnsupportedVersion:
+    why = "topics are created by brokers since 0.10.1"
+    if by_default:
+        why += ", and with defaults since 2.4 (KIP-464): give a NewTopic with partitions and replication_factor"
+    elif validate_only:
+        why += ", and validated without that since 0.10.2"
+    return UnsupportedVersion(f"{why}: {refused}")
+
+
 def _names(topics: list[MetadataResponseTopic], internal: bool) -> tuple[str, ...]:
     """Their names, sorted. Takes the list apart: freeing 100,000 partitions at once would hold the event loop."""
     found = []
     while topics:
         topic = topics.pop()
-        if topic.name and (internal or not topic.is_internal):
+        if topic.name and (internal or not (topic.is_internal or topic.name in _UNMARKED)):
             found.append(topic.name)
     return tuple(sorted(found))
 

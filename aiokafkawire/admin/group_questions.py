@@ -82,6 +82,8 @@ async def _list(
         # Brokers that do not know types have classic groups alone.
         if "classic" in [kind.lower() for kind in types]:
             return await ask([], by_state)
+        if not (states or types):
+            raise
         raise UnsupportedVersion(
             f"groups are chosen by state since 2.6 (KIP-518), and by type since 3.8 (KIP-848): {refused}"
         ) from None

@@ -10,6 +10,7 @@ from ..errors import KafkaError, UsageError, again
 from ..network.connection import Connection
 from ..network.security import Security
 from ..network.stream import Connector
+from ..protocol.old_brokers import Known
 from ..runtime import Owner, Runtime
 from ..types import Address
 from .retry import Backoff
@@ -42,6 +43,7 @@ class Brokers:
         self._config, self._connector, self._owner, self._runtime = config, connector, owner, runtime
         self._lanes: dict[tuple[Address, str], _Lane] = {}
         self._unreachable: set[Address] = set()
+        self._known: dict[Address, Known] = {}
         self._closed = False
 
     async def check(self) -> None:
@@ -90,6 +92,8 @@ class Brokers:
             raise UsageError("the client is closed")
         if lane.error is not None and self._runtime.now() < lane.retry_at:
             raise again(lane.error)
+        self._forget_what_broke(address, lane.connection)
+        known = self._known.get(address)
         try:
             lane.connection = await Connection.open(
                 self._connector,
@@ -99,15 +103,32 @@ class Brokers:
                 runtime=self._runtime,
                 within=within,
                 security=self._security,
+                known=known,
             )
         except KafkaError as error:
+            self._forget(address, known)  # another may listen there by now
             lane.error, lane.retry_at = error, self._runtime.now() + lane.backoff.next()
             self._tell_unreachable(address, error)
             raise
+        if lane.connection.known is not None:
+            # Lanes that were opened side by side have found the same: they break together, too.
+            lane.connection.known = self._known.setdefault(address, lane.connection.known)
         lane.error = None
         lane.backoff.reset()
         self._tell_reachable(address)
         return lane.connection
+
+    def _forget_what_broke(self, address: Address, broken: Connection | None) -> None:
+        """An upgrade breaks all connections: what an old broker was found to be is found out again after each break.
+
+        Of many connections that break at once the first has it found out, and the others go by that.
+        """
+        if broken is not None and broken.known is not None and broken.known.is_untold:
+            self._forget(address, broken.known)
+
+    def _forget(self, address: Address, known: Known | None) -> None:
+        if known is not None and self._known.get(address) is known:
+            del self._known[address]
 
     def _tell_unreachable(self, address: Address, error: KafkaError) -> None:
         """One line for a broker, not one for each lane and try. A connection that only broke may be opened at once."""

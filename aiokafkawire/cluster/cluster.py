@@ -1,14 +1,23 @@
 """Which broker to ask: routes requests, with retries inside one deadline, and finds coordinators."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
 from ..config import ClientConfig
-from ..errors import BrokerError, KafkaError, Refresh, RequestTimeout, TopicNotReady, UsageError
+from ..errors import (
+    BrokerError,
+    KafkaError,
+    Refresh,
+    RequestTimeout,
+    TopicNotReady,
+    UnsupportedVersion,
+    UsageError,
+)
 from ..network.connection import ANY_VERSION, Connection
 from ..network.stream import Connector
+from ..protocol.messages.metadata import MetadataResponse
 from ..protocol.schema import Request, Response, Versions
 from ..runtime import Runtime
 from ..types import Address, CoordinatorType, TopicPartition
@@ -17,6 +26,7 @@ from .coordinators import Coordinators, coordinator_in, lookup_forms, named
 from .forms import in_newest_form
 from .learning import LearnsMetadata
 from .metadata import Node, Snapshot
+from .metadata_forms import keep_only, metadata_forms
 from .retry import Backoff, Deadline
 from .tries import Tries
 
@@ -37,7 +47,12 @@ def any_broker(snapshot: Snapshot) -> Node | None:
 
 
 def controller(snapshot: Snapshot) -> Node | None:
-    """The broker that takes changes of topics and configs."""
+    """The broker that takes changes of topics and configs.
+
+    Where nobody tells which one that is, for the brokers are older than such changes, any of them will say so.
+    """
+    if snapshot.controller_id < 0 and snapshot.cluster_id is None:
+        return any_broker(snapshot)
     return snapshot.nodes.get(snapshot.controller_id)
 
 
@@ -144,6 +159,21 @@ class Cluster(LearnsMetadata):
     def _tries(self, what: str, deadline: Deadline, backoff: Backoff | None = None) -> Tries:
         return Tries(what, deadline, backoff or self.backoff(), self.runtime.now)
 
+    async def ask_metadata(
+        self, topics: Sequence[str] | None, deadline: Deadline, *, lane: str = CONTROL
+    ) -> MetadataResponse:
+        """What any broker says of these topics now, of all with None. No topic is created by that.
+
+        Raises as :meth:`ask`.
+        """
+
+        async def ask(request: Request[MetadataResponse], wanted: Versions) -> MetadataResponse:
+            response = await self.ask(self.least_loaded, request, deadline, lane=lane, wanted=wanted)
+            keep_only(response, topics, wanted)
+            return response
+
+        return await in_newest_form(metadata_forms(topics, allow_creation=False), ask)
+
     # --- coordinators ----------------------------------------------------------------------------------
 
     async def coordinator(self, kind: CoordinatorType, key: str, deadline: Deadline) -> Node:
@@ -219,7 +249,12 @@ class Cluster(LearnsMetadata):
         async def ask(request: "Request[FindCoordinatorResponse]", wanted: Versions) -> "FindCoordinatorResponse":
             return await self._ask(tries, self.least_loaded, request, CONTROL, wanted, check)
 
-        return coordinator_in(await in_newest_form(lookup_forms(kind, key), ask), kind, key)
+        try:
+            return coordinator_in(await in_newest_form(lookup_forms(kind, key), ask), kind, key)
+        except UnsupportedVersion as refused:
+            if kind is not CoordinatorType.TRANSACTION:
+                raise
+            raise UnsupportedVersion(f"transactions came with Kafka 0.11 (KIP-98): {refused}") from None
 
     def least_loaded(self, snapshot: Snapshot) -> Node | None:
         """A route for :meth:`ask`: the broker that has least to do, and has not failed."""

@@ -23,19 +23,17 @@ from ..errors import (
     broker_error,
 )
 from ..network.stream import Connector
-from ..protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from ..protocol.schema import Versions
+from ..protocol.messages.metadata import MetadataResponse
+from ..protocol.schema import Request, Versions
 from ..runtime import Owner, Runtime
 from ..types import Address, TopicPartition
 from .brokers import Brokers
+from .forms import in_newest_form
 from .metadata import EMPTY, Node, Snapshot, Topic, forget, is_large, merge, with_leaders
+from .metadata_forms import excuse_starting, keep_only, metadata_forms
 from .retry import Backoff, Deadline
 
 __all__ = ("LearnsMetadata",)
-
-# Before v4 the question itself may create topics, and before v1 there is no way to ask for none.
-_NO_CREATION = Versions.parse("4+")
-_NO_TOPICS = Versions.parse("1+")
 
 _Named: TypeAlias = tuple[Mapping[TopicPartition, tuple[int, int]], tuple[Node, ...]]
 
@@ -296,17 +294,23 @@ class LearnsMetadata:
             return None if deadline is None else deadline.left(self.runtime.now())
 
         self._forget_unused_topics()
-        allow = self.config.allow_auto_create_topics
-        request = MetadataRequest(
-            topics=None if self._all else [MetadataRequestTopic(name=name) for name in self._topics],
-            allow_auto_topic_creation=allow,
-        )
+        wanted = None if self._all else list(self._topics)
         connection = await self.brokers.connection(address, within=left())
-        response = await connection.request(request, timeout=left(), wanted=_NO_TOPICS if allow else _NO_CREATION)
+
+        async def ask(request: Request[MetadataResponse], versions: Versions) -> MetadataResponse:
+            response = await connection.request(request, timeout=left(), wanted=versions)
+            keep_only(response, wanted, versions)
+            return response
+
+        forms = metadata_forms(wanted, allow_creation=self.config.allow_auto_create_topics)
+        response = await in_newest_form(forms, ask)
         if response.error_code != ErrorCode.NONE:
             raise broker_error(response.error_code, f"{address} to Metadata")
         if not response.brokers:
-            raise NoBrokerReachable(f"{address} knows of no broker, itself included: it is starting or stopping")
+            # Kafka 0.8 lists no broker before there is a topic, and none of its brokers tells versions.
+            if connection.known is None or not connection.known.is_untold:
+                raise NoBrokerReachable(f"{address} knows of no broker, itself included: it is starting or stopping")
+            excuse_starting(response, address)
         return response, connection.features
 
     async def _learned(self, response: MetadataResponse, features: Mapping[str, int]) -> None:

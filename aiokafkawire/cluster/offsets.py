@@ -4,7 +4,17 @@ from collections.abc import Mapping
 
 import anyio
 
-from ..errors import BrokerError, ErrorCode, KafkaError, RequestTimeout, TopicNotReady, WireError, broker_error
+from ..errors import (
+    BrokerError,
+    ErrorCode,
+    KafkaError,
+    RequestTimeout,
+    TopicNotReady,
+    UnsupportedVersion,
+    WireError,
+    broker_error,
+)
+from ..network.connection import Connection
 from ..protocol.messages.offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -20,9 +30,11 @@ from .retry import Deadline, remedy, tells_more
 __all__ = ("look_up_offsets",)
 
 _CONSUMER = -1
-# v0 answers with the offsets of segments; v7 is the first to know the highest timestamp (KIP-734).
-_ONE_OFFSET = Versions.parse("1+")
+# v7 is the first to know the highest timestamp (KIP-734).
 _MAX_TIMESTAMP = Versions.parse("7+")
+_OF_SEGMENTS = 0
+_ISOLATION_SINCE = 2  # before it there are no transactions (KIP-98)
+_READS_ALL = IsolationLevel.READ_UNCOMMITTED
 
 
 async def look_up_offsets(
@@ -32,6 +44,11 @@ async def look_up_offsets(
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
     """The offset for each spec; None where no record is that late. Leaders that move are followed.
+
+    Brokers before 0.10.1 (ListOffsets v0) know times of whole segments alone, by when their files were last written.
+    Of a time they tell where the newest segment begins that was written before it: there, or behind, is the first
+    record that is as late, and before it may be a whole segment (``log.segment.bytes``) of older ones. Such an offset
+    has no timestamp (-1), and is never None: where no record is that late, it is the end.
 
     Raises:
         RequestTimeout, TopicNotReady: some were not found by the deadline; the message names one and its last error.
@@ -69,18 +86,19 @@ async def _ask(
     found: dict[TopicPartition, OffsetAndTimestamp | None],
 ) -> dict[TopicPartition, KafkaError]:
     """Ask one leader. What it answers goes into ``found``; the errors that a retry may mend come back."""
-    newest = OffsetSpec.MAX_TIMESTAMP in asked.values()
-    request = _request(cluster.snapshot, asked, isolation)
+    errors: dict[TopicPartition, KafkaError] = {}
     try:
         connection = await cluster.connection(node, deadline=deadline)
+        version = _version(connection, asked)
         response = await connection.request(
-            request, timeout=deadline.left(cluster.runtime.now()), wanted=_MAX_TIMESTAMP if newest else _ONE_OFFSET
+            _request(cluster.snapshot, asked, isolation if version >= _ISOLATION_SINCE else _READS_ALL),
+            timeout=deadline.left(cluster.runtime.now()),
+            wanted=Versions(version, version),
         )
     except KafkaError as error:
         if not remedy(error).retry:
             raise
         return dict.fromkeys(asked, error)
-    errors: dict[TopicPartition, KafkaError] = {}
     answers = {
         TopicPartition(topic.name, one.partition_index): one for topic in response.topics for one in topic.partitions
     }
@@ -93,7 +111,22 @@ async def _ask(
             if not error.retriable:
                 raise
             errors[where] = error
+    if version == _OF_SEGMENTS:
+        # None of its segments is as old: the first record that late may be the first of all.
+        empty = [where for where in asked if where in found and found[where] is None]
+        newer = {where: OffsetSpec.EARLIEST for where in empty if asked[where] != OffsetSpec.EARLIEST}
+        if newer:
+            errors |= await _ask(cluster, node, newer, deadline, isolation, found)
     return errors
+
+
+def _version(connection: Connection, asked: Mapping[TopicPartition, OffsetSpec]) -> int:
+    if OffsetSpec.MAX_TIMESTAMP not in asked.values():
+        return connection.choose(ListOffsetsRequest)
+    try:
+        return connection.choose(ListOffsetsRequest, _MAX_TIMESTAMP)
+    except UnsupportedVersion as refused:
+        raise UnsupportedVersion(f"brokers look up the highest timestamp since 3.0 (KIP-734): {refused}") from None
 
 
 def _request(
@@ -117,7 +150,8 @@ def _offset(where: TopicPartition, answer: ListOffsetsPartitionResponse) -> Offs
     if answer.error_code != ErrorCode.NONE:
         raise broker_error(answer.error_code, f"ListOffsets of {where}")
     if answer.offset < 0:
-        return None
+        # v0 lists where segments begin, the newest first, and before them the end where that is as old as was asked.
+        return OffsetAndTimestamp(answer.old_style_offsets[0], -1) if answer.old_style_offsets else None
     epoch = answer.leader_epoch if answer.leader_epoch >= 0 else None
     return OffsetAndTimestamp(answer.offset, answer.timestamp, epoch)
 

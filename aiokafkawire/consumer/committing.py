@@ -75,9 +75,12 @@ class Commits:
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
         deadline: Deadline,
         *,
+        retention_ms: int | None = None,
         skip_deleted: bool = False,
     ) -> None:
-        """Commit these; with ``skip_deleted`` partitions that there are no more are left out.
+        """Commit these, to be kept for ``retention_ms`` where that is given.
+
+        With ``skip_deleted`` partitions that there are no more are left out.
 
         A rebalance that leaves this consumer their partitions only makes it take longer.
 
@@ -103,7 +106,7 @@ class Commits:
                     # A group without members would take it from anybody, however long ago this was one.
                     raise _failed(self._offsets.group.group_id, list(given), broker_error(ErrorCode.UNKNOWN_MEMBER_ID))
                 try:
-                    await self._send(given, deadline, skip_deleted=skip_deleted)
+                    await self._send(given, deadline, retention_ms=retention_ms, skip_deleted=skip_deleted)
                 except BrokerError as error:
                     if self.membership is None or error.code not in _NOT_ENTITLED:
                         raise
@@ -121,7 +124,12 @@ class Commits:
             self._turn.release()
 
     async def _send(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: Deadline, *, skip_deleted: bool
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        deadline: Deadline,
+        *,
+        retention_ms: int | None = None,
+        skip_deleted: bool,
     ) -> None:
         """Commit, and know of each partition whether that is certain."""
         generation = self._offsets.group.generation_id
@@ -129,7 +137,7 @@ class Commits:
             self._acknowledged[where] = None
         is_certain = False
         try:
-            await self._offsets.commit(offsets, deadline, skip_deleted=skip_deleted)
+            await self._offsets.commit(offsets, deadline, retention_ms=retention_ms, skip_deleted=skip_deleted)
             is_certain = True
         finally:
             # Of a membership that is over, nothing is taken any more.

@@ -345,12 +345,15 @@ class Consumer(ReadsRecords[K, V]):
         self,
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
         *,
+        retention_ms: int | None = None,
         timeout: float | None = None,
     ) -> None:
         """Commit offsets for the group: where it reads on, once this consumer is gone.
 
         Args:
             offsets: of the next record to read; without them :meth:`positions`.
+            retention_ms: for how long the broker keeps them, whatever ``offsets.retention.minutes`` says; brokers know
+                this from 0.9 on. Such a commit goes in an older form, without leader epochs (OffsetCommit v2-4).
             timeout: in seconds, ``default_api_timeout_ms`` if not given.
 
         Raises:
@@ -358,12 +361,15 @@ class Consumer(ReadsRecords[K, V]):
             CommitFailed: the group has given the partitions to others meanwhile.
             UnknownMemberId: the group has members, and this consumer is none.
             OffsetMetadataTooLarge, GroupAuthorizationFailed, ...: what the broker answers; some may be committed.
+            UnsupportedVersion: the broker takes no ``retention_ms``.
             UsageError: the consumer was made without a ``group_id``, or what is given is no offset.
         """
         commits = self._committing()
         given = self.positions() if offsets is None else offsets
         if given:
-            await commits.commit(given, self._deadline(timeout), skip_deleted=offsets is None)
+            await commits.commit(
+                given, self._deadline(timeout), retention_ms=retention_ms, skip_deleted=offsets is None
+            )
         if offsets is None:
             self._finish_in_hand()
 

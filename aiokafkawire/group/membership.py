@@ -15,6 +15,7 @@ from ..errors import (
     ErrorCode,
     KafkaError,
     RequestTimeout,
+    UnsupportedVersion,
     again,
     as_kafka_error,
     broker_error,
@@ -24,7 +25,7 @@ from ..runtime import Worker
 from ..types import CoordinatorType, GroupMetadata
 from .absence import Presence, look_for_coordinator
 from .classic import GroupMachine
-from .membership_requests import Ask, MemberSettings
+from .membership_requests import Ask, MemberSettings, explained
 from .states import GroupState, Kind
 from .tasks import Assign, GiveUpAll, Prepare, Resume, Take, Task
 
@@ -228,6 +229,8 @@ class Membership:
             self._asking[ask] = scope
             try:
                 answer = await self._ask_forms(ask)
+            except UnsupportedVersion as error:
+                refused = explained(ask, self._settings, error)
             except Exception as error:
                 refused = as_kafka_error(error, f"{ask.kind.value} of {self._settings.named}")
         del self._asking[ask]

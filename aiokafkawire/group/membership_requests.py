@@ -6,6 +6,7 @@ from typing import Any, Final
 import attrs
 
 from ..cluster.forms import Form
+from ..errors import UnsupportedVersion
 from ..protocol.messages.group import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -19,11 +20,14 @@ from ..protocol.schema import Versions
 from ..types import GroupMetadata
 from .states import Kind
 
-__all__ = ("Ask", "MemberSettings", "heartbeat", "join", "leave", "sync")
+__all__ = ("Ask", "MemberSettings", "explained", "heartbeat", "join", "leave", "sync")
 
 _ANY: Final = Versions.parse("0+")
 # KIP-345: older versions cannot say who a static member is.
 _STATIC_JOIN: Final = Versions.parse("5+")
+_WITH_REBALANCE_TIMEOUT: Final = Versions.parse("1+")  # KIP-62
+_WITHOUT: Final = Versions.parse("0")
+_LONGEST_IN_V0: Final = 30_000
 _STATIC: Final = Versions.parse("3+")
 _MANY_LEAVE: Final = Versions.parse("3+")
 _ONE_LEAVES: Final = Versions.parse("0-2")
@@ -59,10 +63,28 @@ class Ask:
 
 
 def join(settings: MemberSettings, member_id: str, protocols: Sequence[tuple[str, bytes]], reason: str) -> Ask:
-    """JoinGroup: answered once all members have joined, or ``rebalance_timeout_ms`` is over."""
-    request = JoinGroupRequest(
+    """JoinGroup: answered once all members have joined, or ``rebalance_timeout_ms`` is over.
+
+    Brokers of v0 (0.9 and 0.10.0) wait for the session timeout instead, and take none above 30 s unless they are told
+    to (``group.max.session.timeout.ms``): they are given what is asked up to that.
+    """
+    newest = _join(settings, settings.session_timeout_ms, member_id, protocols, reason)
+    if settings.group_instance_id is not None:
+        return Ask(Kind.JOIN, (Form(newest, _STATIC_JOIN),))
+    oldest = _join(settings, min(settings.session_timeout_ms, _LONGEST_IN_V0), member_id, protocols, "")
+    return Ask(Kind.JOIN, (Form(newest, _WITH_REBALANCE_TIMEOUT), Form(oldest, _WITHOUT)))
+
+
+def _join(
+    settings: MemberSettings,
+    session_timeout_ms: int,
+    member_id: str,
+    protocols: Sequence[tuple[str, bytes]],
+    reason: str,
+) -> JoinGroupRequest:
+    return JoinGroupRequest(
         group_id=settings.group_id,
-        session_timeout_ms=settings.session_timeout_ms,
+        session_timeout_ms=session_timeout_ms,
         rebalance_timeout_ms=settings.rebalance_timeout_ms,
         member_id=member_id,
         group_instance_id=settings.group_instance_id,
@@ -70,7 +92,6 @@ def join(settings: MemberSettings, member_id: str, protocols: Sequence[tuple[str
         protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in protocols],
         reason=reason[:255],
     )
-    return Ask(Kind.JOIN, (Form(request, _ANY if settings.group_instance_id is None else _STATIC_JOIN),))
 
 
 def sync(settings: MemberSettings, group: GroupMetadata, protocol: str, assignments: Mapping[str, bytes]) -> Ask:
@@ -106,6 +127,20 @@ def leave(settings: MemberSettings, member_id: str, reason: str) -> Ask:
     newer = LeaveGroupRequest(group_id=settings.group_id, members=[member])
     older = LeaveGroupRequest(group_id=settings.group_id, member_id=member_id)
     return Ask(Kind.LEAVE, (Form(newer, _MANY_LEAVE), Form(older, _ONE_LEAVES)))
+
+
+def explained(ask: Ask, settings: MemberSettings, refused: UnsupportedVersion) -> UnsupportedVersion:
+    """What to do where the brokers are too old for what is asked."""
+    if settings.group_instance_id is not None:
+        told = f"static members (group_instance_id) came with Kafka 2.3 (KIP-345): {refused}"
+    elif ask.kind is Kind.JOIN:
+        told = (
+            f"{settings.named} cannot be joined, for groups came with Kafka 0.9: assign() partitions instead of "
+            f"subscribing; commits work there: {refused}"
+        )
+    else:
+        return refused
+    return UnsupportedVersion(told)
 
 
 def _of_any(group: GroupMetadata) -> Versions:

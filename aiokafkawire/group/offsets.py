@@ -10,7 +10,6 @@ from ..cluster.forms import in_newest_form
 from ..cluster.retry import Deadline
 from ..errors import BrokerError, ErrorCode, KafkaError, UnknownTopicOrPartition, UnsupportedVersion
 from ..protocol.messages.group_offsets import OffsetCommitResponse, OffsetFetchResponse
-from ..protocol.messages.metadata import MetadataRequest
 from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Request, Versions
 from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition, given_offsets
@@ -34,8 +33,6 @@ from .committed import (
 )
 
 __all__ = ("GroupOffsets",)
-
-_LISTS_ALL_TOPICS = Versions.parse("1+")
 
 
 class GroupOffsets:
@@ -256,8 +253,7 @@ class GroupOffsets:
 
 async def _all_partitions(cluster: Cluster, deadline: Deadline) -> list[TopicPartition]:
     """All partitions of all topics that this client may see."""
-    request = MetadataRequest(topics=None)
-    response = await cluster.ask(cluster.least_loaded, request, deadline, wanted=_LISTS_ALL_TOPICS)
+    response = await cluster.ask_metadata(None, deadline)
     return [
         TopicPartition(topic.name, one.partition_index)
         for topic in response.topics

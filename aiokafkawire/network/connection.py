@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -12,11 +12,13 @@ from ..errors import ConnectionLost, ErrorCode, KafkaError, RequestTimeout, Wire
 from ..protocol.api import ApiKey, choose_version
 from ..protocol.compiler import decode
 from ..protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
+from ..protocol.old_brokers import Known
 from ..protocol.schema import Request, Response, Versions
 from ..runtime import Owner, Runtime, on_trio
 from ..types import Address
 from .kept_login import KeptLogin
 from .pipeline import Pipeline, Slot
+from .recognising import agreed
 from .security import Security
 from .stream import Connector, connect_tcp
 from .transport import open_transport
@@ -87,6 +89,8 @@ class Connection:
         """What the broker speaks, by API key."""
         self.features: Mapping[str, int] = {}
         """The levels of features that the cluster has finalised, by name (KIP-584); empty where it says none."""
+        self.known: Known | None = None
+        """What the broker was found to be, or taken for."""
         self._wire, self._pipeline, self._runtime = wire, pipeline, runtime
         self._request_timeout = config.request_timeout_ms / 1000
         self._chosen: dict[tuple[type[Request[Any]], Versions], int] = {}
@@ -110,8 +114,12 @@ class Connection:
         runtime: Runtime,
         within: float | None = None,
         security: Security | None = None,
+        known: Known | None = None,
     ) -> "Connection":
         """Connect, agree on versions and log in, ``within`` so many seconds or ``socket_connection_setup_timeout_ms``.
+
+        What is ``known`` of the broker from another connection is not found out again; :attr:`known` has it for the
+        next one.
 
         Raises:
             ConnectionLost: it cannot be reached, hangs up, or does not answer.
@@ -132,7 +140,26 @@ class Connection:
                 wire = await _connect(security.around(connector), host, port, pipeline, where, patience, owner.faulted)
                 made = cls(wire, pipeline, at, config, runtime, security)
                 owner.spawn(made._run)
-                await made._agree_on_versions()
+                if known is None:
+                    open_as = partial(
+                        cls.open,
+                        connector,
+                        host,
+                        port,
+                        config=config,
+                        owner=owner,
+                        runtime=runtime,
+                        within=limit,
+                        security=security,
+                    )
+                    soon = min(config.api_version_request_timeout_ms / 1000, limit / 2)
+                    found = await agreed(made, lambda known: open_as(known=known), soon)
+                    if found is not made:
+                        return found
+                else:
+                    made.known, made.versions = known, known.versions
+                    if not known.is_untold:
+                        await made.agree_on_versions()
                 await made._login.log_in()
                 return made
             stage = f"accept a {'TLS ' * config.uses_tls}connection"
@@ -176,7 +203,7 @@ class Connection:
             WireError: the answer is not what the protocol allows.
             UnsupportedVersion, InvalidMessage: nothing was sent.
         """
-        spoken = self._choose(type(request), wanted)
+        spoken = self.choose(type(request), wanted)
         frame, position = await self._exchange(request, spoken, timeout, slow=slow)
         answer: Any = type(request).response
         if len(frame) > _HEAVY and request.api_key != ApiKey.FETCH:
@@ -194,12 +221,20 @@ class Connection:
             ConnectionLost, WireError: the connection is closed.
             UnsupportedVersion, InvalidMessage: nothing was sent.
         """
-        spoken = self._chosen.get((type(request), wanted)) or self._choose(type(request), wanted)
+        spoken = self.choose(type(request), wanted)
         self.used_at = self._runtime.now()
         self._put_in_line(self._pipeline.send(request, spoken, slot))
         return spoken
 
-    def _choose(self, request: type[Request[Any]], wanted: Versions) -> int:
+    def choose(self, request: type[Request[Any]], wanted: Versions = ANY_VERSION) -> int:
+        """The version in which such a request is sent.
+
+        Raises:
+            UnsupportedVersion: the broker speaks none of those that are wanted.
+        """
+        known = self._chosen.get((request, wanted))
+        if known is not None:
+            return known
         chosen = choose_version(request, self.versions, wanted, self.where)
         self._chosen[request, wanted] = chosen
         return chosen
@@ -307,8 +342,13 @@ class Connection:
             limit = f"{reply.patience:g} s{is_set}"
             await self.close(ConnectionLost(f"{self.where} left {name.removesuffix('Request')} unanswered for {limit}"))
 
-    async def _agree_on_versions(self) -> None:
-        """Ask which versions the broker speaks. It answers a version of the question that it lacks in v0 (KIP-511)."""
+    async def agree_on_versions(self) -> None:
+        """Ask which versions the broker speaks. It answers a version of the question that it lacks in v0 (KIP-511).
+
+        Raises:
+            ConnectionLost: it hangs up, or does not answer within ``request_timeout_ms``.
+            WireError: what answers is not Kafka.
+        """
         ask = ApiVersionsRequest(client_software_name="aiokafkawire", client_software_version=_software_version())
         spoken = ApiVersionsRequest.stable.last
         for _ in range(2):

@@ -11,6 +11,7 @@ from ..records.batch import BatchBuilder, halve
 from ..types import TopicPartition
 from .appending import OpenBatch
 from .idempotence import after
+from .old_formats import NEWEST_MAGIC, as_message_set
 from .result import BatchResult
 
 __all__ = ("Batch",)
@@ -41,6 +42,8 @@ class Batch:
     """Why it is still here: what the last try brought, its own or that of the batch before it."""
     sealed: bytes | None = None
     """Its bytes, once built; a retry sends the same."""
+    magic: int = NEWEST_MAGIC
+    """The format of ``sealed``."""
     producer_id: int = -1
     producer_epoch: int = -1
     base_sequence: int = -1
@@ -73,9 +76,17 @@ class Batch:
         """Whether compressing it would hold the event loop for long."""
         return bool(self.builder.codec) and not self.compressed and self.builder.size > _HEAVY
 
-    def seal(self) -> bytes:
-        """Its bytes, with its number in them."""
-        if self.sealed is None:
+    def seal(self, magic: int = NEWEST_MAGIC) -> bytes:
+        """Its bytes, with its number in them; in message sets, of a ``magic`` below 2, numbers have no place.
+
+        Raises:
+            UnsupportedVersion: an old format has no place for something else, which is of use: headers, transactions.
+        """
+        if self.magic != magic:
+            self.sealed, self.magic = None, magic
+        if self.sealed is None and magic < NEWEST_MAGIC:
+            self.sealed = as_message_set(self.builder, magic, transactional=self.transactional)
+        elif self.sealed is None:
             self.sealed = self.builder.build(
                 producer_id=self.producer_id,
                 producer_epoch=self.producer_epoch,

@@ -17,6 +17,7 @@ from ..protocol.messages.produce import (
 )
 from ..types import TopicPartition
 from .batch import Batch
+from .old_formats import NEWEST_MAGIC
 
 __all__ = ("Answered", "Flight", "message")
 
@@ -57,15 +58,17 @@ class Flight:
             yield batch, found.get(batch.where)
 
 
-def message(batches: Sequence[Batch], *, acks: int, timeout_ms: int, transactional_id: str | None) -> ProduceRequest:
-    """The request with these batches, which have their numbers by now."""
+def message(
+    batches: Sequence[Batch], *, acks: int, timeout_ms: int, transactional_id: str | None, magic: int = NEWEST_MAGIC
+) -> ProduceRequest:
+    """The request with these batches, which have their numbers by now, in the format of that ``magic``."""
     topics: dict[str, TopicProduceData] = {}
     for batch in batches:
         name, partition = batch.where
         topic = topics.get(name)
         if topic is None:
             topic = topics[name] = TopicProduceData(name=name, topic_id=batch.topic_id, partition_data=[])
-        topic.partition_data.append(PartitionProduceData(index=partition, records=batch.seal()))
+        topic.partition_data.append(PartitionProduceData(index=partition, records=batch.seal(magic)))
     return ProduceRequest(
         transactional_id=transactional_id, acks=acks, timeout_ms=timeout_ms, topic_data=list(topics.values())
     )

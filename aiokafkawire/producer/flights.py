@@ -10,14 +10,16 @@ from anyio.abc import TaskGroup
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Snapshot
 from ..config import ProducerConfig
-from ..errors import ConnectionLost, KafkaError, as_kafka_error
+from ..errors import ConnectionLost, KafkaError, UnsupportedVersion, as_kafka_error
 from ..network.connection import Connection
-from ..protocol.messages.produce import ProduceResponse
+from ..protocol.messages.produce import ProduceRequest, ProduceResponse
 from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Versions
+from ..records.compression import Codec
 from .accumulator import Accumulator
 from .batch import Batch
 from .flight import Flight, message
+from .old_formats import NEWEST_MAGIC, check_codec, magic_of
 from .outcomes import Outcomes
 
 if TYPE_CHECKING:
@@ -25,9 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ("Flights",)
 
-# Record batches v2 need v3; topics have no names from v13 on (KIP-516), so without their ids v12 is the last.
-_ANY: Final = Versions.parse("3+")
-_BY_NAME: Final = Versions.parse("3-12")
+# Topics have no names from v13 on (KIP-516), so without their ids v12 is the last.
+_ANY: Final = Versions.parse("0+")
+_BY_NAME: Final = Versions.parse("0-12")
 
 
 class Flights:
@@ -44,6 +46,7 @@ class Flights:
     ) -> None:
         self._config, self._accumulator, self._outcomes = config, accumulator, outcomes
         self._transaction, self._go_on = transaction, go_on
+        self._codec = Codec.parse(config.compression_type)
         self._timeout_ms = config.request_timeout_ms or cluster.config.request_timeout_ms
         self.timeout: float = self._timeout_ms / 1000
         """How long a broker may keep silent, in seconds."""
@@ -74,19 +77,48 @@ class Flights:
         try:
             for batch in batches:
                 batch.topic_id = snapshot.topic_id(batch.where.topic)
+            wanted = self._wanted(batches)
+            magic = magic_of(connection.choose(ProduceRequest, wanted))
+            check_codec(self._codec, connection.versions[ProduceRequest.api_key], connection.where)
+            if magic < NEWEST_MAGIC and not self._sealed(flight, magic):
+                return
             request = message(
-                batches,
+                flight.batches,
                 acks=self._config.required_acks,
                 timeout_ms=self._timeout_ms,
                 transactional_id=self._config.transactional_id,
+                magic=magic,
             )
             slot = flight if request.acks else None
-            flight.version = connection.submit(request, slot, wanted=self._wanted(batches))
+            flight.version = connection.submit(request, slot, wanted=wanted)
         except Exception as error:
             self._lost(flight, as_kafka_error(error, f"producing to {connection.where}"))
         else:
             if slot is None:
                 self._posted.append(flight)
+
+    def _sealed(self, flight: Flight, magic: int) -> bool:
+        """Leave out what an old format has no place for; whether anything is left."""
+        refused: list[tuple[Batch, UnsupportedVersion]] = []
+        for batch in flight.batches:
+            try:
+                self._check_numbers(batch, flight.connection.where)
+                batch.seal(magic)
+            except UnsupportedVersion as error:
+                refused.append((batch, error))
+        left = [batch for batch in flight.batches if all(batch is not one for one, _ in refused)]
+        flight.batches = left
+        if not left:
+            self._over(flight)
+        for batch, why in refused:
+            self._outcomes.refused(batch, why)
+        return bool(left)
+
+    def _check_numbers(self, batch: Batch, where: str) -> None:
+        if batch.base_sequence >= 0 and self._config.enable_idempotence:
+            raise UnsupportedVersion(
+                f"{where} is older than idempotence, which came with Kafka 0.11 (KIP-98): leave enable_idempotence out"
+            )
 
     def _wanted(self, batches: list[Batch]) -> Versions:
         wanted = _BY_NAME if any(batch.topic_id == ZERO_UUID for batch in batches) else _ANY

@@ -83,7 +83,9 @@ class Identity:
             if self._config.enable_idempotence:
                 self.refused = error
             else:
-                _log.warning("records are sent without idempotence, so retries may double them: %s", error)
+                # Who runs old brokers knows that; who forbids it may not.
+                level = logging.INFO if isinstance(error, UnsupportedVersion) else logging.WARNING
+                _log.log(level, "records are sent without idempotence, so retries may double them: %s", error)
                 self._sequences = None
                 self._accumulator.stop_numbering()
         except KafkaError as error:

@@ -75,6 +75,17 @@ class Outcomes:
         for batch in flight.batches:
             self._ended(batch, error, flight)
 
+    def refused(self, batch: Batch, error: KafkaError) -> None:
+        """It was not sent: its leader is too old for something in it. The records without that go on by themselves."""
+        self._accumulator.arrived(batch)
+        if batch.result.settled:  # it became too late meanwhile
+            pass
+        elif batch.count > 1 and not batch.transactional:
+            self._accumulator.put_back_halved(batch)
+        else:
+            self.fail(batch, error)
+        self._on_retry()  # for what is behind it, too: no answer will come that has it sent
+
     def posted(self, flight: Flight) -> None:
         """It is on the wire, and no answer was asked for."""
         for batch in flight.batches:

@@ -6,6 +6,7 @@ from enum import IntEnum
 from ..errors import UnsupportedVersion
 from .primitives import Int16, Int32, String
 from .schema import Message, Request, Response, Versions, field, message
+from .since import brought_by
 
 __all__ = (
     "ApiKey",
@@ -163,7 +164,9 @@ def choose_version(
     name = request.__name__.removesuffix("Request")
     theirs = spoken.get(request.api_key)
     if theirs is None:
-        raise UnsupportedVersion(f"{where} does not know the request {name} (API key {int(request.api_key)})")
+        since = brought_by(request.api_key)
+        came = f", which came with Kafka {since}" if since is not None else ""
+        raise UnsupportedVersion(f"{where} does not know the request {name} (API key {int(request.api_key)}){came}")
     first = max(request.stable.first, theirs.first, wanted.first)
     last = min(request.stable.last, theirs.last, wanted.last)
     if first > last:

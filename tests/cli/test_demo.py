@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import count
 from typing import Any
 from uuid import uuid4
 
@@ -68,18 +69,20 @@ def test_every_compression_brings_all_back(compression: str, capsys: Capture) ->
 
 
 def test_a_record_sent_twice_fails_the_check(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    enqueue: Any = Producer.enqueue
-    sent = 0
+    make: Any = Producer.__init__
 
-    async def stutter(self: Producer[bytes, bytes], topic: str, value: bytes, *, key: bytes) -> Delivery:
-        nonlocal sent
-        sent += 1
-        if sent == 100:
-            await enqueue(self, topic, value, key=key)
-        delivery: Delivery = await enqueue(self, topic, value, key=key)
-        return delivery
+    def make_stuttering(self: Producer[bytes, bytes], *args: Any, **options: Any) -> None:
+        make(self, *args, **options)
+        enqueue, sent = self.enqueue, count(1)
 
-    monkeypatch.setattr(Producer, "enqueue", stutter)
+        async def stutter(topic: str, value: bytes, *, key: bytes) -> Delivery:
+            if next(sent) == 100:
+                await enqueue(topic, value, key=key)
+            return await enqueue(topic, value, key=key)
+
+        self.enqueue = stutter  # type: ignore[method-assign,assignment]
+
+    monkeypatch.setattr(Producer, "__init__", make_stuttering)
     assert main(["demo", "--limit", "200"]) == 1
     out, err = capsys.readouterr()
     assert PASSED not in out

@@ -37,7 +37,7 @@ async def test_an_address_that_leads_nowhere_does_not_keep_us_from_the_next(firs
         with anyio.fail_after(5):
             async with opened(net.connect, "bad:1,good:2", bootstrap_timeout_ms=1000) as cluster:
                 assert cluster.snapshot.nodes[1].address.host == "good"
-        assert net.dials[:2] == ["bad", "good"]
+        assert list(dict.fromkeys(net.dials)) == ["bad", "good"]
 
 
 async def test_when_no_address_leads_to_a_broker_each_is_told_with_its_cause() -> None:

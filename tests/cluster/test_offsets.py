@@ -131,7 +131,7 @@ async def test_the_highest_timestamp_needs_a_broker_that_knows_it() -> None:
         a.on[ApiKey.METADATA] = lambda _: TOPICS
         a.on[ApiKey.LIST_OFFSETS] = lambda _: offsets({T0: found(0, 1)})
         async with opened(Net(a=a).connect, "a:9092") as cluster:
-            with pytest.raises(UnsupportedVersion, match=r"^a:9092 "):
+            with pytest.raises(UnsupportedVersion, match=r"since 3\.0 \(KIP-734\): a:9092 "):
                 await look_up_offsets(cluster, {T0: OffsetSpec.MAX_TIMESTAMP}, cluster.deadline(10))
             read = await look_up_offsets(cluster, {T0: OffsetSpec.LATEST}, cluster.deadline(10))
             assert read == {T0: OffsetAndTimestamp(1)}

@@ -81,6 +81,17 @@ async def hang_up(_: SocketStream) -> None:
     return
 
 
+async def kafka_07(stream: SocketStream) -> None:
+    """Hangs up on requests that it does not know; one with key 2 is a multi-fetch to it, here of nothing."""
+    size = int.from_bytes(await stream.receive(4))
+    request = b""
+    while len(request) < size:
+        request += await stream.receive(size - len(request))
+    if int.from_bytes(request[:2]) == 2:
+        await stream.send(b"\0\0\0\x02" + b"\0\0")
+        await anyio.sleep_forever()
+
+
 async def half_a_frame_and_silence(stream: SocketStream) -> None:
     await stream.receive()
     await stream.send(b"\0\0\1\0" + b"\0\0\0\0" + b"\0" * 10)
@@ -110,6 +121,7 @@ async def wrong_answer(stream: SocketStream) -> None:
         (garbage, WireError, r"{at} sent a frame of -66052 bytes, allowed are 4 to \d+ \(receive_message_max_bytes\)"),
         (huge_frame, WireError, r"{at} sent a frame of 1073741823 bytes, allowed are 4 to \d+ "),
         (wrong_answer, WireError, r"{at} answered ApiVersionsResponse v5"),
+        (kafka_07, WireError, r"{at} sent a frame of 2 bytes, .*; it is older than Kafka 0\.8\.2, .* or no Kafka"),
         (silence, NoBrokerReachable, r"{at} did not answer ApiVersions \(is it a Kafka listener\?\) within 0\.2 s"),
         (hang_up, NoBrokerReachable, r"{at}: ({at} closed the connection|the connection to {at} broke)"),
         (half_a_frame_and_silence, NoBrokerReachable, r"{at} did not answer ApiVersions .*within 0\.2 s"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 import pytest
+import trio
 from support.connecting import ask, connected, echo, eventually
 from support.scripted_broker import Asked, Peer, ScriptedBroker
 from support.securing import login
@@ -25,8 +26,10 @@ from aiokafkawire.protocol.messages.sasl import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
+from aiokafkawire.runtime import Runtime
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.security.credentials import ScramMechanism
+from aiokafkawire.testing.virtual.clock import VirtualClock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
 
@@ -130,17 +133,29 @@ async def test_renewing_is_no_use_of_a_connection() -> None:
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-async def test_a_producer_goes_on_while_its_login_is_renewed(mechanism: str) -> None:
-    async with Broker(users=USERS, connections_max_reauth_ms=1_200) as broker:
-        broker.create_topic("t")
-        async with Client(broker.bootstrap, **alice(mechanism)) as client, client.producer() as producer:
-            count = 0
-            while len(broker.requests.of(ApiKey.SASL_HANDSHAKE)) < 5:  # a connection more than once
-                await producer.send("t", b"v")
-                count += 1
-            dials = len({one.connection for one in broker.requests})
-        assert broker.log("t").log_end_offset == count
-        assert dials == 2
+def test_a_producer_goes_on_while_its_login_is_renewed(mechanism: str) -> None:
+    async def inline(function: Callable[..., Any], *args: Any) -> Any:
+        return function(*args)
+
+    async def main() -> None:
+        async with Broker(port=None, users=USERS, connections_max_reauth_ms=10_000) as broker:
+            broker.create_topic("t")
+            offload: Any = inline  # virtual time does not wait for threads
+            runtime = Runtime(offload=offload)
+            async with (
+                Client(broker.bootstrap, connector=broker.connect, runtime=runtime, **alice(mechanism)) as client,
+                client.producer() as producer,
+            ):
+                count = 0
+                while len(broker.requests.of(ApiKey.SASL_HANDSHAKE)) < 9:  # a connection more than once
+                    await producer.send("t", b"v")
+                    await anyio.sleep(0.1)
+                    count += 1
+                dials = len({one.connection for one in broker.requests})
+            assert broker.log("t").log_end_offset == count
+            assert dials == 2
+
+    trio.run(main, clock=VirtualClock())
 
 
 # --- users that are no more ------------------------------------------------------------------------------------------

@@ -55,6 +55,9 @@ _ONE_NODE = {
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "5",
 }
+_UNWANTED = ("com.sun.jmx", "com.sun.jdmk", "javax.jms", "javax.mail", "junit", "jline")
+"""What old releases ask for, cannot be had any more, and no server needs."""
+
 _RESOLVE_TIMEOUT = 600.0
 _FORMAT_TIMEOUT = 60.0
 _READY_TIMEOUT = 90.0
@@ -238,7 +241,7 @@ class ApacheKafka:
             time.sleep(0.05)
 
 
-def resolve(version: str, artifact: str = "kafka_2.13") -> Path:
+def resolve(version: str, artifact: str = "") -> Path:
     """The folder with the server's jars, filled by Maven at the first call for a version on this machine.
 
     ``artifact`` is the server unless given; ``kafka-tools`` has the commands.
@@ -246,7 +249,8 @@ def resolve(version: str, artifact: str = "kafka_2.13") -> Path:
     :raises BootFailed: Maven failed, or another process has held the lock for too long.
     """
     cache = Path(os.environ.get("AIOKAFKAWIRE_CACHE") or Path.home() / ".cache" / "aiokafkawire")
-    folder = cache.absolute() / "apache-kafka" / (version if artifact == "kafka_2.13" else f"{version}-{artifact}")
+    folder = cache.absolute() / "apache-kafka" / (f"{version}-{artifact}" if artifact else version)
+    artifact = artifact or f"kafka_{_scala(version)}"
     jars, complete = folder / "jars", folder / "ok"
     if complete.exists():
         return jars
@@ -299,11 +303,30 @@ def _copy_dependencies(version: str, artifact: str, pom: Path, jars: Path) -> No
     _run([*maven, *goal], pom.with_name("maven.log"), _RESOLVE_TIMEOUT, f"resolving Apache Kafka {version} by Maven")
 
 
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def _scala(version: str) -> str:
+    """The newest Scala that a release was built for and Java 17 runs."""
+    number = _number(version)
+    return "2.11" if number < (0, 10) else "2.12" if number < (2, 4) else "2.13"
+
+
 def _pom(version: str, artifact: str) -> str:
-    wanted = [f"org.apache.kafka:{artifact}:{version}", "org.slf4j:slf4j-simple:1.7.36"]
-    if version.startswith("3."):
+    number = _number(version)
+    wanted = [f"org.apache.kafka:{artifact}:{version}"]
+    if (0, 10) <= number < (1, 1):
+        wanted.append("javax.xml.bind:jaxb-api:2.3.1")  # no part of Java since 11
+    if number >= (1,):
+        wanted.append("org.slf4j:slf4j-simple:1.7.36")
+    if (1,) <= number < (4,):
         wanted.append("ch.qos.reload4j:reload4j:1.2.25")  # the server's own log control is written against Log4j 1
-    shape = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+    exclusions = "".join(
+        f"<exclusion><groupId>{group}</groupId><artifactId>*</artifactId></exclusion>" for group in _UNWANTED
+    )
+    shape = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>"
+    shape += f"<exclusions>{exclusions}</exclusions></dependency>"
     dependencies = "\n    ".join(shape.format(*coordinates.split(":")) for coordinates in wanted)
     return f"""\
 <project xmlns="http://maven.apache.org/POM/4.0.0">

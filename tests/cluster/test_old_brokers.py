@@ -1,0 +1,212 @@
+"""Brokers from before ApiVersions: what they are is found out once, and again after an upgrade."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+from support.clusters import metadata, opened
+from support.connecting import connected
+from support.scripted_broker import SPOKEN, ScriptedBroker, api_versions
+
+from aiokafkawire import Client, ConnectionLost, NoBrokerReachable
+from aiokafkawire.cluster.brokers import CONTROL, Brokers
+from aiokafkawire.cluster.cluster import Cluster
+from aiokafkawire.config import ClientConfig
+from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.group_admin import ListGroupsResponse
+from aiokafkawire.protocol.messages.offsets import ListOffsetsResponse
+from aiokafkawire.protocol.old_brokers import SPOKEN_UNTOLD
+from aiokafkawire.runtime import Owner, Runtime
+from aiokafkawire.testing.broker import Broker
+from aiokafkawire.types import Address
+
+pytestmark = pytest.mark.anyio
+
+SOON: dict[str, Any] = {"api_version_request_timeout_ms": 20}
+OLD = pytest.mark.parametrize("release", ["0.8.2", "0.9.0"])
+
+
+class Dials:
+    """A connector that counts."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker, self.count = broker, 0
+
+    async def connect(self, host: str, port: int) -> Any:
+        self.count += 1
+        return await self.broker.connect(host, port)
+
+
+@asynccontextmanager
+async def old(release: str) -> AsyncIterator[tuple[Broker, Dials, Cluster]]:
+    async with Broker(port=None, max_versions=release) as broker:
+        broker.create_topic("t")
+        dials = Dials(broker)
+        async with opened(dials.connect, broker.bootstrap, **SOON) as cluster:
+            yield broker, dials, cluster
+
+
+def address(broker: Broker) -> Address:
+    host, _, port = broker.bootstrap.rpartition(":")
+    return Address(host, int(port))
+
+
+@OLD
+async def test_what_an_old_broker_is_shows_in_what_it_answers(release: str) -> None:
+    async with old(release) as (broker, dials, cluster):
+        connection = await cluster.brokers.connection(address(broker), CONTROL)
+        assert connection.known is not None
+        assert connection.known.release == release
+        assert connection.versions == SPOKEN_UNTOLD[release]
+        assert dials.count == {"0.8.2": 3, "0.9.0": 2}[release]
+
+
+@OLD
+async def test_it_is_found_out_once_for_all_lanes(release: str) -> None:
+    async with old(release) as (broker, dials, cluster):
+        before = dials.count
+        for lane in ("a", "b", "c"):
+            await cluster.brokers.connection(address(broker), lane)
+        assert dials.count == before + 3
+
+
+@OLD
+async def test_after_a_break_it_is_found_out_again_and_once(release: str) -> None:
+    async with old(release) as (broker, dials, cluster):
+        lanes = [await cluster.brokers.connection(address(broker), lane) for lane in ("a", "b")]
+        for one in lanes:
+            await one.close(ConnectionLost("broken"))
+        before = dials.count
+        again = [await cluster.brokers.connection(address(broker), lane) for lane in ("a", "b")]
+        assert again[0].known is again[1].known is not lanes[0].known
+        assert dials.count == before + {"0.8.2": 3, "0.9.0": 2}[release] + 1
+
+
+async def test_a_broker_that_was_upgraded_is_asked_what_it_speaks_now() -> None:
+    async with Broker(port=None, max_versions="0.9.0") as before, Broker(port=None) as after:
+        dials = Dials(before)
+        before.create_topic("t")
+        async with opened(dials.connect, before.bootstrap, **SOON) as cluster:
+            first = await cluster.brokers.connection(address(before), CONTROL)
+            assert first.known is not None
+            assert first.known.release == "0.9.0"
+            dials.broker = after
+            await first.close(ConnectionLost("upgraded"))
+            second = await cluster.brokers.connection(address(before), CONTROL)
+            assert second.known is not None
+            assert not second.known.is_untold
+            assert ApiKey.API_VERSIONS in second.versions
+
+
+async def test_a_broker_that_is_only_slow_is_not_taken_for_an_old_one() -> None:
+    async with ScriptedBroker(spoken=None) as broker:
+        broker.on[ApiKey.LIST_OFFSETS] = lambda _: ListOffsetsResponse(topics=[])
+
+        async def answer_late() -> None:
+            while len(broker.peers) < 2:
+                await anyio.lowlevel.checkpoint()
+            asked = await broker.peers[0].next()
+            last = await broker.peers[1].next()  # ListGroups, and with it he would pass for 0.9
+            await asked.answer(api_versions(SPOKEN))
+            await anyio.wait_all_tasks_blocked()
+            await last.answer(ListGroupsResponse(error_code=0, groups=[]))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(answer_late)
+            async with connected(broker.connect, **SOON) as connection:
+                assert connection.known is not None
+                assert not connection.known.is_untold
+                assert connection.versions == SPOKEN
+        await broker.peers[1].hung_up()
+
+
+async def test_who_has_answered_before_is_not_probed_when_it_hangs_up() -> None:
+    async with ScriptedBroker() as broker:
+        broker.on[ApiKey.METADATA] = lambda _: metadata()
+        async with opened(broker.connect, "b:9092") as cluster, anyio.create_task_group() as tasks:
+            await (await cluster.brokers.connection(Address("b", 9092), CONTROL)).close(ConnectionLost("broken"))
+            before = len(broker.peers)
+            del broker.on[ApiKey.API_VERSIONS]
+            tasks.start_soon(_hang_up, broker, before)
+            with anyio.fail_after(5), pytest.raises(ConnectionLost):
+                await cluster.brokers.connection(Address("b", 9092), "another")
+            assert len(broker.peers) == before + 1
+
+
+async def test_an_old_broker_where_a_newer_one_was_is_found_out_at_the_second_try() -> None:
+    async with Broker(port=None) as before, Broker(port=None, max_versions="0.8.2") as after:
+        dials = Dials(before)
+        async with opened(dials.connect, before.bootstrap, **SOON) as cluster:
+            first = await cluster.brokers.connection(address(before), CONTROL)
+            dials.broker = after
+            await first.close(ConnectionLost("replaced"))
+            with pytest.raises(ConnectionLost):
+                await cluster.brokers.connection(address(before), "one")
+            second = await cluster.brokers.connection(address(before), "another")
+            assert second.known is not None
+            assert second.known.release == "0.8.2"
+
+
+async def test_what_lanes_find_out_side_by_side_is_forgotten_with_any_of_them() -> None:
+    async with Broker(port=None, max_versions="0.9.0") as broker:
+        owner = Owner()
+        await owner.open()
+        brokers = Brokers(ClientConfig(**SOON), broker.connect, owner, Runtime())
+        async with anyio.create_task_group() as tasks:
+            for lane in ("a", "b"):
+                tasks.start_soon(brokers.connection, address(broker), lane)
+        opened = [brokers.opened(address(broker), lane) for lane in ("a", "b")]
+        assert opened[0] is not None
+        assert opened[1] is not None
+        assert opened[0].known is opened[1].known
+        await brokers.close()
+        await owner.close()
+
+
+async def _hang_up(broker: ScriptedBroker, index: int) -> None:
+    while len(broker.peers) <= index:
+        await anyio.lowlevel.checkpoint()
+    await broker.peers[index].next()
+    await broker.peers[index].stream.aclose()
+
+
+@OLD
+async def test_a_client_opens_before_there_is_a_topic(release: str) -> None:
+    async with (
+        Broker(port=None, max_versions=release, auto_create_topics_enable=False) as broker,
+        Client(broker.bootstrap, connector=broker.connect, **SOON) as client,
+    ):
+        assert await client.admin.list_topics() == ()
+        broker.create_topic("t")
+        assert await client.admin.list_topics() == ("t",)
+
+
+@pytest.mark.parametrize("release", ["0.8.2", "0.9.0", "0.10.2"])
+async def test_asking_makes_no_topic_unless_that_is_wanted(release: str) -> None:
+    async with Broker(port=None, max_versions=release) as broker:
+        async with Client(broker.bootstrap, connector=broker.connect, **SOON) as client:
+            async with client.producer(max_block_ms=50) as producer:
+                with pytest.raises(Exception, match="is not known"):
+                    await producer.send("t", b"")
+            assert await client.admin.list_topics() == ()
+        async with (
+            Client(broker.bootstrap, connector=broker.connect, allow_auto_create_topics=True, **SOON) as client,
+            client.producer() as producer,
+        ):
+            await producer.send("t", b"")
+            assert await client.admin.list_topics() == ("t",)
+
+
+async def test_silence_to_everything_is_told_in_time() -> None:
+    async with ScriptedBroker(spoken=None) as broker:
+        with anyio.fail_after(5), pytest.raises(NoBrokerReachable, match="did not answer ApiVersions"):
+            async with Client(
+                "b:9092",
+                connector=broker.connect,
+                bootstrap_timeout_ms=100,
+                socket_connection_setup_timeout_ms=100,
+                **SOON,
+            ):
+                raise AssertionError("opened")

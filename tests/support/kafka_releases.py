@@ -1,0 +1,248 @@
+"""Apache Kafka of any release from 0.8.2 on: with a ZooKeeper beside it up to 2.8, by itself from 3.9 on.
+
+    with KafkaRelease("0.8.2.2", brokers=3) as kafka:
+        ...  # kafka.bootstrap == "127.0.0.1:41807,127.0.0.1:41809,127.0.0.1:41811"
+        kafka.kill(2)
+
+As in :mod:`support.apache_kafka`, jars come by Maven once for each release, and nothing outlives this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from . import apache_kafka
+from .apache_kafka import ApacheKafka, BootFailed, exchange, resolve
+
+__all__ = ("RELEASES", "KafkaRelease", "number_of")
+
+RELEASES = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.8.2", "3.9.1", "4.0.2", "4.1.1", "4.3.1")
+"""The last patch of each release that the matrix is made of, from old to new."""
+
+_HOST = "127.0.0.1"
+_JVM = (
+    *("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"),
+    "-Dzookeeper.jmx.log4j.disable=true",
+)
+_READY_TIMEOUT = 90.0
+_LOG4J = """\
+log4j.rootLogger=INFO, A
+log4j.appender.A=org.apache.log4j.ConsoleAppender
+log4j.appender.A.layout=org.apache.log4j.PatternLayout
+log4j.appender.A.layout.ConversionPattern=%d %p %c: %m%n
+"""
+
+
+def number_of(version: str) -> tuple[int, ...]:
+    """A release to compare with others."""
+    return tuple(int(part) for part in version.split("."))
+
+
+class _Process:
+    """A server with a guard, which ends it with this process."""
+
+    def __init__(self, command: list[str], log: Path) -> None:
+        self.command, self.log = command, log
+        self.running: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
+
+    def launch(self) -> None:
+        with self.log.open("ab") as out:
+            self.running = subprocess.Popen(
+                self.command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self.log.parent, process_group=0
+            )
+        self._guard = subprocess.Popen(
+            ["sh", "-c", "read _; kill -9 0"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            process_group=self.running.pid,
+        )
+
+    def terminate(self, patience: float) -> None:
+        """Have it end in order, then :meth:`kill` it."""
+        if self.running is not None:
+            self.running.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.running.wait(patience)
+        self.kill()
+
+    def kill(self) -> None:
+        running, self.running = self.running, None
+        guard, self._guard = self._guard, None
+        if running is not None:
+            apache_kafka._end(running)
+        if guard is not None:
+            apache_kafka._end_guard(guard)
+
+    def wait_until(self, ready: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + _READY_TIMEOUT
+        while not ready():
+            status = None if self.running is None else self.running.poll()
+            if status is not None or time.monotonic() > deadline:
+                why = f"was not ready after {_READY_TIMEOUT:.0f} s" if status is None else f"exited with {status}"
+                raise BootFailed(f"{what} {why}:\n{apache_kafka._tail(self.log)}")
+            time.sleep(0.05)
+
+
+class KafkaRelease:
+    """One or more brokers of one release, from `start` to `stop`; those up to 2.8 with a ZooKeeper.
+
+    Brokers have the ids 1, 2, 3. With KRaft there is one broker alone. Topics that are made by asking for them have two
+    partitions, and a replica on each broker.
+    """
+
+    def __init__(self, version: str, *, brokers: int = 1) -> None:
+        self.version, self.brokers = version, brokers
+        self.bootstrap = ""
+        self._home: tempfile.TemporaryDirectory[str] | None = None
+        self._zookeeper: _Process | None = None
+        self._servers: dict[int, _Process] = {}
+        self._addresses: dict[int, str] = {}
+        self._kraft: ApacheKafka | None = None
+
+    def start(self) -> Self:
+        """Resolve, boot, and wait until every broker answers.
+
+        :raises BootFailed: with the tail of the log of the step that failed.
+        """
+        if number_of(self.version) >= (3, 3):
+            assert self.brokers == 1
+            self._kraft = ApacheKafka(self.version, properties={"num.partitions": "2"}).start()
+            self.bootstrap = self._kraft.bootstrap
+            return self
+        resolve(self.version)
+        self._home = tempfile.TemporaryDirectory(prefix="aiokafkawire-kafka-", ignore_cleanup_errors=True)
+        try:
+            self._boot(Path(self._home.name))
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Kill everything, and remove the data. May be repeated."""
+        kraft, self._kraft = self._kraft, None
+        servers, self._servers = self._servers, {}
+        zookeeper, self._zookeeper = self._zookeeper, None
+        home, self._home = self._home, None
+        try:
+            if kraft is not None:
+                kraft.stop()
+            for server in servers.values():
+                server.kill()
+            if zookeeper is not None:
+                zookeeper.kill()
+        finally:
+            if home is not None:
+                home.cleanup()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def kill(self, node: int) -> None:
+        """End a broker as ``kill -9`` does."""
+        self._servers[node].kill()
+
+    def upgrade(self, node: int, version: str, properties: dict[str, str] | None = None) -> None:
+        """End a broker in order, and start it again as another release that knows ZooKeeper."""
+        server = self._servers[node]
+        server.terminate(30.0)
+        assert self._home is not None
+        home = Path(self._home.name)
+        settings = home / f"server-{node}.properties"
+        more = "".join(f"{name}={value}\n" for name, value in (properties or {}).items())
+        settings.write_text(settings.read_text() + more)
+        server.command = [*_java(version, home), "kafka.Kafka", str(settings)]
+        server.launch()
+        server.wait_until(lambda: _lists(self._addresses[node]) == self.brokers, f"broker {node} of {version}")
+
+    def _boot(self, home: Path) -> None:
+        keeper_port, *ports = apache_kafka._free_ports(1 + self.brokers)
+        (home / "log4j.properties").write_text(_LOG4J)
+        keeper = home / "zoo.cfg"
+        keeper.write_text(
+            f"tickTime=2000\ndataDir={home / 'zookeeper'}\nclientPort={keeper_port}\nclientPortAddress={_HOST}\n"
+            "maxClientCnxns=0\nadmin.enableServer=false\n"
+        )
+        java = _java(self.version, home)
+        command = [*java, "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(keeper)]
+        self._zookeeper = _Process(command, home / "zookeeper.log")
+        self._zookeeper.launch()
+        self._zookeeper.wait_until(lambda: _accepts(keeper_port), "ZooKeeper")
+        for node, port in enumerate(ports, 1):
+            settings = home / f"server-{node}.properties"
+            lines = self._properties(node, port, keeper_port)
+            settings.write_text("".join(f"{name}={value}\n" for name, value in lines))
+            self._addresses[node] = f"{_HOST}:{port}"
+            self._servers[node] = _Process([*java, "kafka.Kafka", str(settings)], home / f"server-{node}.log")
+            self._servers[node].launch()
+        # Kafka 0.8 lists no broker before there is a topic.
+        ready = (0, self.brokers) if number_of(self.version) < (0, 9) else (self.brokers,)
+        for node, server in self._servers.items():
+            server.wait_until(
+                lambda at=self._addresses[node]: _lists(at) in ready,  # type: ignore[misc]
+                f"broker {node} of Apache Kafka {self.version}",
+            )
+        self.bootstrap = ",".join(self._addresses.values())
+
+    def _properties(self, node: int, port: int, keeper_port: int) -> Iterable[tuple[str, object]]:
+        assert self._home is not None
+        replicas = min(3, self.brokers)
+        settings: dict[str, object] = {
+            "broker.id": node,
+            "zookeeper.connect": f"{_HOST}:{keeper_port}",
+            "zookeeper.connection.timeout.ms": 20_000,
+            "log.dirs": Path(self._home.name) / f"data-{node}",
+            "log.retention.ms": -1,
+            "num.partitions": 2,
+            "default.replication.factor": replicas,
+            "offsets.topic.replication.factor": replicas,
+            "offsets.topic.num.partitions": 5,
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": min(2, replicas),
+            "transaction.state.log.num.partitions": 5,
+            "group.initial.rebalance.delay.ms": 0,
+            "delete.topic.enable": "true",
+            "controlled.shutdown.enable": "true",
+        }
+        if number_of(self.version) < (0, 9):
+            del settings["log.retention.ms"]
+            settings |= {"port": port, "host.name": _HOST, "advertised.host.name": _HOST, "advertised.port": port}
+        else:
+            at = f"PLAINTEXT://{_HOST}:{port}"
+            settings |= {"listeners": at, "advertised.listeners": at}
+        return settings.items()
+
+
+def _java(version: str, home: Path) -> list[str]:
+    return ["java", *_JVM, f"-Dlog4j.configuration=file:{home / 'log4j.properties'}", "-cp", f"{resolve(version)}/*"]
+
+
+def _accepts(port: int) -> bool:
+    try:
+        socket.create_connection((_HOST, port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+def _lists(address: str) -> int:
+    """How many brokers a broker lists in Metadata v0; -1 while it does not answer."""
+    try:
+        return int.from_bytes(exchange(address, 3, 0, b"\0\0\0\0")[:4], signed=True)
+    except OSError:
+        return -1
