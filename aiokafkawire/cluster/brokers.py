@@ -79,6 +79,10 @@ class Brokers:
             return None
         return held.connection
 
+    def known(self, address: Address) -> Known | None:
+        """What the broker there was found to be, if it was reached."""
+        return self._known.get(address)
+
     def retry_at(self, address: Address, lane: str) -> float:
         """From when on a lane that failed to open is dialled again, in seconds of the runtime's clock.
 

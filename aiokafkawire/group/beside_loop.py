@@ -47,6 +47,7 @@ class BesideLoop:
         node = self._cluster.known_coordinator(CoordinatorType.GROUP, settings.group_id)
         if node is None or not machine.beats:
             return None
+        known = self._cluster.brokers.known(node.address)
         return Member(
             broker=node.address,
             group_id=settings.group_id,
@@ -56,6 +57,7 @@ class BesideLoop:
             interval=settings.heartbeat_interval,
             request_timeout=max(settings.heartbeat_interval, settings.session_timeout_ms / 1000 / 3),
             client_id=self._cluster.config.client_id,
+            release=known.release if known is not None else None,
         )
 
     def close(self) -> None:

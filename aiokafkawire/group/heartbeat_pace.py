@@ -32,7 +32,8 @@ _ALIVE: Final = (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
 class Member:
     """Whom to keep, and where its coordinator is. Times are in seconds.
 
-    ``request_timeout`` is for connecting and asking together, and should be well below the session timeout.
+    ``request_timeout`` is for connecting and asking together, and should be well below the session timeout. ``release``
+    is the coordinator's, if it is one of those that do not tell their versions.
     """
 
     broker: Address
@@ -43,6 +44,7 @@ class Member:
     interval: float = 3.0
     request_timeout: float = 10.0
     client_id: str = "aiokafkawire"
+    release: str | None = None
 
     @property
     def group(self) -> GroupMetadata:

@@ -16,6 +16,7 @@ from ..protocol.api import choose_version
 from ..protocol.compiler import decode
 from ..protocol.messages.group import HeartbeatRequest
 from ..protocol.messages.metadata import ApiVersionsRequest
+from ..protocol.old_brokers import SPOKEN_UNTOLD
 from ..protocol.schema import Request, Response, Versions
 from ..types import Address
 from .heartbeat_pace import Do, Heard, Member, Pace, Report
@@ -248,7 +249,10 @@ class HeartbeatThread:
             self._line = line
             if self._worker.ending:
                 line.cut()
-        line.agree_on_versions(deadline)
+        if member.release is not None:
+            line.versions = SPOKEN_UNTOLD[member.release]
+        else:
+            line.agree_on_versions(deadline)
         return line
 
     def _hang_up(self) -> None:

@@ -10,8 +10,17 @@ from anyio.abc import TaskGroup
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Node, Snapshot
 from ..config import ProducerConfig
-from ..errors import AuthenticationFailed, ConfigError, ConnectionLost, KafkaError, again, as_kafka_error
+from ..errors import (
+    AuthenticationFailed,
+    ConfigError,
+    ConnectionLost,
+    KafkaError,
+    UnsupportedVersion,
+    again,
+    as_kafka_error,
+)
 from ..network.connection import Connection
+from ..protocol.messages.produce import ProduceRequest
 from ..runtime import Worker, new_event
 from ..types import TopicPartition
 from .accumulator import NO_LEADER, NOT_NOW, Accumulator
@@ -19,6 +28,7 @@ from .batch import Batch
 from .flights import Flights
 from .idempotence import Sequences
 from .identity import Identity
+from .old_formats import NEWEST_MAGIC, magic_of
 from .outcomes import Outcomes, recreated
 from .partitioner import Stalls
 
@@ -264,14 +274,26 @@ class Sender:
 
     async def _compress(self, batch: Batch) -> None:
         try:
-            await self._cluster.runtime.offload(batch.builder.compress)
+            await self._cluster.runtime.offload(self._slow_part(batch))
             batch.compressed = True
+        except UnsupportedVersion:
+            batch.compressed = True  # it is refused when it is sent
         except Exception as error:
             failed = as_kafka_error(error, f"compressing records for {batch.where}")
             self.outcomes.drop(lambda one: failed if one is batch else None)
         finally:
             batch.compressing = False
             self.wake()
+
+    def _slow_part(self, batch: Batch) -> Callable[[], object]:
+        """What to do on a thread: compress, or where its leader takes message sets, make one of it."""
+        leader = self._cluster.snapshot.leader(batch.where)
+        connection = self._cluster.brokers.opened(leader.address, self._lane) if leader is not None else None
+        if connection is not None:
+            magic = magic_of(connection.choose(ProduceRequest))
+            if magic < NEWEST_MAGIC:
+                return partial(batch.seal, magic)
+        return batch.builder.compress
 
     # --- flushing and closing --------------------------------------------------------------------------
 

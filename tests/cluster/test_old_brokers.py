@@ -60,6 +60,7 @@ async def test_what_an_old_broker_is_shows_in_what_it_answers(release: str) -> N
         assert connection.known is not None
         assert connection.known.release == release
         assert connection.versions == SPOKEN_UNTOLD[release]
+        assert cluster.brokers.known(address(broker)) is connection.known
         assert dials.count == {"0.8.2": 3, "0.9.0": 2}[release]
 
 

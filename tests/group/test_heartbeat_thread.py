@@ -192,6 +192,8 @@ class Coordinator:
         """The versions and heartbeats that came."""
         self.dialled: list[Address] = []
         self.client_ids: set[str | None] = set()
+        self.told = 0
+        """How often it was asked for its versions."""
         self.waiting = threading.Event()
         """Set when somebody waits for what will not come."""
         self.threads: list[threading.Thread] = []
@@ -221,6 +223,7 @@ class Coordinator:
         header, position = decode_prefix(RequestHeader, request_header_version(request, version), frame)
         self.client_ids.add(header.client_id)
         if request is ApiVersionsRequest:
+            self.told += 1
             return answer_frame(request, version, header.correlation_id, api_versions(self.spoken))
         self.asked.append((version, decode(HeartbeatRequest, version, frame, position)))
         code = self.codes.popleft() if self.codes else 0
@@ -314,6 +317,16 @@ def test_a_static_member_is_named(thread: HeartbeatThread, clock: ThreadClock, c
     clock.advance(3.0)
     assert [asked.group_instance_id for _, asked in coordinator.asked] == ["i"]
     assert coordinator.client_ids == {"c"}
+
+
+def test_a_coordinator_that_does_not_tell_its_versions_is_not_asked_for_them(
+    thread: HeartbeatThread, clock: ThreadClock, coordinator: Coordinator
+) -> None:
+    thread.keep(attrs.evolve(MEMBER, release="0.9.0"))
+    clock.advance(3.0)
+    assert heard(thread) == [ANSWERED]
+    assert [version for version, _ in coordinator.asked] == [0]
+    assert coordinator.told == 0
 
 
 def test_a_broker_that_cannot_be_told_of_static_members_is_asked_once(

@@ -1,5 +1,6 @@
 """Producing to brokers from before record batches, and what they have no place for."""
 
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from aiokafkawire import Client, DeliveryFailed, TopicPartition, UnsupportedVersion
+from aiokafkawire.producer import batch as batch_module
 from aiokafkawire.producer.old_formats import as_message_set, check_codec, magic_of
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.schema import Versions
@@ -110,6 +112,26 @@ async def test_transactions_are_refused_with_the_release_that_brought_them(relea
             async with client.producer(transactional_id="x"):
                 raise AssertionError("opened")
         assert sent(broker) == []
+
+
+async def test_large_batches_become_message_sets_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+
+    def noted(*args: Any, **options: Any) -> bytes:
+        threads.append(threading.get_ident())
+        return as_message_set(*args, **options)
+
+    monkeypatch.setattr(batch_module, "as_message_set", noted)
+    value = bytes(range(256)) * 400
+    async with running("0.9.0") as (_, client):
+        async with client.producer(compression_type="gzip") as producer:
+            await producer.send("t", b"small")
+            await producer.send("t", value)
+            with pytest.raises(UnsupportedVersion, match="KIP-82"):
+                await producer.send("t", value, headers={"h": b""})
+        assert await read(client, 2) == [(None, b"small"), (None, value)]
+    here = threading.get_ident()
+    assert [one == here for one in threads] == [True, False, False, True]
 
 
 # --- formats -------------------------------------------------------------------------------------------------------
