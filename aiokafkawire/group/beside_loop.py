@@ -48,7 +48,7 @@ class BesideLoop:
         if node is None or not machine.beats:
             return None
         return Member(
-            broker=node.address,
+            broker=self._cluster.brokers.dialled(node.address),
             group_id=settings.group_id,
             generation_id=machine.generation,
             member_id=machine.member_id,
