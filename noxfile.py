@@ -1,5 +1,9 @@
 """The project's chores: `nox -l` lists them, `nox -s lint types` runs some."""
 
+import json
+import tomllib
+from pathlib import Path
+
 import nox
 
 nox.needs_version = ">=2024.10.9"
@@ -61,6 +65,36 @@ def types(session: nox.Session) -> None:
     session.install(".[dev]")
     session.run("mypy")
     session.run("pyright", "--verifytypes", "aiokafkawire", "--ignoreexternal")
+
+
+# What users run. Kerberos needs the system's headers to be installed, so it is not among them.
+AUDITED = ("arrow", "demo", "security", "trio", "uvloop")
+OFFLINE = ("ConnectionError", "NewConnectionError", "Temporary failure in name resolution", "Network is unreachable")
+
+
+@nox.session
+def audit(session: nox.Session) -> None:
+    """Known vulnerabilities of what users run beside this package (pip-audit); skipped without a network."""
+    session.install("pip-audit==2.10.1")
+    project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+    extras = [one for extra in AUDITED for one in project["optional-dependencies"][extra]]
+    wanted = Path(session.create_tmp()) / "requirements.txt"
+    wanted.write_text("\n".join([*project["dependencies"], *extras]))
+    options = ("--format", "json", "--progress-spinner", "off", "--requirement", str(wanted))
+    told = str(session.run("pip-audit", *options, silent=True, success_codes=[0, 1]))
+    report = next((line for line in told.splitlines() if line.startswith('{"dependencies"')), None)
+    if report is None and any(sign in told for sign in OFFLINE):
+        session.skip(f"NOT AUDITED, there is no network: {told[-500:]}")
+    if report is None:
+        session.error(f"pip-audit has no report: {told[-2000:]}")
+    found = json.loads(report)["dependencies"]
+    skipped = [f"{one['name']}: {one['skip_reason']}" for one in found if "skip_reason" in one]
+    weak = [f"{one['name']} {one['version']}: {flaw['id']}" for one in found for flaw in one.get("vulns", ())]
+    session.log(f"{len(found) - len(skipped)} of {len(found)} packages were looked at")
+    if skipped and len(skipped) == len(found):
+        session.skip(f"NOT AUDITED, the index in use has no list of vulnerabilities: {skipped[0]}")
+    if weak or skipped:
+        session.error("; ".join(weak + skipped))
 
 
 @nox.session

@@ -226,6 +226,8 @@ class Client:
         if config.heartbeat_thread and self._cluster.config.security_protocol != "PLAINTEXT":
             protocol = self._cluster.config.security_protocol
             raise ConfigError(f"heartbeat_thread makes plain TCP connections, but security_protocol is {protocol}")
+        if config.heartbeat_thread and self._cluster.config.proxy is not None:
+            raise ConfigError("heartbeat_thread makes plain TCP connections, but there is a proxy")
         limit = self._cluster.config.request_timeout_ms
         if config.fetch_max_wait_ms >= limit:
             raise ConfigError(

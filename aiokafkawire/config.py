@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypedDict, TypeVar, cast, get_args
 import attrs
 
 from .config_fields import INT32, choice, optional, optional_whole, text, whole
-from .config_security import SecurityConfig, SecurityOptions
+from .config_network import NetworkConfig, NetworkOptions
 from .errors import ConfigError
 from .types import Address, IsolationLevel
 
@@ -97,9 +97,9 @@ def duration_ms(reset: str) -> int | None:
     return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
 
 
-class ClientOptions(SecurityOptions, total=False):
-    """Keyword arguments of ``Client``; :class:`ClientConfig` describes them, and :class:`SecurityConfig` those of TLS
-    and SASL."""
+class ClientOptions(NetworkOptions, total=False):
+    """Keyword arguments of ``Client``; :class:`ClientConfig` describes them, :class:`~.config_network.NetworkConfig`
+    those of the way to the brokers, and :class:`~.config_security.SecurityConfig` those of TLS and SASL."""
 
     client_id: str
     request_timeout_ms: int
@@ -119,7 +119,7 @@ class ClientOptions(SecurityOptions, total=False):
 
 
 @attrs.frozen(kw_only=True)
-class ClientConfig(SecurityConfig):
+class ClientConfig(NetworkConfig):
     """What every part of a client shares. Times are in ms, as in Kafka's own properties."""
 
     client_id: str = text("aiokafkawire")

@@ -43,7 +43,6 @@ _ALIASES: Final = {
 
 _ELSEWHERE: Final = frozenset(
     (
-        "client.dns.lookup",
         "enable.metrics.push",
         "error_cb",
         "interceptor.classes",
@@ -58,7 +57,6 @@ _ELSEWHERE: Final = frozenset(
         "sasl.kerberos.min.time.before.relogin",
         "sasl.login.class",
         "send.buffer.bytes",
-        "socket.keepalive.enable",
         "socket.nagle.disable",
         "ssl.cipher.suites",
         "ssl.enabled.protocols",

@@ -119,6 +119,8 @@ __all__ = (
     "PreferredLeaderNotAvailable",
     "PrincipalDeserializationFailure",
     "ProducerFenced",
+    "ProxyFailed",
+    "ProxyRefused",
     "ReassignmentInProgress",
     "RebalanceInProgress",
     "RebootstrapRequired",
@@ -252,6 +254,14 @@ class BrokerNotTrusted(TlsFailed):
 
 class ClientCertificateRefused(TlsFailed):
     """The broker asks for a certificate and got none, or does not take the one it got."""
+
+
+class ProxyRefused(AuthenticationFailed):
+    """The proxy wants a login, does not take the one it got, or its rules do not let this client to the broker."""
+
+
+class ProxyFailed(ConnectionLost):
+    """The proxy cannot be reached, cannot reach the broker, or has trouble of its own."""
 
 
 class NoBrokerReachable(ConnectionLost):

@@ -18,7 +18,6 @@ from aiokafkawire.config import (
     make,
     parse_servers,
 )
-from aiokafkawire.config_security import SecurityConfig
 from aiokafkawire.errors import ConfigError
 from aiokafkawire.group.assignors import RangeAssignor
 from aiokafkawire.testing.broker import Broker
@@ -26,7 +25,7 @@ from aiokafkawire.types import Address
 
 PAIRS = [(ClientOptions, ClientConfig), (ProducerOptions, ProducerConfig), (ConsumerOptions, ConsumerConfig)]
 FIELDS = [(cls, field.name) for _, cls in PAIRS for field in attrs.fields(cls)]
-SECRETS = [field.name for field in attrs.fields(SecurityConfig) if not field.repr]
+SECRETS = [field.name for field in attrs.fields(ClientConfig) if not field.repr]
 IDS = [f"{cls.__name__}.{name}" for cls, name in FIELDS]
 
 
@@ -70,6 +69,14 @@ CHOICES: list[tuple[Any, str, Sequence[object], Sequence[object]]] = [
     (ConsumerConfig, "check_crcs", [True, False], [1, 0, "true"]),
     (ConsumerConfig, "enable_auto_commit", [True, False], [1, 0, "true"]),
     (ConsumerConfig, "heartbeat_thread", [True, False], [1, 0, "true"]),
+    (
+        ClientConfig,
+        "client_dns_lookup",
+        ["use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"],
+        ["default", True],
+    ),
+    (ClientConfig, "socket_keepalive_enable", [True, False], [1, "false"]),
+    (ClientConfig, "metadata_recovery_strategy", ["rebootstrap", "none"], ["REBOOTSTRAP", None]),
     (ClientConfig, "allow_auto_create_topics", [True, False], [1, "false"]),
 ]
 

@@ -1,12 +1,13 @@
 """The connections to every broker, a lane each for what must not wait behind one another."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import anyio
 
 from ..config import ClientConfig
-from ..errors import KafkaError, UsageError, again
+from ..config_network import parse_proxy
+from ..errors import ConfigError, KafkaError, UsageError, again
 from ..network.connection import Connection
 from ..network.security import Security
 from ..network.stream import Connector
@@ -38,8 +39,21 @@ class _Lane:
 class Brokers:
     """Opens, shares and closes connections. Lanes are by address, so a bootstrap connection serves its node too."""
 
-    def __init__(self, config: ClientConfig, connector: Connector, owner: Owner, runtime: Runtime) -> None:
+    def __init__(
+        self,
+        config: ClientConfig,
+        connector: Connector,
+        owner: Owner,
+        runtime: Runtime,
+        bootstrap: Collection[Address] = (),
+    ) -> None:
         self._security = Security(config, runtime)
+        if config.proxy is not None:
+            from ..network.proxied import through
+
+            connector = through(parse_proxy(config.proxy), connector)
+        self.bootstrap: Collection[Address] = bootstrap
+        """The addresses that are dialled as they are."""
         self._config, self._connector, self._owner, self._runtime = config, connector, owner, runtime
         self._lanes: dict[tuple[Address, str], _Lane] = {}
         self._unreachable: set[Address] = set()
@@ -91,6 +105,23 @@ class Brokers:
         held = self._lanes.get((address, lane))
         return held.retry_at if held is not None and held.error is not None else float("-inf")
 
+    def dialled(self, address: Address) -> Address:
+        """Where a broker is dialled that advertises this address.
+
+        Raises:
+            ConfigError: ``advertised_listeners_map`` fails, or gives no address.
+        """
+        mapped = self._config.advertised_listeners_map
+        if mapped is None or address in self.bootstrap:
+            return address
+        try:
+            host, port = mapped(*address)
+        except Exception as error:
+            raise ConfigError(f"advertised_listeners_map failed for {address}: {error!r}") from error
+        if not isinstance(host, str) or not host or type(port) is not int or not 0 < port < 65536:
+            raise ConfigError(f"advertised_listeners_map gave no host and port for {address}, but {(host, port)!r}")
+        return Address(host, port)
+
     async def _open(self, address: Address, lane: _Lane, within: float | None) -> Connection:
         if self._closed:
             raise UsageError("the client is closed")
@@ -108,6 +139,7 @@ class Brokers:
                 within=within,
                 security=self._security,
                 known=known,
+                dialled=self.dialled(address),
             )
         except KafkaError as error:
             self._forget(address, known)  # another may listen there by now
@@ -177,6 +209,12 @@ class Brokers:
                 held = self._lanes.pop(key)
                 if held.connection is not None:
                     await held.connection.close()
+
+    async def abandon(self) -> None:
+        """Close all connections: the brokers at their other ends are not those of this client any more."""
+        for held in list(self._lanes.values()):
+            if held.connection is not None:
+                await held.connection.close()
 
     async def close_idle(self, now: float) -> None:
         """Close connections that were not used for ``connections_max_idle_ms``, and forget their lanes."""

@@ -65,6 +65,10 @@ class Cluster(LearnsMetadata):
         super().__init__(addresses, config, connector, runtime)
         self._coordinators = Coordinators(self._look_up_coordinator, self._tries)
 
+    async def _abandon(self) -> None:
+        self._coordinators.forget_all()
+        await super()._abandon()
+
     async def connection(self, node: Node, lane: str = CONTROL, deadline: Deadline | None = None) -> Connection:
         """A connection to this broker. Raises as :meth:`Brokers.connection`, and RequestTimeout at the deadline."""
         with anyio.move_on_after(deadline.left(self.runtime.now()) if deadline is not None else None):

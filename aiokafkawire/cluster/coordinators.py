@@ -140,6 +140,10 @@ class Coordinators:
         """The coordinator, if it is known."""
         return self._known.get((kind, key))
 
+    def forget_all(self) -> None:
+        """All of them are of another cluster, or of another time."""
+        self._known.clear()
+
     def forget(self, kind: CoordinatorType, key: str, seen: Node) -> None:
         """``seen`` proved wrong: look for another, unless that has happened already."""
         if self._known.get((kind, key)) == seen:

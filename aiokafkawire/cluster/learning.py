@@ -1,6 +1,7 @@
 """Learns the cluster from Metadata: bootstraps, keeps the snapshot fresh, and wakes those who wait for news."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -15,6 +16,7 @@ from ..errors import (
     ErrorCode,
     KafkaError,
     NoBrokerReachable,
+    RebootstrapRequired,
     RequestTimeout,
     TopicNotReady,
     WireError,
@@ -22,6 +24,7 @@ from ..errors import (
     as_kafka_error,
     broker_error,
 )
+from ..network.dialing import canonical
 from ..network.stream import Connector
 from ..protocol.messages.metadata import MetadataResponse
 from ..protocol.schema import Request, Versions
@@ -29,11 +32,15 @@ from ..runtime import Owner, Runtime
 from ..types import Address, TopicPartition
 from .brokers import Brokers
 from .forms import in_newest_form
-from .metadata import EMPTY, Node, Snapshot, Topic, forget, is_large, merge, with_leaders
+from .metadata import EMPTY, Node, Snapshot, Topic, forget, is_large, merge, other_cluster, with_leaders
 from .metadata_forms import excuse_starting, keep_only, metadata_forms
+from .recovery import Recovery
 from .retry import Backoff, Deadline
+from .unreachable import distrust, unreachable
 
 __all__ = ("LearnsMetadata",)
+
+_log = logging.getLogger("aiokafkawire")
 
 _Named: TypeAlias = tuple[Mapping[TopicPartition, tuple[int, int]], tuple[Node, ...]]
 
@@ -47,8 +54,9 @@ class LearnsMetadata:
         self.config: ClientConfig = config
         self.runtime: Runtime = runtime
         self.owner: Owner = Owner()
-        self.brokers: Brokers = Brokers(config, connector, self.owner, runtime)
-        self._addresses = addresses
+        self.brokers: Brokers = Brokers(config, connector, self.owner, runtime, addresses)
+        self._given = self._addresses = addresses
+        self._recovery = Recovery(config)
         self._snapshot = EMPTY
         self._features: Mapping[str, int] = {}
         # While a thread merges an answer: the leaders that brokers name meanwhile, which it may not know.
@@ -103,11 +111,11 @@ class LearnsMetadata:
             if await self._learn(errors, deadline):
                 return
             # Whoever speaks another protocol will not learn Kafka's in a few seconds, and a wrong password stays wrong.
-            if _distrust(errors) or all(isinstance(error, WireError) for error in errors.values()):
-                raise _unreachable(errors)
+            if distrust(errors) or all(isinstance(error, WireError) for error in errors.values()):
+                raise unreachable(errors)
             await anyio.sleep(min(backoff.next(), deadline.left(self.runtime.now())))
         untried = {at: ConnectionLost("not tried, no time was left") for at in self._addresses}
-        raise _unreachable(untried | errors, deadline.allowed)
+        raise unreachable(untried | errors, deadline.allowed)
 
     async def close(self) -> None:
         """Close all connections and end all background tasks. May be called again."""
@@ -251,9 +259,9 @@ class LearnsMetadata:
             self._stale = anyio.Event()
             errors: dict[Address, KafkaError] = {}
             if not await self._learn(errors):
-                self._refresh_error = _unreachable(errors)
+                self._refresh_error = unreachable(errors)
                 self._stale.set()
-                if _distrust(errors):
+                if distrust(errors):
                     # Whoever waits need not wait for what will not come.
                     changed, self._changed = self._changed, anyio.Event()
                     changed.set()
@@ -268,11 +276,49 @@ class LearnsMetadata:
     async def _learn(self, errors: dict[Address, KafkaError], deadline: Deadline | None = None) -> bool:
         """One refresh: the brokers that are known, one after the other, then the bootstrap addresses.
 
-        Whether one helped; ``errors`` gets what the others said. Until a ``deadline`` each has its share of the time,
-        so that one that is silent does not keep us from the next.
+        Whether one helped; ``errors`` gets what the others said.
         """
         nodes = [node.address for node in self._snapshot.nodes.values()]
-        untried = list(dict.fromkeys([*self.brokers.least_loaded_first(nodes), *self._addresses]))
+        ordered = self.brokers.least_loaded_first(nodes)
+        known, until, bootstrap = self._recovery.round(ordered, self._addresses, self.runtime.now())
+        if known and await self._learn_from(known, errors, until, obeys=until is not None):
+            return True
+        if known and _demanding(errors) and self._recovery.demanded():
+            bootstrap = self._addresses
+            await self._abandon()
+        if not bootstrap:
+            return False
+        bootstrap = await self._looked_up(bootstrap)
+        return await self._learn_from(self.brokers.least_loaded_first(bootstrap), errors, deadline)
+
+    async def _abandon(self) -> None:
+        """What is known is of another cluster, or of another time."""
+        await self.brokers.abandon()
+
+    async def _looked_up(self, addresses: tuple[Address, ...]) -> tuple[Address, ...]:
+        """Bootstrap addresses as ``client_dns_lookup`` wants them; they are dialled as they are found."""
+        if self.config.client_dns_lookup == "use_all_dns_ips":
+            return addresses
+        found: list[Address] = []
+        for at in self._given:
+            names: tuple[Address, ...] = (at,)
+            with anyio.move_on_after(self.config.socket_connection_setup_timeout_ms / 1000):
+                names = await canonical(at)
+            found += names
+        self._addresses = self.brokers.bootstrap = tuple(dict.fromkeys(found))
+        return self._addresses
+
+    async def _learn_from(
+        self,
+        addresses: Sequence[Address],
+        errors: dict[Address, KafkaError],
+        deadline: Deadline | None,
+        *,
+        obeys: bool = False,
+    ) -> bool:
+        """Ask one after the other. Until a ``deadline`` each has its share of the time, so that one that is silent does
+        not keep us from the next. Who ``obeys`` asks nobody else once one says to begin again."""
+        untried = list(addresses)
         while untried:
             now = self.runtime.now()
             share = None if deadline is None else Deadline.after(deadline.left(now) / len(untried), now)
@@ -283,6 +329,8 @@ class LearnsMetadata:
                 # Of a share of the time, a short one tells less than what came before.
                 if address not in errors or share is None or not share.passed(self.runtime.now()):
                     errors[address] = as_kafka_error(error, "asking for metadata")
+                if obeys and isinstance(error, RebootstrapRequired):
+                    return False
             else:
                 return True
         return False
@@ -316,6 +364,11 @@ class LearnsMetadata:
     async def _learned(self, response: MetadataResponse, features: Mapping[str, int]) -> None:
         # One task learns at a time; only use_leaders makes snapshots meanwhile.
         before, now = [self._snapshot], self.runtime.now()
+        if other_cluster(before[0], response):
+            told = "the brokers are of another cluster now: %s instead of %s; what was known of that is forgotten"
+            _log.warning(told, response.cluster_id, before[0].cluster_id)
+            await self._abandon()
+            before = [attrs.evolve(EMPTY, generation=self._snapshot.generation)]
         large = is_large(response)
         if large:
             named: list[_Named] = []
@@ -330,6 +383,7 @@ class LearnsMetadata:
         else:
             merged = merge(before[0], response, now)
         self._refresh_error, self._features = None, features
+        self._recovery.learned()
         self._replace(merged)
         if large:
             await self.runtime.offload(forget, before)
@@ -344,22 +398,5 @@ class LearnsMetadata:
             await self.brokers.close_idle(self.runtime.now())
 
 
-def _unreachable(errors: Mapping[Address, KafkaError], seconds: float | None = None) -> KafkaError:
-    """One error for what every address said; of a single address that is no broker, its own, and so of one that is not
-    trusted, or does not trust this client."""
-    distrust = _distrust(errors)
-    if distrust is not None:
-        return distrust
-    first = next(iter(errors.values()))
-    if len(errors) == 1 and isinstance(first, WireError):
-        return first
-    told = "; ".join(f"{address}: {error}" for address, error in errors.items())
-    within = f" within {seconds:g} s" if seconds is not None else ""
-    error = NoBrokerReachable(f"no broker reachable{within}: {told}")
-    error.__cause__ = first
-    return error
-
-
-def _distrust(errors: Mapping[Address, KafkaError]) -> KafkaError | None:
-    """The first error that says who is not trusted; it will say so again, however often it is tried."""
-    return next((error for error in errors.values() if isinstance(error, AuthenticationFailed | ConfigError)), None)
+def _demanding(errors: Mapping[Address, KafkaError]) -> bool:
+    return any(isinstance(error, RebootstrapRequired) for error in errors.values())

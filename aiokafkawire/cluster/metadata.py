@@ -14,7 +14,18 @@ from ..protocol.messages.metadata import MetadataResponse, MetadataResponseParti
 from ..protocol.primitives import ZERO_UUID
 from ..types import Address, TopicPartition
 
-__all__ = ("EMPTY", "Node", "Partition", "Snapshot", "Topic", "forget", "is_large", "merge", "with_leaders")
+__all__ = (
+    "EMPTY",
+    "Node",
+    "Partition",
+    "Snapshot",
+    "Topic",
+    "forget",
+    "is_large",
+    "merge",
+    "other_cluster",
+    "with_leaders",
+)
 
 _LARGE: Final = 10_000
 
@@ -154,6 +165,11 @@ EMPTY = Snapshot(0, None, -1, {}, {}, {}, float("-inf"))
 def is_large(response: MetadataResponse) -> bool:
     """Whether merging or freeing it would hold the event loop for long: threads do it then."""
     return sum(len(topic.partitions) for topic in response.topics) > _LARGE
+
+
+def other_cluster(before: Snapshot, response: MetadataResponse) -> bool:
+    """Whether the response is of another cluster than what is known: epochs of the one say nothing in the other."""
+    return None not in (before.cluster_id, response.cluster_id) and before.cluster_id != response.cluster_id
 
 
 def merge(before: Snapshot, response: MetadataResponse, now: float) -> Snapshot:

@@ -49,7 +49,7 @@ class BesideLoop:
             return None
         known = self._cluster.brokers.known(node.address)
         return Member(
-            broker=node.address,
+            broker=self._cluster.brokers.dialled(node.address),
             group_id=settings.group_id,
             generation_id=machine.generation,
             member_id=machine.member_id,

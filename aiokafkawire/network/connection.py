@@ -1,7 +1,7 @@
 """A connection to one broker: many requests in flight, answers in order, one failure ends it for all."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any, Final, TypeVar
 
@@ -14,15 +14,15 @@ from ..protocol.compiler import decode
 from ..protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
 from ..protocol.old_brokers import Known
 from ..protocol.schema import Request, Response, Versions
-from ..runtime import Owner, Runtime, on_trio
+from ..runtime import Owner, Runtime
 from ..types import Address
 from .kept_login import KeptLogin
 from .pipeline import Pipeline, Slot
 from .recognising import agreed
 from .security import Security
-from .stream import Connector, connect_tcp
-from .transport import open_transport
-from .wire import StreamWire, Wire
+from .stream import Connector
+from .way import Way
+from .wire import Wire
 
 __all__ = ("ANY_VERSION", "Connection")
 
@@ -115,11 +115,13 @@ class Connection:
         within: float | None = None,
         security: Security | None = None,
         known: Known | None = None,
+        dialled: Address | None = None,
     ) -> "Connection":
         """Connect, agree on versions and log in, ``within`` so many seconds or ``socket_connection_setup_timeout_ms``.
 
         What is ``known`` of the broker from another connection is not found out again; :attr:`known` has it for the
-        next one.
+        next one. With ``dialled`` the broker is reached there; its certificate and its login are still to be of the
+        host.
 
         Raises:
             ConnectionLost: it cannot be reached, hangs up, or does not answer.
@@ -137,7 +139,8 @@ class Connection:
             with anyio.move_on_after(limit):
                 pipeline = Pipeline(client_id=config.client_id, where=where, max_frame=config.receive_message_max_bytes)
                 patience = config.request_timeout_ms / 1000
-                wire = await _connect(security.around(connector), host, port, pipeline, where, patience, owner.faulted)
+                way = Way(connector, security, at, dialled or at, keepalive=config.socket_keepalive_enable)
+                wire = await way.open(pipeline, patience, owner.faulted)
                 made = cls(wire, pipeline, at, config, runtime, security)
                 owner.spawn(made._run)
                 if known is None:
@@ -151,6 +154,7 @@ class Connection:
                         runtime=runtime,
                         within=limit,
                         security=security,
+                        dialled=dialled,
                     )
                     soon = min(config.api_version_request_timeout_ms / 1000, limit / 2)
                     found = await agreed(made, lambda known: open_as(known=known), soon)
@@ -382,26 +386,3 @@ class Connection:
         """Close the stream; whoever waits fails with ``reason``. May be called again."""
         self._pipeline.fail(reason or ConnectionLost(f"the connection to {self.where} was closed by this client"))
         await self._wire.close()
-
-
-async def _connect(
-    connector: Connector,
-    host: str,
-    port: int,
-    pipeline: Pipeline,
-    where: str,
-    limit: float,
-    on_fault: Callable[[Exception], None],
-) -> Wire:
-    try:
-        if connector is connect_tcp and not on_trio():
-            return await open_transport(host, port, pipeline, where, limit, on_fault)
-        return StreamWire(await connector(host, port), pipeline, where, limit)
-    except KafkaError:
-        raise
-    except Exception as error:  # a connector of the user's may fail in a way of its own
-        # A connector that tried several addresses wraps what each of them said.
-        cause = error.__cause__ or error
-        causes = cause.exceptions if isinstance(cause, ExceptionGroup) else (cause,)
-        told = "; ".join(dict.fromkeys(str(one) or repr(one) for one in causes))
-        raise ConnectionLost(f"cannot connect to {where}: {told}") from error

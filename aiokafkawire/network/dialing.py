@@ -8,7 +8,9 @@ from typing import Final, TypeVar
 
 import anyio
 
-__all__ = ("addresses_of", "dial")
+from ..types import Address
+
+__all__ = ("addresses_of", "canonical", "dial")
 
 T = TypeVar("T")
 
@@ -30,6 +32,23 @@ async def addresses_of(host: str, port: int) -> list[str]:
     for family, *_, address in await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM):
         families.setdefault(family, []).append(str(address[0]))
     return [one for turn in zip_longest(*families.values()) for one in dict.fromkeys(turn) if one is not None]
+
+
+async def canonical(at: Address) -> tuple[Address, ...]:
+    """The names of all machines that a name stands for (KIP-235), by reverse lookup; a machine without one keeps its
+    numeric address, and a name that cannot be resolved stays as it is, for whoever dials it to say so."""
+    found: list[Address] = []
+    try:
+        addresses = await addresses_of(*at)
+    except OSError:
+        return (at,)
+    for address in addresses:
+        try:
+            name, _ = await anyio.getnameinfo((address, at.port), socket.NI_NAMEREQD | socket.NI_NUMERICSERV)
+        except OSError:
+            name = address
+        found.append(Address(name, at.port))
+    return tuple(dict.fromkeys(found))
 
 
 async def dial(addresses: Sequence[str], connect: Callable[[str], Awaitable[T]], discard: Callable[[T], None]) -> T:

@@ -1,11 +1,13 @@
 """Opens the byte stream under a connection. Whatever opens one can take its place: a test's memory, a simulation."""
 
+import contextlib
+import socket
 from typing import Protocol
 
 import anyio
-from anyio.abc import ByteStream
+from anyio.abc import ByteStream, SocketAttribute
 
-__all__ = ("Connector", "connect_tcp")
+__all__ = ("Connector", "connect_tcp", "keep_alive")
 
 
 class Connector(Protocol):
@@ -21,3 +23,11 @@ class Connector(Protocol):
 async def connect_tcp(host: str, port: int) -> ByteStream:
     """A TCP connection to the first of the name's addresses that takes it (RFC 6555), without Nagle's delay."""
     return await anyio.connect_tcp(host, port)
+
+
+def keep_alive(stream: ByteStream) -> None:
+    """Have the system ask now and then if the other side is still there, where there is a socket under the stream."""
+    under = stream.extra(SocketAttribute.raw_socket, None)  # noqa: S610
+    if under is not None:
+        with contextlib.suppress(OSError):  # it is gone already, which whoever reads it hears
+            under.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

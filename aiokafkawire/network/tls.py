@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import ssl
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import anyio
@@ -192,6 +193,10 @@ class _Transport(ByteStream):
         """How what the other side said began."""
         self._stream = stream
         self._turn = anyio.Lock()
+
+    @property
+    def extra_attributes(self) -> Mapping[Any, Callable[[], Any]]:
+        return self._stream.extra_attributes
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
         data = await self._stream.receive(max_bytes)

@@ -1,6 +1,8 @@
 """Frames over asyncio's own transports: no task between the socket and those who wait."""
 
 import asyncio
+import contextlib
+import socket
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -10,6 +12,7 @@ import anyio
 import anyio.lowlevel
 
 from ..errors import ConnectionLost, KafkaError, again
+from ..types import Address
 from .dialing import addresses_of, dial
 from .pipeline import Pipeline
 from .wire import broken, next_write, stalled
@@ -18,7 +21,13 @@ __all__ = ("TransportWire", "open_transport")
 
 
 async def open_transport(
-    host: str, port: int, pipeline: Pipeline, where: str, limit: float, on_fault: Callable[[Exception], None]
+    at: Address,
+    pipeline: Pipeline,
+    where: str,
+    limit: float,
+    on_fault: Callable[[Exception], None],
+    *,
+    keepalive: bool = False,
 ) -> "TransportWire":
     """A TCP connection, on the first of the host's addresses that takes it.
 
@@ -33,13 +42,16 @@ async def open_transport(
         sniffio = sys.modules.get("sniffio")
         token = sniffio.current_async_library_cvar.set("asyncio") if sniffio is not None else None
         try:
-            await loop.create_connection(lambda: wire, address, port)
+            await loop.create_connection(lambda: wire, address, at.port)
         finally:
             if sniffio is not None:
                 sniffio.current_async_library_cvar.reset(token)
         return wire
 
-    return await dial(await addresses_of(host, port), connect, TransportWire.abort)
+    wire = await dial(await addresses_of(*at), connect, TransportWire.abort)
+    if keepalive:
+        wire.keep_alive()
+    return wire
 
 
 class TransportWire(asyncio.BufferedProtocol):
@@ -104,6 +116,13 @@ class TransportWire(asyncio.BufferedProtocol):
             with anyio.CancelScope(shield=True):
                 await anyio.lowlevel.checkpoint()
             self._transport.abort()
+
+    def keep_alive(self) -> None:
+        """Have the system ask now and then if the broker is still there."""
+        under = self._transport.get_extra_info("socket") if self._transport is not None else None
+        if under is not None:
+            with contextlib.suppress(OSError):  # it is gone already, which the wire hears otherwise
+                under.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     # --- what the transport tells ----------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """Connections over real sockets: on asyncio and uvloop over transports of their own, on trio over a stream."""
 
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,6 +20,7 @@ from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from aiokafkawire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from aiokafkawire.runtime import Owner, Runtime
+from aiokafkawire.types import Address
 
 pytestmark = pytest.mark.anyio
 
@@ -199,3 +201,28 @@ async def test_a_fault_in_a_slot_ends_the_connection_and_is_told() -> None:
         assert behind.error is not None
     assert len(faults) == 1
     assert "a bug" in repr(faults[0])  # trio wraps it
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_the_system_asks_whether_the_broker_is_there(wanted: bool) -> None:
+    options: dict[str, Any] = {"socket_keepalive_enable": wanted}
+    async with ScriptedBroker() as broker, fronted(broker) as front, connected(front, **options) as connection:
+        wire: Any = connection._wire
+        over = isinstance(wire, TransportWire)
+        under = wire._transport.get_extra_info("socket") if over else wire._stream.extra(SocketAttribute.raw_socket)
+        assert bool(under.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)) == wanted
+
+
+async def test_what_is_dialled_elsewhere_needs_no_stream_either(anyio_backend_name: str) -> None:
+    owner, config = Owner(), make(ClientConfig, {})
+    await owner.open()
+    async with ScriptedBroker() as broker, fronted(broker) as front:
+        try:
+            there = Address("127.0.0.1", front.port)
+            connection = await Connection.open(
+                connect_tcp, "inside", 9092, config=config, owner=owner, runtime=Runtime(), dialled=there
+            )
+            assert connection.where == "inside:9092"
+            assert isinstance(connection._wire, TransportWire) == (anyio_backend_name == "asyncio")
+        finally:
+            await owner.close()

@@ -125,6 +125,15 @@ async def test_an_authority_that_is_not_trusted(
     assert type(await refusal(kafka.addresses["MUTUAL"], **papers.client(), **own)) is ClientCertificateRefused
 
 
+async def test_a_certificate_of_the_past_or_for_another_host(kafka: ApacheKafka, papers: Papers) -> None:
+    expired = await refusal(kafka.addresses["EXPIRED"], **papers.client())
+    assert type(expired) is BrokerNotTrusted
+    assert "it has expired" in str(expired)
+    elsewhere = await refusal(kafka.addresses["ELSEWHERE"], **papers.client())
+    assert type(elsewhere) is BrokerNotTrusted
+    assert "is not for the host '127.0.0.1'. It is for kafka-1.example.org, *.example.net." in str(elsewhere)
+
+
 async def test_no_certificate_where_one_is_wanted(kafka: ApacheKafka, papers: Papers) -> None:
     error = await refusal(kafka.addresses["MUTUAL"], **papers.client())
     assert type(error) is ClientCertificateRefused

@@ -90,6 +90,7 @@ def runs(papers: Papers) -> list[dict[str, Any]]:
         *({**alice, "sasl_mechanism": one, "sasl_password": OTHER} for one in mechanisms),
         {**alice, "sasl_mechanism": "PLAIN", **own, "ssl_key_password": KEY_PASSWORD},
         {**alice, "sasl_mechanism": "PLAIN", **own, "ssl_key_password": f"{KEY_PASSWORD}-wrong"},
+        {**alice, "sasl_mechanism": "PLAIN", "proxy": f"http://me:{OTHER}@127.0.0.1:1", "bootstrap_timeout_ms": 200},
         {**token, "sasl_oauthbearer_token": lambda: TOKEN},
         {**token, "sasl_oauthbearer_token": lambda: f"{TOKEN} "},
         {**token, "sasl_oauthbearer_token": lambda: dict[str, str]()[TOKEN]},

@@ -105,6 +105,7 @@ class ApacheKafka:
        by name, each with its security protocol; once started, `addresses` says where they are. `features` are levels to
        begin with, such as ``{"transaction.version": 1}``, where the release's own are not wanted (KIP-584). `scram` is
        of users with SCRAM credentials, as kafka-storage takes them: ``SCRAM-SHA-256=[name=alice,password=secret]``.
+       `jvm` are more options of Java's.
     2. After `start`, `bootstrap` is answered: Metadata lists the broker.
     3. After `stop`, or a failed `start`, no process and no file of it is left; it can be started again, empty.
     4. The server does not outlive this process, even a killed one.
@@ -118,8 +119,10 @@ class ApacheKafka:
         listeners: Mapping[str, str] | None = None,
         features: Mapping[str, int] | None = None,
         scram: Sequence[str] = (),
+        jvm: Sequence[str] = (),
     ) -> None:
         self.version = version
+        self.jvm = tuple(jvm)
         self.scram = tuple(scram)
         self.properties = dict(properties or {})
         self.listeners = dict(listeners or {})
@@ -191,7 +194,7 @@ class ApacheKafka:
         settings.write_text(
             _properties(home / "data", port, controller_port, self._more_listeners(port, controller_port))
         )
-        java = ["java", *_JVM, "-cp", f"{jars}/*"]
+        java = ["java", *_JVM, *self.jvm, "-cp", f"{jars}/*"]
         _format(java, settings, self.features, self.scram, home / "format.log")
         log = home / "server.log"
         self._launch([*java, "kafka.Kafka", str(settings)], log)

@@ -22,6 +22,7 @@ from aiokafkawire.errors import KafkaError
 __all__ = ("LIFETIME_MS", "Papers", "login", "make_papers", "refusal", "secured_kafka", "there_and_back")
 
 KEY = trustme.KeyType.ECDSA
+LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 
 
 @attrs.frozen
@@ -90,12 +91,16 @@ def make_papers(folder: Path, name: str = "alice") -> Papers:
     return Papers(authority, folder, str(ca), str(certificate), str(key))
 
 
-def _keystore(papers: Papers) -> str:
-    """A broker's certificate and key in one PEM file, the key as Java reads it."""
-    issued = papers.authority.issue_cert("localhost", "127.0.0.1", key_type=KEY)
+def _keystore(
+    papers: Papers, *names: str, called: str = "broker.pem", begins: dt.datetime | None = None, ends: Any = None
+) -> str:
+    """A broker's certificate and key in one PEM file, the key as Java reads it; without names for this machine."""
+    issued = papers.authority.issue_cert(
+        *(names or ("localhost", "127.0.0.1")), key_type=KEY, not_before=begins, not_after=ends
+    )
     key = serialization.load_pem_private_key(issued.private_key_pem.bytes(), None)
     shapes = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    path = papers.folder / "broker.pem"
+    path = papers.folder / called
     path.write_bytes(key.private_bytes(*shapes) + b"".join(blob.bytes() for blob in issued.cert_chain_pems))
     return str(path)
 
@@ -103,6 +108,8 @@ def _keystore(papers: Papers) -> str:
 LISTENERS = {
     "TLS": "SSL",
     "MUTUAL": "SSL",
+    "EXPIRED": "SSL",
+    "ELSEWHERE": "SSL",
     "GUARDED": "SASL_PLAINTEXT",
     "RENEWED": "SASL_PLAINTEXT",
     "BOTH": "SASL_SSL",
@@ -114,7 +121,8 @@ LIFETIME_MS = 2_000
 def secured_kafka(papers: Papers, users: Mapping[str, str]) -> ApacheKafka:
     """A real Kafka, to be started, with a listener for each way to be secured.
 
-    TLS and MUTUAL speak it, the second asks for a certificate; GUARDED, RENEWED and BOTH ask for a login, and on
+    TLS and MUTUAL speak it, the second asks for a certificate; EXPIRED shows one of the past, ELSEWHERE one for another
+    host; GUARDED, RENEWED and BOTH ask for a login, and on
     RENEWED it holds for `LIFETIME_MS`.
     """
     modules = "org.apache.kafka.common.security"
@@ -126,6 +134,12 @@ def secured_kafka(papers: Papers, users: Mapping[str, str]) -> ApacheKafka:
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": papers.ca,
         "listener.name.mutual.ssl.client.auth": "required",
+        "listener.name.expired.ssl.keystore.location": _keystore(
+            papers, called="expired.pem", begins=LONG_AGO, ends=LONG_AGO + dt.timedelta(days=1)
+        ),
+        "listener.name.elsewhere.ssl.keystore.location": _keystore(
+            papers, "kafka-1.example.org", "*.example.net", called="elsewhere.pem"
+        ),
     }
     for listener in ("guarded", "renewed", "both"):
         prefix = f"listener.name.{listener}"

@@ -1,0 +1,64 @@
+"""How one connection gets to its broker: over the loop's own transport where nothing stands between, else a stream."""
+
+from collections.abc import Callable
+
+import attrs
+from anyio.abc import ByteStream
+
+from ..errors import ConnectionLost, KafkaError
+from ..runtime import on_trio
+from ..types import Address
+from .pipeline import Pipeline
+from .security import Security
+from .stream import Connector, connect_tcp, keep_alive
+from .transport import open_transport
+from .wire import StreamWire, Wire
+
+__all__ = ("Way",)
+
+
+@attrs.frozen
+class Way:
+    """The way to ``at``, which is dialled at ``dialled``: the same, unless the user maps addresses."""
+
+    connector: Connector
+    security: Security
+    at: Address
+    dialled: Address
+    keepalive: bool = attrs.field(kw_only=True)
+
+    async def open(self, pipeline: Pipeline, limit: float, on_fault: Callable[[Exception], None]) -> Wire:
+        """A wire there; the time for opening it is the caller's to limit.
+
+        Args:
+            limit: how long it may take for a frame, in seconds.
+            on_fault: as of :class:`.transport.TransportWire`.
+
+        Raises:
+            KafkaError: ConnectionLost, or what TLS and proxies say of their own.
+        """
+        where, connector = str(self.at), self.security.around(self.connector)
+        try:
+            if connector is connect_tcp and not on_trio():
+                return await open_transport(self.dialled, pipeline, where, limit, on_fault, keepalive=self.keepalive)
+            if self.dialled != self.at:
+                connector = self.security.around(self._elsewhere)
+            stream = await connector(*self.at)
+        except KafkaError:
+            raise
+        except Exception as error:  # a connector of the user's may fail in a way of its own
+            raise self._failed(error) from error
+        if self.keepalive:
+            keep_alive(stream)
+        return StreamWire(stream, pipeline, where, limit)
+
+    async def _elsewhere(self, host: str, port: int) -> ByteStream:
+        return await self.connector(*self.dialled)
+
+    def _failed(self, error: Exception) -> ConnectionLost:
+        # A connector that tried several addresses wraps what each of them said.
+        cause = error.__cause__ or error
+        causes = cause.exceptions if isinstance(cause, ExceptionGroup) else (cause,)
+        told = "; ".join(dict.fromkeys(str(one) or repr(one) for one in causes))
+        mapped = f" (dialled at {self.dialled})" if self.dialled != self.at else ""
+        return ConnectionLost(f"cannot connect to {self.at}{mapped}: {told}")
