@@ -48,7 +48,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _AT_ONCE: Final = 500
-"""Records that the iteration takes from the loop's thread at once: a change of threads costs as much as many records."""
+"""Records that the iteration takes from the loop's thread at once: to change threads costs as much as many records."""
 
 
 class Loop:
