@@ -1,0 +1,36 @@
+"""The columns of the JVM source, for Spark and for Arrow."""
+
+from typing import Final
+
+try:
+    import pyarrow as pa
+except ImportError as missing:
+    raise ImportError("Kafka in Spark needs pyarrow: pip install aiokafkawire[spark]") from missing
+
+__all__ = ("HEADERS", "arrow_schema", "ddl")
+
+_DDL: Final = (
+    "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT"
+)
+_PAIR: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
+HEADERS: Final = pa.list_(pa.field("element", _PAIR))
+"""The type of the column ``headers``."""
+_FIELDS: Final = (
+    ("key", pa.binary()),
+    ("value", pa.binary()),
+    ("topic", pa.string()),
+    ("partition", pa.int32()),
+    ("offset", pa.int64()),
+    ("timestamp", pa.timestamp("us", tz="UTC")),
+    ("timestampType", pa.int32()),
+)
+
+
+def ddl(*, headers: bool) -> str:
+    """The schema as Spark's DDL."""
+    return f"{_DDL}, headers ARRAY<STRUCT<key: STRING, value: BINARY>>" if headers else _DDL
+
+
+def arrow_schema(*, headers: bool) -> "pa.Schema":
+    """The schema of the record batches, which Spark wants to the letter."""
+    return pa.schema([*_FIELDS, ("headers", HEADERS)] if headers else _FIELDS)

@@ -1,0 +1,116 @@
+"""The data source ``aiokafkawire``: ``spark.read.format("aiokafkawire")``, and so with readStream, write, writeStream."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from .. import blocking
+from ..errors import ConfigError
+from .lookup import batch_ranges
+from .options import ReadOptions, WriteOptions, read_options, write_options
+from .parts import Part, parts_of, read_part
+from .schema import ddl
+from .stream import LIMITS, StreamReader
+from .writing import write_batches
+
+try:  # Spark 4.1 and later
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+except ImportError:
+    DataSourceStreamArrowWriter = None  # type: ignore[assignment, misc]
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ("KafkaSource", "register")
+
+
+def register(spark: Any) -> None:
+    """Make ``format("aiokafkawire")`` known to a session; where the package is installed, Spark finds it by itself."""
+    spark.dataSource.register(KafkaSource)
+
+
+class KafkaSource(DataSource):
+    """Reads and writes topics. Options, schema and meaning are those of Spark's own Kafka source; see docs/spark.md."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What ``format()`` takes."""
+        return "aiokafkawire"
+
+    def schema(self) -> str:
+        """The JVM source's columns."""
+        return ddl(headers=str(self.options.get("includeHeaders", "false")).strip().lower() == "true")
+
+    def reader(self, schema: StructType) -> "BatchReader":
+        """A batch query. Raises ConfigError."""
+        self._check(schema)
+        return BatchReader(read_options(self.options, streaming=False))
+
+    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 - Spark's names
+        """A streaming query. Raises ConfigError."""
+        self._check(schema)
+        options = read_options(self.options, streaming=True)
+        if not LIMITS and (options.max_offsets_per_trigger or options.min_offsets_per_trigger):
+            raise ConfigError("maxOffsetsPerTrigger and minOffsetsPerTrigger need Spark 4.2: others read all there is")
+        return StreamReader(options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> "BatchWriter":
+        """A batch query's sink. Raises ConfigError."""
+        if overwrite:
+            raise ConfigError("a topic cannot be overwritten: use mode('append')")
+        return BatchWriter(write_options(self.options))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> "StreamWriter":  # noqa: N802
+        """A streaming query's sink; output modes complete and update append, too. Raises ConfigError."""
+        if DataSourceStreamArrowWriter is None:
+            raise ConfigError("writing a stream needs Spark 4.1; before it, write each batch in foreachBatch")
+        return StreamWriter(write_options(self.options))
+
+    def _check(self, schema: StructType) -> None:
+        wanted = self.schema()
+        if schema != StructType.fromDDL(wanted):
+            raise ConfigError(f"the source has a schema of its own, so leave .schema() out: {wanted}")
+
+
+class BatchReader(DataSourceReader):
+    """A batch query: its ranges are settled before any task runs."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> list[Part]:
+        """The tasks. Raises as :func:`~.lookup.batch_ranges`."""
+        settings = self._options.settings
+        with blocking.Client(settings.bootstrap_servers, **settings.client) as kafka:
+            ranges = kafka.loop.call(batch_ranges, kafka.asynchronous, self._options)
+        return parts_of(self._options, ranges)
+
+    def read(self, partition: Part) -> Iterator["pa.RecordBatch"]:  # type: ignore[override]
+        """What a task does."""
+        return read_part(self._options, partition)
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """A batch query's sink: at least once."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
+        """What a task does."""
+        write_batches(self._options, iterator)
+        return WriterCommitMessage()
+
+
+class StreamWriter(DataSourceStreamArrowWriter or DataSourceArrowWriter):  # type: ignore[misc]
+    """A streaming query's sink: at least once."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
+        """What a task does."""
+        write_batches(self._options, iterator)
+        return WriterCommitMessage()
