@@ -88,9 +88,10 @@ class RangeReader:
         return self.part.start if position is None else position
 
     async def _open(self) -> Consumer[bytes, bytes]:
-        asked = {**self.options.settings.consumer}
+        asked = self.options.settings.consumer.copy()
         asked.setdefault("max_partition_fetch_bytes", _FETCH)
-        consumer = self.kafka.consumer(**{**asked, "auto_offset_reset": "none"})  # type: ignore[arg-type]
+        asked["auto_offset_reset"] = "none"
+        consumer = self.kafka.consumer(**asked)
         await consumer.__aenter__()
         self._consumer = consumer
         consumer.assign({self._where: self.part.start})
@@ -114,8 +115,10 @@ class RangeReader:
     async def _pass_what_is_gone(self, consumer: Consumer[bytes, bytes], error: OffsetOutOfRange) -> None:
         """Go on where the log begins now, or at the range's end."""
         at = self._place(consumer)
-        sides = {spec: await consumer.offsets({self._where: spec}) for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST)}
-        first, last = ((found := sides[spec][self._where]) and found.offset for spec in sides)
+        first, last = [
+            found.offset if (found := (await consumer.offsets({self._where: spec}))[self._where]) is not None else None
+            for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST)
+        ]
         told = f"{self.part} was to be read from offset {at}, and the partition has {first} to {last}"
         try:
             data_lost([told], fail=self.options.fail_on_data_loss)

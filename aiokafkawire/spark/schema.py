@@ -1,4 +1,4 @@
-"""The columns of the JVM source, for Spark and for Arrow."""
+"""The columns of the JVM source, as Arrow has them."""
 
 from typing import Final
 
@@ -7,11 +7,8 @@ try:
 except ImportError as missing:
     raise ImportError("Kafka in Spark needs pyarrow: pip install aiokafkawire[spark]") from missing
 
-__all__ = ("HEADERS", "arrow_schema", "ddl")
+__all__ = ("HEADERS", "arrow_schema")
 
-_DDL: Final = (
-    "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT"
-)
 _PAIR: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
 HEADERS: Final = pa.list_(pa.field("element", _PAIR))
 """The type of the column ``headers``."""
@@ -24,11 +21,6 @@ _FIELDS: Final = (
     ("timestamp", pa.timestamp("us", tz="UTC")),
     ("timestampType", pa.int32()),
 )
-
-
-def ddl(*, headers: bool) -> str:
-    """The schema as Spark's DDL."""
-    return f"{_DDL}, headers ARRAY<STRUCT<key: STRING, value: BINARY>>" if headers else _DDL
 
 
 def arrow_schema(*, headers: bool) -> "pa.Schema":

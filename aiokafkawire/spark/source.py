@@ -1,17 +1,25 @@
-"""The data source ``aiokafkawire``: ``spark.read.format("aiokafkawire")``, and so with readStream, write, writeStream."""
+"""The data source: ``format("aiokafkawire")`` of ``spark.read``, ``readStream``, ``df.write`` and ``writeStream``."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader, WriterCommitMessage
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from .. import blocking
 from ..errors import ConfigError
 from .lookup import batch_ranges
 from .options import ReadOptions, WriteOptions, read_options, write_options
 from .parts import Part, parts_of, read_part
-from .schema import ddl
 from .stream import LIMITS, StreamReader
 from .writing import write_batches
 
@@ -23,7 +31,22 @@ except ImportError:
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ("KafkaSource", "register")
+__all__ = ("KafkaSource", "register", "spark_schema")
+
+
+def spark_schema(*, headers: bool) -> StructType:
+    """The columns of the JVM source; ``headers`` with the option ``includeHeaders``."""
+    pair = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+    columns = [
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("timestamp", TimestampType()),
+        StructField("timestampType", IntegerType()),
+    ]
+    return StructType([*columns, StructField("headers", ArrayType(pair))] if headers else columns)
 
 
 def register(spark: Any) -> None:
@@ -39,9 +62,10 @@ class KafkaSource(DataSource):
         """What ``format()`` takes."""
         return "aiokafkawire"
 
-    def schema(self) -> str:
+    def schema(self) -> StructType:
         """The JVM source's columns."""
-        return ddl(headers=str(self.options.get("includeHeaders", "false")).strip().lower() == "true")
+        headers = str(self.options.get("includeHeaders", "false")).strip().lower() == "true"
+        return spark_schema(headers=headers)
 
     def reader(self, schema: StructType) -> "BatchReader":
         """A batch query. Raises ConfigError."""
@@ -69,8 +93,8 @@ class KafkaSource(DataSource):
         return StreamWriter(write_options(self.options))
 
     def _check(self, schema: StructType) -> None:
-        wanted = self.schema()
-        if schema != StructType.fromDDL(wanted):
+        wanted = self.schema().simpleString()
+        if schema.simpleString() != wanted:
             raise ConfigError(f"the source has a schema of its own, so leave .schema() out: {wanted}")
 
 

@@ -1,7 +1,7 @@
 """The streaming source: which offsets the next micro-batch has, and its parts; tasks read them.
 
-One long-lived process beside the driver plans, with one client; it is not the user's process. What tasks need comes with
-their :class:`~.batch.Part`.
+One long-lived process beside the driver plans, with one client; it is not the user's process. What tasks need comes
+with their :class:`~.parts.Part`.
 """
 
 import time

@@ -29,11 +29,11 @@ def write_batches(options: WriteOptions, batches: Iterable["pa.RecordBatch"]) ->
         TopicNotReady: a topic is not there.
     """
     settings, rows = options.settings, 0
-    producing = {**settings.producer}
+    producing = settings.producer.copy()
     producing.setdefault("batch_size", _BATCH_SIZE)
     with (
         blocking.Client(settings.bootstrap_servers, **settings.client) as kafka,
-        kafka.producer(**producing) as producer,  # type: ignore[arg-type]
+        kafka.producer(**producing) as producer,
     ):
         for batch in batches:
             check_columns(batch.schema, options)
