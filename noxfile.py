@@ -39,6 +39,13 @@ def faults(session: nox.Session) -> None:
 
 
 @nox.session
+def spark(session: nox.Session) -> None:
+    """Queries of a real Spark, on the in-process broker and on Apache Kafka; Java 17 has to be there."""
+    session.install("-e", ".[test,spark]")
+    session.run("pytest", "-m", "spark", *(session.posargs or ["tests/spark"]), env={"AIOKAFKAWIRE_REQUIRE_KAFKA": "1"})
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Style (ruff) and the layers of docs/design.md (import-linter)."""
     session.install("-e", ".[dev]")
