@@ -1,4 +1,4 @@
-"""What a task reads: whole ranges, cut at their ends, with markers, gaps and lost records in them. Spark is not needed."""
+"""What a task reads: whole ranges, cut at their ends, with markers and lost records in them. Spark is not needed."""
 
 from __future__ import annotations
 
@@ -107,13 +107,13 @@ def portal() -> Iterator[BlockingPortal]:
 
 def test_a_broker_lost_in_mid_task_is_one_error(portal: BlockingPortal) -> None:
     with portal.wrap_async_context_manager(Broker()) as broker:
+        broker.create_topic("flights", partitions=1)
         with blocking.Client(broker.bootstrap) as kafka, kafka.producer() as producer:
             producer.enqueue_many("flights", [b"v" * 1000] * 60_000)
-            producer.flush()
         asked = options(broker.bootstrap, kafka__default__api__timeout__ms="500")
         rows = read_range(asked, OffsetRange("flights", 0, 0, 60_000))
         assert next(rows).num_rows > 1_000
-    with pytest.raises(KafkaError, match="flights|broker"):
+    with pytest.raises(KafkaError, match=r"could be fetched of flights-0 for 0\.5 s"):
         for _ in rows:
             pass
 
