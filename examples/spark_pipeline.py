@@ -13,7 +13,7 @@ import tempfile
 from uuid import uuid4
 
 from anyio.from_thread import start_blocking_portal
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from aiokafkawire import OffsetSpec, TopicPartition, blocking
 from aiokafkawire.spark.listener import CommitsToGroup
@@ -46,10 +46,15 @@ def stream(spark: SparkSession, bootstrap: str, checkpoint: str) -> CommitsToGro
     )
     parsed = flights.load().selectExpr("from_json(string(value), 'carrier STRING, delay INT') flight")
     totals = parsed.groupBy("flight.carrier").agg({"flight.delay": "avg"}).toDF("carrier", "delay")
-    sink = totals.selectExpr("carrier key", "to_json(struct(*)) value").writeStream.format("aiokafkawire")
-    sink = sink.option("kafka.bootstrap.servers", bootstrap).option("topic", DELAYS)
-    query = sink.outputMode("update").option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
-    query.awaitTermination()
+    records = totals.selectExpr("carrier key", "to_json(struct(*)) value")
+
+    # Spark gives Python sinks no updates; batches of them it does.
+    def write(batch: DataFrame, number: int) -> None:
+        sink = batch.write.format("aiokafkawire").option("kafka.bootstrap.servers", bootstrap)
+        sink.option("topic", DELAYS).mode("append").save()
+
+    query = records.writeStream.outputMode("update").foreachBatch(write)
+    query.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
     listener.wait()
     return listener
 

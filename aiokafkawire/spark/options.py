@@ -38,6 +38,8 @@ _READING: Final = (
     "kafkaConsumer.pollTimeoutMs",
 )
 _WRITING: Final = ("topic", "includeHeaders")
+_SPARKS_OWN: Final = frozenset({"checkpointlocation", "path", "queryname"})
+"""Spark hands a sink what was meant for the query, too."""
 _STRATEGIES: Final = ("subscribe", "subscribePattern", "assign")
 _DURATION: Final = re.compile(r"(\d+)\s*(us|ms|s|m|min|h|d)?")
 _UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, None: 1e-3}
@@ -144,7 +146,7 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:
     """Read and check the options of a sink. Raises as :func:`read_options`."""
-    given = _known(options, _WRITING)
+    given = _known({key: text for key, text in options.items() if key.lower() not in _SPARKS_OWN}, _WRITING)
     topic = given.get("topic")
     if topic is not None:
         _topic(topic, "topic")

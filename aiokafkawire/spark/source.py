@@ -87,7 +87,7 @@ class KafkaSource(DataSource):
         return BatchWriter(write_options(self.options))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "StreamWriter":  # noqa: N802
-        """A streaming query's sink; output modes complete and update append, too. Raises ConfigError."""
+        """A streaming query's sink; output mode complete appends, too. Raises ConfigError."""
         if DataSourceStreamArrowWriter is None:
             raise ConfigError("writing a stream needs Spark 4.1; before it, write each batch in foreachBatch")
         return StreamWriter(write_options(self.options))

@@ -122,6 +122,7 @@ def test_a_sink_takes_producer_settings_and_refuses_what_it_does_itself() -> Non
     options = write_options({**SERVERS, "topic": "flights", "kafka.acks": "1", "kafka.compression.type": "lz4"})
     assert options.settings.producer == {"acks": 1, "compression_type": "lz4"}
     assert options.topic == "flights"
+    assert write_options({**SERVERS, "checkpointLocation": "here", "queryName": "q"}).topic is None
     for key in ("kafka.key.serializer", "kafka.value.serializer", "kafka.transactional.id"):
         with pytest.raises(ConfigError, match=f"{key} is not supported"):
             write_options({**SERVERS, key: "x"})

@@ -140,7 +140,7 @@ def test_a_stream_is_written_to_a_topic(
     fill(kafka, 0, 100)
     writer = streaming(spark, bootstrap).select("key", "value").writeStream.format("aiokafkawire")
     writer = writer.option("kafka.bootstrap.servers", bootstrap).option("topic", "delays")
-    query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+    query = writer.queryName("copies").option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
     assert query.awaitTermination(200)
     end = kafka.admin.list_offsets({TopicPartition("delays", 0): OffsetSpec.LATEST})
     assert [one.offset for one in end.values() if one is not None] == [200]
@@ -156,7 +156,8 @@ def test_a_topic_created_anew_ends_a_stream_unless_loss_is_allowed(
     run(streaming(spark, bootstrap), tmp_path)
     kafka.admin.delete_topics(["flights"])
     kafka.admin.create_topics({"flights": 2})
-    fill(kafka, 0, 40)
+    with blocking.Client(bootstrap) as anew:  # one that does not know the old topic
+        fill(anew, 0, 40)
     with pytest.raises(StreamingQueryException, match="flights-0 ends at 40, before offset 100"):
         run(streaming(spark, bootstrap), tmp_path)
     run(streaming(spark, bootstrap, failOnDataLoss="false"), tmp_path)
@@ -187,7 +188,7 @@ def test_on_apache_kafka_a_stream_reads_what_a_batch_wrote(
     servers = apache_kafka.bootstrap
     with blocking.Client(servers) as kafka:
         kafka.admin.create_topics({"flights": 2})
-    frame = spark.range(5_000).selectExpr("cast(id as string) key", "cast(id as binary) value")
+    frame = spark.range(5_000).selectExpr("string(id) key", "binary(string(id)) value")
     writer = frame.write.format("aiokafkawire").option("kafka.bootstrap.servers", servers)
     writer.option("topic", "flights").option("kafka.compression.type", "zstd").mode("append").save()
     run(streaming(spark, servers, maxOffsetsPerTrigger="2000"), tmp_path)
