@@ -14,7 +14,7 @@ A client has one thread, with an event loop in it, on which everything asynchron
 import os
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, ParamSpec, Self, TypeVar, Unpack
 
@@ -101,12 +101,21 @@ class Loop:
 
     def call(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run it on the loop and wait for it. Raises what it raises, and as :meth:`begin`."""
-        future = self.begin(function, *args, **kwargs)
+        giving_up = _GivingUp()
+
+        async def run() -> T:
+            with giving_up.scope():
+                return await function(*args, **kwargs)
+            raise CancelledError  # whoever waited has left
+
+        future: Future[T] | None = None
         try:
+            future = self.begin(run)
             return future.result()
         except BaseException:
-            # Ctrl-C is raised here, and not where it runs.
-            future.cancel()
+            # Ctrl-C is raised here, perhaps before there is a future, and not where the call runs.
+            if self._portal is not None and (future is None or not future.done()):
+                self._portal.start_task_soon(giving_up.now)
             raise
 
     def here(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -116,6 +125,27 @@ class Loop:
             return function(*args, **kwargs)
 
         return self.call(run)
+
+
+class _GivingUp:
+    """Cancels a call on the loop, however far it has come."""
+
+    def __init__(self) -> None:
+        self._wanted = False
+        self._scope: anyio.CancelScope | None = None
+
+    def scope(self) -> anyio.CancelScope:
+        """What the call has to run in."""
+        self._scope = anyio.CancelScope()
+        if self._wanted:
+            self._scope.cancel()
+        return self._scope
+
+    async def now(self) -> None:
+        """Give it up."""
+        self._wanted = True
+        if self._scope is not None:
+            self._scope.cancel()
 
 
 def _serve(ready: "Future[anyio.from_thread.BlockingPortal]") -> None:

@@ -26,10 +26,10 @@ CARRIERS = ("UA", "AA", "B6")
 
 def write_flights(kafka: blocking.Client) -> None:
     kafka.admin.create_topics({FLIGHTS: 3, DELAYS: 1})
-    flights = [{"carrier": CARRIERS[number % 3], "delay": number % 60} for number in range(30_000)]
+    carriers = [CARRIERS[number % 3] for number in range(30_000)]
+    values = [json.dumps({"carrier": one, "delay": number % 60}).encode() for number, one in enumerate(carriers)]
     with kafka.producer() as producer:
-        keys = [flight["carrier"].encode() for flight in flights]
-        producer.enqueue_many(FLIGHTS, [json.dumps(flight).encode() for flight in flights], keys=keys)
+        producer.enqueue_many(FLIGHTS, values, keys=[one.encode() for one in carriers])
 
 
 def stream(spark: SparkSession, bootstrap: str, checkpoint: str) -> CommitsToGroup:
