@@ -37,6 +37,15 @@ def test_rows_go_to_the_topic_and_partition_they_name(kafka: blocking.Client, bo
     assert records(kafka, "delays") == [(0, None, b"two")]
 
 
+def test_rows_that_name_no_partition_go_by_their_key(kafka: blocking.Client, bootstrap: str) -> None:
+    kafka.admin.create_topics({"flights": 2})
+    rows = {"partition": pa.array([None, 1, None], pa.int32()), "key": [b"k", b"k", b"k"], "value": ["1", "2", "3"]}
+    assert write_batches(options(bootstrap, topic="flights"), [pa.record_batch(rows)]) == 3
+    found = records(kafka, "flights")
+    assert sorted(value or b"" for _, _, value in found) == [b"1", b"2", b"3"]
+    assert (1, b"k", b"2") in found
+
+
 def test_the_option_topic_wins_over_the_column(kafka: blocking.Client, bootstrap: str) -> None:
     kafka.admin.create_topics({"flights": 2})
     batch = pa.record_batch({"topic": pa.array([None, "elsewhere"]), "value": [b"1", b"2"]})
