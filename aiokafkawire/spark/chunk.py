@@ -14,6 +14,7 @@ from .schema import HEADERS, arrow_schema
 __all__ = ("Chunk",)
 
 _US: Final = 1000
+_WIDTH: Final = 8
 
 
 class Chunk:
@@ -27,9 +28,10 @@ class Chunk:
         """Bytes of the keys and values."""
         self._keys: list[pa.Array] = []
         self._values: list[pa.Array] = []
-        self._offsets: list[pa.Array] = []
-        self._timestamps: list[pa.Array] = []
-        self._types: list[pa.Array] = []
+        # These have one width, and are joined as bytes: an Arrow array for each would cost more than its records.
+        self._offsets: list[bytes] = []
+        self._timestamps: list[bytes] = []
+        self._types: list[tuple[TimestampType, int]] = []
         self._headers: list[pa.Array] = []
 
     def add(self, columns: Columns, timestamp_type: TimestampType, end: int) -> None:
@@ -40,39 +42,40 @@ class Chunk:
             return
         self.rows += count
         self.size += len(columns.keys.data) + len(columns.values.data)
-        self._keys.append(_binary(columns.keys, count))
-        self._values.append(_binary(columns.values, count))
-        self._offsets.append(_int64(columns.offsets, count))
-        self._timestamps.append(_int64(columns.timestamps, count))
-        self._types.append(pa.repeat(pa.scalar(int(timestamp_type), pa.int32()), count))
         if self._with_headers:
             self._headers.append(_headers(columns.headers, count))
+        self._keys.append(_binary(columns.keys, count))
+        self._values.append(_binary(columns.values, count))
+        self._offsets.append(columns.offsets[: count * _WIDTH])
+        self._timestamps.append(columns.timestamps[: count * _WIDTH])
+        if self._types and self._types[-1][0] is timestamp_type:
+            count += self._types.pop()[1]
+        self._types.append((timestamp_type, count))
 
     def record_batch(self) -> "pa.RecordBatch":
         """All of it. At least one record has to be there."""
-        timestamps = pc.multiply(pa.concat_arrays(self._timestamps), _US)
+        timestamps = pc.multiply(self._int64(self._timestamps), _US)
         arrays = [
             pa.concat_arrays(self._keys),
             pa.concat_arrays(self._values),
             pa.repeat(pa.scalar(self._topic, pa.string()), self.rows),
             pa.repeat(pa.scalar(self._partition, pa.int32()), self.rows),
-            pa.concat_arrays(self._offsets),
+            self._int64(self._offsets),
             timestamps.cast(self._schema.field("timestamp").type),
-            pa.concat_arrays(self._types),
+            pa.concat_arrays([pa.repeat(pa.scalar(int(kind), pa.int32()), count) for kind, count in self._types]),
         ]
         if self._with_headers:
             arrays.append(pa.concat_arrays(self._headers))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _int64(self, parts: list[bytes]) -> "pa.Array":
+        return pa.Array.from_buffers(pa.int64(), self.rows, [None, pa.py_buffer(b"".join(parts))])
 
 
 def _binary(column: BytesColumn, count: int) -> "pa.Array":
     validity = None if column.validity is None else pa.py_buffer(column.validity)
     # Beyond `count` the buffers have what is cut off; the nulls there are not to be counted.
     return pa.Array.from_buffers(pa.binary(), count, [validity, pa.py_buffer(column.ends), pa.py_buffer(column.data)])
-
-
-def _int64(data: bytes, count: int) -> "pa.Array":
-    return pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(data)])
 
 
 def _headers(headers: list[tuple[Header, ...]] | None, count: int) -> "pa.Array":

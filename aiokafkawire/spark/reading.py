@@ -67,9 +67,9 @@ class RangeReader:
         """The next one; None once all of the range was read. Raises as :func:`read_range`."""
         consumer = self._consumer or await self._open()
         chunk = Chunk(self.part.topic, self.part.partition, headers=self.options.include_headers)
-        while chunk.rows < _ROWS and chunk.size < _BYTES and self._place(consumer) < self.part.end:
+        while self._wants_more(consumer, chunk):
             try:
-                await self._add_batch(consumer, chunk)
+                await self._add_batches(consumer, chunk)
             except OffsetOutOfRange as error:
                 await self._pass_what_is_gone(consumer, error)
         return chunk.record_batch() if chunk.rows else None
@@ -97,17 +97,19 @@ class RangeReader:
         consumer.assign({self._where: self.part.start})
         return consumer
 
-    async def _add_batch(self, consumer: Consumer[bytes, bytes], chunk: Chunk) -> None:
-        """Add one batch to the chunk; nothing if the position moves to the range's end without records."""
+    def _wants_more(self, consumer: Consumer[bytes, bytes], chunk: Chunk) -> bool:
+        return chunk.rows < _ROWS and chunk.size < _BYTES and self._place(consumer) < self.part.end
+
+    async def _add_batches(self, consumer: Consumer[bytes, bytes], chunk: Chunk) -> None:
+        """Add batches to the chunk, or none if the position moves on without records."""
         batches, before = consumer.batches(), self._place(consumer)
         with anyio.move_on_after(self.options.poll_timeout):
-            while self._place(consumer) < self.part.end:
+            while self._place(consumer) == before:
                 with anyio.move_on_after(_GLANCE):
-                    batch = await anext(batches)
-                    chunk.add(batch.columns(), batch.timestamp_type, self.part.end)
-                    return
-                if self._place(consumer) != before:
-                    return
+                    # Nothing is lost if this is cut short: a batch that was not given comes again.
+                    while self._wants_more(consumer, chunk):
+                        batch = await anext(batches)
+                        chunk.add(batch.columns(), batch.timestamp_type, self.part.end)
             return
         why = f"nothing came for {self.options.poll_timeout:g} s (kafkaConsumer.pollTimeoutMs)"
         raise RequestTimeout(f"reading {self.part} at offset {before}: {why}: {consumer.health().why_idle}")
