@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from aiokafkawire import Client, KafkaError, RequestTimeout, blocking
+from aiokafkawire import Client, KafkaError, NewTopic, RequestTimeout, blocking
 from aiokafkawire.spark.failures import DataLost
 from aiokafkawire.spark.lookup import batch_ranges
 from aiokafkawire.spark.offsets import OffsetRange
@@ -60,6 +60,15 @@ def test_record_batches_are_as_spark_wants_them(kafka: blocking.Client, bootstra
     assert first[0]["timestamp"].timestamp() == 1_357_000_000.123
     assert first[1]["value"] is None
     assert [row["timestampType"] for row in first] == [0, 0, 0]
+
+
+def test_the_timestamps_type_is_told_for_every_record(kafka: blocking.Client, bootstrap: str) -> None:
+    kafka.admin.create_topics({"flights": NewTopic(1, configs={"message.timestamp.type": "LogAppendTime"})})
+    with kafka.producer() as producer:
+        producer.send_many("flights", [b"x", b"y"], timestamp_ms=5)
+    found = read(options(bootstrap), 0, 2).to_pylist()
+    assert [row["timestampType"] for row in found] == [1, 1]
+    assert all(row["timestamp"].year > 2000 for row in found)
 
 
 def test_a_range_ends_behind_the_markers_of_transactions(kafka: blocking.Client, bootstrap: str) -> None:
