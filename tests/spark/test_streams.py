@@ -78,6 +78,8 @@ def test_a_topic_that_comes_later_is_read_from_its_beginning(kafka: blocking.Cli
     assert later == {"flights": {"0": 5}, "flown": {"0": 3}}
     assert [part.value for part in reader.partitions(end, later)] == [OffsetRange("flown", 0, 0, 3)]
     assert reader.partitions(later, later) == []
+    limited = readers(maxOffsetsPerTrigger="2")
+    assert limited.latestOffset(end, limited.getDefaultReadLimit()) == {"flights": {"0": 5}, "flown": {"0": 2}}
     assert reader.reportLatestOffset() == later
 
 
