@@ -3,7 +3,13 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader, WriterCommitMessage
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamReader,
+    WriterCommitMessage,
+)
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -72,12 +78,18 @@ class KafkaSource(DataSource):
         self._check(schema)
         return BatchReader(read_options(self.options, streaming=False))
 
-    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 - Spark's names
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's names
         """A streaming query. Raises ConfigError."""
-        self._check(schema)
-        options = read_options(self.options, streaming=True)
-        if not LIMITS and (options.max_offsets_per_trigger or options.min_offsets_per_trigger):
-            raise ConfigError("maxOffsetsPerTrigger and minOffsetsPerTrigger need Spark 4.2: others read all there is")
+        try:
+            self._check(schema)
+            options = read_options(self.options, streaming=True)
+            if not LIMITS and (options.max_offsets_per_trigger or options.min_offsets_per_trigger):
+                raise ConfigError("maxOffsetsPerTrigger and minOffsetsPerTrigger need Spark 4.2: it reads all there is")
+        except ConfigError as error:
+            if LIMITS:
+                raise
+            # Spark 4.0 hides what is raised here behind an error of its own, and not what its first question meets.
+            return _Refused(error)
         return StreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> "BatchWriter":
@@ -96,6 +108,25 @@ class KafkaSource(DataSource):
         wanted = self.schema().simpleString()
         if schema.simpleString() != wanted:
             raise ConfigError(f"the source has a schema of its own, so leave .schema() out: {wanted}")
+
+
+class _Refused(DataSourceStreamReader):
+    """A query that cannot be: it says why as soon as it is asked anything."""
+
+    def __init__(self, error: ConfigError) -> None:
+        self._error = error
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        raise self._error
+
+    def latestOffset(self, *_: Any) -> dict[str, Any]:  # noqa: N802
+        raise self._error
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Part]:
+        raise self._error
+
+    def read(self, partition: Part) -> Iterator["pa.RecordBatch"]:  # type: ignore[override]
+        raise self._error
 
 
 class BatchReader(DataSourceReader):
