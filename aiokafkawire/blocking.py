@@ -89,19 +89,16 @@ class Loop:
         Raises:
             UsageError: the loop is not running, or is of another process.
         """
-        if self.is_elsewhere:
-            raise UsageError(f"this client was opened in process {self._pid}: after a fork, open another")
-        if self._portal is None:
-            raise UsageError("this client is not open: use it inside its 'with'")
+        portal = self._running()
 
         async def run() -> T:
             return await function(*args, **kwargs)
 
-        return self._portal.start_task_soon(run)
+        return portal.start_task_soon(run)
 
     def call(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run it on the loop and wait for it. Raises what it raises, and as :meth:`begin`."""
-        giving_up = _GivingUp()
+        portal, giving_up = self._running(), _GivingUp()
 
         async def run() -> T:
             with giving_up.scope():
@@ -110,13 +107,20 @@ class Loop:
 
         future: Future[T] | None = None
         try:
-            future = self.begin(run)
+            future = portal.start_task_soon(run)
             return future.result()
         except BaseException:
             # Ctrl-C is raised here, perhaps before there is a future, and not where the call runs.
             if self._portal is not None and (future is None or not future.done()):
-                self._portal.start_task_soon(giving_up.now)
+                portal.start_task_soon(giving_up.now)
             raise
+
+    def _running(self) -> anyio.from_thread.BlockingPortal:
+        if self.is_elsewhere:
+            raise UsageError(f"this client was opened in process {self._pid}: after a fork, open another")
+        if self._portal is None:
+            raise UsageError("this client is not open: use it inside its 'with'")
+        return self._portal
 
     def here(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call what waits for nothing, but has to run on the loop's thread: it makes or wakes what lives there."""
