@@ -50,6 +50,14 @@ def matrix(session: nox.Session) -> None:
 
 
 @nox.session
+def spark(session: nox.Session) -> None:
+    """Queries of a real Spark, on the in-process broker and on Apache Kafka; Java 17 has to be there."""
+    session.install("-e", ".[test,spark]")
+    which = ["-m", "spark or not spark", *(session.posargs or ["tests/spark"])]
+    session.run("pytest", "-n", "0", *which, env={"AIOKAFKAWIRE_REQUIRE_KAFKA": "1"})
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Style (ruff) and the layers of docs/design.md (import-linter)."""
     session.install("-e", ".[dev]")

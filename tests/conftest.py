@@ -23,7 +23,7 @@ settings.register_profile("patient", settings.default, deadline=None, suppress_h
 settings.load_profile("patient")
 
 _BOOTED = pytest.StashKey[str]()
-_LONG = ("faults", "matrix", "soak")
+_LONG = ("faults", "matrix", "soak", "spark")
 
 
 @pytest.fixture(scope="session")
@@ -125,6 +125,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "faults: kills brokers of a real cluster for minutes; run by `nox -s faults`")
     config.addinivalue_line("markers", "matrix: boots every release from 0.8.2 on, in minutes; run by `nox -s matrix`")
     config.addinivalue_line("markers", "soak: a group rebalances for hours, or what feels like them; `nox -s soak`")
+    config.addinivalue_line("markers", "spark: starts Spark, which takes half a minute; run by `nox -s spark`")
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the options

@@ -23,7 +23,7 @@ import attrs
 from ..cluster.metadata import Snapshot
 from ..protocol.messages.fetch import AbortedTransaction, PartitionData
 from ..records.batch import AnyBatch, AnyHeader, AnyReader, split
-from ..types import TopicPartition
+from ..types import TimestampType, TopicPartition
 from .positions import Place, Positions
 from .source import source
 
@@ -70,6 +70,8 @@ class Fetched:
         """The batch that is being read, if one was begun."""
         self.batch_end: int = ask.offset
         """The offset after that batch."""
+        self.timestamp_type: TimestampType = TimestampType.CREATE_TIME
+        """Who set the timestamps of that batch."""
         self.leader_epoch: int | None = None
         """Under which leader that batch was written; None if it is older than such epochs (Kafka 0.11)."""
 

@@ -15,7 +15,7 @@ from ..errors import ConsumerStalled, CorruptBatch, UsageError
 from ..records.batch import AnyReader, ConsumerRecord
 from ..records.columns import Columns
 from ..runtime import loop_time
-from ..types import TopicPartition
+from ..types import TimestampType, TopicPartition
 from .fetch import Fetched
 from .fetcher import Fetcher
 from .health import ConsumerHealth
@@ -47,14 +47,22 @@ class ConsumerBatch(Generic[K, V]):
     record.
     """
 
-    __slots__ = ("_reader", "next_offset", "partition", "topic")
+    __slots__ = ("_reader", "next_offset", "partition", "timestamp_type", "topic")
 
-    def __init__(self, where: TopicPartition, reader: "AnyReader[K, V]", next_offset: int) -> None:
+    def __init__(
+        self,
+        where: TopicPartition,
+        reader: "AnyReader[K, V]",
+        next_offset: int,
+        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+    ) -> None:
         self.topic: str = where.topic
         self.partition: int = where.partition
         self._reader = reader
         self.next_offset: int = next_offset
         """The offset after the batch."""
+        self.timestamp_type: TimestampType = timestamp_type
+        """Who set its records' timestamps."""
 
     def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
         return self._reader
@@ -220,7 +228,7 @@ class ReadsRecords(Generic[K, V]):
             reader: AnyReader[K, V] | None = reading.reader
             if reader is not None:
                 reading.reader, reading.ask.place.position = None, reading.batch_end
-                return ConsumerBatch(reading.ask.place.where, reader, reading.batch_end)
+                return ConsumerBatch(reading.ask.place.where, reader, reading.batch_end, reading.timestamp_type)
 
     async def _next_reading(self) -> Fetched:
         """Fetched data of some partition with a batch begun; waits for it. What was in hand is finished."""
@@ -313,7 +321,7 @@ class ReadsRecords(Generic[K, V]):
             if self._is_readable(fetched):
                 raise
             return False
-        fetched.begun = None
+        fetched.begun, fetched.timestamp_type = None, batch.header.timestamp_type
         # Someone may have sought elsewhere while a thread inflated it.
         return self._is_readable(fetched)
 

@@ -1,0 +1,93 @@
+"""Joins many small Kafka batches of one partition into one Arrow record batch of the source's schema."""
+
+from bisect import bisect_left
+from itertools import accumulate
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..records.columns import BytesColumn, Columns
+from ..types import Header, TimestampType
+from .schema import HEADERS, arrow_schema
+
+__all__ = ("Chunk",)
+
+_US: Final = 1000
+_WIDTH: Final = 8
+
+
+class Chunk:
+    """What is gathered for the next record batch."""
+
+    def __init__(self, topic: str, partition: int, *, headers: bool) -> None:
+        self._topic, self._partition, self._with_headers = topic, partition, headers
+        self._schema = arrow_schema(headers=headers)
+        self.rows: int = 0
+        self.size: int = 0
+        """Bytes of the keys and values."""
+        self._keys: list[pa.Array] = []
+        self._values: list[pa.Array] = []
+        # These have one width, and are joined as bytes: an Arrow array for each would cost more than its records.
+        self._offsets: list[bytes] = []
+        self._timestamps: list[bytes] = []
+        self._types: list[tuple[TimestampType, int]] = []
+        self._headers: list[pa.Array] = []
+
+    def add(self, columns: Columns, timestamp_type: TimestampType, end: int) -> None:
+        """Add a batch's records before offset ``end``."""
+        # Offsets ascend, in compacted batches with gaps.
+        count = bisect_left(memoryview(columns.offsets).cast("q"), end)
+        if not count:
+            return
+        self.rows += count
+        self.size += len(columns.keys.data) + len(columns.values.data)
+        if self._with_headers:
+            self._headers.append(_headers(columns.headers, count))
+        self._keys.append(_binary(columns.keys, count))
+        self._values.append(_binary(columns.values, count))
+        self._offsets.append(columns.offsets[: count * _WIDTH])
+        self._timestamps.append(columns.timestamps[: count * _WIDTH])
+        if self._types and self._types[-1][0] is timestamp_type:
+            count += self._types.pop()[1]
+        self._types.append((timestamp_type, count))
+
+    def record_batch(self) -> "pa.RecordBatch":
+        """All of it. At least one record has to be there."""
+        timestamps = pc.multiply(self._int64(self._timestamps), _US)
+        arrays = [
+            pa.concat_arrays(self._keys),
+            pa.concat_arrays(self._values),
+            pa.repeat(pa.scalar(self._topic, pa.string()), self.rows),
+            pa.repeat(pa.scalar(self._partition, pa.int32()), self.rows),
+            self._int64(self._offsets),
+            timestamps.cast(self._schema.field("timestamp").type),
+            pa.concat_arrays([pa.repeat(pa.scalar(int(kind), pa.int32()), count) for kind, count in self._types]),
+        ]
+        if self._with_headers:
+            arrays.append(pa.concat_arrays(self._headers))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _int64(self, parts: list[bytes]) -> "pa.Array":
+        return pa.Array.from_buffers(pa.int64(), self.rows, [None, pa.py_buffer(b"".join(parts))])
+
+
+def _binary(column: BytesColumn, count: int) -> "pa.Array":
+    validity = None if column.validity is None else pa.py_buffer(column.validity)
+    # Beyond `count` the buffers have what is cut off; the nulls there are not to be counted.
+    return pa.Array.from_buffers(pa.binary(), count, [validity, pa.py_buffer(column.ends), pa.py_buffer(column.data)])
+
+
+def _headers(headers: list[tuple[Header, ...]] | None, count: int) -> "pa.Array":
+    """A list for each record; null for those without headers, as the JVM source has it."""
+    if headers is None:
+        return pa.nulls(count, HEADERS)
+    some = headers[:count]
+    pairs = [pair for one in some for pair in one]
+    names = pa.array([name for name, _ in pairs], pa.string())
+    values = pa.array([value for _, value in pairs], pa.binary())
+    ends: list[Any] = [0, *accumulate(map(len, some))]
+    # Where a list begins with null, it is null itself.
+    begins = [end if one else None for end, one in zip(ends, some, strict=False)]
+    structs = pa.StructArray.from_arrays([names, values], fields=list(HEADERS.value_type))
+    return pa.ListArray.from_arrays(pa.array([*begins, ends[-1]], pa.int32()), structs, type=HEADERS)

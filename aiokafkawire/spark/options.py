@@ -1,0 +1,263 @@
+"""The options of ``spark.read.format("aiokafkawire")`` and its writers: those of the JVM source, with its meanings."""
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Final, Literal
+
+import attrs
+
+from ..errors import ConfigError, UsageError
+from ..types import TopicPartition, check_topic_name
+from .offsets import EARLIEST, LATEST, Offsets, parse_assign, parse_offsets, parse_times
+from .settings import Settings, read_settings, write_settings
+
+__all__ = ("Bound", "ReadOptions", "Topics", "WriteOptions", "read_options", "write_options")
+
+_READING: Final = (
+    "subscribe",
+    "subscribePattern",
+    "assign",
+    "startingOffsets",
+    "startingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "startingTimestamp",
+    "endingOffsets",
+    "endingOffsetsByTimestamp",
+    "endingTimestamp",
+    "failOnDataLoss",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "includeHeaders",
+    "groupIdPrefix",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+    "kafkaConsumer.pollTimeoutMs",
+)
+_WRITING: Final = ("topic", "includeHeaders")
+_SPARKS_OWN: Final = frozenset({"checkpointlocation", "path", "queryname"})
+"""Spark hands a sink what was meant for the query, too."""
+_STRATEGIES: Final = ("subscribe", "subscribePattern", "assign")
+_DURATION: Final = re.compile(r"(\d+)\s*(us|ms|s|m|min|h|d)?")
+_UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, None: 1e-3}
+
+
+@attrs.frozen
+class Topics:
+    """What is read: topics by name, all that match a pattern as a whole, or single partitions."""
+
+    names: tuple[str, ...] = ()
+    pattern: str | None = None
+    assigned: tuple[TopicPartition, ...] = ()
+
+    def __str__(self) -> str:
+        if self.pattern is not None:
+            return f"topics that match {self.pattern!r}"
+        return ", ".join(self.names) or ", ".join(map(str, self.assigned))
+
+
+@attrs.frozen
+class Bound:
+    """Where reading starts or ends; of the fields one is set.
+
+    Times are ms since the epoch. ``offsets`` and ``times`` name every partition.
+    """
+
+    everywhere: int | None = None
+    """EARLIEST or LATEST."""
+    offsets: Offsets | None = None
+    times: Offsets | None = None
+    time: int | None = None
+    option: str = "startingOffsets"
+    """Who said so, for errors."""
+
+
+@attrs.frozen(kw_only=True)
+class ReadOptions:
+    """What a source was told. Plain data: it is pickled for every task."""
+
+    settings: Settings
+    topics: Topics
+    start: Bound
+    end: Bound
+    too_late: Literal["error", "latest"]
+    """What a starting time after the last record means (``startingOffsetsByTimestampStrategy``)."""
+    fail_on_data_loss: bool
+    min_partitions: int | None
+    max_records_per_partition: int | None
+    max_offsets_per_trigger: int | None
+    min_offsets_per_trigger: int | None
+    max_trigger_delay: float
+    """Seconds."""
+    include_headers: bool
+    poll_timeout: float
+    """Seconds without anything before a task fails."""
+
+
+@attrs.frozen
+class WriteOptions:
+    """What a sink was told. ``topic`` wins over a column of that name."""
+
+    settings: Settings
+    topic: str | None
+
+
+def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
+    """Read and check the options of a source.
+
+    Raises:
+        ConfigError: one is missing, unknown, contradicts another, or is no such value; the message names it.
+    """
+    given = _known(options, _READING)
+    settings = read_settings(options)
+    start = _start(given, EARLIEST if not streaming else LATEST)
+    end = _end(given)
+    if streaming and end.option.lower() in given:
+        raise ConfigError(f"{end.option}: a streaming query has no end")
+    if not streaming:
+        _check_batch(start, end)
+    strategy = given.get("startingoffsetsbytimestampstrategy", "error").lower()
+    if strategy not in ("error", "latest"):
+        raise ConfigError(f"startingOffsetsByTimestampStrategy must be error or latest, got {strategy!r}")
+    least, most = (_whole(given, f"{name}OffsetsPerTrigger") for name in ("min", "max"))
+    if least is not None and most is not None and least > most:
+        raise ConfigError(f"minOffsetsPerTrigger ({least}) must not be more than maxOffsetsPerTrigger ({most})")
+    for name in ("fetchOffset.numRetries", "fetchOffset.retryIntervalMs"):
+        _whole(given, name, least=0)
+    return ReadOptions(
+        settings=settings,
+        topics=_topics(given),
+        start=start,
+        end=end,
+        too_late="latest" if strategy == "latest" else "error",
+        fail_on_data_loss=_yes(given, "failOnDataLoss", default=True),
+        min_partitions=_whole(given, "minPartitions"),
+        max_records_per_partition=_whole(given, "maxRecordsPerPartition"),
+        max_offsets_per_trigger=most,
+        min_offsets_per_trigger=least,
+        max_trigger_delay=_seconds(given.get("maxtriggerdelay", "15m"), "maxTriggerDelay"),
+        include_headers=_yes(given, "includeHeaders", default=False),
+        poll_timeout=(_whole(given, "kafkaConsumer.pollTimeoutMs") or 120_000) / 1000,
+    )
+
+
+def write_options(options: Mapping[str, str]) -> WriteOptions:
+    """Read and check the options of a sink. Raises as :func:`read_options`."""
+    given = _known({key: text for key, text in options.items() if key.lower() not in _SPARKS_OWN}, _WRITING)
+    topic = given.get("topic")
+    if topic is not None:
+        _topic(topic, "topic")
+    _yes(given, "includeHeaders", default=False)
+    return WriteOptions(write_settings(options), topic)
+
+
+def _known(options: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
+    """Those that are not ``kafka.*``, by name in lower case, as Spark gives them."""
+    given = {key.lower(): text for key, text in options.items() if not key.lower().startswith("kafka.")}
+    known = {name.lower(): name for name in names}
+    for key in given:
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
+            hint = f"did you mean {known[near[0]]}?" if near else f"known are {', '.join(names)}, and kafka.*"
+            raise ConfigError(f"unknown option {key!r}: {hint}")
+    return given
+
+
+def _topics(given: Mapping[str, str]) -> Topics:
+    said = [name for name in _STRATEGIES if name.lower() in given]
+    if len(said) != 1:
+        told = f"got {' and '.join(said)}" if said else "got none"
+        raise ConfigError(f"exactly one of {', '.join(_STRATEGIES)} says what is read; {told}")
+    text = given[said[0].lower()].strip()
+    if said[0] == "assign":
+        return Topics(assigned=parse_assign(text))
+    if said[0] == "subscribePattern":
+        try:
+            re.compile(text)
+        except re.error as error:
+            raise ConfigError(f"subscribePattern {text!r} is no regular expression: {error}") from error
+        if not text:
+            raise ConfigError("subscribePattern must not be empty")
+        return Topics(pattern=text)
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise ConfigError("subscribe must name a topic, or several with commas between")
+    for name in names:
+        _topic(name, "subscribe")
+    return Topics(names=names)
+
+
+def _start(given: Mapping[str, str], default: int) -> Bound:
+    """By precedence: one time, times for partitions, offsets."""
+    return _bound(given, "starting", default)
+
+
+def _end(given: Mapping[str, str]) -> Bound:
+    return _bound(given, "ending", LATEST)
+
+
+def _bound(given: Mapping[str, str], which: str, default: int) -> Bound:
+    time, times, offsets = f"{which}timestamp", f"{which}offsetsbytimestamp", f"{which}offsets"
+    if time in given:
+        return Bound(time=_time(given[time], _named(time)), option=_named(time))
+    if times in given:
+        return Bound(times=parse_times(given[times], _named(times)), option=_named(times))
+    text = given.get(offsets, "").strip()
+    if text.lower() in ("", "earliest", "latest"):
+        named = {"earliest": EARLIEST, "latest": LATEST}
+        return Bound(everywhere=named.get(text.lower(), default), option=_named(offsets))
+    return Bound(offsets=parse_offsets(text, _named(offsets)), option=_named(offsets))
+
+
+def _check_batch(start: Bound, end: Bound) -> None:
+    if start.everywhere == LATEST or (start.offsets and LATEST in start.offsets.values()):
+        raise ConfigError("startingOffsets: a batch query cannot start at latest, where there is nothing to read")
+    if end.everywhere == EARLIEST or (end.offsets and EARLIEST in end.offsets.values()):
+        raise ConfigError("endingOffsets: a batch query cannot end at earliest, where there is nothing to read")
+    for where, offset in (start.offsets or {}).items():
+        until = (end.offsets or {}).get(where, offset)
+        if 0 <= until < offset:
+            raise ConfigError(f"startingOffsets: {where} starts at {offset}, after its end at {until}")
+
+
+def _named(lower: str) -> str:
+    return next((name for name in _READING if name.lower() == lower), lower)
+
+
+def _whole(given: Mapping[str, str], name: str, *, least: int = 1) -> int | None:
+    text = given.get(name.lower())
+    if text is None:
+        return None
+    if not text.strip().isascii() or not text.strip().isdecimal() or int(text) < least:
+        raise ConfigError(f"{name} must be a whole number from {least} on, got {text!r}")
+    return int(text)
+
+
+def _time(text: str, name: str) -> int:
+    if not text.strip().isascii() or not text.strip().isdecimal():
+        raise ConfigError(f"{name} must be ms since the epoch, got {text!r}")
+    return int(text)
+
+
+def _yes(given: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = given.get(name.lower(), str(default)).strip().lower()
+    if text not in ("true", "false"):
+        raise ConfigError(f"{name} must be true or false, got {text!r}")
+    return text == "true"
+
+
+def _seconds(text: str, name: str) -> float:
+    found = _DURATION.fullmatch(text.strip().lower())
+    if found is None:
+        raise ConfigError(f"{name} must be a time such as 500ms, 30s or 15m, got {text!r}")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def _topic(name: str, option: str) -> None:
+    try:
+        check_topic_name(name)
+    except UsageError as error:
+        raise ConfigError(f"{option}: {error}") from error

@@ -1,0 +1,28 @@
+"""The columns of the JVM source, as Arrow has them."""
+
+from typing import Final
+
+try:
+    import pyarrow as pa
+except ImportError as missing:
+    raise ImportError("Kafka in Spark needs pyarrow: pip install aiokafkawire[spark]") from missing
+
+__all__ = ("HEADERS", "arrow_schema")
+
+_PAIR: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
+HEADERS: Final = pa.list_(pa.field("element", _PAIR))
+"""The type of the column ``headers``."""
+_FIELDS: Final = (
+    ("key", pa.binary()),
+    ("value", pa.binary()),
+    ("topic", pa.string()),
+    ("partition", pa.int32()),
+    ("offset", pa.int64()),
+    ("timestamp", pa.timestamp("us", tz="UTC")),
+    ("timestampType", pa.int32()),
+)
+
+
+def arrow_schema(*, headers: bool) -> "pa.Schema":
+    """The schema of the record batches, which Spark wants to the letter."""
+    return pa.schema([*_FIELDS, ("headers", HEADERS)] if headers else _FIELDS)

@@ -1,0 +1,137 @@
+"""The options of the JVM source: read, refused by name, and as Kafka's settings."""
+
+from __future__ import annotations
+
+import pytest
+
+from aiokafkawire import ConfigError, TopicPartition
+from aiokafkawire.spark.offsets import EARLIEST, LATEST
+from aiokafkawire.spark.options import ReadOptions, read_options, write_options
+from aiokafkawire.spark.settings import read_settings
+
+SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
+FLIGHTS = {**SERVERS, "subscribe": "flights"}
+ZERO, ONE = TopicPartition("flights", 0), TopicPartition("flights", 1)
+
+
+def batch(**options: str) -> ReadOptions:
+    return read_options({**FLIGHTS, **options}, streaming=False)
+
+
+def stream(**options: str) -> ReadOptions:
+    return read_options({**FLIGHTS, **options}, streaming=True)
+
+
+def test_a_batch_reads_everything_and_a_stream_what_comes() -> None:
+    assert batch().start.everywhere == EARLIEST
+    assert batch().end.everywhere == LATEST
+    assert stream().start.everywhere == LATEST
+    assert stream().fail_on_data_loss
+    assert stream().max_trigger_delay == 900
+
+
+def test_keys_are_known_in_any_case_as_spark_gives_them() -> None:
+    assert batch(startingoffsets="EARLIEST").start.everywhere == EARLIEST
+    assert stream(MAXOFFSETSPERTRIGGER="5").max_offsets_per_trigger == 5
+    assert read_settings({"Kafka.Bootstrap.Servers": "here:1"}).bootstrap_servers == "here:1"
+
+
+def test_one_time_goes_before_times_and_these_before_offsets() -> None:
+    said = {"startingOffsets": '{"flights":{"0":3}}'}
+    assert batch(**said).start.offsets == {ZERO: 3}
+    said["startingOffsetsByTimestamp"] = '{"flights":{"0":1000}}'
+    assert batch(**said).start.times == {ZERO: 1000}
+    assert batch(**said).start.offsets is None
+    said["startingTimestamp"] = "5000"
+    assert batch(**said).start.time == 5000
+    assert batch(**said).start.times is None
+
+
+def test_topics_are_named_matched_or_assigned() -> None:
+    assert read_options({**SERVERS, "subscribe": "a, b,a"}, streaming=False).topics.names == ("a", "b")
+    assert read_options({**SERVERS, "subscribePattern": "fl.*"}, streaming=False).topics.pattern == "fl.*"
+    assert read_options({**SERVERS, "assign": '{"flights":[1,0]}'}, streaming=False).topics.assigned == (ZERO, ONE)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({}, "kafka.bootstrap.servers is needed"),
+        (SERVERS, "exactly one of subscribe, subscribePattern, assign says what is read; got none"),
+        ({**FLIGHTS, "assign": "{}"}, "got subscribe and assign"),
+        ({**SERVERS, "subscribe": " , "}, "must name a topic"),
+        ({**SERVERS, "subscribe": "not/allowed"}, "subscribe: 'not/allowed' cannot be a topic's name"),
+        ({**SERVERS, "subscribePattern": "("}, "no regular expression"),
+        ({**SERVERS, "assign": '{"flights":0}'}, "assign must be JSON like"),
+        ({**SERVERS, "assign": '{"flights":[-1]}'}, "a partition is a number from 0 on"),
+        ({**FLIGHTS, "startingOffset": "earliest"}, "did you mean startingOffsets?"),
+        ({**FLIGHTS, "colour": "red"}, "unknown option 'colour': known are subscribe"),
+        ({**FLIGHTS, "startingOffsets": "{"}, "startingOffsets is no JSON"),
+        ({**FLIGHTS, "startingOffsets": '{"flights":{"0":"1"}}'}, "startingOffsets must be like"),
+        ({**FLIGHTS, "startingOffsets": '{"flights":{"0":-3}}'}, "flights-0 cannot be at -3"),
+        ({**FLIGHTS, "startingOffsets": "latest"}, "a batch query cannot start at latest"),
+        ({**FLIGHTS, "startingOffsets": '{"flights":{"0":-1}}'}, "a batch query cannot start at latest"),
+        ({**FLIGHTS, "endingOffsets": "earliest"}, "a batch query cannot end at earliest"),
+        (
+            {**FLIGHTS, "startingOffsets": '{"flights":{"0":9}}', "endingOffsets": '{"flights":{"0":3}}'},
+            "flights-0 starts at 9, after its end at 3",
+        ),
+        ({**FLIGHTS, "startingTimestamp": "yesterday"}, "startingTimestamp must be ms since the epoch"),
+        ({**FLIGHTS, "startingOffsetsByTimestamp": '{"flights":{"0":-5}}'}, "needs ms since the epoch, got -5"),
+        ({**FLIGHTS, "startingOffsetsByTimestampStrategy": "guess"}, "must be error or latest"),
+        ({**FLIGHTS, "failOnDataLoss": "maybe"}, "failOnDataLoss must be true or false"),
+        ({**FLIGHTS, "minPartitions": "0"}, "minPartitions must be a whole number from 1 on"),
+        ({**FLIGHTS, "maxTriggerDelay": "soon"}, "maxTriggerDelay must be a time"),
+        ({**FLIGHTS, "minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "3"}, "must not be more than"),
+        ({**FLIGHTS, "kafka.auto.offset.reset": "earliest"}, "the option startingOffsets says where"),
+        ({**FLIGHTS, "kafka.key.deserializer": "x"}, "keys are read as bytes"),
+        ({**FLIGHTS, "kafka.enable.auto.commit": "true"}, "the source commits nothing"),
+        ({**FLIGHTS, "kafka.fetch.max.byte": "1"}, "did you mean kafka.fetch.max.bytes?"),
+        ({**FLIGHTS, "kafka.flying": "1", "kafka.colour": "1"}, "unknown options kafka.colour, kafka.flying"),
+        ({**FLIGHTS, "kafka.fetch.max.bytes": "many"}, "kafka.fetch.max.bytes must be a whole number"),
+        ({**FLIGHTS, "kafka.check.crcs": "1"}, "kafka.check.crcs must be true or false"),
+    ],
+)
+def test_what_cannot_be_is_one_clear_error(options: dict[str, str], told: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        read_options(options, streaming=False)
+    assert told in str(raised.value)
+
+
+def test_a_stream_has_no_end() -> None:
+    with pytest.raises(ConfigError, match="endingOffsets: a streaming query has no end"):
+        stream(endingOffsets="latest")
+
+
+def test_settings_of_kafka_are_passed_on_by_what_they_are() -> None:
+    given = {
+        "kafka.client.id": "spark",
+        "kafka.fetch.max.bytes": "1000",
+        "kafka.check.crcs": "False",
+        "kafka.isolation.level": "read_committed",
+        "kafka.security.protocol": "PLAINTEXT",
+        "kafka.max.poll.records": "5",
+        "kafka.group.id": "mine",
+    }
+    settings = stream(**given).settings
+    assert settings.client == {"client_id": "spark"}
+    assert settings.consumer == {"fetch_max_bytes": 1000, "check_crcs": False, "isolation_level": "read_committed"}
+
+
+def test_a_sink_takes_producer_settings_and_refuses_what_it_does_itself() -> None:
+    options = write_options({**SERVERS, "topic": "flights", "kafka.acks": "1", "kafka.compression.type": "lz4"})
+    assert options.settings.producer == {"acks": 1, "compression_type": "lz4"}
+    assert options.topic == "flights"
+    assert write_options({**SERVERS, "checkpointLocation": "here", "queryName": "q"}).topic is None
+    for key in ("kafka.key.serializer", "kafka.value.serializer", "kafka.transactional.id"):
+        with pytest.raises(ConfigError, match=f"{key} is not supported"):
+            write_options({**SERVERS, key: "x"})
+    with pytest.raises(ConfigError, match="unknown option 'subscribe'"):
+        write_options({**SERVERS, "subscribe": "flights"})
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("500ms", 0.5), ("30s", 30), ("15m", 900), ("2 min", 120), ("1h", 3600), ("250", 0.25)]
+)
+def test_times_have_units(text: str, seconds: float) -> None:
+    assert stream(maxTriggerDelay=text).max_trigger_delay == seconds

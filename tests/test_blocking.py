@@ -1,0 +1,160 @@
+"""The blocking client: on a thread of its own, interrupted by Ctrl-C, useless after a fork, gone after closing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+
+import anyio
+import pytest
+from anyio.from_thread import start_blocking_portal
+
+from aiokafkawire import NoBrokerReachable, OffsetSpec, TopicPartition, UsageError, blocking
+from aiokafkawire.testing.broker import Broker
+
+FLIGHTS = TopicPartition("flights", 0)
+
+
+@pytest.fixture
+def bootstrap() -> Iterator[str]:
+    with start_blocking_portal("asyncio") as portal, portal.wrap_async_context_manager(Broker()) as broker:
+        yield broker.bootstrap
+
+
+def threads() -> list[str]:
+    return [one.name for one in threading.enumerate() if one.name == "aiokafkawire-blocking"]
+
+
+def test_records_go_there_and_back(bootstrap: str) -> None:
+    with blocking.Client(bootstrap) as kafka:
+        kafka.admin.create_topics({"flights": 1})
+        with kafka.producer() as producer:
+            assert producer.send("flights", b"0", key=b"UA").offset == 0
+            assert [one.offset for one in producer.send_many("flights", [b"1", b"2"])] == [1, 2]
+            assert producer.enqueue_many("flights", [b"3", None]) == 2
+            producer.flush()
+            assert producer.partitions_for("flights") == (0,)
+        with kafka.consumer() as consumer:
+            consumer.assign({FLIGHTS: OffsetSpec.EARLIEST})
+            records = [record for _, record in zip(range(5), consumer, strict=False)]
+            assert [record.value for record in records] == [b"0", b"1", b"2", b"3", None]
+            assert consumer.position(FLIGHTS) == 5
+            consumer.seek(FLIGHTS, 3)
+            assert any(batch.next_offset == 5 for batch in consumer.batches())
+            assert consumer.poll(timeout=0.01) == []
+            assert list(consumer.batches(timeout=0.01)) == []
+            assert consumer.assignment == (FLIGHTS,)
+
+
+def test_the_admin_asks_and_commits_for_groups(bootstrap: str) -> None:
+    with blocking.Client(bootstrap) as kafka:
+        kafka.admin.create_topics({"flights": 1})
+        with kafka.producer() as producer:
+            producer.send_many("flights", [b"x"] * 7)
+        found = kafka.admin.list_offsets({FLIGHTS: OffsetSpec.LATEST})[FLIGHTS]
+        assert found is not None
+        assert found.offset == 7
+        kafka.admin.alter_consumer_group_offsets("delays", {FLIGHTS: 3})
+        assert kafka.admin.list_consumer_group_offsets("delays")[FLIGHTS].offset == 3
+        assert kafka.admin.consumer_group_lag("delays") == {FLIGHTS: 4}
+        assert kafka.admin.partitions_of("flights") == (0,)
+        kafka.admin.delete_topics(["flights"])
+        assert kafka.admin.list_topics() == ()
+
+
+def test_a_consumer_of_a_group_commits(bootstrap: str) -> None:
+    with blocking.Client(bootstrap) as kafka:
+        kafka.admin.create_topics({"flights": 1})
+        with kafka.producer() as producer:
+            producer.send("flights", b"0")
+        with kafka.consumer("flights", group_id="delays", auto_offset_reset="earliest") as consumer:
+            assert len(consumer.poll(timeout=10)) == 1
+            consumer.commit()
+            committed = consumer.committed([FLIGHTS])[FLIGHTS]
+        assert committed is not None
+        assert committed.offset == 1
+
+
+def test_no_thread_is_left_whether_opening_succeeds_or_not(bootstrap: str) -> None:
+    with blocking.Client(bootstrap) as kafka:
+        assert threads() == ["aiokafkawire-blocking"]
+    assert threads() == []
+    kafka.close()
+    with pytest.raises(UsageError, match="not open"):
+        kafka.admin.list_topics()
+    with pytest.raises(NoBrokerReachable):
+        blocking.Client("127.0.0.1:1", bootstrap_timeout_ms=200).open()
+    assert threads() == []
+
+
+def test_control_c_ends_a_call_and_not_the_client(bootstrap: str) -> None:
+    """The signal comes once the call waits: the loop itself sends it, from the task that the call awaits."""
+    cancelled = threading.Event()
+
+    async def interrupt() -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        try:
+            await anyio.sleep_forever()
+        finally:
+            cancelled.set()
+
+    with blocking.Client(bootstrap) as kafka:
+        with pytest.raises(KeyboardInterrupt):
+            kafka.loop.call(interrupt)
+        assert cancelled.wait(10)
+        assert kafka.admin.list_topics() == ()
+
+
+def test_closing_ends_the_calls_of_other_threads(bootstrap: str) -> None:
+    ended: list[type[BaseException]] = []
+    waiting = threading.Event()
+
+    async def wait() -> None:
+        waiting.set()
+        await anyio.sleep_forever()
+
+    def call(kafka: blocking.Client) -> None:
+        try:
+            kafka.loop.call(wait)
+        except BaseException as error:
+            ended.append(type(error))
+
+    with blocking.Client(bootstrap) as kafka:
+        caller = threading.Thread(target=call, args=(kafka,))
+        caller.start()
+        assert waiting.wait(10)
+    caller.join(10)
+    assert ended == [CancelledError]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_after_a_fork_a_call_is_refused_and_leaving_does_nothing(bootstrap: str) -> None:
+    """In a process of its own: a fork of one with threads is warned of, and pytest would go on in the child."""
+    source = f"""
+import os, sys, warnings
+from aiokafkawire import UsageError, blocking
+warnings.simplefilter("ignore")
+with blocking.Client({bootstrap!r}) as kafka:
+    child = os.fork()
+    if child == 0:
+        try:
+            kafka.admin.list_topics()
+        except UsageError as error:
+            told = "after a fork" in str(error)
+        kafka.close()
+        os._exit(7 if told else 8)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert kafka.admin.list_topics() == ()
+"""
+    subprocess.run([sys.executable, "-c", source], check=True, timeout=30)
+
+
+def test_a_client_that_nobody_closes_keeps_no_process_from_ending(bootstrap: str) -> None:
+    source = f"from aiokafkawire import blocking; blocking.Client({bootstrap!r}).open()"
+    done = subprocess.run([sys.executable, "-c", source], timeout=30, check=False)
+    assert done.returncode == 0
