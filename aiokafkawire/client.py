@@ -1,5 +1,6 @@
 """The client: the front door to a cluster."""
 
+import inspect
 from collections.abc import Callable, Sequence
 from itertools import count
 from types import TracebackType
@@ -222,12 +223,9 @@ class Client:
         config = make(ConsumerConfig, options)
         _check_membership(config)
         if config.heartbeat_thread and self._connector is not connect_tcp:
-            raise ConfigError("heartbeat_thread makes plain TCP connections, but the client has its own connector")
-        if config.heartbeat_thread and self._cluster.config.security_protocol != "PLAINTEXT":
-            protocol = self._cluster.config.security_protocol
-            raise ConfigError(f"heartbeat_thread makes plain TCP connections, but security_protocol is {protocol}")
-        if config.heartbeat_thread and self._cluster.config.proxy is not None:
-            raise ConfigError("heartbeat_thread makes plain TCP connections, but there is a proxy")
+            raise ConfigError("heartbeat_thread makes TCP connections of its own, but the client has its own connector")
+        if config.heartbeat_thread:
+            _check_blocking(self._cluster.config)
         limit = self._cluster.config.request_timeout_ms
         if config.fetch_max_wait_ms >= limit:
             raise ConfigError(
@@ -300,6 +298,12 @@ class Client:
         # First the producer: it ends what another with its id has left open, and so the offsets are settled.
         async with producer, consumer:
             return await loop.run(stop, until_end=until_end)
+
+
+def _check_blocking(config: ClientConfig) -> None:
+    for setting in ("sasl_oauthbearer_token", "sasl_aws_credentials"):
+        if inspect.iscoroutinefunction(getattr(config, setting)):
+            raise ConfigError(f"heartbeat_thread needs {setting} to be a plain function: the loop may be blocked")
 
 
 def _check_membership(config: ConsumerConfig) -> None:

@@ -136,8 +136,8 @@ def test_a_membership_makes_sense(options: Any, told: str) -> None:
         Client("a:1").consumer(**options)
 
 
-def test_a_heartbeat_thread_needs_plain_tcp() -> None:
-    with pytest.raises(ConfigError, match="heartbeat_thread makes plain TCP connections"):
+def test_a_heartbeat_thread_needs_tcp() -> None:
+    with pytest.raises(ConfigError, match="heartbeat_thread makes TCP connections of its own"):
         Client("a:1", connector=Broker(port=None).connect).consumer(group_id="g", heartbeat_thread=True)
 
 

@@ -7,6 +7,7 @@ from ..types import CoordinatorType
 from .classic import GroupMachine
 from .heartbeat_pace import Heard, Member
 from .heartbeat_thread import HeartbeatThread
+from .heartbeat_way import HeartbeatWay
 from .loop_lag import LoopLag
 
 __all__ = ("BesideLoop",)
@@ -18,7 +19,10 @@ class BesideLoop:
     def __init__(self, cluster: Cluster, machine: GroupMachine) -> None:
         settings = machine.settings
         self._cluster, self._machine = cluster, machine
-        self._thread = HeartbeatThread(max_poll_interval=settings.rebalance_timeout_ms / 1000)
+        way = HeartbeatWay(cluster.config, cluster.brokers.dialled)
+        self._thread = HeartbeatThread(
+            max_poll_interval=settings.rebalance_timeout_ms / 1000, connect=way.connect, log_in=way.log_in
+        )
         self._heard_at: float | None = None
         self._polled_at = float("-inf")
         self.lag: LoopLag = LoopLag(settings.heartbeat_interval)
@@ -49,7 +53,7 @@ class BesideLoop:
             return None
         known = self._cluster.brokers.known(node.address)
         return Member(
-            broker=self._cluster.brokers.dialled(node.address),
+            broker=node.address,
             group_id=settings.group_id,
             generation_id=machine.generation,
             member_id=machine.member_id,

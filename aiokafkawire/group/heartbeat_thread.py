@@ -20,12 +20,16 @@ from ..protocol.old_brokers import SPOKEN_UNTOLD
 from ..protocol.schema import Request, Response, Versions
 from ..types import Address
 from .heartbeat_pace import Do, Heard, Member, Pace, Report
+from .heartbeat_way import Line
 from .thread_worker import ThreadWorker, Wait, wait_for
 
-__all__ = ("Connect", "HeartbeatThread", "connect_tcp")
+__all__ = ("Connect", "HeartbeatThread", "LogIn", "connect_tcp")
 
 Connect: TypeAlias = Callable[[Address, float], socket.socket]
 """Opens a blocking connection, ready for Kafka's requests, within so many seconds; raises OSError if it cannot."""
+
+LogIn: TypeAlias = Callable[[Line, float], float]
+"""Logs in on a connection until a moment of the clock, and says for how many seconds that holds."""
 
 R = TypeVar("R", bound=Response)
 
@@ -59,6 +63,9 @@ class _Answer:
 
 class _Line:
     """A blocking connection to a broker, for one request after the other."""
+
+    until = float("inf")
+    """When its login is about to end, on the thread's clock."""
 
     def __init__(self, sock: socket.socket, broker: Address, client_id: str, now: Callable[[], float]) -> None:
         self.broker, self._socket, self._now = broker, sock, now
@@ -95,7 +102,8 @@ class _Line:
     def cut(self) -> None:
         """End it from another thread: whoever waits for it hears of that at once."""
         with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
+            # Not TLS's own, which would have this thread touch what the other is using.
+            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
@@ -111,6 +119,7 @@ class HeartbeatThread:
     Args:
         max_poll_interval: how long it keeps a member that asks for no records, in seconds (KIP-62).
         connect: opens its connections.
+        log_in: logs in on each, where that is wanted.
         on_report: called in the thread whenever there is a report. Without it, look by :meth:`reports` now and then.
         backoff: the first rest after a failure, in seconds; it doubles up to ``backoff_max``.
         now: a monotonic clock in seconds, which may be read in any thread.
@@ -122,13 +131,14 @@ class HeartbeatThread:
         *,
         max_poll_interval: float,
         connect: Connect = connect_tcp,
+        log_in: LogIn | None = None,
         on_report: Callable[[], None] | None = None,
         backoff: float = 0.05,
         backoff_max: float = 1.0,
         now: Callable[[], float] = time.monotonic,
         wait: Wait = wait_for,
     ) -> None:
-        self._connect, self._on_report, self._now = connect, on_report, now
+        self._connect, self._log_in, self._on_report, self._now = connect, log_in, on_report, now
         self._pace = Pace(max_poll_interval=max_poll_interval, backoff=backoff, backoff_max=backoff_max)
         self._reports: SimpleQueue[Report] = SimpleQueue()
         # Guards the pace, and which connection there is. Never held while anything waits.
@@ -229,7 +239,7 @@ class HeartbeatThread:
 
     def _ask(self, member: Member, deadline: float) -> int:
         line = self._line
-        if line is None or line.broker != member.broker:
+        if line is None or line.broker != member.broker or self._now() >= line.until:
             self._hang_up()
             line = self._open(member, deadline)
         # A version that cannot name a static member (KIP-345) refuses to be encoded.
@@ -253,6 +263,8 @@ class HeartbeatThread:
             line.versions = SPOKEN_UNTOLD[member.release]
         else:
             line.agree_on_versions(deadline)
+        if self._log_in is not None:
+            line.until = self._now() + self._log_in(line, deadline)
         return line
 
     def _hang_up(self) -> None:

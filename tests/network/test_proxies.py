@@ -140,5 +140,3 @@ def test_the_setting_shows_no_secret_and_what_contradicts_it_is_refused() -> Non
     assert "s3cret" not in repr(make(ClientConfig, {"proxy": url}))
     with pytest.raises(ConfigError, match="names are looked up by the proxy"):
         Client("a:1", proxy=url, client_dns_lookup="resolve_canonical_bootstrap_servers_only")
-    with pytest.raises(ConfigError, match="but there is a proxy"):
-        Client("a:1", proxy=url).consumer("t", group_id="g", heartbeat_thread=True)

@@ -161,6 +161,9 @@ def test_plain_connections_load_no_tls() -> None:
     assert (security._tls, security._login) == (None, None)
 
 
-def test_a_heartbeat_thread_is_for_plain_connections() -> None:
-    with pytest.raises(ConfigError, match="heartbeat_thread makes plain TCP connections, but security_protocol is SSL"):
-        Client("a:1", **TLS).consumer(group_id="g", heartbeat_thread=True)
+def test_a_heartbeat_thread_cannot_wait_for_async_functions() -> None:
+    async def provide() -> str:
+        return "t"
+
+    with pytest.raises(ConfigError, match="heartbeat_thread needs sasl_oauthbearer_token to be a plain function"):
+        Client("a:1", **OAUTH, sasl_oauthbearer_token=provide).consumer(group_id="g", heartbeat_thread=True)
