@@ -25,6 +25,7 @@ from aiokafkawire.config import parse_servers
 from aiokafkawire.errors import ConnectionLost, ErrorCode, NotCoordinator, UnsupportedVersion, WireError
 from aiokafkawire.group.heartbeat_pace import LINGER, Do, Heard, Member, Pace, Report
 from aiokafkawire.group.heartbeat_thread import HeartbeatThread, connect_tcp
+from aiokafkawire.group.heartbeat_way import Line
 from aiokafkawire.protocol.api import ApiKey, RequestHeader, request_header_version
 from aiokafkawire.protocol.compiler import decode, decode_prefix
 from aiokafkawire.protocol.messages.group import HeartbeatRequest, HeartbeatResponse
@@ -310,6 +311,27 @@ def test_it_sends_nothing_while_the_loop_does(
         clock.advance(2.0)
         thread.beat()
     assert coordinator.dialled == []
+
+
+def test_before_a_login_ends_there_is_another_connection(clock: ThreadClock, coordinator: Coordinator) -> None:
+    logins = []
+
+    def log_in(line: Line, deadline: float) -> float:
+        assert ApiKey.HEARTBEAT in line.versions
+        logins.append((line.broker, deadline))
+        return 4.0
+
+    thread = HeartbeatThread(
+        max_poll_interval=20.0, connect=coordinator.connect, log_in=log_in, now=clock.now, wait=clock.wait
+    )
+    thread.keep(MEMBER)
+    began = clock.now()
+    for _ in range(3):
+        clock.advance(3.0)
+        assert heard(thread) == [ANSWERED]
+    assert thread.close(5.0)
+    assert logins == [(MEMBER.broker, began + MEMBER.request_timeout + late) for late in (3.0, 9.0)]
+    assert len(coordinator.dialled) == 2
 
 
 def test_a_static_member_is_named(thread: HeartbeatThread, clock: ThreadClock, coordinator: Coordinator) -> None:

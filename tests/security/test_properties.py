@@ -39,6 +39,19 @@ key.serializer=org.apache.kafka.common.serialization.StringSerializer
 """
 
 
+def test_the_way_to_the_brokers_by_kafkas_names() -> None:
+    text = (
+        "client.dns.lookup=use_all_dns_ips\nsocket.keepalive.enable=false\nmetadata.recovery.strategy=none\n"
+        "metadata.recovery.rebootstrap.trigger.ms=5"
+    )
+    assert settings_from(text).client == {
+        "client_dns_lookup": "use_all_dns_ips",
+        "socket_keepalive_enable": False,
+        "metadata_recovery_strategy": "none",
+        "metadata_recovery_rebootstrap_trigger_ms": 5,
+    }
+
+
 def test_java_client_properties() -> None:
     settings = settings_from(JAVA)
     assert settings.bootstrap_servers == "a:9092,b:9092"

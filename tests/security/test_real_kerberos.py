@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from secrets import token_hex
+from typing import Any
 
+import anyio
 import pytest
 from support.apache_kafka import ApacheKafka, missing
 from support.kerberos import REALM, Kerberos, missing_kerberos
 from support.needing import require
-from support.securing import refusal, there_and_back
+from support.securing import LIFETIME_MS, refusal, there_and_back
 
+from aiokafkawire import Client
 from aiokafkawire.errors import AuthenticationFailed, SaslAuthenticationFailed
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.usefixtures("nothing_fails_unheard")]
@@ -36,14 +40,15 @@ def kafka(kerberos: Kerberos) -> Iterator[ApacheKafka]:
     require(missing())
     module = "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true"
     properties = {}
-    for listener, service in (("guarded", "kafka"), ("named", "events")):
-        principal = f"{service}/127.0.0.1@{REALM}"
-        keytab = kerberos.keytab(principal.partition("@")[0])
+    keytabs = {service: kerberos.keytab(f"{service}/127.0.0.1") for service in ("kafka", "events")}
+    for listener, service in (("guarded", "kafka"), ("named", "events"), ("renewed", "kafka")):
+        principal, keytab = f"{service}/127.0.0.1@{REALM}", keytabs[service]
         prefix = f"listener.name.{listener}"
         properties[f"{prefix}.sasl.enabled.mechanisms"] = "GSSAPI"
         properties[f"{prefix}.gssapi.sasl.jaas.config"] = f'{module} keyTab="{keytab}" principal="{principal}";'
         properties[f"{prefix}.sasl.kerberos.service.name"] = service
-    listeners = {"GUARDED": "SASL_PLAINTEXT", "NAMED": "SASL_PLAINTEXT"}
+    properties["listener.name.renewed.gssapi.connections.max.reauth.ms"] = str(LIFETIME_MS)
+    listeners = dict.fromkeys(("GUARDED", "NAMED", "RENEWED"), "SASL_PLAINTEXT")
     jvm = [f"-Djava.security.krb5.conf={kerberos.conf}"]
     with ApacheKafka(properties=properties, listeners=listeners, jvm=jvm) as kafka:
         yield kafka
@@ -52,6 +57,19 @@ def kafka(kerberos: Kerberos) -> Iterator[ApacheKafka]:
 async def test_records_of_who_has_a_ticket(kafka: ApacheKafka) -> None:
     await there_and_back(kafka.addresses["GUARDED"], **GSSAPI)
     await there_and_back(kafka.addresses["NAMED"], **GSSAPI, sasl_kerberos_service_name="events")
+
+
+async def test_a_login_that_ends_is_renewed_under_way(kafka: ApacheKafka) -> None:
+    topic = token_hex(6)
+    options: dict[str, Any] = {**GSSAPI, "allow_auto_create_topics": True}
+    async with Client(kafka.addresses["RENEWED"], **options) as client, client.producer() as producer:
+        await producer.send(topic, b"first")
+        connections = [lane.connection for lane in client._cluster.brokers._lanes.values()]
+        ends = anyio.current_time() + LIFETIME_MS / 1000 * 2
+        while anyio.current_time() < ends:  # Kafka hangs up on who asks with a login that has ended
+            await producer.send(topic, b"more")
+        assert connections == [lane.connection for lane in client._cluster.brokers._lanes.values()]
+        assert all(one is not None and one.failure is None for one in connections)
 
 
 async def test_a_service_that_the_realm_does_not_know(kafka: ApacheKafka) -> None:
