@@ -8,7 +8,13 @@ import pytest
 from support.apache_kafka import ApacheKafka
 
 FOLDER = Path(__file__).parents[2] / "examples"
-EXAMPLES = sorted(path.name for path in FOLDER.glob("*.py"))
+# Those of Spark start one, which takes half a minute: they are run by its own session.
+_SPARK = "spark_"
+EXAMPLES = [
+    pytest.param(path.name, marks=pytest.mark.spark) if path.name.startswith(_SPARK) else path.name
+    for path in sorted(FOLDER.glob("*.py"))
+]
+ON_A_CLUSTER = [one for one in EXAMPLES if not isinstance(one, str) or not one.startswith("testing")]
 
 
 def run(name: str, *argv: str) -> None:
@@ -27,6 +33,6 @@ def test_it_runs_on_its_own_broker(name: str) -> None:
     run(name)
 
 
-@pytest.mark.parametrize("name", [name for name in EXAMPLES if not name.startswith("testing")])
+@pytest.mark.parametrize("name", ON_A_CLUSTER)
 def test_it_runs_on_a_cluster(name: str, apache_kafka: ApacheKafka) -> None:
     run(name, apache_kafka.bootstrap)

@@ -22,6 +22,9 @@ from aiokafkawire.testing.broker import Broker
 ZERO, ONE = TopicPartition("flights", 0), TopicPartition("flights", 1)
 
 
+pytestmark = pytest.mark.spark
+
+
 @pytest.fixture(autouse=True)
 def needs_pyspark() -> None:
     require(support.missing())

@@ -7,11 +7,13 @@ from xdist.scheduler import LoadScopeScheduling
 __all__ = ("SHARED_BY_MODULES", "Sharing", "share_out")
 
 _WITH_SERVERS_OF_THEIR_OWN = (
+    "tests/security/test_real_access.py",
     "tests/security/test_real_kafka.py",
+    "tests/security/test_real_kerberos.py",
     "tests/testing/test_contract_old_versions.py",
     "tests/testing/test_contract_sasl.py",
 )
-_ON_APACHE_KAFKA = ("tests/kafka/", "tests/cli/test_demo.py", "tests/security/test_real_kafka.py")
+_ON_APACHE_KAFKA = ("tests/kafka/", "tests/cli/test_demo.py", "tests/security/test_real_")
 SHARED_BY_MODULES = (
     "tests/foreign/",  # a broker's process
     "tests/group/test_java_equality.py",  # a run of Java
