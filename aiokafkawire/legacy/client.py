@@ -75,9 +75,9 @@ class LegacyClient:
         runtime: Runtime | None = None,
         **options: Unpack[LegacyOptions],
     ) -> None:
-        self.config = make(LegacyConfig, options)
+        self.config: LegacyConfig = make(LegacyConfig, options)
         self._link = Link(Address(host, port), connector, self.config, runtime or Runtime())
-        self.where = self._link.where
+        self.where: str = self._link.where
         self._codec = Codec.parse(self.config.compression_type)
         self._produced_to: str | None = None
 

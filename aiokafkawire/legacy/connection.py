@@ -46,10 +46,10 @@ class LegacyConnection:
     """
 
     def __init__(self, stream: ByteStream, where: str, timeout: float) -> None:
-        self.where = where
+        self.where: str = where
         self.failure: KafkaError | None = None
-        self.answered = 0
-        self.unproven = 0
+        self.answered: int = 0
+        self.unproven: int = 0
         self._stream, self._timeout = stream, timeout
         self._writing = anyio.Lock()
         self._waiting: deque[_Reply] = deque()

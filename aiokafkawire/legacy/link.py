@@ -28,7 +28,7 @@ class Link:
     """
 
     def __init__(self, address: Address, connector: Connector, config: LegacyConfig, runtime: Runtime) -> None:
-        self.where = str(address)
+        self.where: str = str(address)
         self._address, self._connector, self._config, self._runtime = address, connector, config, runtime
         self._owner = Owner()
         self._opening = anyio.Lock()

@@ -110,8 +110,9 @@ class MessageSet:
     __slots__ = ("_count", "_view", "cut", "needed", "next_offset", "offset", "size", "where")
 
     def __init__(self, data: Buffer, offset: int = 0, where: str = "") -> None:
-        self.where = f"{where}: " if where else ""
-        self.offset, self.size = offset, len(data)
+        self.where: str = f"{where}: " if where else ""
+        self.offset: int = offset
+        self.size: int = len(data)
         self._view, self._count, position = memoryview(data), 0, 0
         self.needed: int | None = None
         while position < len(data):

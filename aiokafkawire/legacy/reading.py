@@ -30,7 +30,9 @@ class PartitionReader:
     """
 
     def __init__(self, fetch: Fetcher, topic: str, partition: int, offset: int, config: LegacyConfig) -> None:
-        self.topic, self.partition, self.position = topic, partition, offset
+        self.topic: str = topic
+        self.partition: int = partition
+        self.position: int = offset
         self._fetch, self._config = fetch, config
         self._messages: Iterator[LegacyMessage] = iter(())
         self._read_to = offset

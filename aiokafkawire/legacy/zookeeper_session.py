@@ -68,8 +68,9 @@ class Session:
         connector: Connector,
         runtime: Runtime,
     ) -> None:
-        self.root, self.limit = root, limit
-        self.id = 0
+        self.root: str = root
+        self.limit: float = limit
+        self.id: int = 0
         self.failure: KafkaError | None = None
         """Why it is over; None while it is not."""
         self._servers, self._asked_ms, self._timeout = servers, session_timeout_ms, session_timeout_ms / 1000

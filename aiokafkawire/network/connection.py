@@ -84,7 +84,7 @@ class Connection:
     def __init__(
         self, wire: Wire, pipeline: Pipeline, at: Address, config: ClientConfig, runtime: Runtime, security: Security
     ) -> None:
-        self.where = str(at)
+        self.where: str = str(at)
         self.versions: Mapping[int, Versions] = {}
         """What the broker speaks, by API key."""
         self.features: Mapping[str, int] = {}

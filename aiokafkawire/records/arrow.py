@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 try:
     import pyarrow as pa
-except ImportError as missing:
-    raise ImportError("Arrow needs pyarrow: pip install aiokafkawire[arrow]") from missing
+except ImportError as _missing:
+    raise ImportError("Arrow needs pyarrow: pip install aiokafkawire[arrow]") from _missing
 
 from ..types import Header
 

@@ -4,8 +4,8 @@ from typing import Final
 
 try:
     import pyarrow as pa
-except ImportError as missing:
-    raise ImportError("Kafka in Spark needs pyarrow: pip install aiokafkawire[spark]") from missing
+except ImportError as _missing:
+    raise ImportError("Kafka in Spark needs pyarrow: pip install aiokafkawire[spark]") from _missing
 
 __all__ = ("HEADERS", "arrow_schema")
 

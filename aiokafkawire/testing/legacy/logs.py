@@ -128,7 +128,9 @@ class LegacyLogs:
     def __init__(
         self, settings: LegacySettings, *, clock: Callable[[], int], choose: Callable[[Produce, int], int]
     ) -> None:
-        self.settings, self._clock, self.choose = settings, clock, choose
+        self.settings: LegacySettings = settings
+        self.choose: Callable[[Produce, int], int] = choose
+        self._clock = clock
         self.logs: dict[tuple[str, int], _Log] = {}
 
     def partitions(self, topic: str) -> int:

@@ -42,11 +42,12 @@ class LegacyServer:
     def __init__(
         self, logs: LegacyLogs | None = None, *, host: str = "legacy", port: int = 9092, **settings: Any
     ) -> None:
-        self.host, self.port = host, port
-        self.logs = logs or LegacyLogs(LegacySettings(**settings), clock=system_wall_ms, choose=_by_chance)
+        self.host: str = host
+        self.port: int = port
+        self.logs: LegacyLogs = logs or LegacyLogs(LegacySettings(**settings), clock=system_wall_ms, choose=_by_chance)
         self.requests: list[Request] = []
         self.held: Callable[[Request], bool] = lambda request: False
-        self.connections = 0
+        self.connections: int = 0
         self._streams: set[ByteStream] = set()
         self._released = anyio.Event()
         self._owner: Owner | None = None
