@@ -159,7 +159,13 @@ class BatchWriter(DataSourceArrowWriter):
         return WriterCommitMessage()
 
 
-class StreamWriter(DataSourceStreamArrowWriter or DataSourceArrowWriter):  # type: ignore[misc]
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter as _StreamSink
+else:  # before Spark 4.1 nobody is given one
+    _StreamSink = DataSourceStreamArrowWriter or DataSourceArrowWriter
+
+
+class StreamWriter(_StreamSink):
     """A streaming query's sink: at least once."""
 
     def __init__(self, options: WriteOptions) -> None:
