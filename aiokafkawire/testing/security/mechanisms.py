@@ -157,12 +157,11 @@ _UNDERSTOOD: Final = b"\x01"
 
 
 class OAuthBearer:
-    """A token that says who it is, and extensions beside it (KIP-342), which are all taken."""
+    """A token that says who it is. Extensions beside it (KIP-342) are all taken, and mean nothing."""
 
     def __init__(self, tokens: BearerTokens) -> None:
         self.user: str | None = None
         self.holds_ms: int | None = None
-        self.extensions: dict[str, str] = {}
         self._tokens = tokens
         self._refused: TokenRefused | None = None
 
@@ -190,7 +189,7 @@ class OAuthBearer:
                 f"an authorization id ({found['for_user']}) that is different from the token's principal name ({user})"
             )
             raise LoginFailed("the token is another's", told=f"Authentication failed: Client requested {told}")
-        self.user, self.holds_ms, self.extensions = user, holds_ms, pairs
+        self.user, self.holds_ms = user, holds_ms
         return b""
 
 
