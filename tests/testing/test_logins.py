@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import logging
+import random
 import time
 from collections.abc import AsyncIterator
 
 import anyio
 import pytest
-from support.bearer import first, unsecured
+from support.bearer import first, part, unsecured
 from support.logging_in import handshake, in_scram, plain, token
 from support.raw_client import RawClient
 
@@ -28,7 +29,7 @@ from aiokafkawire.testing.handlers import sasl
 from aiokafkawire.testing.security.authentication import Login
 from aiokafkawire.testing.security.bearer_tokens import BearerToken, BearerTokens, UnsecuredTokens, bearer_tokens
 from aiokafkawire.testing.security.credentials import Credentials, ScramCredential, ScramMechanism
-from aiokafkawire.testing.security.mechanisms import enabled_mechanisms
+from aiokafkawire.testing.security.mechanisms import LoginFailed, OAuthBearer, enabled_mechanisms
 
 USERS = {"alice": "hunter2-hunter2"}
 PASSWORD = USERS["alice"]
@@ -117,6 +118,30 @@ def test_a_token_holds_until_the_very_end() -> None:
     assert with_token(unsecured(1000, ends_in=0.001))[1] == 1
     with pytest.raises(AssertionError):
         with_token(unsecured(1000, ends_in=0))
+
+
+def _spoiled(chance: random.Random, said: bytes) -> bytes:
+    at, length = chance.randrange(len(said)), chance.randrange(4)
+    return said[:at] + chance.randbytes(chance.randrange(4)) + said[at + length :]
+
+
+def test_whatever_is_said_a_login_is_refused_at_most() -> None:
+    chance = random.Random(7628)
+    tokens = BearerTokens(UnsecuredTokens(["kafka"]), lambda: 1_000_000)
+    claims = b'{"sub":"alice","exp":1005.5,"iat":1e2,"scope":["kafka",null,{"a":[true]}]}'
+    taken = 0
+    for number in range(3000):
+        inside = _spoiled(chance, claims) if number % 2 else claims
+        said = first(f"{part({'alg': 'none'})}.{base64.urlsafe_b64encode(inside).decode().rstrip('=')}.")
+        exchange = OAuthBearer(tokens)
+        try:
+            answer = exchange.answer(said if number % 2 else _spoiled(chance, said))
+        except (LoginFailed, Disconnect):
+            assert exchange.user is None
+            continue
+        assert (answer == b"") == (exchange.user is not None)
+        taken += answer == b""
+    assert 0 < taken < 1500
 
 
 # --- the broker --------------------------------------------------------------------------------------------
@@ -266,6 +291,8 @@ def test_tokens_are_taken_by_who_says_which() -> None:
         Broker(port=None, users=USERS, sasl_enabled_mechanisms=["PLAIN", "OAUTHBEARER"])
     with pytest.raises(ValueError, match="oauthbearer is 'alice': True for unsecured tokens, or a function"):
         Broker(port=None, oauthbearer="alice")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'kafka': a list of values"):
+        UnsecuredTokens("kafka")
     tokens = bearer_tokens(lambda token, now_ms: BearerToken(token, now_ms + 1), lambda: 0)
     assert tokens is not None
     assert tokens.check("alice") == ("alice", 1)

@@ -98,9 +98,17 @@ class UnsecuredTokens:
 
     ``sub`` says who, ``exp`` until when; ``iat``, if it is there, has to be past. ``required_scope`` are values
     that the claim ``scope`` must have all of: a text, which is one value, or a list.
+
+    Raises:
+        ValueError: ``required_scope`` is one string.
     """
 
-    required_scope: Collection[str] = ()
+    required_scope: Collection[str] = attrs.field(default=())
+
+    @required_scope.validator
+    def _check_scope(self, _: object, scope: Collection[str]) -> None:
+        if isinstance(scope, str):
+            raise ValueError(f"required_scope is {scope!r}: a list of values, as [{scope!r}]")
 
     def __call__(self, token: str, now_ms: int) -> BearerToken:
         """Who a token is for.
@@ -126,8 +134,6 @@ class UnsecuredTokens:
             raise TokenRefused("it was issued in the future")
         if ends is None or ends * 1000 <= now_ms:
             raise TokenRefused("it has expired, or does not say when it does")
-        if begins is not None and ends <= begins:
-            raise TokenRefused("it expires before it was issued")
         if not scope.issuperset(self.required_scope):
             told = f"[{', '.join(self.required_scope)}]"
             raise TokenRefused("it is for something else", status="insufficient_scope", scope=told)
