@@ -6,6 +6,7 @@ from typing import Any, Final, TypedDict
 from uuid import UUID
 
 from .logs.reading import RACK_AWARE
+from .security.bearer_tokens import TokenValidator
 
 __all__ = ("BrokerArguments", "SimulatedArguments", "check_choices", "check_listening", "check_nodes")
 
@@ -30,6 +31,7 @@ class SimulatedArguments(TypedDict, total=False):
     group_max_size: int
     users: Mapping[str, str] | None
     sasl_enabled_mechanisms: Sequence[str]
+    oauthbearer: bool | TokenValidator
     connections_max_reauth_ms: int
     connection_failed_authentication_delay_ms: int
     message_max_bytes: int

@@ -29,6 +29,7 @@ from .cluster.topics import Topic
 from .logs.log import PartitionLog
 from .orders.orders import UnmetOrders
 from .orders.taking_orders import TakesOrders
+from .security.bearer_tokens import TokenValidator, bearer_tokens
 from .security.credentials import Credentials
 from .security.mechanisms import MECHANISMS, enabled_mechanisms
 from .serving.apis import APIS
@@ -94,7 +95,10 @@ class Broker(SteersCluster, TakesOrders):
         users: who may log in by SASL, and the password of each; None lets everyone in. SCRAM credentials can be
             altered later, by requests.
         sasl_enabled_mechanisms: those to log in with, where there are users.
-        connections_max_reauth_ms: for how long a login holds; 0 for ever (KIP-368).
+        oauthbearer: whether OAUTHBEARER takes unsecured tokens, as Kafka for development (KIP-255); or a function that
+            looks at a token at a time, in ms, and gives a BearerToken or raises TokenRefused; both are in
+            ``aiokafkawire.testing.security.bearer_tokens``.
+        connections_max_reauth_ms: for how long a login holds; 0 for ever, or as long as its token (KIP-368).
         connection_failed_authentication_delay_ms: how late a failed login is answered (KIP-306).
         tls: speak TLS on the port, not over memory. Where it asks for certificates, a client is who its says it is.
 
@@ -134,6 +138,7 @@ class Broker(SteersCluster, TakesOrders):
         group_max_size: int = 2**31 - 1,
         users: Mapping[str, str] | None = None,
         sasl_enabled_mechanisms: Sequence[str] = MECHANISMS,
+        oauthbearer: bool | TokenValidator = False,
         connections_max_reauth_ms: int = 0,
         connection_failed_authentication_delay_ms: int = 100,
         tls: ssl.SSLContext | None = None,
@@ -151,6 +156,7 @@ class Broker(SteersCluster, TakesOrders):
         check_listening(nodes, port, tls)
         check_choices(max_versions, replica_selector_class)
         release = newest(APIS) if max_versions is None else release_named(max_versions, APIS)
+        tokens = bearer_tokens(oauthbearer, clock)
         settings = Settings(
             message_timestamp_after_max_ms=3_600_000 if release.since("4.0") else 2**63 - 1,  # KIP-1030
             auto_create_topics_enable=auto_create_topics_enable,
@@ -166,7 +172,7 @@ class Broker(SteersCluster, TakesOrders):
             group_max_size=group_max_size,
             socket_request_max_bytes=socket_request_max_bytes,
             max_connections_per_ip=max_connections_per_ip,
-            sasl_enabled_mechanisms=enabled_mechanisms(users, sasl_enabled_mechanisms),
+            sasl_enabled_mechanisms=enabled_mechanisms(users, sasl_enabled_mechanisms, tokens),
             connections_max_reauth_ms=connections_max_reauth_ms,
             connection_failed_authentication_delay_ms=connection_failed_authentication_delay_ms,
         )
@@ -181,7 +187,7 @@ class Broker(SteersCluster, TakesOrders):
             listens_on = None if port is None else (host, port and port + index)
             made.append(node)
             self._servers[number] = NodeServer(node, listens_on, lambda: next(numbers), self._failed, tls)
-        credentials = Credentials(users, settings.sasl_enabled_mechanisms)
+        credentials = Credentials(users, settings.sasl_enabled_mechanisms, tokens)
         self._cluster = ClusterState(
             cluster_id, made, settings, clock=clock, new_topic_id=new_uuid, credentials=credentials
         )

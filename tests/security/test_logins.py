@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 import pytest
+from support.bearer import unsecured
 from support.connecting import connected, eventually
 from support.scripted_broker import Asked, ScriptedBroker
 from support.securing import Papers, login, make_papers, refusal
@@ -30,6 +32,7 @@ from aiokafkawire.protocol.messages.sasl import (
     SaslHandshakeResponse,
 )
 from aiokafkawire.testing.broker import Broker
+from aiokafkawire.testing.security.bearer_tokens import BearerToken, TokenRefused, UnsecuredTokens
 from aiokafkawire.types import OAuthBearerToken
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
@@ -122,6 +125,68 @@ async def test_a_broker_from_before_saslauthenticate() -> None:
         )
         assert type(error) is NoBrokerReachable
         assert "a broker from before 1.0 does so if it refuses the login" in str(error)
+
+
+# --- tokens, on the in-process broker --------------------------------------------------------------------------------
+
+
+def of_alice() -> str:
+    return unsecured(time.time())
+
+
+async def test_who_has_a_token_gets_in() -> None:
+    async with Broker(oauthbearer=True) as broker:
+        broker.create_topic("t")
+        provided = oauth(of_alice, sasl_oauthbearer_extensions={"logicalCluster": "lkc-1"})
+        async with Client(broker.bootstrap, **provided) as client, client.producer() as producer:
+            await producer.send("t", b"v")
+        said = [bytes(one.request.auth_bytes) for one in broker.requests.of(ApiKey.SASL_AUTHENTICATE)]
+        assert said
+        assert all(one.endswith(b"\x01logicalCluster=lkc-1\x01\x01") for one in said)
+
+
+async def test_tokens_inside_tls_and_beside_passwords(papers: Papers) -> None:
+    provided = {**papers.client(), **oauth(of_alice), "security_protocol": "SASL_SSL"}
+    async with Broker(users=USERS, oauthbearer=True, tls=papers.server()) as broker:
+        for options in (provided, {**papers.client(), **alice("PLAIN"), "security_protocol": "SASL_SSL"}):
+            async with Client(broker.bootstrap, **options):
+                pass
+
+
+@pytest.mark.parametrize(
+    ("token", "status"),
+    [
+        (lambda: "opaque", '{"status":"invalid_token"}'),
+        # The client does not look at what it has been told the end of.
+        (lambda: OAuthBearerToken(unsecured(time.time(), ends_in=-1), 2**52), '{"status":"invalid_token"}'),
+        (lambda: unsecured(time.time(), scope="other"), '{"status":"insufficient_scope", "scope":"[kafka]"}'),
+    ],
+)
+async def test_a_token_that_the_broker_refuses_is_told_at_once(token: Any, status: str) -> None:
+    scope = UnsecuredTokens(["kafka"])
+    async with Broker(oauthbearer=scope, connection_failed_authentication_delay_ms=0) as broker:
+        error = await refusal(broker.bootstrap, **oauth(token))
+        assert type(error) is SaslAuthenticationFailed
+        assert f"{broker.bootstrap} refused the login by OAUTHBEARER: {status}" in str(error)
+
+
+async def test_tokens_of_a_function_of_the_test() -> None:
+    def known(token: str, now_ms: int) -> BearerToken:
+        if token != "alice-1":
+            raise TokenRefused("nobody has this one", status="unknown", openid_configuration="https://o.example.org")
+        return BearerToken("alice", now_ms + 60_000)
+
+    async with Broker(oauthbearer=known, connection_failed_authentication_delay_ms=0) as broker:
+        async with Client(broker.bootstrap, **oauth(lambda: "alice-1")):
+            pass
+        answers = [one.response for one in broker.requests.of(ApiKey.SASL_AUTHENTICATE)]
+        assert {one.session_lifetime_ms for one in answers if isinstance(one, SaslAuthenticateResponse)} == {60_000}
+        assert "unknown" in str(await refusal(broker.bootstrap, **oauth(lambda: "bob-1")))
+
+
+async def test_a_token_on_a_broker_from_before_saslauthenticate() -> None:
+    async with Broker(oauthbearer=True, max_versions="0.11.0") as broker, Client(broker.bootstrap, **oauth(of_alice)):
+        pass
 
 
 # --- scripted brokers ------------------------------------------------------------------------------------------------

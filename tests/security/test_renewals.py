@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 import trio
+from support.bearer import unsecured
 from support.connecting import ask, connected, echo, eventually
 from support.scripted_broker import Asked, Peer, ScriptedBroker
 from support.securing import login
@@ -154,6 +155,45 @@ def test_a_producer_goes_on_while_its_login_is_renewed(mechanism: str) -> None:
                 dials = len({one.connection for one in broker.requests})
             assert broker.log("t").log_end_offset == count
             assert dials == 2
+
+    trio.run(main, clock=VirtualClock())
+
+
+def test_a_producer_goes_on_while_tokens_end_and_others_take_their_place() -> None:
+    async def inline(function: Callable[..., Any], *args: Any) -> Any:
+        return function(*args)
+
+    given: list[str] = []
+
+    def wall_ms() -> int:
+        return 1_700_000_000_000 + int(trio.current_time() * 1000)
+
+    def token() -> str:
+        given.append(unsecured(wall_ms() / 1000, ends_in=10))
+        return given[-1]
+
+    async def main() -> None:
+        async with Broker(port=None, oauthbearer=True, clock=wall_ms) as broker:
+            broker.create_topic("t")
+            offload: Any = inline  # virtual time does not wait for threads
+            runtime = Runtime(offload=offload, wall_ms=wall_ms)
+            options = {"sasl_mechanism": "OAUTHBEARER", "sasl_oauthbearer_token": token}
+            provided: Any = {"security_protocol": "SASL_PLAINTEXT", **options}
+            async with (
+                Client(broker.bootstrap, connector=broker.connect, runtime=runtime, **provided) as client,
+                client.producer() as producer,
+            ):
+                count = 0
+                while len(given) < 5:
+                    await producer.send("t", b"v")
+                    await anyio.sleep(0.1)
+                    count += 1
+                dials = len({one.connection for one in broker.requests})
+            assert broker.log("t").log_end_offset == count
+            assert dials == 2
+            answers = [one.response for one in broker.requests.of(ApiKey.SASL_AUTHENTICATE)]
+            lifetimes = [one.session_lifetime_ms for one in answers if isinstance(one, SaslAuthenticateResponse)]
+            assert 0 < min(lifetimes) <= max(lifetimes) <= 10_000
 
     trio.run(main, clock=VirtualClock())
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import logging
+import random
+import time
 from collections.abc import AsyncIterator
 
 import anyio
 import pytest
+from support.bearer import first, part, unsecured
 from support.logging_in import handshake, in_scram, plain, token
 from support.raw_client import RawClient
 
@@ -24,8 +27,9 @@ from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.cluster.refused import Disconnect, Refused
 from aiokafkawire.testing.handlers import sasl
 from aiokafkawire.testing.security.authentication import Login
+from aiokafkawire.testing.security.bearer_tokens import BearerToken, BearerTokens, UnsecuredTokens, bearer_tokens
 from aiokafkawire.testing.security.credentials import Credentials, ScramCredential, ScramMechanism
-from aiokafkawire.testing.security.mechanisms import enabled_mechanisms
+from aiokafkawire.testing.security.mechanisms import LoginFailed, OAuthBearer, enabled_mechanisms
 
 USERS = {"alice": "hunter2-hunter2"}
 PASSWORD = USERS["alice"]
@@ -89,6 +93,55 @@ def test_a_request_amid_tokens_ends_the_login() -> None:
         login.admit(ApiKey.METADATA, 0)
     assert refused.value.code == ErrorCode.ILLEGAL_SASL_STATE
     assert login.failed == "Unexpected Kafka request of type METADATA during SASL authentication."
+
+
+def with_token(token: str, max_reauth_ms: int = 0, now: float = 100.0) -> tuple[Login, int]:
+    """A login, and for how long it holds, where the wall clock shows 1000 s."""
+    tokens = BearerTokens(UnsecuredTokens(), lambda: 1_000_000)
+    login = Login(["OAUTHBEARER"], Credentials(None, (), tokens), max_reauth_ms=max_reauth_ms, new_nonce=str)
+    login.handshake("OAUTHBEARER", 1)
+    said, lifetime = login.answer(first(token), now)
+    assert said == b""
+    return login, lifetime
+
+
+@pytest.mark.parametrize(("max_reauth_ms", "holds_ms"), [(0, 5000), (60_000, 5000), (2000, 2000)])
+def test_a_login_ends_with_its_token(max_reauth_ms: int, holds_ms: int) -> None:
+    login, lifetime = with_token(unsecured(1000, ends_in=5), max_reauth_ms)
+    assert lifetime == holds_ms
+    login.admit(ApiKey.METADATA, 100 + holds_ms / 1000)
+    with pytest.raises(Disconnect, match="expired"):
+        login.admit(ApiKey.METADATA, 100 + holds_ms / 1000 + 0.001)
+
+
+def test_a_token_holds_until_the_very_end() -> None:
+    assert with_token(unsecured(1000, ends_in=0.001))[1] == 1
+    with pytest.raises(AssertionError):
+        with_token(unsecured(1000, ends_in=0))
+
+
+def _spoiled(chance: random.Random, said: bytes) -> bytes:
+    at, length = chance.randrange(len(said)), chance.randrange(4)
+    return said[:at] + chance.randbytes(chance.randrange(4)) + said[at + length :]
+
+
+def test_whatever_is_said_a_login_is_refused_at_most() -> None:
+    chance = random.Random(7628)
+    tokens = BearerTokens(UnsecuredTokens(["kafka"]), lambda: 1_000_000)
+    claims = b'{"sub":"alice","exp":1005.5,"iat":1e2,"scope":["kafka",null,{"a":[true]}]}'
+    taken = 0
+    for number in range(3000):
+        inside = _spoiled(chance, claims) if number % 2 else claims
+        said = first(f"{part({'alg': 'none'})}.{base64.urlsafe_b64encode(inside).decode().rstrip('=')}.")
+        exchange = OAuthBearer(tokens)
+        try:
+            answer = exchange.answer(said if number % 2 else _spoiled(chance, said))
+        except (LoginFailed, Disconnect):
+            assert exchange.user is None
+            continue
+        assert (answer == b"") == (exchange.user is not None)
+        taken += answer == b""
+    assert 0 < taken < 1500
 
 
 # --- the broker --------------------------------------------------------------------------------------------
@@ -201,6 +254,52 @@ def test_known_values_of_scram() -> None:
     )
     signature = base64.b64encode(mechanism.hmac(credential.server_key, said))
     assert signature == b"6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("version", range(3))
+async def test_a_name_that_is_too_long_to_be_told(version: int) -> None:
+    """Older versions of the answer have no room for it: no fault of the broker, which its end would show."""
+    async with (
+        Broker(port=None, oauthbearer=True, connection_failed_authentication_delay_ms=0) as broker,
+        await connected(broker) as client,
+    ):
+        await handshake(client, "OAUTHBEARER")
+        said = first(unsecured(time.time(), user="x" * 100_000), for_user="alice")
+        await client.send(SaslAuthenticateRequest(auth_bytes=said), version)
+        assert await client.is_cut_off()
+
+
+@pytest.mark.anyio
+async def test_why_a_token_is_refused_is_in_the_log_and_the_token_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    refused = unsecured(time.time(), ends_in=-1)
+    async with (
+        Broker(port=None, oauthbearer=True, connection_failed_authentication_delay_ms=0) as broker,
+        await connected(broker) as client,
+    ):
+        await handshake(client, "OAUTHBEARER")
+        await token(client, first(refused))
+        await token(client, b"\x01")
+        assert await client.is_cut_off()
+        assert refused not in repr(list(broker.requests))
+    assert "a login failed: it has expired" in caplog.text
+    assert refused not in caplog.text
+
+
+def test_tokens_are_taken_by_who_says_which() -> None:
+    with pytest.raises(ValueError, match="OAUTHBEARER is enabled by oauthbearer"):
+        Broker(port=None, users=USERS, sasl_enabled_mechanisms=["PLAIN", "OAUTHBEARER"])
+    with pytest.raises(ValueError, match="oauthbearer is 'alice': True for unsecured tokens, or a function"):
+        Broker(port=None, oauthbearer="alice")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'kafka': a list of values"):
+        UnsecuredTokens("kafka")
+    tokens = bearer_tokens(lambda token, now_ms: BearerToken(token, now_ms + 1), lambda: 0)
+    assert tokens is not None
+    assert tokens.check("alice") == ("alice", 1)
+    assert enabled_mechanisms(None, ["PLAIN"], tokens) == ("OAUTHBEARER",)
+    assert enabled_mechanisms(USERS, ["OAUTHBEARER", "PLAIN"], tokens) == ("PLAIN", "OAUTHBEARER")
+    with pytest.raises(ValueError, match="no mechanism to log in with"):
+        enabled_mechanisms(USERS, ["OAUTHBEARER"], tokens)
 
 
 def test_users_need_a_mechanism_to_log_in_with() -> None:

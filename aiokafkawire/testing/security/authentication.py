@@ -16,6 +16,8 @@ MAX_TOKEN_FRAME: Final = 524_288
 """``sasl.server.max.receive.size``: the largest frame of a client that has not logged in."""
 
 _BETWEEN_RENEWALS: Final = 1.0  # seconds
+_LONGEST_MS: Final = 9_000_000_000_000  # Apache Kafka's clock counts in ns, and goes not much further
+_LONGEST_TOLD: Final = 32_767  # bytes of a string in the old versions of SaslAuthenticate
 
 
 class _Stage(Enum):
@@ -31,7 +33,8 @@ class Login:
 
     1. Before the login only ApiVersions (once) and SaslHandshake are answered, then only SaslAuthenticate; after a
        SaslHandshake v0, tokens come as bare frames.
-    2. With ``max_reauth_ms`` a login holds for that long: then any request but SaslHandshake ends the connection.
+    2. With ``max_reauth_ms``, or a token that ends, a login holds for that long: then any request but SaslHandshake
+       ends the connection.
        SaslHandshake renews the login, at most once a second, as the same user by the same mechanism.
     3. What goes wrong is in :attr:`failed`: once the client has its answer, if there is one, the broker hangs up.
 
@@ -155,16 +158,31 @@ class Login:
         except LoginFailed as failure:
             self.failed = f"a login failed: {failure}"
             raise
+        lifetime = self._lifetime_ms(exchange)
         self.user = exchange.user
         self._exchange = None
         self._stage = _Stage.DONE
-        if self._max_reauth_ms > 0:
-            self._expires = now + self._max_reauth_ms / 1000
-        return said, max(self._max_reauth_ms, 0)
+        if lifetime > 0:
+            self._expires = now + lifetime / 1000
+        return said, lifetime
+
+    def _lifetime_ms(self, exchange: Exchange) -> int:
+        """The shorter of the broker's setting and what the token says; 0 for ever."""
+        told = [one for one in (self._max_reauth_ms, exchange.holds_ms) if one is not None and one > 0]
+        lifetime = min(told, default=0)
+        if lifetime > _LONGEST_MS:
+            raise Disconnect("a login that would hold for centuries")  # Apache Kafka stumbles over it
+        return lifetime
 
     def why(self, failure: LoginFailed) -> str:
-        """What the client is told about a failure: all there is, or nothing that would help to guess."""
+        """What the client is told about a failure: all there is, or nothing that would help to guess.
+
+        Raises:
+            Disconnect: nothing, for it would not fit in.
+        """
         if failure.told is not None:
+            if len(failure.told.encode()) > _LONGEST_TOLD:
+                raise Disconnect("a login failed, for a reason that is too long to be told")
             return failure.told
         doing = "authentication" if self.user is None else "re-authentication"
         return f"Authentication failed during {doing} due to invalid credentials with SASL mechanism {self._mechanism}"

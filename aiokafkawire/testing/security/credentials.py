@@ -8,6 +8,8 @@ from typing import Final
 
 import attrs
 
+from .bearer_tokens import BearerTokens
+
 __all__ = ("LEAST_ITERATIONS", "MOST_ITERATIONS", "Credentials", "ScramCredential", "ScramMechanism")
 
 LEAST_ITERATIONS: Final = 4096
@@ -67,14 +69,21 @@ class Credentials:
     Args:
         passwords: of each user, for all mechanisms.
         mechanisms: those that are enabled; users have credentials for the SCRAM ones among them.
+        tokens: which of OAUTHBEARER are taken; None: it is not enabled.
 
     Raises:
         ValueError: there are passwords, and no mechanism to log in with: nobody would be asked for one.
     """
 
-    def __init__(self, passwords: Mapping[str, str] | None = None, mechanisms: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        passwords: Mapping[str, str] | None = None,
+        mechanisms: Collection[str] = (),
+        tokens: BearerTokens | None = None,
+    ) -> None:
         if passwords is not None and not mechanisms:
             raise ValueError("users, and no mechanism to log in with")
+        self.tokens: BearerTokens | None = tokens
         self._passwords = dict(passwords or {})
         self._scram: dict[ScramMechanism, dict[str, ScramCredential]] = {each: {} for each in ScramMechanism}
         for mechanism in ScramMechanism:

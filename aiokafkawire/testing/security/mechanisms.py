@@ -1,4 +1,4 @@
-"""What happens inside SASL: the server's side of PLAIN (RFC 4616) and SCRAM (RFC 5802), token by token."""
+"""What happens inside SASL, token by token: the server's side of PLAIN (RFC 4616), SCRAM (5802), OAUTHBEARER (7628)."""
 
 import base64
 import hmac
@@ -7,17 +7,28 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 from ..cluster.refused import Disconnect
+from .bearer_tokens import BearerTokens, TokenRefused
 from .credentials import LEAST_ITERATIONS, Credentials, ScramCredential, ScramMechanism
 
-__all__ = ("MECHANISMS", "Exchange", "LoginFailed", "Plain", "Scram", "enabled_mechanisms", "new_exchange")
+__all__ = (
+    "MECHANISMS",
+    "Exchange",
+    "LoginFailed",
+    "OAuthBearer",
+    "Plain",
+    "Scram",
+    "enabled_mechanisms",
+    "new_exchange",
+)
 
 
 class LoginFailed(Exception):
-    """The client is not let in. ``told`` is the message for it; None where Kafka keeps the reason to itself."""
+    """The client is not let in, and why. ``told`` is the message for it: the reason, another one, or as Kafka has it
+    where it keeps the reason to itself."""
 
-    def __init__(self, reason: str, *, told: bool = False) -> None:
+    def __init__(self, reason: str, *, told: bool | str = False) -> None:
         super().__init__(reason)
-        self.told: str | None = reason if told else None
+        self.told: str | None = told if isinstance(told, str) else reason if told else None
 
 
 class Exchange(Protocol):
@@ -25,6 +36,8 @@ class Exchange(Protocol):
 
     user: str | None
     """Who has logged in; None until then."""
+    holds_ms: int | None
+    """For how long from then on what the client has shown is good; None: for ever."""
 
     def answer(self, token: bytes) -> bytes:
         """What to say to the client's next token.
@@ -40,6 +53,7 @@ class Plain:
 
     def __init__(self, credentials: Credentials) -> None:
         self.user: str | None = None
+        self.holds_ms: int | None = None
         self._credentials = credentials
 
     def answer(self, token: bytes) -> bytes:
@@ -78,6 +92,7 @@ class Scram:
 
     def __init__(self, mechanism: ScramMechanism, credentials: Credentials, new_nonce: Callable[[], str]) -> None:
         self.user: str | None = None
+        self.holds_ms: int | None = None
         self._mechanism = mechanism
         self._credentials = credentials
         self._new_nonce = new_nonce
@@ -134,27 +149,77 @@ class _Begun:
         self.said = said
 
 
+_OAUTHBEARER: Final = "OAUTHBEARER"
+_PAIR: Final = r"[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01"
+_BEARER_FIRST: Final = re.compile(rf"n,(?:a=(?P<for_user>{_SASL_NAME}))?,\x01(?P<pairs>(?:{_PAIR})*)\x01")
+_AUTH: Final = re.compile(r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)", re.ASCII)
+_UNDERSTOOD: Final = b"\x01"
+
+
+class OAuthBearer:
+    """A token that says who it is. Extensions beside it (KIP-342) are all taken, and mean nothing."""
+
+    def __init__(self, tokens: BearerTokens) -> None:
+        self.user: str | None = None
+        self.holds_ms: int | None = None
+        self._tokens = tokens
+        self._refused: TokenRefused | None = None
+
+    def answer(self, token: bytes) -> bytes:
+        """Nothing, or JSON that says what is wrong, after which a client may say more. Raises as :class:`Exchange`."""
+        refused, self._refused = self._refused, None
+        if refused is not None and token == _UNDERSTOOD:
+            raise LoginFailed(str(refused), told=refused.answer)
+        found = _BEARER_FIRST.fullmatch(token.decode(errors="replace"))
+        if found is None:
+            raise LoginFailed("no first message of OAUTHBEARER")
+        pairs = dict(pair.split("=", 1) for pair in found["pairs"].split("\x01")[:-1])
+        auth = _AUTH.fullmatch(pairs.pop("auth", ""))
+        if auth is None:
+            raise LoginFailed("no token in the first message of OAUTHBEARER")
+        if auth["scheme"].lower() != "bearer":
+            raise Disconnect("a token that is not for its bearer")  # Apache Kafka stumbles over it
+        try:
+            user, holds_ms = self._tokens.check(auth["token"])
+        except TokenRefused as reason:
+            self._refused = reason
+            return reason.answer.encode()
+        if found["for_user"] and found["for_user"] != user:
+            told = (
+                f"an authorization id ({found['for_user']}) that is different from the token's principal name ({user})"
+            )
+            raise LoginFailed("the token is another's", told=f"Authentication failed: Client requested {told}")
+        self.user, self.holds_ms = user, holds_ms
+        return b""
+
+
 MECHANISMS: Final = ("PLAIN", *(mechanism.value for mechanism in ScramMechanism))
-"""Those that there are here."""
+"""Those that ask for a password."""
 
 
-def enabled_mechanisms(users: Mapping[str, str] | None, mechanisms: Iterable[str]) -> tuple[str, ...]:
-    """The mechanisms to log in with; none where there are no users, and everyone is let in.
+def enabled_mechanisms(
+    users: Mapping[str, str] | None, mechanisms: Iterable[str], tokens: BearerTokens | None = None
+) -> tuple[str, ...]:
+    """The mechanisms to log in with; none where there are neither users nor tokens, and everyone is let in.
 
     Raises:
         ValueError: they are one string, or there is no such mechanism, or none at all for the users.
     """
     if isinstance(mechanisms, str):
         raise ValueError(f"mechanisms are {mechanisms!r}: a list of them, as [{mechanisms!r}]")
-    enabled = tuple(mechanisms)
+    listed = tuple(mechanisms)
+    if _OAUTHBEARER in listed and tokens is None:
+        raise ValueError("OAUTHBEARER is enabled by oauthbearer, which says which tokens are taken")
+    enabled = tuple(mechanism for mechanism in listed if mechanism != _OAUTHBEARER)
     for mechanism in enabled:
         if mechanism not in MECHANISMS:
             raise ValueError(f"no SASL mechanism {mechanism}: there are {', '.join(MECHANISMS)}")
+    bearer = () if tokens is None else (_OAUTHBEARER,)
     if users is None:
-        return ()
+        return bearer
     if not enabled:
         raise ValueError(f"users, and no mechanism to log in with: there are {', '.join(MECHANISMS)}")
-    return enabled
+    return enabled + bearer
 
 
 def new_exchange(mechanism: str, credentials: Credentials, new_nonce: Callable[[], str]) -> Exchange:
@@ -165,6 +230,8 @@ def new_exchange(mechanism: str, credentials: Credentials, new_nonce: Callable[[
     """
     if mechanism == "PLAIN":
         return Plain(credentials)
+    if credentials.tokens is not None and mechanism == _OAUTHBEARER:
+        return OAuthBearer(credentials.tokens)
     return Scram(ScramMechanism(mechanism), credentials, new_nonce)
 
 
