@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from itertools import count
 
 import anyio
 import attrs
@@ -136,6 +137,7 @@ async def test_a_token_that_holds(client: RawClient) -> None:
         first(unsecured(NOW, scope="a b")),
         first(unsecured(NOW, scope=[])),
     ],
+    ids=map(str, count()),  # tokens have the time in them; all processes must give the same names
 )
 async def test_what_is_taken(client: RawClient, said: bytes) -> None:
     await handshake(client, MECHANISM)
@@ -248,6 +250,7 @@ async def test_another_token_may_follow_one_that_is_refused(client: RawClient) -
         first(unsecured(NOW), extensions="a=b"),
         first(unsecured(NOW), for_user="a,b"),
     ],
+    ids=map(str, count()),  # tokens have the time in them; all processes must give the same names
 )
 async def test_what_is_no_first_message(client: RawClient, said: bytes) -> None:
     await handshake(client, MECHANISM)
@@ -266,6 +269,7 @@ async def test_what_is_no_first_message(client: RawClient, said: bytes) -> None:
         pytest.param(first(unsecured(NOW, exp=1e11)), id="for centuries"),
         pytest.param(first(unsecured(NOW, exp=1e300)), id="for ever"),
     ],
+    ids=map(str, count()),  # tokens have the time in them; all processes must give the same names
 )
 async def test_what_has_no_answer(client: RawClient, said: bytes) -> None:
     await handshake(client, MECHANISM)
