@@ -134,7 +134,8 @@ class ClientConfig(NetworkConfig):
     """How long one connection may take to open and to agree on versions."""
     api_version_request_timeout_ms: int = whole(1_000, least=1)
     """After how long without an answer a broker that was never reached before is asked whether it is one of Kafka 0.9,
-    which keeps silent on ApiVersions; at most half of what a connection may take to open. The question stays open."""
+    which keeps silent on ApiVersions, and again after that; at most a quarter of what a connection may take to open.
+    The question stays open."""
     retry_backoff_ms: int = whole(100)
     """The first wait before a retry; it doubles up to ``retry_backoff_max_ms`` (KIP-580)."""
     retry_backoff_max_ms: int = whole(1_000)

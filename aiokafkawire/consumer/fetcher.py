@@ -35,6 +35,8 @@ __all__ = ("Fetcher",)
 _BY_ID_SINCE: Final = 13
 _BY_ID_OR_NAME: Final = Versions.parse("0+")
 _BY_NAME: Final = Versions.parse("0-12")
+_ISOLATES: Final = 4
+"""The first version of Fetch that says which records are wanted while transactions are open (KIP-98)."""
 _SESSION_ERRORS: Final = (
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
@@ -172,6 +174,9 @@ class Fetcher:
         connection = await self._cluster.connection(snapshot.nodes[node_id], self._lane)
         ids = {topic: snapshot.topic_id(topic) for topic in dict.fromkeys(ask.place.where.topic for ask in asks)}
         wanted = _BY_NAME if ZERO_UUID in ids.values() else _BY_ID_OR_NAME
+        if self._committed and connection.known is not None and connection.known.is_untold:
+            # Who tells that it is of 0.10 has no transactions; this one has not, and might give what was aborted, too.
+            wanted = Versions(max(wanted.first, _ISOLATES), wanted.last)
         version = choose_version(FetchRequest, connection.versions, wanted, connection.where)
         turn = session.next(within(asks, version, room), ids, by_id=version >= _BY_ID_SINCE)
         response = await self._ask(connection, turn, version, room)

@@ -156,7 +156,7 @@ class Connection:
                         security=security,
                         dialled=dialled,
                     )
-                    soon = min(config.api_version_request_timeout_ms / 1000, limit / 2)
+                    soon = min(config.api_version_request_timeout_ms / 1000, limit / 4)
                     found = await agreed(made, lambda known: open_as(known=known), soon)
                     if found is not made:
                         return found
@@ -363,6 +363,7 @@ class Connection:
             refused = int.from_bytes(frame[position : position + 2], "big") == ErrorCode.UNSUPPORTED_VERSION
             answer = self.decode(ApiVersionsResponse, 0 if refused else spoken, frame, position)
             self.versions = {one.api_key: Versions(one.min_version, one.max_version) for one in answer.api_keys}
+            self._chosen.clear()
             if not refused:
                 break
             spoken = min(self.versions.get(ApiKey.API_VERSIONS, Versions(0, 0)).last, ApiVersionsRequest.stable.last)

@@ -29,7 +29,7 @@ async def agreed(asked: "Connection", open_as: OpenAs, patience: float) -> "Conn
         WireError: what answers is not Kafka, or older than 0.8.2.
     """
     outcome: list[Exception | None] = []
-    over = anyio.Event()
+    over, probing = anyio.Event(), anyio.CancelScope()
 
     async def ask() -> None:
         try:
@@ -38,6 +38,7 @@ async def agreed(asked: "Connection", open_as: OpenAs, patience: float) -> "Conn
             outcome.append(error)
         else:
             outcome.append(None)
+            probing.cancel()
         over.set()
 
     older: Connection | None = None
@@ -48,10 +49,11 @@ async def agreed(asked: "Connection", open_as: OpenAs, patience: float) -> "Conn
             with anyio.move_on_after(patience):
                 await over.wait()
             if not outcome or isinstance(outcome[0], ConnectionLost):
-                try:
-                    older = await _recognised(open_as)
-                except KafkaError as error:
-                    failed = error
+                with probing:
+                    try:
+                        older = await _confirmed(await _recognised(open_as), open_as, patience)
+                    except KafkaError as error:
+                        failed = error
             if older is None and failed is None:
                 await over.wait()
             tasks.cancel_scope.cancel()
@@ -73,6 +75,34 @@ async def agreed(asked: "Connection", open_as: OpenAs, patience: float) -> "Conn
     refused = outcome[0]
     assert refused is not None  # or it had answered
     raise refused
+
+
+async def _confirmed(older: "Connection | None", open_as: OpenAs, patience: float) -> "Connection | None":
+    """What passes for an old broker is asked for its versions again: a newer one answers what old ones do, too.
+
+    Only who answers those questions and leaves this one, and does so again on another connection, is an old broker. A
+    network that cuts connections makes a newer one look like it, and taken for an old one it would be spoken to
+    without all that has come since: it would not keep the records of aborted transactions back, for one.
+    """
+    if older is None or await _tells(older, patience):
+        return older
+    await older.close()
+    return await _recognised(open_as)
+
+
+async def _tells(connection: "Connection", patience: float) -> bool:
+    """Whether it tells its versions, after all; it is none of the old ones then."""
+    try:
+        with anyio.move_on_after(patience):
+            await connection.agree_on_versions()
+            connection.known = ANSWERS_API_VERSIONS
+            return True
+    except ConnectionLost:
+        pass
+    except BaseException:
+        await connection.close()
+        raise
+    return False
 
 
 async def _recognised(open_as: OpenAs) -> "Connection | None":

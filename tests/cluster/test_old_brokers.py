@@ -61,7 +61,7 @@ async def test_what_an_old_broker_is_shows_in_what_it_answers(release: str) -> N
         assert connection.known.release == release
         assert connection.versions == SPOKEN_UNTOLD[release]
         assert cluster.brokers.known(address(broker)) is connection.known
-        assert dials.count == {"0.8.2": 3, "0.9.0": 2}[release]
+        assert dials.count == {"0.8.2": 5, "0.9.0": 3}[release]
 
 
 @OLD
@@ -82,7 +82,7 @@ async def test_after_a_break_it_is_found_out_again_and_once(release: str) -> Non
         before = dials.count
         again = [await cluster.brokers.connection(address(broker), lane) for lane in ("a", "b")]
         assert again[0].known is again[1].known is not lanes[0].known
-        assert dials.count == before + {"0.8.2": 3, "0.9.0": 2}[release] + 1
+        assert dials.count == before + {"0.8.2": 5, "0.9.0": 3}[release] + 1
 
 
 async def test_a_broker_that_was_upgraded_is_asked_what_it_speaks_now() -> None:
@@ -101,6 +101,29 @@ async def test_a_broker_that_was_upgraded_is_asked_what_it_speaks_now() -> None:
             assert ApiKey.API_VERSIONS in second.versions
 
 
+async def test_a_newer_broker_whose_connection_was_cut_is_not_taken_for_an_old_one() -> None:
+    async with ScriptedBroker(spoken=None) as broker:
+        broker.on[ApiKey.LIST_OFFSETS] = lambda _: ListOffsetsResponse(topics=[])
+        broker.on[ApiKey.LIST_GROUPS] = lambda _: ListGroupsResponse(error_code=0, groups=[])
+
+        async def cut_and_answer() -> None:
+            while not broker.peers:
+                await anyio.lowlevel.checkpoint()
+            await broker.peers[0].next()
+            await broker.peers[0].stream.aclose()
+            while len(broker.peers) < 2:
+                await anyio.lowlevel.checkpoint()
+            asked = await broker.peers[1].next()  # ApiVersions, once it has answered what old ones do
+            await asked.answer(api_versions(SPOKEN))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(cut_and_answer)
+            async with connected(broker.connect) as connection:
+                assert connection.known is not None
+                assert not connection.known.is_untold
+                assert ApiKey.API_VERSIONS in connection.versions
+
+
 async def test_a_broker_that_is_only_slow_is_not_taken_for_an_old_one() -> None:
     async with ScriptedBroker(spoken=None) as broker:
         broker.on[ApiKey.LIST_OFFSETS] = lambda _: ListOffsetsResponse(topics=[])
@@ -109,10 +132,8 @@ async def test_a_broker_that_is_only_slow_is_not_taken_for_an_old_one() -> None:
             while len(broker.peers) < 2:
                 await anyio.lowlevel.checkpoint()
             asked = await broker.peers[0].next()
-            last = await broker.peers[1].next()  # ListGroups, and with it he would pass for 0.9
+            await broker.peers[1].next()  # ListGroups, and with it he would pass for 0.9
             await asked.answer(api_versions(SPOKEN))
-            await anyio.wait_all_tasks_blocked()
-            await last.answer(ListGroupsResponse(error_code=0, groups=[]))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(answer_late)
