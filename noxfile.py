@@ -53,7 +53,7 @@ def matrix(session: nox.Session) -> None:
 def spark(session: nox.Session) -> None:
     """Queries of a real Spark, on the in-process broker and on Apache Kafka; Java 17 has to be there."""
     session.install("-e", ".[test,spark]")
-    which = ["-m", "spark or not spark", *(session.posargs or ["tests/spark", "tests/cli/test_examples.py"])]
+    which = ["-m", "spark or not spark", *(session.posargs or ["tests/spark"])]
     session.run("pytest", "-n", "0", *which, env={"AIOKAFKAWIRE_REQUIRE_KAFKA": "1"})
 
 

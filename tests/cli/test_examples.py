@@ -20,7 +20,8 @@ ON_A_CLUSTER = [one for one in EXAMPLES if not isinstance(one, str) or not one.s
 def run(name: str, *argv: str) -> None:
     command = [sys.executable, "-W", "error", str(FOLDER / name), *argv]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=50)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "" or name.startswith(_SPARK)  # which says there what it does
     assert done.stdout
 
 
