@@ -12,7 +12,7 @@ from ..errors import ConnectionLost, ErrorCode, KafkaError, RequestTimeout, Wire
 from ..protocol.api import ApiKey, choose_version
 from ..protocol.compiler import decode
 from ..protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
-from ..protocol.old_brokers import Known
+from ..protocol.old_brokers import ANSWERS_API_VERSIONS, Known
 from ..protocol.schema import Request, Response, Versions
 from ..runtime import Owner, Runtime
 from ..types import Address
@@ -143,7 +143,9 @@ class Connection:
                 wire = await way.open(pipeline, patience, owner.faulted)
                 made = cls(wire, pipeline, at, config, runtime, security)
                 owner.spawn(made._run)
-                if known is None:
+                if known is None and config.uses_sasl:
+                    await made._expect_versions()
+                elif known is None:
                     open_as = partial(
                         cls.open,
                         connector,
@@ -280,7 +282,7 @@ class Connection:
 
     async def ask_ahead(self, request: Request[R], *, wanted: Versions) -> R:
         """Ask before whatever is held back, as a login does; raises as :meth:`request`."""
-        spoken = choose_version(type(request), self.versions, wanted, self.where)
+        spoken = self.choose(type(request), wanted)
         frame, position = await self._exchange(request, spoken, None, ahead=True)
         answer: Any = type(request).response
         return self.decode(answer, spoken, frame, position)  # type: ignore[no-any-return]
@@ -370,6 +372,20 @@ class Connection:
         if answer.error_code != ErrorCode.NONE:
             raise broker_error(answer.error_code, f"{self.where} to ApiVersions")
         self.features = {one.name: one.max_version_level for one in answer.finalized_features}
+
+    async def _expect_versions(self) -> None:
+        """Ask a broker that is to be logged in to: silence makes no old one of it, since none of those has a login.
+
+        Raises:
+            ConnectionLost, WireError: as :meth:`agree_on_versions`.
+        """
+        try:
+            await self.agree_on_versions()
+        except ConnectionLost as lost:
+            if isinstance(lost.__cause__, RequestTimeout):
+                raise
+            raise ConnectionLost(f"{lost} (is it older than Kafka 0.10, which SASL needs?)") from lost
+        self.known = ANSWERS_API_VERSIONS
 
     async def _run(self) -> None:
         """Last as long as the wire."""

@@ -17,7 +17,9 @@ from aiokafkawire.config import ClientConfig
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.group_admin import ListGroupsResponse
 from aiokafkawire.protocol.messages.offsets import ListOffsetsResponse
+from aiokafkawire.protocol.messages.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from aiokafkawire.protocol.old_brokers import SPOKEN_UNTOLD
+from aiokafkawire.protocol.schema import Versions
 from aiokafkawire.runtime import Owner, Runtime
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.types import Address
@@ -25,6 +27,12 @@ from aiokafkawire.types import Address
 pytestmark = pytest.mark.anyio
 
 SOON: dict[str, Any] = {"api_version_request_timeout_ms": 20}
+LOGIN: dict[str, Any] = {
+    "security_protocol": "SASL_PLAINTEXT",
+    "sasl_mechanism": "PLAIN",
+    "sasl_username": "alice",
+    "sasl_password": "a-secret",
+}
 OLD = pytest.mark.parametrize("release", ["0.8.2", "0.9.0"])
 
 
@@ -142,6 +150,41 @@ async def test_a_broker_that_is_only_slow_is_not_taken_for_an_old_one() -> None:
                 assert not connection.known.is_untold
                 assert connection.versions == SPOKEN
         await broker.peers[1].hung_up()
+
+
+async def test_who_is_logged_in_to_is_no_old_broker_however_slow() -> None:
+    async with ScriptedBroker(spoken=None) as broker:
+        spoken = {**SPOKEN, ApiKey.SASL_HANDSHAKE: Versions(0, 1), ApiKey.SASL_AUTHENTICATE: Versions(0, 2)}
+        broker.on[ApiKey.SASL_HANDSHAKE] = lambda _: SaslHandshakeResponse(error_code=0, mechanisms=["PLAIN"])
+        broker.on[ApiKey.SASL_AUTHENTICATE] = lambda _: SaslAuthenticateResponse(
+            error_code=0, error_message=None, auth_bytes=b""
+        )
+
+        async def answer_late() -> None:
+            while not broker.peers:
+                await anyio.lowlevel.checkpoint()
+            asked = await broker.peers[0].next()
+            await anyio.sleep(
+                5 * SOON["api_version_request_timeout_ms"] / 1000
+            )  # long enough to be asked something else
+            await asked.answer(api_versions(spoken))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(answer_late)
+            async with connected(broker.connect, **SOON, **LOGIN) as connection:
+                assert connection.known is not None
+                assert not connection.known.is_untold
+        assert len(broker.peers) == 1
+
+
+async def test_who_hangs_up_on_a_client_that_would_log_in_is_asked_nothing_else() -> None:
+    async with Broker(port=None, max_versions="0.8.2") as broker:
+        dials = Dials(broker)
+        told = r"closed the connection \(is it older than Kafka 0\.10, which SASL needs\?\)"
+        with pytest.raises(ConnectionLost, match=told):
+            async with connected(lambda *_: dials.connect(*address(broker)), **LOGIN):
+                raise AssertionError("opened")
+        assert dials.count == 1
 
 
 async def test_who_has_answered_before_is_not_probed_when_it_hangs_up() -> None:
