@@ -127,14 +127,25 @@ def test_streams_of_one_member_and_topics_of_others() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"{", b"[1]", b'{"t": "x"}', b'{"t": -1}', b'{"t": true}', b"*1!x", b"*1*(", b"\xff", None, b"[" * 100_000],
+    [
+        *(b"", b"{", b"[1]", b'{"t": "x"}', b'{"t": -1}', b'{"t": true}', b"*1!x", b"*1*(", b"\xff", None),
+        *(b"[" * 100_000, b"*1*a{%d}" % 10**30, b"*1*" + b"(" * 20_000 + b")" * 20_000, b'{"t": %s}' % (b"9" * 5_000)),
+    ],
+    ids=lambda data: repr(data)[:20],
 )
 def test_a_subscription_that_is_none_is_told(data: bytes | None) -> None:
     with pytest.raises(WireError, match=r"^/x holds"):
         parse_subscription(data, "/x")
 
 
-@pytest.mark.parametrize("data", [b"", b"host:9092", b"creator:host:x", b"creator::9092", None])
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"", b"host:9092", b"creator:host:x", b"creator::9092", None, b"creator:host:0", b"creator:host:65536"),
+        *(b"creator:host:" + b"9" * 5_000, "creator:host:\u0661".encode()),
+    ],
+    ids=lambda data: repr(data)[:20],
+)
 def test_a_broker_that_is_none_is_told(data: bytes | None) -> None:
     with pytest.raises(WireError, match="not a broker's creator:host:port"):
         parse_broker(data, "/x")
