@@ -133,7 +133,9 @@ class GroupMember:
 
     async def _live(self, zookeeper: ZooKeeper) -> None:
         self._name_free_by = anyio.current_time() + _OLD_SESSIONS * zookeeper.session_timeout
-        while not await self._tried(zookeeper, self._register):
+        while True:
+            if await self._tried(zookeeper, self._register):
+                break
             await anyio.sleep(self._backoff)
         while True:
             self._changed = anyio.Event()

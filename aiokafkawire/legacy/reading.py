@@ -21,7 +21,7 @@ class Fetcher(Protocol):
 
 
 class Turns:
-    """Lets other tasks run now and then: a wrapper may hold millions of messages, and giving them out waits for nothing."""
+    """Lets others run now and then: a wrapper may hold millions of messages, and to give them out waits for nothing."""
 
     def __init__(self) -> None:
         self._left = _IN_A_ROW

@@ -8,13 +8,14 @@ import anyio
 import pytest
 from anyio.abc import ByteStream
 from anyio.lowlevel import checkpoint
-from support.legacy_cluster import legacy_cluster
+from support.legacy_cluster import LegacyCluster, legacy_cluster
 from support.zookeeper import ZooKeeperServer
 
 from aiokafkawire.errors import ConnectionLost, KafkaError, WireError
 from aiokafkawire.legacy.cluster import Registry
 from aiokafkawire.legacy.consumer import LegacyConsumer
 from aiokafkawire.legacy.errors import NodeExists, NoNode, SessionExpired
+from aiokafkawire.legacy.group import GroupMember
 from aiokafkawire.legacy.jute import Stat
 from aiokafkawire.legacy.producer import LegacyProducer
 from aiokafkawire.legacy.zookeeper import ZooKeeper
@@ -184,7 +185,12 @@ async def test_a_broker_whose_id_is_none_is_told(name: str) -> None:
     assert len(str(caught.value)) < 600
 
 
-# --- on a real server --------------------------------------------------------------------------------------------------
+# --- on a real server -----------------------------------------------------------------------------------------------
+
+
+def member(cluster: LegacyCluster, **options: Any) -> LegacyConsumer:
+    given: dict[str, Any] = {"consumer_id": "me", "rebalance_backoff_ms": 20, **options}
+    return LegacyConsumer(cluster.zookeeper, "g", ["t"], connector=cluster.connect, **given)
 
 
 async def test_a_producer_whose_session_expired_recovers_after_zookeeper_does(zookeeper: ZooKeeperServer) -> None:
@@ -211,7 +217,7 @@ async def test_a_producer_whose_session_expired_recovers_after_zookeeper_does(zo
             for stream in streams:
                 await stream.aclose()
             with anyio.fail_after(_PATIENCE):
-                while not producer._zookeeper.expired:
+                while not producer._zookeeper.expired:  # noqa: ASYNC110 - nobody tells of it
                     await anyio.sleep(0.01)
             for _ in range(2):
                 with pytest.raises(ConnectionLost, match="no ZooKeeper server of"):
@@ -226,15 +232,7 @@ async def test_a_member_whose_name_is_taken_is_told(zookeeper: ZooKeeperServer) 
     async with legacy_cluster(zookeeper, 1) as cluster, ZooKeeper(cluster.zookeeper) as other:
         await other.ensure("/consumers/g/ids")
         await other.create("/consumers/g/ids/g_me", b'{ "t": 1 }', ephemeral=True)
-        consumer = LegacyConsumer(
-            cluster.zookeeper,
-            "g",
-            ["t"],
-            consumer_id="me",
-            connector=cluster.connect,
-            session_timeout_ms=400,
-            rebalance_backoff_ms=20,
-        )
+        consumer = member(cluster, session_timeout_ms=400)
         async with consumer:
             told = "another member of group 'g' is registered as 'g_me'"
             with anyio.fail_after(_PATIENCE), pytest.raises(NodeExists, match=told):
@@ -243,19 +241,23 @@ async def test_a_member_whose_name_is_taken_is_told(zookeeper: ZooKeeperServer) 
                 await consumer.settled()
 
 
-async def test_who_waits_for_an_old_session_of_its_own_registers_when_it_goes(zookeeper: ZooKeeperServer) -> None:
-    async with legacy_cluster(zookeeper, 1) as cluster:
+async def test_who_waits_for_an_old_session_of_its_own_registers_when_it_goes(
+    zookeeper: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked, whose = anyio.Event(), GroupMember._is_ours
+
+    async def look(self: GroupMember, *args: Any) -> bool:
+        looked.set()
+        return await whose(self, *args)
+
+    monkeypatch.setattr(GroupMember, "_is_ours", look)
+    async with legacy_cluster(zookeeper, 1) as cluster, ZooKeeper(cluster.zookeeper) as before:
         await cluster.topic(0, "t")
-        async with ZooKeeper(cluster.zookeeper) as before:
-            await before.ensure("/consumers/g/ids")
-            await before.create("/consumers/g/ids/g_me", b'{ "t": 1 }', ephemeral=True)
-            async with LegacyConsumer(
-                cluster.zookeeper, "g", ["t"], consumer_id="me", connector=cluster.connect, rebalance_backoff_ms=20
-            ) as consumer:
-                async with ZooKeeper(cluster.zookeeper) as other:
-                    while not await other.children("/consumers/g/ids"):
-                        await checkpoint()
-                    await before.delete("/consumers/g/ids/g_me")
-                    with anyio.fail_after(_PATIENCE):
-                        await consumer.settled()
-                    assert consumer.assignment == [("t", (0, 0))]
+        await before.ensure("/consumers/g/ids")
+        await before.create("/consumers/g/ids/g_me", b'{ "t": 1 }', ephemeral=True)
+        async with member(cluster, session_timeout_ms=10_000) as consumer:
+            with anyio.fail_after(_PATIENCE):
+                await looked.wait()
+                await before.delete("/consumers/g/ids/g_me")
+                await consumer.settled()
+            assert consumer.assignment == [("t", (0, 0))]
