@@ -34,8 +34,11 @@ class Load:
         self.client, self.topic = client, topic
         self.written: list[bytes] = []
         self.read: list[bytes] = []
+        self.gaps = {"writing": 0.0, "reading": 0.0}
+        """The longest times without an acknowledgement, and without a record, in seconds."""
         self.done = False
         self._more = anyio.Event()
+        self._last = dict.fromkeys(self.gaps, anyio.current_time())
 
     async def write(self) -> None:
         async with self.client.producer(acks="all", linger_ms=5) as producer:
@@ -44,6 +47,7 @@ class Load:
                 value = b"%d" % number
                 await producer.send(self.topic, value, partition=number % 2)
                 self.written.append(value)
+                self._note("writing")
                 number += 1
                 self._tell()
                 await anyio.sleep(0.005)
@@ -55,12 +59,18 @@ class Load:
                 for record in await consumer.poll(timeout=0.1):
                     assert record.value is not None
                     self.read.append(record.value)
+                    self._note("reading")
 
     async def some_more(self, count: int = 50) -> None:
         """Wait until so many more are written."""
         wanted = len(self.written) + count
         while len(self.written) < wanted:
             await self._more.wait()
+
+    def _note(self, what: str) -> None:
+        now = anyio.current_time()
+        self.gaps[what] = max(self.gaps[what], now - self._last[what])
+        self._last[what] = now
 
     def _tell(self) -> None:
         more, self._more = self._more, anyio.Event()
@@ -123,4 +133,5 @@ async def test_an_upgrade_under_load_loses_nothing() -> None:
             load.check()
             assert len(load.read) == len(set(load.read)), "these brokers know idempotence: nothing is doubled"
             assert len(load.written) >= 160
-            print(f"{len(load.written)} records were written while {UPGRADED_FROM} became {UPGRADED_TO}, none was lost")
+            gaps = ", ".join(f"{seconds:.2f} s {what}" for what, seconds in load.gaps.items())
+            print(f"{UPGRADED_FROM} to {UPGRADED_TO}: {len(load.written)} records, none lost; longest gaps: {gaps}")

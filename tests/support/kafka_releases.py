@@ -32,7 +32,9 @@ _JVM = (
     *("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"),
     "-Dzookeeper.jmx.log4j.disable=true",
 )
-_READY_TIMEOUT = 90.0
+_READY_TIMEOUT = 180.0
+_ATTEMPTS = 3
+_PORT_TAKEN = ("Address already in use", "failed to bind")
 _LOG4J = """\
 log4j.rootLogger=INFO, A
 log4j.appender.A=org.apache.log4j.ConsoleAppender
@@ -120,12 +122,19 @@ class KafkaRelease:
             self.bootstrap = self._kraft.bootstrap
             return self
         resolve(self.version)
-        self._home = tempfile.TemporaryDirectory(prefix="aiokafkawire-kafka-", ignore_cleanup_errors=True)
-        try:
-            self._boot(Path(self._home.name))
-        except BaseException:
-            self.stop()
-            raise
+        for attempt in range(1, _ATTEMPTS + 1):
+            self._home = tempfile.TemporaryDirectory(prefix="aiokafkawire-kafka-", ignore_cleanup_errors=True)
+            try:
+                self._boot(Path(self._home.name))
+                break
+            except BootFailed as error:
+                self.stop()
+                # Somebody else has bound a port between its choice and the server's start.
+                if attempt == _ATTEMPTS or not any(sign in str(error) for sign in _PORT_TAKEN):
+                    raise
+            except BaseException:
+                self.stop()
+                raise
         return self
 
     def stop(self) -> None:
