@@ -115,6 +115,19 @@ async def test_members_come_and_go_and_nothing_is_lost_or_doubled(zookeeper: Zoo
         assert sorted(seen) == sorted([b"%d-%s" % (n, x) for n in range(4) for x in (b"a", b"b")] + [b"3-c"])
 
 
+async def test_groups_of_their_own_get_every_message(zookeeper: ZooKeeperServer) -> None:
+    async with legacy_cluster(zookeeper, 2) as cluster:
+        await cluster.topic(0, "t")
+        for partition in range(2):
+            await produce(cluster, 0, partition, [b"%d-a" % partition, b"%d-b" % partition])
+        async with (
+            member(cluster, "c1") as one,
+            LegacyConsumer(cluster.zookeeper, "h", ["t"], connector=cluster.connect, backoff_ms=1) as other,
+        ):
+            for consumer in (one, other):
+                assert sorted(found.value for found in await take(consumer, 4)) == [b"0-a", b"0-b", b"1-a", b"1-b"]
+
+
 async def test_what_is_finished_is_committed_before_a_partition_is_given_up(zookeeper: ZooKeeperServer) -> None:
     async with legacy_cluster(zookeeper, 2) as cluster:
         await cluster.topic(0, "t")

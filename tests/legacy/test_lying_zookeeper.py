@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -18,6 +19,7 @@ from aiokafkawire.legacy.errors import NodeExists, NoNode, SessionExpired
 from aiokafkawire.legacy.group import GroupMember
 from aiokafkawire.legacy.jute import Stat
 from aiokafkawire.legacy.producer import LegacyProducer
+from aiokafkawire.legacy.registry import BrokerPartition, GroupPaths
 from aiokafkawire.legacy.zookeeper import ZooKeeper
 from aiokafkawire.network.stream import Connector, connect_tcp
 from aiokafkawire.testing.serving.memory import memory_connection
@@ -26,6 +28,7 @@ pytestmark = pytest.mark.anyio
 
 _PATIENCE = 20.0
 _NOBODY = Stat(*[0] * 11)
+PATHS = GroupPaths("g")
 
 
 def greeting(timeout_ms: int, session: int = 7) -> bytes:
@@ -87,9 +90,9 @@ async def test_a_server_that_greets_and_hangs_up_is_not_dialled_without_a_pause(
 async def test_a_server_that_gives_no_session_is_no_server() -> None:
     server = Scripted(greeting(0, 0), at_once)
     async with server.listening() as connect:
-        told = r"no ZooKeeper server of a:2181 within 0\.2 s: a:2181: .*gave no session"
+        told = r"no ZooKeeper server of a:2181 within 0\.5 s: a:2181: .*gave no session"
         with anyio.fail_after(_PATIENCE), pytest.raises(ConnectionLost, match=told):
-            async with ZooKeeper("a", connector=connect, request_timeout_ms=200):
+            async with ZooKeeper("a", connector=connect, request_timeout_ms=500):
                 pass
     assert server.dialled < 30
 
@@ -113,22 +116,23 @@ async def test_a_server_that_promises_days_is_looked_after_all_the_same() -> Non
 
 
 async def test_a_member_whose_sessions_all_expire_waits_between_them() -> None:
-    sessions = 0
+    expired = anyio.Event()
 
     async def expire(stream: ByteStream) -> None:
-        nonlocal sessions
-        sessions += 1
         xid = (await stream.receive())[4:8]
         await stream.send(b"\0\0\0\x10" + xid + bytes(8) + (-112).to_bytes(4, signed=True))
+        expired.set()
         await listen(stream)
 
-    server = Scripted(greeting(1_000), expire)
+    server = Scripted(greeting(10_000), expire)
     async with server.listening() as connect:
-        consumer = LegacyConsumer("a", "g", ["t"], zookeeper_connector=connect, rebalance_backoff_ms=50)
+        consumer = LegacyConsumer("a", "g", ["t"], zookeeper_connector=connect, rebalance_backoff_ms=60_000)
         async with consumer:
-            with anyio.move_on_after(0.3):
-                await anext(consumer)
-            assert 0 < sessions < 30  # without a pause: hundreds
+            with anyio.fail_after(_PATIENCE):
+                await expired.wait()
+            for _ in range(500):  # enough for many sessions
+                await checkpoint()
+            assert server.dialled == 1
 
 
 class Lying(ZooKeeper):
@@ -188,41 +192,53 @@ async def test_a_broker_whose_id_is_none_is_told(name: str) -> None:
 # --- on a real server -----------------------------------------------------------------------------------------------
 
 
+class Cut:
+    """A way to ZooKeeper that is cut for longer than a session lasts."""
+
+    def __init__(self) -> None:
+        self.streams: list[ByteStream] = []
+        self.refuse = False
+
+    async def connect(self, host: str, port: int) -> ByteStream:
+        if self.refuse:
+            await checkpoint()
+            raise ConnectionRefusedError("cut off")
+        self.streams.append(await connect_tcp(host, port))
+        return self.streams[-1]
+
+    async def until_expired(self, session: ZooKeeper, *, comes_back: bool = True) -> None:
+        self.refuse = True
+        for stream in self.streams:
+            await stream.aclose()
+        with anyio.fail_after(_PATIENCE):
+            while not session.expired:  # noqa: ASYNC110 - nobody tells of it
+                await anyio.sleep(0.01)
+        self.refuse = not comes_back
+
+
 def member(cluster: LegacyCluster, **options: Any) -> LegacyConsumer:
     given: dict[str, Any] = {"consumer_id": "me", "rebalance_backoff_ms": 20, **options}
     return LegacyConsumer(cluster.zookeeper, "g", ["t"], connector=cluster.connect, **given)
 
 
-async def test_a_producer_whose_session_expired_recovers_after_zookeeper_does(zookeeper: ZooKeeperServer) -> None:
-    streams: list[ByteStream] = []
-    refuse = False
-
-    async def connect(host: str, port: int) -> ByteStream:
-        if refuse:
-            raise ConnectionRefusedError("cut off")
-        streams.append(await connect_tcp(host, port))
-        return streams[-1]
-
+async def test_a_producer_whose_session_expired_recovers_after_zookeeper_does(
+    zookeeper: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = Cut()
     async with legacy_cluster(zookeeper, 1) as cluster:
         await cluster.topic(0, "t")
         async with LegacyProducer(
-            cluster.zookeeper,
-            connector=cluster.connect,
-            session_timeout_ms=400,
-            zookeeper_connector=connect,
-            zookeeper_timeout_ms=200,
+            cluster.zookeeper, connector=cluster.connect, session_timeout_ms=400, zookeeper_connector=cut.connect
         ) as producer:
             await producer.send("t", [b"one"])
-            refuse = True
-            for stream in streams:
-                await stream.aclose()
-            with anyio.fail_after(_PATIENCE):
-                while not producer._zookeeper.expired:  # noqa: ASYNC110 - nobody tells of it
-                    await anyio.sleep(0.01)
-            for _ in range(2):
-                with pytest.raises(ConnectionLost, match="no ZooKeeper server of"):
-                    await producer.send("t", [b"lost"])
-            refuse = False
+            await cut.until_expired(producer._zookeeper, comes_back=False)
+            with monkeypatch.context() as patch:
+                nobody_there = partial(ZooKeeper, "z", connector=cut.connect, request_timeout_ms=20)
+                patch.setattr(producer, "_new_session", nobody_there)
+                for _ in range(2):
+                    with pytest.raises(ConnectionLost, match="no ZooKeeper server of"):
+                        await producer.send("t", [b"lost"])
+            cut.refuse = False
             await producer.send("t", [b"two"])
             await producer.confirm()
         assert cluster.logs(0).content("t", 0) == [b"one", b"two"]
@@ -261,3 +277,27 @@ async def test_who_waits_for_an_old_session_of_its_own_registers_when_it_goes(
                 await before.delete("/consumers/g/ids/g_me")
                 await consumer.settled()
             assert consumer.assignment == [("t", (0, 0))]
+
+
+async def test_a_session_that_expires_in_the_middle_of_a_rebalance_is_begun_anew(
+    zookeeper: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut, claim, sessions = Cut(), GroupMember._claim, list[int]()
+
+    async def claim_late(self: GroupMember, session: ZooKeeper, place: Any, thread: str) -> bool:
+        if not sessions and place[1].partition == 1:  # one is claimed, the other is not yet
+            sessions.append(session.session_id)
+            await cut.until_expired(session)
+        return await claim(self, session, place, thread)
+
+    monkeypatch.setattr(GroupMember, "_claim", claim_late)
+    async with legacy_cluster(zookeeper, 2) as cluster, ZooKeeper(cluster.zookeeper) as other:
+        await cluster.topic(0, "t")
+        async with member(cluster, session_timeout_ms=1_000, zookeeper_connector=cut.connect) as consumer:
+            with anyio.fail_after(_PATIENCE):
+                await consumer.settled()
+            assert consumer.assignment == [("t", (0, 0)), ("t", (0, 1))]
+            for partition in range(2):
+                owner = await other.exists(PATHS.owner("t", BrokerPartition(0, partition)))
+                assert owner is not None
+                assert owner.ephemeral_owner not in sessions
