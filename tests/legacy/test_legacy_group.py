@@ -173,6 +173,28 @@ async def test_a_compressed_message_is_read_again_as_a_whole(zookeeper: ZooKeepe
         }
 
 
+async def test_messages_at_hand_leave_others_their_turns(zookeeper: ZooKeeperServer) -> None:
+    async with legacy_cluster(zookeeper, 1) as cluster:
+        await cluster.topic(0, "t")
+        await produce(cluster, 0, 0, [b""] * 10_000, compression_type="gzip")
+        async with member(cluster, "c1") as consumer:
+            await take(consumer, 1)
+            turns = 0
+
+            async def count() -> None:
+                nonlocal turns
+                while True:
+                    await anyio.lowlevel.checkpoint()
+                    turns += 1
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(count)
+                for _ in range(9_999):  # not by take(), whose deadline is a turn
+                    await anext(consumer)
+                tasks.cancel_scope.cancel()
+            assert turns >= 10
+
+
 async def test_a_member_that_is_cut_off_loses_its_share_with_its_session(
     zookeeper: ZooKeeperServer,
 ) -> None:
