@@ -17,7 +17,7 @@ from aiokafkawire.admin.admin import NewTopic
 
 pytestmark = [pytest.mark.anyio, pytest.mark.matrix, pytest.mark.timeout(400)]
 
-PATIENCE = 120.0
+PATIENCE = 180.0
 UPGRADED_FROM, UPGRADED_TO = "2.8.2", "3.9.1"
 
 
@@ -120,7 +120,7 @@ async def test_an_upgrade_under_load_loses_nothing() -> None:
     with KafkaRelease(UPGRADED_FROM, brokers=3) as kafka:
         async with Client(kafka.bootstrap, allow_auto_create_topics=True) as client:
             load = Load(client, f"topic-{token_hex(6)}")
-            with anyio.fail_after(3 * PATIENCE):
+            with anyio.fail_after(2 * PATIENCE):
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(load.write)
                     await load.some_more(10)
