@@ -163,7 +163,7 @@ class Session:
                 await stream.send(data)
             if not in_time.cancelled_caught:
                 return
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+        except Exception:  # noqa: S110 - a stream may fail in a way of its own
             pass
         with anyio.CancelScope(shield=True):
             await stream.aclose()
@@ -281,12 +281,12 @@ class Session:
                 while (found := _first_frame(self._buffer, self._where)) is not None:
                     self._take(found)
                 with anyio.fail_after(2 * self.timeout / 3):
-                    self._buffer += await stream.receive(_READ)
+                    self._buffer += await _received(stream)
         except TimeoutError:
             return f"{self._where} was silent for {2 * self.timeout / 3:g} s"
         except anyio.EndOfStream:
             return f"{self._where} hung up"
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError, WireError) as cause:
+        except (_StreamFailed, WireError) as cause:
             return f"the connection to {self._where} broke: {cause.__cause__ or cause or type(cause).__name__}"
 
     def _take(self, data: bytes) -> None:
@@ -309,6 +309,19 @@ class Session:
         if call.watch is not None and (not header.error or (call.op is Op.EXISTS and header.error == NoNode.code)):
             self._watches.add(call.op, call.path, call.watch, found=not header.error)
         call.resolve(value, zookeeper_error(header.error, _named(call.op, call.path)) if header.error else None)
+
+
+class _StreamFailed(Exception):
+    """As told by the stream; a watch of the user's fails in other ways."""
+
+
+async def _received(stream: ByteStream) -> bytes:
+    try:
+        return await stream.receive(_READ)
+    except anyio.EndOfStream:
+        raise
+    except Exception as cause:
+        raise _StreamFailed(str(cause.__cause__ or cause) or repr(cause)) from cause
 
 
 def _named(op: Op, path: str) -> str:

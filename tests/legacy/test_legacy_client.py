@@ -135,7 +135,7 @@ async def test_a_caller_that_is_cancelled_leaves_its_place_in_line(server: Legac
 async def test_a_refusal_is_a_hang_up_that_the_next_call_tells_once(server: LegacyServer, client: LegacyClient) -> None:
     await client.produce("t", [b"fine"], partition=0)
     await client.produce("t", [b"nowhere"], partition=4)
-    with pytest.raises(ConnectionLost, match=r"legacy:9092 hung up"):
+    with pytest.raises(ConnectionLost, match="legacy:9092 hung up after one of 2 produce requests"):
         await client.confirm()
     await client.confirm()  # nothing is open any more
     await client.produce("t", [b"fine again"], partition=0)
@@ -164,6 +164,23 @@ async def test_too_large_is_silence(server: LegacyServer, client: LegacyClient) 
     await client.produce("t", [b"small", b"x" * 4001], partition=0)
     await client.confirm()
     assert server.logs.content("t", 0) == []
+
+
+async def test_what_is_produced_is_invisible_until_it_is_flushed() -> None:
+    async with (
+        LegacyServer(log_flush_interval=3) as server,
+        LegacyClient("legacy", connector=server.connect) as client,
+    ):
+        await client.produce("t", [b"a", b"b"], partition=0)
+        await client.confirm()
+        assert values(await client.fetch("t", 0, 0)) == []
+        assert await client.latest("t", 0) == 0
+        with pytest.raises(OffsetOutOfRange):
+            await client.fetch("t", 0, 11)
+        await client.produce("t", [b"c"], partition=0)
+        await client.confirm()
+        assert values(await client.fetch("t", 0, 0)) == [b"a", b"b", b"c"]
+        assert await client.latest("t", 0) == 33
 
 
 async def test_an_idle_connection_that_went_is_replaced(server: LegacyServer, client: LegacyClient) -> None:
@@ -464,6 +481,22 @@ async def test_a_broker_that_is_silent_is_given_up() -> None:
     found = await ask_one_that(answers, request_timeout_ms=20, socket_connection_setup_timeout_ms=20)
     assert isinstance(found, RequestTimeout)
     assert "no answer from legacy:9092 to fetch of t-0 within 0.02 s" in str(found)
+
+
+async def test_a_stream_that_fails_in_its_own_way_is_a_connection_that_was_lost(server: LegacyServer) -> None:
+    async def connect(host: str, port: int) -> ByteStream:
+        stream = await server.connect(host, port)
+
+        async def receive(max_bytes: int = 65536) -> bytes:
+            await checkpoint()
+            raise RuntimeError("a way of its own")
+
+        stream.receive = receive  # type: ignore[method-assign]
+        return stream
+
+    async with LegacyClient("legacy", connector=connect) as client:
+        with anyio.fail_after(20), pytest.raises(ConnectionLost, match="broke: a way of its own"):
+            await client.latest("t", 0)
 
 
 async def test_an_answer_that_nothing_asked_for_ends_the_connection() -> None:

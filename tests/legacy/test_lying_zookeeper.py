@@ -87,6 +87,36 @@ async def test_a_server_that_greets_and_hangs_up_is_not_dialled_without_a_pause(
     assert server.dialled < 30  # without one: thousands
 
 
+async def test_a_stream_that_fails_in_its_own_way_is_replaced() -> None:
+    async def answer(stream: ByteStream) -> None:
+        while True:
+            xid = (await stream.receive())[4:8]
+            await stream.send(b"\0\0\0\x10" + xid + bytes(8) + (-101).to_bytes(4, signed=True))
+
+    server = Scripted(greeting(10_000), answer)
+    async with server.listening() as connect:
+
+        async def failing_once(host: str, port: int) -> ByteStream:
+            stream = await connect(host, port)
+            receive, received = stream.receive, 0
+
+            async def fail(max_bytes: int = 65536) -> bytes:
+                nonlocal received
+                received += 1
+                if received == 2:
+                    raise RuntimeError("a way of its own")
+                return await receive(max_bytes)
+
+            if server.dialled == 1:
+                stream.receive = fail  # type: ignore[method-assign]
+            return stream
+
+        async with ZooKeeper("a", connector=failing_once) as session:
+            with anyio.fail_after(_PATIENCE):
+                assert await session.exists("/a") is None
+    assert server.dialled == 2
+
+
 async def test_a_server_that_gives_no_session_is_no_server() -> None:
     server = Scripted(greeting(0, 0), at_once)
     async with server.listening() as connect:
