@@ -63,7 +63,7 @@ class LegacyClient:
             does not have, a damaged message, a question for offsets of such a partition.
         RequestTimeout: it did not answer within ``request_timeout_ms``.
         WireError: what it answered is not what Kafka 0.7 answers.
-        UnsupportedVersion: it is a broker of Kafka 0.10 or later: use :class:`~aiokafkawire.client.Client`.
+        UnsupportedVersion: it is a broker of Kafka 0.8 or later: use :class:`~aiokafkawire.client.Client`.
         UsageError: an argument cannot be; nothing was sent.
     """
 
