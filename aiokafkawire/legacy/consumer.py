@@ -247,6 +247,8 @@ class LegacyConsumer:
             part = self._parts.get(place)
             if part is None:
                 continue
+            # The next round begins behind it, also if it cannot be read.
+            self._parts[place] = self._parts.pop(place)
             try:
                 found = await self._poll(part)
             except (ConnectionLost, RequestTimeout):
@@ -257,8 +259,6 @@ class LegacyConsumer:
                 continue
             part.troubled_since = None
             if found and part.alive:
-                # The next round begins behind it.
-                self._parts[place] = self._parts.pop(place)
                 self._at_hand = part
                 return True
         return False

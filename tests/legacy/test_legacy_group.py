@@ -340,6 +340,28 @@ async def test_an_offset_that_is_gone_is_reset_or_told(zookeeper: ZooKeeperServe
                     await consumer.settled()
 
 
+async def test_a_partition_that_cannot_be_read_holds_up_no_other(zookeeper: ZooKeeperServer) -> None:
+    async with legacy_cluster(zookeeper, 2) as cluster, ZooKeeper(cluster.zookeeper) as session:
+        await cluster.topic(0, "t")
+        for partition in range(2):
+            path = PATHS.offset("t", BrokerPartition(0, partition))
+            await session.ensure(path)
+            await session.set(path, b"0" if partition else b"99")
+        await produce(cluster, 0, 1, [b"a", b"b"])
+        await produce(cluster, 0, 0, [b"x"])
+        async with member(cluster, "c1", auto_offset_reset="none") as consumer:
+            await owns(consumer, 2)
+            found: list[bytes] = []
+            for _ in range(10):
+                try:
+                    found += [one.value for one in await take(consumer, 1)]
+                except OffsetOutOfRange:
+                    continue
+                if len(found) == 2:
+                    break
+            assert found == [b"a", b"b"]
+
+
 async def test_zookeeper_is_not_there(zookeeper: ZooKeeperServer) -> None:
     async def connect(host: str, port: int) -> ByteStream:
         await anyio.lowlevel.checkpoint()
