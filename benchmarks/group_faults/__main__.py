@@ -89,7 +89,7 @@ def _under_fault(cluster: KafkaCluster, group: Group, job: Job, options: argpars
     ended = time.monotonic()
     tell("closing the members, one after the other")
     for place in group.places:
-        group.close(place)
+        group.close(place).join()
     handed = producer.figures.get("handed", producer.handed)
     wrongs = check(lines, group.reads, handed)
     return {
