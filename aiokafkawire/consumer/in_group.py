@@ -223,7 +223,7 @@ class InGroup:
 
     async def resume(self, task: Resume) -> None:
         """Read on what was given up for a rebalance: from what is finished, where that is committed by itself, else as
-        the next owner would, from what is committed. Where nobody knows that, the coordinator is asked once it is there.
+        the next owner would, from what is committed. Where that is not known, the coordinator is asked once it is back.
         """
         async with self._turn:
             if task is not self._machine.task or not self.can_resume():
