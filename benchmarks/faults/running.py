@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from confluent_kafka import KafkaException
-from support.apache_kafka import NEWEST, BootFailed, missing
+from support.apache_kafka import NEWEST, missing
+from support.guarded_process import BootFailed
 
 from benchmarks.arguments import LOOPS, names_of, positive, require_installed
 from benchmarks.faults.program import ClientFailed

@@ -14,7 +14,6 @@ import contextlib
 import os
 import re
 import shutil
-import signal
 import socket
 import struct
 import subprocess
@@ -26,6 +25,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from .guarded_process import BootFailed, GuardedProcess, tail
 
 if sys.platform != "win32":
     import fcntl
@@ -63,10 +64,6 @@ _FORMAT_TIMEOUT = 60.0
 _READY_TIMEOUT = 90.0
 _ATTEMPTS = 3
 _METADATA = 3
-
-
-class BootFailed(Exception):
-    """Kafka could not be resolved, formatted or started; the message ends with the tail of the log that says why."""
 
 
 class _PortTaken(BootFailed):
@@ -131,8 +128,7 @@ class ApacheKafka:
         self.addresses: dict[str, str] = {}
         self.boot_seconds = 0.0
         self._home: tempfile.TemporaryDirectory[str] | None = None
-        self._server: subprocess.Popen[bytes] | None = None
-        self._guard: subprocess.Popen[bytes] | None = None
+        self._server: GuardedProcess | None = None
 
     def start(self) -> Self:
         """Resolve, format, boot, and wait until ready.
@@ -159,20 +155,17 @@ class ApacheKafka:
         """End the server as ``kill -9`` does; :meth:`stop` is still to be called."""
         if self._server is not None:
             self._server.kill()
-            self._server.wait()
 
     def stop(self) -> None:
         """Kill the server, and remove its data. May be repeated."""
         server, self._server = self._server, None
-        guard, self._guard = self._guard, None
         home, self._home = self._home, None
         self.bootstrap = ""
         try:
             if server is not None:
-                _end(server)
+                # Asked to end, it would write down what it knows of thousands of partitions, which goes with its data.
+                server.kill()
         finally:
-            if guard is not None:
-                _end_guard(guard)
             if home is not None:
                 home.cleanup()
 
@@ -196,9 +189,9 @@ class ApacheKafka:
         )
         java = ["java", *_JVM, *self.jvm, "-cp", f"{jars}/*"]
         _format(java, settings, self.features, self.scram, home / "format.log")
-        log = home / "server.log"
-        self._launch([*java, "kafka.Kafka", str(settings)], log)
-        self._wait_ready(f"{_HOST}:{port}", log)
+        self._server = GuardedProcess([*java, "kafka.Kafka", str(settings)], home / "server.log")
+        self._server.launch()
+        self._wait_ready(self._server, f"{_HOST}:{port}")
         self.bootstrap = f"{_HOST}:{port}"
         self.boot_seconds = time.monotonic() - began
 
@@ -215,33 +208,13 @@ class ApacheKafka:
             **self.properties,
         }
 
-    def _launch(self, command: list[str], log: Path) -> None:
-        with log.open("wb") as out:
-            self._server = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=log.parent, process_group=0
-            )
-        # The guard shares the server's process group and waits on a pipe of ours. However this process ends, the pipe
-        # closes, and the guard kills the group: a test run that is killed leaves no server behind.
-        self._guard = subprocess.Popen(
-            ["sh", "-c", "read _; kill -9 0"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            process_group=self._server.pid,
-        )
-
-    def _wait_ready(self, bootstrap: str, log: Path) -> None:
-        assert self._server is not None
-        deadline = time.monotonic() + _READY_TIMEOUT
-        while not _lists_a_broker(bootstrap):
-            status = self._server.poll()
-            if status is not None:
-                kind = _PortTaken if "Address already in use" in log.read_text(errors="replace") else BootFailed
-                raise kind(f"Apache Kafka {self.version} exited with status {status}:\n{_tail(log)}")
-            if time.monotonic() > deadline:
-                waited = f"was not ready after {_READY_TIMEOUT:.0f} s"
-                raise BootFailed(f"Apache Kafka {self.version} {waited}:\n{_tail(log)}")
-            time.sleep(0.05)
+    def _wait_ready(self, server: GuardedProcess, bootstrap: str) -> None:
+        try:
+            server.wait_until(lambda: _lists_a_broker(bootstrap), f"Apache Kafka {self.version}", _READY_TIMEOUT)
+        except BootFailed as error:
+            if server.status is not None and "Address already in use" in server.log.read_text(errors="replace"):
+                raise _PortTaken(str(error)) from None
+            raise
 
 
 def resolve(version: str, artifact: str = "") -> Path:
@@ -375,27 +348,9 @@ def _run(command: list[str], log: Path, timeout: float, doing: str) -> None:
                 command, check=False, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=log.parent, timeout=timeout
             )
         except subprocess.TimeoutExpired:
-            raise BootFailed(f"{doing} took more than {timeout:.0f} s:\n{_tail(log)}") from None
+            raise BootFailed(f"{doing} took more than {timeout:.0f} s:\n{tail(log)}") from None
     if done.returncode != 0:
-        raise BootFailed(f"{doing} failed with status {done.returncode}:\n{_tail(log)}")
-
-
-def _end(server: subprocess.Popen[bytes]) -> None:
-    # Asked to end, a server would write down what it knows of thousands of partitions, which goes with its data.
-    _signal_group(server, signal.SIGKILL)
-    server.wait()
-
-
-def _end_guard(guard: subprocess.Popen[bytes]) -> None:
-    assert guard.stdin is not None
-    guard.stdin.close()
-    guard.wait()
-
-
-def _signal_group(server: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    # The guard, not yet reaped, keeps the group's id from being given to anyone else.
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(server.pid, number)
+        raise BootFailed(f"{doing} failed with status {done.returncode}:\n{tail(log)}")
 
 
 def _free_ports(count: int) -> list[int]:
@@ -419,10 +374,3 @@ def _exactly(data: bytes, size: int) -> bytes:
     if len(data) != size:
         raise OSError(f"the server hung up after {len(data)} of {size} bytes")
     return data
-
-
-def _tail(log: Path, size: int = 40) -> str:
-    """The log's last lines, below the first errors before them: a failing server says why, then logs its shutdown."""
-    lines = log.read_text(errors="replace").splitlines()
-    errors = [line for line in lines[:-size] if " ERROR " in line or line.startswith(("Exception", "Caused by"))]
-    return "\n".join([*errors[:10], *lines[-size:]])

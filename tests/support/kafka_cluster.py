@@ -12,11 +12,8 @@ takes two of them.
 from __future__ import annotations
 
 import base64
-import contextlib
 import random
-import signal
 import socket
-import subprocess
 import tempfile
 import time
 import uuid
@@ -31,7 +28,8 @@ from aiokafkawire.protocol.compiler import decode, encode
 from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponsePartition
 
 from . import apache_kafka
-from .apache_kafka import NEWEST, BootFailed, exchange, resolve
+from .apache_kafka import NEWEST, exchange, resolve
+from .guarded_process import BootFailed, GuardedProcess, tail
 
 __all__ = ("KafkaCluster",)
 
@@ -63,54 +61,17 @@ _METADATA_VERSION = 8  # the last one without tagged fields, so that plain heade
 _LOWEST_PORT, _HIGHEST_PORT = 20_000, 32_000
 
 
-class _Server:
-    """One node: its folder, and the process while it runs."""
+class _Server(GuardedProcess):
+    """One node: where it listens, and the process while it runs."""
 
     def __init__(self, node: int, port: int, home: Path, command: list[str]) -> None:
-        self.node, self.address, self.log = node, f"{_HOST}:{port}", home / f"server-{node}.log"
-        self._command = command
-        self._process: subprocess.Popen[bytes] | None = None
-        self._guard: subprocess.Popen[bytes] | None = None
-
-    def launch(self) -> None:
-        with self.log.open("ab") as out:
-            self._process = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self.log.parent, process_group=0
-            )
-        # As in apache_kafka.py: however this process ends, the pipe closes, and the guard kills the group.
-        self._guard = subprocess.Popen(
-            ["sh", "-c", "read _; kill -9 0"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            process_group=self._process.pid,
-        )
-
-    @property
-    def runs(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        super().__init__(command, home / f"server-{node}.log")
+        self.node, self.address = node, f"{_HOST}:{port}"
 
     def check(self) -> None:
         """Raise BootFailed, with the end of the log, if the process has ended by itself."""
-        if self._process is not None and not self.runs:
-            raise BootFailed(f"node {self.node} of Apache Kafka has ended:\n{apache_kafka._tail(self.log)}")
-
-    def end(self) -> None:
-        """Have it shut down in order; what has not ended by then is killed."""
-        if self._process is not None:
-            apache_kafka._signal_group(self._process, signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_END_TIMEOUT)
-        self.kill()
-
-    def kill(self) -> None:
-        process, self._process = self._process, None
-        guard, self._guard = self._guard, None
-        if process is not None:
-            apache_kafka._signal_group(process, signal.SIGKILL)
-            process.wait()
-        if guard is not None:
-            apache_kafka._end_guard(guard)
+        if self.status is not None:
+            raise BootFailed(f"node {self.node} of Apache Kafka has ended:\n{tail(self.log)}")
 
 
 class KafkaCluster:
@@ -184,7 +145,7 @@ class KafkaCluster:
 
     def end(self, node: int) -> None:
         """Have a broker shut down in order: it hands over what it leads and coordinates, and leaves the cluster."""
-        self._servers[node].end()
+        self._servers[node].end(_END_TIMEOUT)
 
     def node_at(self, address: str) -> int:
         """The broker that listens there."""
@@ -255,7 +216,7 @@ class KafkaCluster:
             for server in self._servers.values():
                 server.check()
             if time.monotonic() > deadline:
-                logs = "\n".join(apache_kafka._tail(server.log, 10) for server in self._servers.values())
+                logs = "\n".join(tail(server.log, 10) for server in self._servers.values())
                 raise BootFailed(f"Apache Kafka {self.version}: {what} after {timeout:.0f} s:\n{logs}")
             time.sleep(0.1)
 

@@ -9,18 +9,16 @@ As in :mod:`support.apache_kafka`, jars come by Maven once for each release, and
 
 from __future__ import annotations
 
-import contextlib
 import socket
-import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from . import apache_kafka
-from .apache_kafka import ApacheKafka, BootFailed, exchange, resolve
+from .apache_kafka import ApacheKafka, exchange, resolve
+from .guarded_process import GuardedProcess
 
 __all__ = ("RELEASES", "KafkaRelease", "number_of")
 
@@ -32,7 +30,7 @@ _JVM = (
     *("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"),
     "-Dzookeeper.jmx.log4j.disable=true",
 )
-_READY_TIMEOUT = 90.0
+_END_TIMEOUT = 30.0
 _LOG4J = """\
 log4j.rootLogger=INFO, A
 log4j.appender.A=org.apache.log4j.ConsoleAppender
@@ -46,53 +44,6 @@ def number_of(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-class _Process:
-    """A server with a guard, which ends it with this process."""
-
-    def __init__(self, command: list[str], log: Path) -> None:
-        self.command, self.log = command, log
-        self.running: subprocess.Popen[bytes] | None = None
-        self._guard: subprocess.Popen[bytes] | None = None
-
-    def launch(self) -> None:
-        with self.log.open("ab") as out:
-            self.running = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self.log.parent, process_group=0
-            )
-        self._guard = subprocess.Popen(
-            ["sh", "-c", "read _; kill -9 0"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            process_group=self.running.pid,
-        )
-
-    def terminate(self, patience: float) -> None:
-        """Have it end in order, then :meth:`kill` it."""
-        if self.running is not None:
-            self.running.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.running.wait(patience)
-        self.kill()
-
-    def kill(self) -> None:
-        running, self.running = self.running, None
-        guard, self._guard = self._guard, None
-        if running is not None:
-            apache_kafka._end(running)
-        if guard is not None:
-            apache_kafka._end_guard(guard)
-
-    def wait_until(self, ready: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + _READY_TIMEOUT
-        while not ready():
-            status = None if self.running is None else self.running.poll()
-            if status is not None or time.monotonic() > deadline:
-                why = f"was not ready after {_READY_TIMEOUT:.0f} s" if status is None else f"exited with {status}"
-                raise BootFailed(f"{what} {why}:\n{apache_kafka._tail(self.log)}")
-            time.sleep(0.05)
-
-
 class KafkaRelease:
     """One or more brokers of one release, from `start` to `stop`; those up to 2.8 with a ZooKeeper.
 
@@ -104,8 +55,8 @@ class KafkaRelease:
         self.version, self.brokers = version, brokers
         self.bootstrap = ""
         self._home: tempfile.TemporaryDirectory[str] | None = None
-        self._zookeeper: _Process | None = None
-        self._servers: dict[int, _Process] = {}
+        self._zookeeper: GuardedProcess | None = None
+        self._servers: dict[int, GuardedProcess] = {}
         self._addresses: dict[int, str] = {}
         self._kraft: ApacheKafka | None = None
 
@@ -160,7 +111,7 @@ class KafkaRelease:
     def upgrade(self, node: int, version: str, properties: dict[str, str] | None = None) -> None:
         """End a broker in order, and start it again as another release that knows ZooKeeper."""
         server = self._servers[node]
-        server.terminate(30.0)
+        server.end(_END_TIMEOUT)
         assert self._home is not None
         home = Path(self._home.name)
         settings = home / f"server-{node}.properties"
@@ -180,7 +131,7 @@ class KafkaRelease:
         )
         java = _java(self.version, home)
         command = [*java, "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(keeper)]
-        self._zookeeper = _Process(command, home / "zookeeper.log")
+        self._zookeeper = GuardedProcess(command, home / "zookeeper.log")
         self._zookeeper.launch()
         self._zookeeper.wait_until(lambda: _accepts(keeper_port), "ZooKeeper")
         for node, port in enumerate(ports, 1):
@@ -188,7 +139,7 @@ class KafkaRelease:
             lines = self._properties(node, port, keeper_port)
             settings.write_text("".join(f"{name}={value}\n" for name, value in lines))
             self._addresses[node] = f"{_HOST}:{port}"
-            self._servers[node] = _Process([*java, "kafka.Kafka", str(settings)], home / f"server-{node}.log")
+            self._servers[node] = GuardedProcess([*java, "kafka.Kafka", str(settings)], home / f"server-{node}.log")
             self._servers[node].launch()
         # Kafka 0.8 lists no broker before there is a topic.
         ready = (0, self.brokers) if number_of(self.version) < (0, 9) else (self.brokers,)

@@ -11,14 +11,14 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import pytest
-from support.apache_kafka import BootFailed, missing
+from support.apache_kafka import missing
+from support.guarded_process import BootFailed, GuardedProcess
 from support.needing import require
 
 __all__ = ("ZooKeeperServer", "zookeeper")
@@ -57,8 +57,7 @@ class ZooKeeperServer:
     def __init__(self, tick_ms: int = 200) -> None:
         self._tick_ms = tick_ms
         self._home: tempfile.TemporaryDirectory[str] | None = None
-        self._server: subprocess.Popen[bytes] | None = None
-        self._guard: subprocess.Popen[bytes] | None = None
+        self._server: GuardedProcess | None = None
         with socket.socket() as one:
             one.bind((_HOST, 0))
             self.port: int = one.getsockname()[1]
@@ -78,44 +77,21 @@ class ZooKeeperServer:
             f"tickTime={self._tick_ms}\ndataDir={home}/data\nclientPort={self.port}\nclientPortAddress={_HOST}\n"
             "admin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=ruok\n"
         )
-        log = home / "server.log"
         command = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*"]
-        with log.open("ab") as out:
-            self._server = subprocess.Popen(
-                [*command, "org.apache.zookeeper.server.ZooKeeperServerMain", str(settings)],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                cwd=home,
-                process_group=0,
-            )
-        # Shares the server's process group, and kills it when this process ends, however it does.
-        self._guard = subprocess.Popen(
-            ["sh", "-c", "read _; kill -9 0"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            process_group=self._server.pid,
-        )
-        deadline = time.monotonic() + _READY_TIMEOUT
-        while not self._answers():
-            if self._server.poll() is not None or time.monotonic() > deadline:
-                told = log.read_text(errors="replace")[-4000:]
-                self.stop()
-                raise BootFailed(f"ZooKeeper {_VERSION} did not start:\n{told}")
-            time.sleep(0.05)
+        command += ["org.apache.zookeeper.server.ZooKeeperServerMain", str(settings)]
+        self._server = GuardedProcess(command, home / "server.log")
+        self._server.launch()
+        try:
+            self._server.wait_until(self._answers, f"ZooKeeper {_VERSION}", _READY_TIMEOUT)
+        except BaseException:
+            self.stop()
+            raise
         return self
 
     def kill(self) -> None:
         """End it as `kill -9` does; its data stays for `start`."""
-        server, self._server = self._server, None
-        guard, self._guard = self._guard, None
-        if server is not None:
-            server.kill()
-            server.wait()
-        if guard is not None and guard.stdin is not None:
-            guard.stdin.close()
-            guard.wait()
+        if self._server is not None:
+            self._server.kill()
 
     def stop(self) -> None:
         """End it, and remove its data."""
