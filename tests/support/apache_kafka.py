@@ -24,7 +24,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self
 
 from .guarded_process import BootFailed, GuardedProcess, tail
 
@@ -108,6 +108,8 @@ class ApacheKafka:
     4. The server does not outlive this process, even a killed one.
     """
 
+    java_options: ClassVar[tuple[str, ...]] = _JVM
+
     def __init__(
         self,
         version: str = NEWEST,
@@ -187,7 +189,7 @@ class ApacheKafka:
         settings.write_text(
             _properties(home / "data", port, controller_port, self._more_listeners(port, controller_port))
         )
-        java = ["java", *_JVM, *self.jvm, "-cp", f"{jars}/*"]
+        java = ["java", *self.java_options, *self.jvm, "-cp", f"{jars}/*"]
         _format(java, settings, self.features, self.scram, home / "format.log")
         self._server = GuardedProcess([*java, "kafka.Kafka", str(settings)], home / "server.log")
         self._server.launch()
