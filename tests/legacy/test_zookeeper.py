@@ -190,10 +190,11 @@ async def test_a_server_that_comes_back_goes_on_with_the_session() -> None:
     from support.needing import require
 
     require(missing())
-    server = ZooKeeperServer()
+    server = ZooKeeperServer(tick_ms=3_000)
     try:
         server.start()
-        async with ZooKeeper(server.address, session_timeout_ms=4_000) as session:
+        # Longer than it takes to boot on a busy machine; a server grants twenty ticks at most.
+        async with ZooKeeper(server.address, session_timeout_ms=60_000) as session:
             await session.create("/stays", b"x", ephemeral=True)
             server.kill()
             await anyio.to_thread.run_sync(server.start)
