@@ -25,10 +25,7 @@ from aiokafkawire.errors import (
     UnsupportedSaslMechanism,
 )
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.protocol.messages.sasl import (
-    SaslAuthenticateResponse,
-    SaslHandshakeResponse,
-)
+from aiokafkawire.protocol.messages.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.security.bearer_tokens import BearerToken, TokenRefused, UnsecuredTokens
 from aiokafkawire.types import OAuthBearerToken

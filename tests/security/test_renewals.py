@@ -16,10 +16,7 @@ from support.scripted_logins import handshake, let_in, scripted, tokens
 from support.securing import MECHANISMS, USERS, alice
 
 from aiokafkawire import Client
-from aiokafkawire.errors import (
-    ErrorCode,
-    SaslAuthenticationFailed,
-)
+from aiokafkawire.errors import ErrorCode, SaslAuthenticationFailed
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.metadata import MetadataRequest
 from aiokafkawire.protocol.messages.sasl import (
