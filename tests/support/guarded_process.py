@@ -13,10 +13,13 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
-__all__ = ("BootFailed", "GuardedProcess", "tail")
+__all__ = ("BootFailed", "GuardedProcess", "Server", "run_to_end", "tail")
 
 
 class BootFailed(Exception):
@@ -29,15 +32,22 @@ class GuardedProcess:
     What it says is added to the log, in whose folder it runs. It does not outlive this process, even a killed one.
     """
 
-    def __init__(self, command: Sequence[str], log: Path) -> None:
+    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
         self.command, self.log = command, log
+        self._environment = os.environ | dict(environment or {})
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
 
     def launch(self) -> None:
         with self.log.open("ab") as out:
             self._process = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self.log.parent, process_group=0
+                self.command,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                cwd=self.log.parent,
+                process_group=0,
             )
         # The guard shares the server's process group and waits on a pipe of ours. However this process ends, the pipe
         # closes, and the guard kills the group: a test run that is killed leaves no server behind.
@@ -92,6 +102,42 @@ class GuardedProcess:
             assert guard.stdin is not None
             guard.stdin.close()
             guard.wait()
+
+
+class Server(ABC):
+    """What is booted for a test, with processes and files of its own; used as ``with``."""
+
+    @abstractmethod
+    def start(self) -> Self:
+        """Boot, and wait until it serves; raises BootFailed."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Kill it, and remove the folder that it made, if any. May be repeated."""
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def run_to_end(command: Sequence[str], log: Path, timeout: float, doing: str) -> None:
+    """Run what ends by itself, beside its log.
+
+    :raises BootFailed: it fails, or takes longer than ``timeout`` seconds.
+    """
+    with log.open("wb") as out:
+        try:
+            done = subprocess.run(
+                command, check=False, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=log.parent, timeout=timeout
+            )
+        except subprocess.TimeoutExpired:
+            raise BootFailed(f"{doing} took more than {timeout:.0f} s:\n{tail(log)}") from None
+    if done.returncode != 0:
+        raise BootFailed(f"{doing} failed with status {done.returncode}:\n{tail(log)}")
 
 
 def tail(log: Path, size: int = 40) -> str:

@@ -11,25 +11,21 @@ takes two of them.
 
 from __future__ import annotations
 
-import base64
 import random
 import socket
 import tempfile
 import time
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from aiokafkawire.protocol.compiler import decode, encode
 from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponsePartition
 
-from . import apache_kafka
-from .apache_kafka import NEWEST, exchange, resolve
-from .guarded_process import BootFailed, GuardedProcess, tail
+from .apache_kafka import NEWEST, exchange, format_storage, lines_of, new_cluster_id, resolve
+from .guarded_process import BootFailed, GuardedProcess, Server, tail
 
 __all__ = ("KafkaCluster",)
 
@@ -54,7 +50,6 @@ _REPLICATED = {
     "share.coordinator.state.topic.min.isr": "2",
     "share.coordinator.state.topic.num.partitions": "5",
 }
-_FORMAT_TIMEOUT = 120.0
 _READY_TIMEOUT = 120.0
 _END_TIMEOUT = 60.0
 _METADATA_VERSION = 8  # the last one without tagged fields, so that plain headers do
@@ -74,7 +69,7 @@ class _Server(GuardedProcess):
             raise BootFailed(f"node {self.node} of Apache Kafka has ended:\n{tail(self.log)}")
 
 
-class KafkaCluster:
+class KafkaCluster(Server):
     """One controller and three brokers of Apache Kafka, from `start` to `stop`.
 
     1. `properties` are lines of ``server.properties``, for every node, that win over the defaults here. `racks` says
@@ -128,14 +123,6 @@ class KafkaCluster:
         finally:
             if home is not None:
                 home.cleanup()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
 
     # --- faults ------------------------------------------------------------------------------------------
 
@@ -199,9 +186,10 @@ class KafkaCluster:
             rack = {"broker.rack": self.racks[node]} if node in self.racks else {}
             settings.write_text(_properties(node, port, ports[CONTROLLER], home, rack | self.properties))
             self._servers[node] = _Server(node, port, home, [*java, "kafka.Kafka", str(settings)])
-        cluster_id = base64.urlsafe_b64encode(b"\1" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
+        cluster_id = new_cluster_id()
         with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda node: _format(java, node, home, cluster_id), ports))
+            files = [home / f"server-{node}.properties" for node in ports]
+            list(pool.map(lambda file: format_storage(java, file, cluster_id), files))
         for server in self._servers.values():
             server.launch()
         self.bootstrap = ",".join(self._servers[node].address for node in _BROKERS)
@@ -273,11 +261,4 @@ def _properties(node: int, port: int, controller_port: int, home: Path, more: Ma
         **_REPLICATED,
         **more,
     }
-    return "".join(f"{name}={value}\n" for name, value in settings.items())
-
-
-def _format(java: list[str], node: int, home: Path, cluster_id: str) -> None:
-    tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(home / f"server-{node}.properties")]
-    apache_kafka._run(
-        [*java, *tool], home / f"format-{node}.log", _FORMAT_TIMEOUT, f"formatting the storage of node {node}"
-    )
+    return lines_of(settings)

@@ -9,16 +9,13 @@ As in :mod:`support.apache_kafka`, jars come by Maven once for each release, and
 
 from __future__ import annotations
 
-import socket
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
-from . import apache_kafka
-from .apache_kafka import ApacheKafka, exchange, resolve
-from .guarded_process import GuardedProcess
+from .apache_kafka import ApacheKafka, exchange, lines_of, resolve
+from .guarded_process import GuardedProcess, Server
+from .ports import accepts, free_ports
 
 __all__ = ("RELEASES", "KafkaRelease", "number_of")
 
@@ -44,7 +41,7 @@ def number_of(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-class KafkaRelease:
+class KafkaRelease(Server):
     """One or more brokers of one release, from `start` to `stop`; those up to 2.8 with a ZooKeeper.
 
     Brokers have the ids 1, 2, 3. With KRaft there is one broker alone. Topics that are made by asking for them have two
@@ -96,14 +93,6 @@ class KafkaRelease:
             if home is not None:
                 home.cleanup()
 
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
-
     def kill(self, node: int) -> None:
         """End a broker as ``kill -9`` does."""
         self._servers[node].kill()
@@ -115,14 +104,13 @@ class KafkaRelease:
         assert self._home is not None
         home = Path(self._home.name)
         settings = home / f"server-{node}.properties"
-        more = "".join(f"{name}={value}\n" for name, value in (properties or {}).items())
-        settings.write_text(settings.read_text() + more)
+        settings.write_text(settings.read_text() + lines_of(properties or {}))
         server.command = [*_java(version, home), "kafka.Kafka", str(settings)]
         server.launch()
         server.wait_until(lambda: _lists(self._addresses[node]) == self.brokers, f"broker {node} of {version}")
 
     def _boot(self, home: Path) -> None:
-        keeper_port, *ports = apache_kafka._free_ports(1 + self.brokers)
+        keeper_port, *ports = free_ports(1 + self.brokers)
         (home / "log4j.properties").write_text(_LOG4J)
         keeper = home / "zoo.cfg"
         keeper.write_text(
@@ -133,11 +121,10 @@ class KafkaRelease:
         command = [*java, "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(keeper)]
         self._zookeeper = GuardedProcess(command, home / "zookeeper.log")
         self._zookeeper.launch()
-        self._zookeeper.wait_until(lambda: _accepts(keeper_port), "ZooKeeper")
+        self._zookeeper.wait_until(lambda: accepts(keeper_port), "ZooKeeper")
         for node, port in enumerate(ports, 1):
             settings = home / f"server-{node}.properties"
-            lines = self._properties(node, port, keeper_port)
-            settings.write_text("".join(f"{name}={value}\n" for name, value in lines))
+            settings.write_text(lines_of(self._properties(node, port, keeper_port)))
             self._addresses[node] = f"{_HOST}:{port}"
             self._servers[node] = GuardedProcess([*java, "kafka.Kafka", str(settings)], home / f"server-{node}.log")
             self._servers[node].launch()
@@ -150,7 +137,7 @@ class KafkaRelease:
             )
         self.bootstrap = ",".join(self._addresses.values())
 
-    def _properties(self, node: int, port: int, keeper_port: int) -> Iterable[tuple[str, object]]:
+    def _properties(self, node: int, port: int, keeper_port: int) -> dict[str, object]:
         assert self._home is not None
         replicas = min(3, self.brokers)
         settings: dict[str, object] = {
@@ -176,19 +163,11 @@ class KafkaRelease:
         else:
             at = f"PLAINTEXT://{_HOST}:{port}"
             settings |= {"listeners": at, "advertised.listeners": at}
-        return settings.items()
+        return settings
 
 
 def _java(version: str, home: Path) -> list[str]:
     return ["java", *_JVM, f"-Dlog4j.configuration=file:{home / 'log4j.properties'}", "-cp", f"{resolve(version)}/*"]
-
-
-def _accepts(port: int) -> bool:
-    try:
-        socket.create_connection((_HOST, port), 1).close()
-    except OSError:
-        return False
-    return True
 
 
 def _lists(address: str) -> int:
