@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 import pytest
 from support.bearer import unsecured
 from support.connecting import connected, eventually
-from support.scripted_broker import Asked, ScriptedBroker
-from support.securing import Papers, login, make_papers, refusal
+from support.scripted_broker import ScriptedBroker
+from support.scripted_logins import handshake, let_in, scripted, tokens
+from support.securing import MECHANISMS, USERS, Papers, alice, login, refusal
 from support.token_endpoint import answering, endpoint, options_for
 
 from aiokafkawire import Client
@@ -26,33 +25,17 @@ from aiokafkawire.errors import (
     UnsupportedSaslMechanism,
 )
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.protocol.messages.sasl import (
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-    SaslHandshakeResponse,
-)
+from aiokafkawire.protocol.messages.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.security.bearer_tokens import BearerToken, TokenRefused, UnsecuredTokens
 from aiokafkawire.types import OAuthBearerToken
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
 
-USERS = {"alice": "secret-of-alice", "b=b,": "Gruß = x,y"}
-MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-
-
-def alice(mechanism: str, **more: Any) -> dict[str, Any]:
-    return {**login(mechanism, "alice", "secret-of-alice"), **more}
-
 
 def oauth(provider: Any, **more: Any) -> dict[str, Any]:
     more.setdefault("security_protocol", "SASL_PLAINTEXT")
     return {"sasl_mechanism": "OAUTHBEARER", "sasl_oauthbearer_token": provider, **more}
-
-
-@pytest.fixture(scope="module")
-def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
-    return make_papers(tmp_path_factory.mktemp("papers"))
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -190,26 +173,6 @@ async def test_a_token_on_a_broker_from_before_saslauthenticate() -> None:
 
 
 # --- scripted brokers ------------------------------------------------------------------------------------------------
-
-
-def handshake(asked: Asked) -> SaslHandshakeResponse:
-    return SaslHandshakeResponse(error_code=0, mechanisms=["PLAIN"])
-
-
-def let_in(said: bytes = b"", lifetime_ms: int = 0) -> SaslAuthenticateResponse:
-    return SaslAuthenticateResponse(error_code=0, error_message=None, auth_bytes=said, session_lifetime_ms=lifetime_ms)
-
-
-def tokens(broker: ScriptedBroker) -> list[bytes]:
-    return [bytes(one.auth_bytes) for one in broker.seen if isinstance(one, SaslAuthenticateRequest)]
-
-
-@asynccontextmanager
-async def scripted(answer: SaslAuthenticateResponse) -> AsyncIterator[ScriptedBroker]:
-    async with ScriptedBroker() as broker:
-        broker.on[ApiKey.SASL_HANDSHAKE] = handshake
-        broker.on[ApiKey.SASL_AUTHENTICATE] = lambda _: answer
-        yield broker
 
 
 async def test_tokens_of_an_async_function_and_of_a_plain_one() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import time
 from collections.abc import Iterator
 from secrets import token_hex
@@ -12,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from support.apache_kafka import ApacheKafka, missing
+from support.bearer import unsecured
 from support.needing import require
 from support.securing import LIFETIME_MS, Papers, login, make_papers, refusal, secured_kafka, there_and_back
 
@@ -34,11 +33,6 @@ USERS = {"alice": "secret-of-alice", "bob": "pªss Gruß"}
 
 
 @pytest.fixture(scope="module")
-def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
-    return make_papers(tmp_path_factory.mktemp("papers"))
-
-
-@pytest.fixture(scope="module")
 def kafka(papers: Papers) -> Iterator[ApacheKafka]:
     require(missing())
     with secured_kafka(papers, USERS) as kafka:
@@ -48,16 +42,8 @@ def kafka(papers: Papers) -> Iterator[ApacheKafka]:
 def options_of(mechanism: str, user: str = "alice", **more: Any) -> dict[str, Any]:
     if mechanism == "OAUTHBEARER":
         known = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": mechanism}
-        return {**known, "sasl_oauthbearer_token": unsecured, **more}
+        return {**known, "sasl_oauthbearer_token": lambda: unsecured(time.time()), **more}
     return {**login(mechanism, user, USERS.get(user, "none")), **more}
-
-
-def unsecured(ends_in: int = 60) -> str:
-    """A token that Kafka's validator for development takes."""
-    now = int(time.time())
-    claims = {"sub": "alice", "iat": now - 120, "exp": now + ends_in}
-    parts = ({"alg": "none"}, claims)
-    return ".".join(base64.urlsafe_b64encode(json.dumps(one).encode()).decode().rstrip("=") for one in parts) + "."
 
 
 async def test_records_inside_tls(kafka: ApacheKafka, papers: Papers) -> None:
@@ -94,7 +80,7 @@ async def test_a_wrong_password(kafka: ApacheKafka, mechanism: str) -> None:
 
 async def test_an_expired_token(kafka: ApacheKafka) -> None:
     def expired() -> OAuthBearerToken:
-        return OAuthBearerToken(unsecured(ends_in=-60), int(time.time() + 60) * 1000)
+        return OAuthBearerToken(unsecured(time.time(), ends_in=-30), int(time.time() + 60) * 1000)
 
     error = await refusal(kafka.addresses["GUARDED"], **options_of("OAUTHBEARER", sasl_oauthbearer_token=expired))
     assert type(error) is SaslAuthenticationFailed

@@ -39,11 +39,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard"
 PAST = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 
 
-@pytest.fixture(scope="module")
-def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
-    return make_papers(tmp_path_factory.mktemp("papers"))
-
-
 async def test_records_inside_tls(papers: Papers) -> None:
     async with Broker(tls=papers.server()) as broker:
         await there_and_back(broker.bootstrap, **papers.client())

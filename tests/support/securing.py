@@ -19,7 +19,23 @@ from support.apache_kafka import ApacheKafka
 from aiokafkawire import Client
 from aiokafkawire.errors import KafkaError
 
-__all__ = ("LIFETIME_MS", "Papers", "login", "make_papers", "refusal", "secured_kafka", "there_and_back")
+__all__ = (
+    "LIFETIME_MS",
+    "MECHANISMS",
+    "USERS",
+    "Papers",
+    "alice",
+    "login",
+    "make_papers",
+    "refusal",
+    "secured_kafka",
+    "there_and_back",
+)
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+"""Those with passwords."""
+USERS = {"alice": "secret-of-alice", "b=b,": "Gruß = x,y"}
+"""Two of them, and their passwords: one whose name SCRAM has to write otherwise."""
 
 KEY = trustme.KeyType.ECDSA
 LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
@@ -56,6 +72,11 @@ def login(mechanism: str, user: str, password: str, **more: Any) -> dict[str, An
     """Settings of a client that logs in with a password."""
     known = {"sasl_mechanism": mechanism, "sasl_username": user, "sasl_password": password}
     return {"security_protocol": "SASL_PLAINTEXT", **known, **more}
+
+
+def alice(mechanism: str, **more: Any) -> dict[str, Any]:
+    """Settings of a client that is the first of `USERS`."""
+    return {**login(mechanism, "alice", USERS["alice"]), **more}
 
 
 async def there_and_back(bootstrap: str, **options: Any) -> None:
@@ -114,7 +135,6 @@ LISTENERS = {
     "RENEWED": "SASL_PLAINTEXT",
     "BOTH": "SASL_SSL",
 }
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 LIFETIME_MS = 2_000
 
 
@@ -143,7 +163,7 @@ def secured_kafka(papers: Papers, users: Mapping[str, str]) -> ApacheKafka:
     }
     for listener in ("guarded", "renewed", "both"):
         prefix = f"listener.name.{listener}"
-        found[f"{prefix}.sasl.enabled.mechanisms"] = ",".join(MECHANISMS)
+        found[f"{prefix}.sasl.enabled.mechanisms"] = ",".join((*MECHANISMS, "OAUTHBEARER"))
         configs = {
             "plain": f"{modules}.plain.PlainLoginModule required {plain};",
             "scram-sha-256": f"{modules}.scram.ScramLoginModule required;",
@@ -158,7 +178,7 @@ def secured_kafka(papers: Papers, users: Mapping[str, str]) -> ApacheKafka:
                 found[f"{prefix}.{mechanism}.connections.max.reauth.ms"] = str(LIFETIME_MS)
     scram = [
         f"{mechanism}=[name={user},password={password}]"
-        for mechanism in MECHANISMS[1:3]
+        for mechanism in MECHANISMS[1:]
         for user, password in users.items()
     ]
     return ApacheKafka(properties=found, listeners=LISTENERS, scram=scram)
