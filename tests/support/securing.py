@@ -19,7 +19,16 @@ from support.apache_kafka import ApacheKafka
 from aiokafkawire import Client
 from aiokafkawire.errors import KafkaError
 
-__all__ = ("LIFETIME_MS", "Papers", "login", "make_papers", "refusal", "secured_kafka", "there_and_back")
+__all__ = (
+    "LIFETIME_MS",
+    "Papers",
+    "login",
+    "make_papers",
+    "refusal",
+    "secured_kafka",
+    "there_and_back",
+    "tls_properties",
+)
 
 KEY = trustme.KeyType.ECDSA
 LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
@@ -105,6 +114,16 @@ def _keystore(
     return str(path)
 
 
+def tls_properties(papers: Papers) -> dict[str, str]:
+    """Properties of a real Kafka whose listeners inside TLS show a certificate of the authority."""
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": _keystore(papers),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": papers.ca,
+    }
+
+
 LISTENERS = {
     "TLS": "SSL",
     "MUTUAL": "SSL",
@@ -129,10 +148,7 @@ def secured_kafka(papers: Papers, users: Mapping[str, str]) -> ApacheKafka:
     plain = " ".join(f'user_{user}="{password}"' for user, password in users.items() if user.isalpha())
     found = {
         "connection.failed.authentication.delay.ms": "0",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": _keystore(papers),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": papers.ca,
+        **tls_properties(papers),
         "listener.name.mutual.ssl.client.auth": "required",
         "listener.name.expired.ssl.keystore.location": _keystore(
             papers, called="expired.pem", begins=LONG_AGO, ends=LONG_AGO + dt.timedelta(days=1)
