@@ -22,6 +22,7 @@ from aiokafkawire.errors import KafkaError
 __all__ = (
     "LIFETIME_MS",
     "Papers",
+    "expired",
     "login",
     "make_papers",
     "refusal",
@@ -92,12 +93,24 @@ async def refusal(bootstrap: str, **options: Any) -> KafkaError:
 def make_papers(folder: Path, name: str = "alice") -> Papers:
     """A new authority, and a certificate of it for a client."""
     authority = trustme.CA(key_type=KEY)
-    issued = authority.issue_cert(f"{name}@localhost", common_name=name, key_type=KEY)
-    ca, certificate, key = folder / "ca.pem", folder / "client.pem", folder / "client.key"
+    ca = folder / "ca.pem"
     authority.cert_pem.write_to_path(str(ca))
+    return Papers(authority, folder, str(ca), *_for_client(authority, folder, name))
+
+
+def expired(papers: Papers) -> Papers:
+    """The same with a client's certificate of the past."""
+    begins, ends = LONG_AGO, LONG_AGO + dt.timedelta(days=1)
+    certificate, key = _for_client(papers.authority, papers.folder, "expired", not_before=begins, not_after=ends)
+    return attrs.evolve(papers, certificate=certificate, key=key)
+
+
+def _for_client(authority: trustme.CA, folder: Path, name: str, **times: dt.datetime) -> tuple[str, str]:
+    issued = authority.issue_cert(f"{name}@localhost", common_name=name, key_type=KEY, **times)
+    certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
     certificate.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
     issued.private_key_pem.write_to_path(str(key))
-    return Papers(authority, folder, str(ca), str(certificate), str(key))
+    return str(certificate), str(key)
 
 
 def _keystore(
