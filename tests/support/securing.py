@@ -100,13 +100,22 @@ def make_papers(folder: Path, name: str = "alice") -> Papers:
 
 def expired(papers: Papers) -> Papers:
     """The same with a client's certificate of the past."""
-    begins, ends = LONG_AGO, LONG_AGO + dt.timedelta(days=1)
-    certificate, key = _for_client(papers.authority, papers.folder, "expired", not_before=begins, not_after=ends)
+    ends = LONG_AGO + dt.timedelta(days=1)
+    certificate, key = _for_client(papers.authority, papers.folder, "expired", begins=LONG_AGO, ends=ends)
     return attrs.evolve(papers, certificate=certificate, key=key)
 
 
-def _for_client(authority: trustme.CA, folder: Path, name: str, **times: dt.datetime) -> tuple[str, str]:
-    issued = authority.issue_cert(f"{name}@localhost", common_name=name, key_type=KEY, **times)
+def _for_client(
+    authority: trustme.CA,
+    folder: Path,
+    name: str,
+    *,
+    begins: dt.datetime | None = None,
+    ends: dt.datetime | None = None,
+) -> tuple[str, str]:
+    issued = authority.issue_cert(
+        f"{name}@localhost", common_name=name, key_type=KEY, not_before=begins, not_after=ends
+    )
     certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
     certificate.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
     issued.private_key_pem.write_to_path(str(key))
