@@ -47,7 +47,7 @@ class _Timed(io.RawIOBase):
         if left <= 0:
             raise TimeoutError(f"no whole answer within {_SECONDS:g} s")
         self._sock.settimeout(left)
-        return self._raw.readinto(buffer)  # type: ignore[attr-defined, no-any-return]
+        return self._raw.readinto(buffer)
 
     def close(self) -> None:
         self._raw.close()
@@ -57,7 +57,7 @@ class _Timed(io.RawIOBase):
 class _TimedResponse(HTTPResponse):
     def __init__(self, sock: socket.socket, *args: Any, deadline: float, **more: Any) -> None:
         super().__init__(sock, *args, **more)
-        self.fp = io.BufferedReader(_Timed(sock, self.fp.detach(), deadline))  # type: ignore[attr-defined]
+        self.fp = io.BufferedReader(_Timed(sock, self.fp.detach(), deadline))
 
 
 class _Http(urllib.request.HTTPHandler):
@@ -66,7 +66,7 @@ class _Http(urllib.request.HTTPHandler):
         self._deadline = deadline
 
     def http_open(self, req: urllib.request.Request) -> HTTPResponse:
-        return self.do_open(partial(_timed, HTTPConnection, self._deadline), req)  # type: ignore[arg-type]
+        return self.do_open(partial(_timed, HTTPConnection, self._deadline), req)
 
 
 class _Https(urllib.request.HTTPSHandler):
@@ -75,12 +75,13 @@ class _Https(urllib.request.HTTPSHandler):
         self._deadline = deadline
 
     def https_open(self, req: urllib.request.Request) -> HTTPResponse:
-        return self.do_open(partial(_timed, HTTPSConnection, self._deadline), req)  # type: ignore[arg-type]
+        return self.do_open(partial(_timed, HTTPSConnection, self._deadline), req)
 
 
 def _timed(kind: type[HTTPConnection], deadline: float, host: str, **more: Any) -> HTTPConnection:
+    response: Any = partial(_TimedResponse, deadline=deadline)
     made = kind(host, **more)
-    made.response_class = partial(_TimedResponse, deadline=deadline)  # type: ignore[assignment]
+    made.response_class = response
     return made
 
 

@@ -256,14 +256,27 @@ def test_an_endpoint_with_a_certificate_that_is_not_trusted_is_told_at_once(
 ) -> None:
     papers = make_papers(tmp_path)
     with endpoint(answering(200, b'{"access_token":"tok"}'), tls=papers.server()) as (url, _):
-        with pytest.raises(AuthenticationFailed, match="its certificate is refused: .*SSL_CERT_FILE"):
+        with pytest.raises(AuthenticationFailed, match=r"its certificate is refused: .*SSL_CERT_FILE"):
             fetch_token(settings_for(url))
         monkeypatch.setenv("SSL_CERT_FILE", papers.ca)
         assert fetch_token(settings_for(url)).value == "tok"
 
 
 @pytest.mark.parametrize(
-    "url", ["http://", "http://[", "https://hö.example.org/", "https://a/\x01", "https://a/ö", "http://a b/", "https://a:99999/", "https://u:s3cret@a/", "ftp://a/", "a/b", ""]
+    "url",
+    [
+        "http://",
+        "http://[",
+        "https://hö.example.org/",
+        "https://a/\x01",
+        "https://a/ö",
+        "http://a b/",
+        "https://a:99999/",
+        "https://u:s3cret@a/",
+        "ftp://a/",
+        "a/b",
+        "",
+    ],
 )
 def test_a_url_that_is_none(url: str) -> None:
     with pytest.raises(ConfigError, match="sasl_oauthbearer_token_endpoint_url") as caught:
