@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -282,6 +283,30 @@ async def test_a_function_that_fails_is_told_without_its_words() -> None:
                 raise AssertionError("opened")
         assert "secret-in-the-text" not in str(caught.value)
         assert isinstance(caught.value.__cause__, ValueError)
+
+
+async def test_a_function_that_does_not_come_back_is_left_behind() -> None:
+    left = threading.Event()
+
+    def hang() -> str:
+        left.wait(30)
+        return "late"
+
+    async with scripted(let_in()) as broker:
+        with anyio.fail_after(10), pytest.raises(ConnectionLost, match=r"did not let us log in within 0\.05 s"):
+            async with connected(broker.connect, **oauth(hang), socket_connection_setup_timeout_ms=50):
+                raise AssertionError("opened")
+    assert not left.is_set()
+    left.set()
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "OAUTHBEARER"])
+async def test_an_answer_that_is_larger_than_any_login_s_is_not_read(mechanism: str) -> None:
+    options = alice(mechanism) if mechanism != "OAUTHBEARER" else oauth(lambda: "token")
+    async with scripted(let_in(b"[" * 256 * 1024 + b"]")) as broker:
+        with pytest.raises(AuthenticationFailed, match=rf"^b:9092: {mechanism}: the broker said 262145 bytes, more"):
+            async with connected(broker.connect, **options):
+                raise AssertionError("opened")
 
 
 async def test_a_refused_token_is_acknowledged() -> None:
