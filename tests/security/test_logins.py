@@ -6,13 +6,14 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import Any
 
 import anyio
 import pytest
 from support.bearer import unsecured
 from support.connecting import connected, eventually
-from support.scripted_broker import Asked, ScriptedBroker
+from support.scripted_broker import Asked, Peer, ScriptedBroker
 from support.securing import Papers, login, make_papers, refusal
 from support.token_endpoint import answering, endpoint, options_for
 
@@ -24,12 +25,14 @@ from aiokafkawire.errors import (
     IllegalSaslState,
     NoBrokerReachable,
     SaslAuthenticationFailed,
+    SecurityMismatch,
     UnsupportedSaslMechanism,
 )
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
+    SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
 from aiokafkawire.testing.broker import Broker
@@ -111,9 +114,36 @@ async def test_a_login_where_none_is_wanted() -> None:
 
 async def test_no_login_where_one_is_wanted() -> None:
     async with Broker(users=USERS, connection_failed_authentication_delay_ms=0) as broker:
-        error = await refusal(broker.bootstrap, bootstrap_timeout_ms=300)
+        error = await refusal(broker.bootstrap)
+        assert type(error) is SecurityMismatch
+        assert f"{broker.bootstrap} asks for a SASL login, by PLAIN, " in str(error)
+        assert "set security_protocol to SASL_SSL or SASL_PLAINTEXT" in str(error)
+
+
+async def test_a_broker_that_hangs_up_on_whoever_asks_may_be_back_soon() -> None:
+    """It says of itself that it wants no login: then it was something else."""
+    async with ScriptedBroker() as broker:
+        broker.on[ApiKey.SASL_HANDSHAKE] = lambda _: SaslHandshakeResponse(
+            error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[]
+        )
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(hang_up_on_metadata, broker)
+            error = await refusal("b:9092", connector=broker.connect, bootstrap_timeout_ms=300)
+            tasks.cancel_scope.cancel()
         assert type(error) is NoBrokerReachable
-        assert "closed the connection (does this listener ask for a SASL login? see security_protocol)" in str(error)
+        assert "does this listener ask for a SASL login?" in str(error)
+        assert broker.count(SaslHandshakeRequest) > 1
+
+
+async def hang_up_on_metadata(broker: ScriptedBroker) -> None:
+    async def hang_up(peer: Peer) -> None:
+        await peer.next()
+        await peer.stream.aclose()
+
+    async with anyio.create_task_group() as tasks:
+        for number in count():
+            await eventually(lambda least=number: len(broker.peers) > least)  # type: ignore[misc]
+            tasks.start_soon(hang_up, broker.peers[number])
 
 
 async def test_a_broker_from_before_saslauthenticate() -> None:

@@ -31,7 +31,6 @@ from aiokafkawire.errors import (
     ClientCertificateRefused,
     ConfigError,
     IllegalSaslState,
-    NoBrokerReachable,
     SaslAuthenticationFailed,
     SecurityMismatch,
     UnsupportedSaslMechanism,
@@ -121,10 +120,12 @@ async def test_a_mechanism_that_it_lacks_and_a_login_that_it_does_not_want(kafka
     assert type(await refusal(kafka.bootstrap, **options_of("PLAIN"))) is IllegalSaslState
 
 
-async def test_no_login_where_one_is_wanted(kafka: ApacheKafka) -> None:
-    error = await refusal(kafka.addresses["GUARDED"], bootstrap_timeout_ms=500)
-    assert type(error) is NoBrokerReachable
-    assert "does this listener ask for a SASL login?" in str(error)
+async def test_no_login_where_one_is_wanted(kafka: ApacheKafka, papers: Papers) -> None:
+    for address, options in ((kafka.addresses["GUARDED"], {}), (kafka.addresses["BOTH"], papers.client())):
+        error = await refusal(address, **options)
+        assert type(error) is SecurityMismatch
+        assert "asks for a SASL login, by " in str(error)
+        assert "SCRAM-SHA-512" in str(error)
 
 
 async def test_an_authority_that_is_not_trusted(
