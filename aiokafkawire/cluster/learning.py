@@ -32,6 +32,7 @@ from ..types import Address
 from .brokers import Brokers
 from .forms import in_newest_form
 from .known import KnowsCluster
+from .login_wanted import login_wanted
 from .metadata import EMPTY, Snapshot, Topic, forget, is_large, merge, other_cluster
 from .metadata_forms import excuse_starting, keep_only, metadata_forms
 from .recovery import Recovery
@@ -295,7 +296,12 @@ class LearnsMetadata(KnowsCluster):
             return response
 
         forms = metadata_forms(wanted, allow_creation=self.config.allow_auto_create_topics)
-        response = await in_newest_form(forms, ask)
+        try:
+            response = await in_newest_form(forms, ask)
+        except ConnectionLost as lost:
+            if self.config.uses_sasl or self._snapshot.nodes:
+                raise
+            raise (await login_wanted(self.brokers, address, left()) or lost) from lost
         if response.error_code != ErrorCode.NONE:
             raise broker_error(response.error_code, f"{address} to Metadata")
         if not response.brokers:

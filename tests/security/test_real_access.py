@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from support.apache_kafka import ApacheKafka, missing
 from support.needing import require
-from support.securing import login, refusal, there_and_back
+from support.securing import Papers, login, make_papers, refusal, there_and_back, tls_properties
 from support.token_endpoint import endpoint, options_for
 
 from aiokafkawire import Client
@@ -191,25 +191,34 @@ def oidc() -> Iterator[tuple[str, Issuer]]:
 
 
 @pytest.fixture(scope="module")
-def checking(oidc: tuple[str, Issuer]) -> Iterator[ApacheKafka]:
+def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
+    return make_papers(tmp_path_factory.mktemp("papers"))
+
+
+@pytest.fixture(scope="module")
+def checking(oidc: tuple[str, Issuer], papers: Papers) -> Iterator[ApacheKafka]:
     """A Kafka that fetches the keys, and checks signatures, times and audience."""
     require(missing())
-    prefix = "listener.name.guarded"
-    properties = {
-        f"{prefix}.sasl.enabled.mechanisms": "OAUTHBEARER",
-        f"{prefix}.oauthbearer.sasl.jaas.config": (
-            f'{MODULES}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
-        ),
-        f"{prefix}.oauthbearer.sasl.server.callback.handler.class": (
-            f"{MODULES}.oauthbearer.OAuthBearerValidatorCallbackHandler"
-        ),
+    properties = tls_properties(papers)
+    for prefix in ("listener.name.guarded", "listener.name.both"):
+        properties |= {
+            f"{prefix}.sasl.enabled.mechanisms": "OAUTHBEARER",
+            f"{prefix}.oauthbearer.sasl.jaas.config": (
+                f'{MODULES}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
+            ),
+            f"{prefix}.oauthbearer.sasl.server.callback.handler.class": (
+                f"{MODULES}.oauthbearer.OAuthBearerValidatorCallbackHandler"
+            ),
+        }
+    properties |= {
         "sasl.oauthbearer.jwks.endpoint.url": oidc[0],
         "sasl.oauthbearer.expected.audience": "kafka",
         "sasl.oauthbearer.expected.issuer": "tests",
         "connection.failed.authentication.delay.ms": "0",
     }
     jvm = [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={oidc[0]}"]
-    with ApacheKafka(properties=properties, listeners={"GUARDED": "SASL_PLAINTEXT"}, jvm=jvm) as kafka:
+    listeners = {"GUARDED": "SASL_PLAINTEXT", "BOTH": "SASL_SSL"}
+    with ApacheKafka(properties=properties, listeners=listeners, jvm=jvm) as kafka:
         yield kafka
 
 
@@ -227,3 +236,13 @@ async def test_tokens_of_an_oidc_server_whose_keys_kafka_knows(
         error = await refusal(checking.addresses["GUARDED"], **given)
         assert type(error) is SaslAuthenticationFailed
         assert token not in str(error)
+
+
+async def test_tokens_of_an_oidc_server_inside_tls(
+    checking: ApacheKafka, oidc: tuple[str, Issuer], papers: Papers
+) -> None:
+    url, _ = oidc
+    inside = {**papers.client(), **options_for(url), "security_protocol": "SASL_SSL"}
+    await there_and_back(checking.addresses["BOTH"], **inside)
+    stranger = {**OAUTH, **papers.client(), "sasl_oauthbearer_token": Issuer().token, "security_protocol": "SASL_SSL"}
+    assert type(await refusal(checking.addresses["BOTH"], **stranger)) is SaslAuthenticationFailed

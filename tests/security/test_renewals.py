@@ -16,7 +16,11 @@ from support.scripted_logins import handshake, let_in, scripted, tokens
 from support.securing import MECHANISMS, USERS, alice
 
 from aiokafkawire import Client
-from aiokafkawire.errors import ErrorCode, SaslAuthenticationFailed
+from aiokafkawire.errors import (
+    ConnectionLost,
+    ErrorCode,
+    SaslAuthenticationFailed,
+)
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.metadata import MetadataRequest
 from aiokafkawire.protocol.messages.sasl import (
@@ -86,6 +90,33 @@ async def test_a_login_that_is_not_renewed_ends_the_connection_and_all_hear_why(
             assert type(connection.failure) is SaslAuthenticationFailed
             assert broker.count(MetadataRequest) == 0
             await peer.hung_up()
+
+
+async def test_a_renewal_that_comes_to_no_end_ends_the_connection() -> None:
+    """What is held back meanwhile does not wait for a function of the user's that hangs."""
+    asked = list[int]()
+
+    async def provide() -> str:
+        asked.append(1)
+        if len(asked) > 1:
+            await anyio.sleep_forever()
+        return "token"
+
+    options: dict[str, Any] = {"sasl_mechanism": "OAUTHBEARER", "sasl_oauthbearer_token": provide}
+    options |= {"security_protocol": "SASL_PLAINTEXT", "socket_connection_setup_timeout_ms": 200}
+    async with (
+        scripted(let_in(lifetime_ms=1)) as broker,
+        anyio.create_task_group() as tasks,
+        connected(broker.connect, **options) as connection,
+    ):
+        await eventually(lambda: len(asked) > 1)
+        heard = list[Any]()
+        await tasks.start(ask, connection, "meanwhile", heard)
+        await eventually(lambda: bool(heard))
+        assert type(heard[0]) is ConnectionLost
+        told = "the login was not renewed: the login by OAUTHBEARER on b:9092 was not done within 0.2 s"
+        assert told in str(heard[0])
+        await broker.peers[0].hung_up()
 
 
 async def test_a_connection_that_ends_has_no_login_to_renew() -> None:

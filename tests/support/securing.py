@@ -25,11 +25,13 @@ __all__ = (
     "USERS",
     "Papers",
     "alice",
+    "expired",
     "login",
     "make_papers",
     "refusal",
     "secured_kafka",
     "there_and_back",
+    "tls_properties",
 )
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -104,12 +106,33 @@ async def refusal(bootstrap: str, **options: Any) -> KafkaError:
 def make_papers(folder: Path, name: str = "alice") -> Papers:
     """A new authority, and a certificate of it for a client."""
     authority = trustme.CA(key_type=KEY)
-    issued = authority.issue_cert(f"{name}@localhost", common_name=name, key_type=KEY)
-    ca, certificate, key = folder / "ca.pem", folder / "client.pem", folder / "client.key"
+    ca = folder / "ca.pem"
     authority.cert_pem.write_to_path(str(ca))
+    return Papers(authority, folder, str(ca), *_for_client(authority, folder, name))
+
+
+def expired(papers: Papers) -> Papers:
+    """The same with a client's certificate of the past."""
+    ends = LONG_AGO + dt.timedelta(days=1)
+    certificate, key = _for_client(papers.authority, papers.folder, "expired", begins=LONG_AGO, ends=ends)
+    return attrs.evolve(papers, certificate=certificate, key=key)
+
+
+def _for_client(
+    authority: trustme.CA,
+    folder: Path,
+    name: str,
+    *,
+    begins: dt.datetime | None = None,
+    ends: dt.datetime | None = None,
+) -> tuple[str, str]:
+    issued = authority.issue_cert(
+        f"{name}@localhost", common_name=name, key_type=KEY, not_before=begins, not_after=ends
+    )
+    certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
     certificate.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
     issued.private_key_pem.write_to_path(str(key))
-    return Papers(authority, folder, str(ca), str(certificate), str(key))
+    return str(certificate), str(key)
 
 
 def _keystore(
@@ -124,6 +147,16 @@ def _keystore(
     path = papers.folder / called
     path.write_bytes(key.private_bytes(*shapes) + b"".join(blob.bytes() for blob in issued.cert_chain_pems))
     return str(path)
+
+
+def tls_properties(papers: Papers) -> dict[str, str]:
+    """Properties of a real Kafka whose listeners inside TLS show a certificate of the authority."""
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": _keystore(papers),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": papers.ca,
+    }
 
 
 LISTENERS = {
@@ -149,10 +182,7 @@ def secured_kafka(papers: Papers, users: Mapping[str, str]) -> ApacheKafka:
     plain = " ".join(f'user_{user}="{password}"' for user, password in users.items() if user.isalpha())
     found = {
         "connection.failed.authentication.delay.ms": "0",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": _keystore(papers),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": papers.ca,
+        **tls_properties(papers),
         "listener.name.mutual.ssl.client.auth": "required",
         "listener.name.expired.ssl.keystore.location": _keystore(
             papers, called="expired.pem", begins=LONG_AGO, ends=LONG_AGO + dt.timedelta(days=1)
