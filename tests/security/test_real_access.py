@@ -20,23 +20,32 @@ from support.securing import Papers, login, make_papers, refusal, there_and_back
 from support.token_endpoint import endpoint, options_for
 
 from aiokafkawire import Client
-from aiokafkawire.cluster.cluster import controller
+from aiokafkawire.cluster.cluster import any_broker, controller
 from aiokafkawire.errors import (
     GroupAuthorizationFailed,
     SaslAuthenticationFailed,
     TopicAuthorizationFailed,
     TransactionalIdAuthorizationFailed,
 )
-from aiokafkawire.protocol.messages.acls import AclCreation, CreateAclsRequest
+from aiokafkawire.protocol.messages.acls import AclCreation, CreateAclsRequest, DescribeAclsRequest
 from aiokafkawire.types import OAuthBearerToken
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.usefixtures("nothing_fails_unheard")]
 
 TOPIC, GROUP = 2, 3
 READ, WRITE, DESCRIBE = 3, 4, 8
-ALLOW, LITERAL = 3, 3
+ANY, ALLOW, LITERAL = 1, 3, 3
 OAUTH = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "OAUTHBEARER"}
 ALICE = login("PLAIN", "alice", "secret")
+ALICES = DescribeAclsRequest(
+    resource_type_filter=ANY,
+    resource_name_filter=None,
+    pattern_type_filter=ANY,
+    principal_filter="User:alice",
+    host_filter=None,
+    operation=ANY,
+    permission_type=ANY,
+)
 MODULES = "org.apache.kafka.common.security"
 
 
@@ -55,7 +64,7 @@ def guarded() -> Iterator[ApacheKafka]:
 
 
 async def allow(kafka: ApacheKafka, *rights: tuple[int, str, int], topic: str) -> None:
-    """Make a topic, and let alice do this, as who may do anything."""
+    """Make a topic, and let alice do this, as who may do anything; the broker knows of it then."""
     creations = [
         AclCreation(
             resource_type=kind,
@@ -73,6 +82,11 @@ async def allow(kafka: ApacheKafka, *rights: tuple[int, str, int], topic: str) -
         cluster = client._cluster
         answer = await cluster.ask(controller, CreateAclsRequest(creations=creations), cluster.deadline(10))
         assert {one.error_code for one in answer.results} <= {0}
+        wanted, known = {(kind, name) for kind, name, _ in rights}, set[tuple[int, str]]()
+        with anyio.fail_after(30):
+            while not wanted <= known:
+                found = await cluster.ask(any_broker, ALICES, cluster.deadline(10))
+                known = {(one.resource_type, one.resource_name) for one in found.resources}
 
 
 async def refused(kafka: ApacheKafka, error: type[Exception], told: str, act: Callable[[Client], Any]) -> None:
