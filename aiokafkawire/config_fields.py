@@ -7,7 +7,18 @@ import attrs
 
 from .errors import ConfigError
 
-__all__ = ("INT32", "choice", "optional", "optional_whole", "provider", "secret", "text", "whole")
+__all__ = (
+    "INT32",
+    "choice",
+    "is_text",
+    "optional",
+    "optional_text",
+    "optional_whole",
+    "provider",
+    "secret",
+    "text",
+    "whole",
+)
 
 INT32: Final = 2**31 - 1
 
@@ -73,18 +84,33 @@ def secret(kind: type | tuple[type, ...] = str, named: str = "a string") -> Any:
             raise ConfigError(f"{attribute.name} must be {named} or None, got a {type(value).__name__} (not shown)")
         if value == "":
             raise ConfigError(f"{attribute.name} must not be empty; leave it out, or set it to None")
-        if isinstance(value, str) and not _is_text(value):
+        if isinstance(value, str) and not is_text(value):
             raise ConfigError(f"{attribute.name} has letters that UTF-8 cannot say (half a surrogate pair)")
 
     return attrs.field(default=None, repr=False, validator=check)
 
 
-def _is_text(value: str) -> bool:
+def is_text(value: str) -> bool:
+    """Whether UTF-8 can say it, which half a surrogate pair cannot."""
     try:
         value.encode()
     except UnicodeEncodeError:
         return False
     return True
+
+
+def optional_text(named: str = "a string", **more: Any) -> Any:
+    """A field for a string that is sent as it is, or None; ``more`` are arguments of ``attrs.field``."""
+
+    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+        if value is None:
+            return
+        if not isinstance(value, str):
+            raise ConfigError(f"{attribute.name} must be {named} or None, got {value!r}")
+        if not is_text(value):
+            raise ConfigError(f"{attribute.name} has letters that UTF-8 cannot say (half a surrogate pair)")
+
+    return attrs.field(default=None, validator=check, **more)
 
 
 def provider(converter: Callable[[Any], Any] | None = None) -> Any:

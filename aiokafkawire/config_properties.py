@@ -132,6 +132,8 @@ def settings_from(properties: str | Mapping[str, Any]) -> KafkaSettings:
     given = parse_properties(properties) if isinstance(properties, str) else dict(properties)
     reader = _Reader()
     for key, value in given.items():
+        if not isinstance(key, str):
+            raise ConfigError(f"the names of properties are text, not {type(key).__name__}")
         reader.take(_ALIASES.get(key, key), value, key)
     return reader.settings()
 

@@ -52,7 +52,9 @@ def resolved(text: str, providers: Mapping[str, Provider] | None = None) -> str:
 
 def _escaped(value: str) -> str:
     """As a properties file has it, where a backslash and the end of a line mean something."""
-    return value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    # Where a value begins, blanks are passed over.
+    return "\\" + escaped if escaped[:1] in (" ", "\f") else escaped
 
 
 def _of_environment(path: str, key: str) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from .config_fields import choice, optional, provider, secret, whole
+from .config_fields import choice, optional, optional_text, provider, secret, whole
 from .errors import ConfigError
 from .types import AwsCredentials, OAuthBearerToken
 
@@ -62,6 +62,11 @@ def _path() -> Any:
     made = optional(str, "a path")
     made.converter = lambda value: os.fspath(value) if isinstance(value, os.PathLike) else value
     return made
+
+
+def _without_query(url: str | None) -> str:
+    # What stands there may be a key.
+    return repr(url.partition("?")[0] if isinstance(url, str) else url)
 
 
 def _context(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
@@ -146,7 +151,7 @@ class SecurityConfig:
     """An ``ssl.SSLContext`` of your own, instead of all the settings above."""
     sasl_mechanism: SaslMechanism | None = _one_of(None, _MECHANISMS, _upper)
     """How to log in, where ``security_protocol`` has SASL in it."""
-    sasl_username: str | None = optional(str, "a string")
+    sasl_username: str | None = optional_text()
     """Who logs in, by PLAIN or SCRAM."""
     sasl_password: str | None = secret()
     """And the password."""
@@ -157,19 +162,19 @@ class SecurityConfig:
     sasl_oauthbearer_method: Literal["default", "oidc"] = choice("default", "default", "oidc")
     """Where tokens come from: the function above, or ("oidc") the token endpoint, for a client's id and secret
     (KIP-768)."""
-    sasl_oauthbearer_client_id: str | None = optional(str, "a string")
+    sasl_oauthbearer_client_id: str | None = optional_text()
     """The client's id at the token endpoint."""
     sasl_oauthbearer_client_secret: str | None = secret()
     """And its secret."""
-    sasl_oauthbearer_token_endpoint_url: str | None = optional(str, "a URL")
+    sasl_oauthbearer_token_endpoint_url: str | None = optional_text("a URL", repr=_without_query)
     """Where tokens are given out, such as ``https://login.example.org/oauth2/token``."""
-    sasl_oauthbearer_scope: str | None = optional(str, "a string")
+    sasl_oauthbearer_scope: str | None = optional_text()
     """What access to ask for, if the endpoint wants to know."""
     sasl_oauthbearer_extensions: Mapping[str, str] | None = attrs.field(default=None, validator=_extensions)
     """More to tell the brokers beside the token (KIP-342), such as ``{"logicalCluster": "lkc-1"}``."""
     sasl_kerberos_service_name: str = attrs.field(default="kafka")
     """The service part of the brokers' Kerberos principals; GSSAPI needs the library ``gssapi``."""
-    sasl_aws_region: str | None = optional(str, "a region")
+    sasl_aws_region: str | None = optional_text("a region")
     """The region of an MSK cluster; without one it is read from the broker's name."""
     sasl_aws_credentials: AwsProvider | None = provider()
     """Gives :class:`~aiokafkawire.types.AwsCredentials`; without it they are those of the environment, or what
@@ -279,5 +284,7 @@ def _check_endpoint(url: str) -> None:
         raise ConfigError(f"{setting} must begin with https:// or http://")
     if not named or " " in url:
         raise ConfigError(f"{setting} names no host; write https://host/path")
+    if not (url.isascii() and url.isprintable()):
+        raise ConfigError(f"{setting} has letters that no URL has: write them as %xx, and host names as xn--...")
     if "@" in parts.netloc:
         raise ConfigError(f"{setting} cannot have a name or a password in it: see sasl_oauthbearer_client_id")

@@ -221,7 +221,8 @@ class WireError(KafkaError):
 
 
 class SecurityMismatch(WireError):
-    """One side speaks TLS, the other does not; the message says which. See to ``security_protocol``, or the port."""
+    """One side speaks TLS and the other does not, or the listener asks for a login of a client that has none; the
+    message says which. See to ``security_protocol``, or the port."""
 
 
 class CorruptBatch(WireError):

@@ -35,6 +35,10 @@ async def _on_a_thread(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     return await anyio.to_thread.run_sync(function, *args)
 
 
+async def _on_a_thread_that_is_left(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+    return await anyio.to_thread.run_sync(function, *args, abandon_on_cancel=True)
+
+
 def system_wall_ms() -> int:
     """The system's clock, in ms since the epoch. The compiled producer knows it, and reads it without the call."""
     return time.time_ns() // 1_000_000
@@ -94,6 +98,11 @@ class Runtime:
     wall_ms: Callable[[], int] = system_wall_ms
     chance: random.Random = attrs.field(factory=random.Random)
     offload: Offload = _on_a_thread
+
+    @property
+    def offload_waiting(self) -> Offload:
+        """As ``offload``, for what waits for others: a caller that gives up does not wait for the thread."""
+        return _on_a_thread_that_is_left if self.offload is _on_a_thread else self.offload
 
 
 class Owner:

@@ -24,9 +24,7 @@ _SETTINGS = {"log.segment.delete.delay.ms": "1000"}
 class _MeasuredKafka(ApacheKafka):
     """The tests' Apache Kafka under the options that a server runs with."""
 
-    def _launch(self, command: list[str], log: Path) -> None:
-        java, rest = command[0], command[command.index("-cp") :]
-        super()._launch([java, *JVM, *rest], log)
+    java_options = JVM
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import pytest
 import sniffio
 from hypothesis import HealthCheck, settings
 from support.apache_kafka import NEEDS, ApacheKafka, missing
+from support.log_scan import LogScan
 from support.needing import require
 
 from aiokafkawire.protocol import compiler
@@ -23,6 +24,8 @@ settings.register_profile("patient", settings.default, deadline=None, suppress_h
 settings.load_profile("patient")
 
 _BOOTED = pytest.StashKey[str]()
+_LOG_SCAN = pytest.StashKey[LogScan]()
+_SCANNED = pytest.StashKey[list[int]]()
 _LONG = ("faults", "matrix", "soak", "spark")
 
 
@@ -47,9 +50,24 @@ def _tell(config: pytest.Config, booted: str) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    booted = getattr(node, "workeroutput", {}).get("apache_kafka")  # a worker that crashed has none
+    output = getattr(node, "workeroutput", {})  # a worker that crashed has none
+    booted = output.get("apache_kafka")
     if booted:
         node.config.stash[_BOOTED] = booted
+    _add_scanned(node.config, output.get("log_scan", [0, 0]))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    scan = session.config.stash[_LOG_SCAN]
+    scanned = [scan.count, len(scan.secrets)]
+    _add_scanned(session.config, scanned)
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["log_scan"] = scanned
+
+
+def _add_scanned(config: pytest.Config, scanned: list[int]) -> None:
+    before = config.stash.get(_SCANNED, [0, 0])
+    config.stash[_SCANNED] = [one + other for one, other in zip(before, scanned, strict=True)]
 
 
 def _backend(backend: object, name: str, *, needs: str) -> Any:
@@ -116,11 +134,21 @@ def nothing_fails_unheard(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert heard == []
 
 
+@pytest.fixture(autouse=True)
+def no_secret_is_logged(pytestconfig: pytest.Config) -> Iterator[None]:
+    """No logger of any library says a password, key or token that this process has given to a client."""
+    yield
+    assert pytestconfig.stash[_LOG_SCAN].leaks() == []
+
+
 def pytest_report_header() -> str:
     return f"twins in use: messages {compiler.IMPLEMENTATION}, records {batch.IMPLEMENTATION}"
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_LOG_SCAN] = scan = LogScan()
+    scan.begin()
+    config.add_cleanup(scan.end)
     config.addinivalue_line("markers", "kafka: runs against a real Apache Kafka (set by using `apache_kafka`)")
     config.addinivalue_line("markers", "faults: kills brokers of a real cluster for minutes; run by `nox -s faults`")
     config.addinivalue_line("markers", "matrix: boots every release from 0.8.2 on, in minutes; run by `nox -s matrix`")
@@ -169,6 +197,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     booted = config.stash.get(_BOOTED, None)
     if booted is not None:
         terminalreporter.write_line(f"apache kafka: {booted}")
+    logged, secrets = config.stash.get(_SCANNED, [0, 0])
+    if secrets:
+        terminalreporter.write_line(f"logs: {logged} records were looked into for {secrets} forms of secrets")
     skips = [_skip_reason(report) for report in terminalreporter.getreports("skipped")]
     reasons = [skip.partition(NEEDS)[2] for skip in skips if NEEDS in skip]
     if reasons:

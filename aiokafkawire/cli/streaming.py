@@ -1,7 +1,7 @@
 """The two directions of the demo, which run at the same time: flights into a topic, and out of it again."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable
 from typing import Final
 
 import anyio
@@ -10,6 +10,7 @@ import attrs
 from ..client import Client
 from ..config import CompressionType
 from ..consumer.consumer import Consumer, ConsumerBatch
+from ..errors import UnknownTopicOrPartition
 from ..types import OffsetSpec, TopicPartition
 from .endings import CommandFailed
 from .flights import Delays, Flight, key_of
@@ -19,6 +20,10 @@ __all__ = ("Reader", "Stream")
 
 SILENCE: Final = 60.0
 """Seconds without a single batch after which the reader gives up."""
+
+_NEWS: Final = 30.0
+"""Seconds in which brokers hear of a new topic."""
+_REST: Final = 0.05
 
 _BATCH_SIZE: Final = 256 * 1024
 _LINGER_MS: Final = 5
@@ -38,6 +43,11 @@ class Reader:
         self._positions = dict(starts)
         self._ends: dict[TopicPartition, int] | None = None
         self._silence = anyio.CancelScope()
+
+    @property
+    def places(self) -> Collection[TopicPartition]:
+        """The partitions that it reads."""
+        return self._positions.keys()
 
     @property
     def complete(self) -> bool:
@@ -96,8 +106,12 @@ class Stream:
     compression: CompressionType
 
     async def reader(self) -> Reader:
-        """A reader of what is produced from now on."""
-        return Reader(await self._ends())
+        """A reader of what is produced from now on.
+
+        Raises:
+            UnknownTopicOrPartition: no broker knows the topic, however long it was made ago.
+        """
+        return Reader(await self._ends(await self._places()))
 
     async def produce(self, flights: Iterable[Flight], flow: Flow, reader: Reader) -> None:
         """Send all flights, wait until they are acknowledged, and tell the reader where they end.
@@ -120,7 +134,7 @@ class Stream:
                 ledger.enter(key, sequence, value)
             await producer.flush()
             flow.ended = anyio.current_time()
-        reader.end_at(await self._ends())
+        reader.end_at(await self._ends(reader.places))
 
     async def consume(self, flow: Flow, reader: Reader) -> None:
         """Read until the reader is where the producer has ended.
@@ -132,8 +146,20 @@ class Stream:
             await reader.run(consumer)
         flow.ended = reader.last_at
 
-    async def _ends(self) -> dict[TopicPartition, int]:
-        known = await self.kafka.admin.describe_topic(self.topic)
-        places: Iterator[TopicPartition] = (TopicPartition(self.topic, one.index) for one in known.partitions)
+    async def _places(self) -> list[TopicPartition]:
+        """The topic's partitions. One that was just made is waited for: brokers hear of it one after the other."""
+        waited = 0.0
+        while True:
+            try:
+                known = await self.kafka.admin.describe_topic(self.topic)
+            except UnknownTopicOrPartition:
+                if waited >= _NEWS:
+                    raise
+                await anyio.sleep(_REST)
+                waited += _REST
+            else:
+                return [TopicPartition(self.topic, one.index) for one in known.partitions]
+
+    async def _ends(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         found = await self.kafka.admin.list_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
         return {place: one.offset for place, one in found.items() if one is not None}

@@ -1,9 +1,8 @@
-"""Learns the cluster from Metadata: bootstraps, keeps the snapshot fresh, and wakes those who wait for news."""
+"""Learns the cluster from Metadata: bootstraps, and keeps the snapshot fresh."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TypeAlias
 
 import anyio
 import attrs
@@ -28,11 +27,13 @@ from ..network.dialing import canonical
 from ..network.stream import Connector
 from ..protocol.messages.metadata import MetadataResponse
 from ..protocol.schema import Request, Versions
-from ..runtime import Owner, Runtime
-from ..types import Address, TopicPartition
+from ..runtime import Runtime
+from ..types import Address
 from .brokers import Brokers
 from .forms import in_newest_form
-from .metadata import EMPTY, Node, Snapshot, Topic, forget, is_large, merge, other_cluster, with_leaders
+from .known import KnowsCluster
+from .login_wanted import login_wanted
+from .metadata import EMPTY, Snapshot, Topic, forget, is_large, merge, other_cluster
 from .metadata_forms import excuse_starting, keep_only, metadata_forms
 from .recovery import Recovery
 from .retry import Backoff, Deadline
@@ -42,39 +43,26 @@ __all__ = ("LearnsMetadata",)
 
 _log = logging.getLogger("aiokafkawire")
 
-_Named: TypeAlias = tuple[Mapping[TopicPartition, tuple[int, int]], tuple[Node, ...]]
 
-
-class LearnsMetadata:
+class LearnsMetadata(KnowsCluster):
     """What is known of the cluster, from opening to closing; :class:`~.cluster.Cluster` has all of it, and asks."""
 
     def __init__(
         self, addresses: tuple[Address, ...], config: ClientConfig, connector: Connector, runtime: Runtime
     ) -> None:
+        super().__init__(runtime)
         self.config: ClientConfig = config
-        self.runtime: Runtime = runtime
-        self.owner: Owner = Owner()
         self.brokers: Brokers = Brokers(config, connector, self.owner, runtime, addresses)
         self._given = self._addresses = addresses
         self._recovery = Recovery(config)
-        self._snapshot = EMPTY
         self._features: Mapping[str, int] = {}
-        # While a thread merges an answer: the leaders that brokers name meanwhile, which it may not know.
-        self._named: list[_Named] | None = None
         # Topics in use, and when each was last asked for.
         self._topics: dict[str, float] = {}
         # How many want to know of all topics there are.
         self._all = 0
         self._stale = anyio.Event()
         self._new_topic = anyio.Event()
-        self._changed = anyio.Event()
         self._refresh_error: KafkaError | None = None
-        self._watchers: list[Callable[[], None]] = []
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """What is known of the cluster now."""
-        return self._snapshot
 
     @property
     def features(self) -> Mapping[str, int]:
@@ -161,48 +149,6 @@ class LearnsMetadata:
             raise RequestTimeout(f"no metadata within {deadline.allowed:g} s{last}") from self._refresh_error
         return self._snapshot
 
-    async def newer(self, seen: Snapshot) -> Snapshot:
-        """Wait for a snapshot newer than ``seen``, whenever it comes, without asking for one.
-
-        Raises:
-            UsageError: the client is not open.
-        """
-        while self._snapshot.generation <= seen.generation:
-            self.owner.require_open()
-            await self._changed.wait()
-        return self._snapshot
-
-    def use_leaders(self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]) -> None:
-        """Take leaders from an answer to Produce or Fetch that refused to serve a partition (KIP-951).
-
-        Args:
-            leaders: the leader's id and epoch of each partition. Epochs that are not newer than what is known, and
-                partitions that are not known, are passed over.
-            nodes: where these leaders listen. Brokers that are known stay where they are.
-        """
-        named = dict(leaders), tuple(nodes)
-        snapshot = with_leaders(self._snapshot, *named, self.runtime.now())
-        if snapshot is not self._snapshot:
-            self._replace(snapshot)
-        if self._named is not None:
-            self._named.append(named)
-
-    def _replace(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        for tell in self._watchers:
-            tell()
-        changed, self._changed = self._changed, anyio.Event()
-        changed.set()
-
-    @contextmanager
-    def watched(self, tell: Callable[[], None]) -> Iterator[None]:
-        """Meanwhile, call this as soon as there is another snapshot, before anybody sees it."""
-        self._watchers.append(tell)
-        try:
-            yield
-        finally:
-            self._watchers.remove(tell)
-
     def use(self, topics: Iterable[str]) -> None:
         """Keep these topics in the metadata; each is forgotten when unused for ``metadata_max_idle_ms``."""
         now = self.runtime.now()
@@ -263,8 +209,7 @@ class LearnsMetadata:
                 self._stale.set()
                 if distrust(errors):
                     # Whoever waits need not wait for what will not come.
-                    changed, self._changed = self._changed, anyio.Event()
-                    changed.set()
+                    self._wake()
             elif self._snapshot.healthy:
                 pace.reset()
             # A cluster in trouble has many clients that ask: none may ask in a tight loop. But who needs a topic
@@ -351,7 +296,12 @@ class LearnsMetadata:
             return response
 
         forms = metadata_forms(wanted, allow_creation=self.config.allow_auto_create_topics)
-        response = await in_newest_form(forms, ask)
+        try:
+            response = await in_newest_form(forms, ask)
+        except ConnectionLost as lost:
+            if self.config.uses_sasl or self._snapshot.nodes:
+                raise
+            raise (await login_wanted(self.brokers, address, left()) or lost) from lost
         if response.error_code != ErrorCode.NONE:
             raise broker_error(response.error_code, f"{address} to Metadata")
         if not response.brokers:
@@ -362,7 +312,6 @@ class LearnsMetadata:
         return response, connection.features
 
     async def _learned(self, response: MetadataResponse, features: Mapping[str, int]) -> None:
-        # One task learns at a time; only use_leaders makes snapshots meanwhile.
         before, now = [self._snapshot], self.runtime.now()
         if other_cluster(before[0], response):
             told = "the brokers are of another cluster now: %s instead of %s; what was known of that is forgotten"
@@ -371,15 +320,7 @@ class LearnsMetadata:
             before = [attrs.evolve(EMPTY, generation=self._snapshot.generation)]
         large = is_large(response)
         if large:
-            named: list[_Named] = []
-            self._named = named
-            try:
-                merged = await self.runtime.offload(merge, before[0], response, now)
-            finally:
-                self._named = None
-            for leaders, nodes in named:
-                merged = with_leaders(merged, leaders, nodes, now)
-            merged = attrs.evolve(merged, generation=max(merged.generation, self._snapshot.generation + 1))
+            merged = await self._merged_on_a_thread(before, response, now)
         else:
             merged = merge(before[0], response, now)
         self._refresh_error, self._features = None, features

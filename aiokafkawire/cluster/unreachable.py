@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ..errors import AuthenticationFailed, ConfigError, KafkaError, NoBrokerReachable, WireError
+from ..errors import AuthenticationFailed, ConfigError, KafkaError, NoBrokerReachable, SecurityMismatch, WireError
 from ..types import Address
 
 __all__ = ("distrust", "unreachable")
@@ -25,5 +25,7 @@ def unreachable(errors: Mapping[Address, KafkaError], seconds: float | None = No
 
 
 def distrust(errors: Mapping[Address, KafkaError]) -> KafkaError | None:
-    """The first error that says who is not trusted; it will say so again, however often it is tried."""
-    return next((error for error in errors.values() if isinstance(error, AuthenticationFailed | ConfigError)), None)
+    """The first error that says who is not trusted, or that a listener is another one than the settings say; it will
+    say so again, however often it is tried."""
+    lasting = (AuthenticationFailed, ConfigError, SecurityMismatch)
+    return next((error for error in errors.values() if isinstance(error, lasting)), None)

@@ -1,7 +1,7 @@
 """Commits for one consumer: what the user asks for, and by itself what the user has finished."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -41,6 +41,8 @@ class Commits:
         self._last: dict[TopicPartition, tuple[Place, OffsetAndMetadata]] = {}
         # What was committed since each partition was assigned, and acknowledged; None where the outcome is unknown.
         self._acknowledged: dict[TopicPartition, OffsetAndMetadata | None] = {}
+        # What was finished of partitions that were given up, whether or not it could be committed by itself.
+        self._finished: dict[TopicPartition, OffsetAndMetadata] = {}
         self._commits_elsewhere = False
 
     def join(self, membership: "Membership") -> None:
@@ -63,12 +65,20 @@ class Commits:
         """These are assigned anew: nothing was committed for them since."""
         for where in partitions:
             self._acknowledged.pop(where, None)
+            self._finished.pop(where, None)
 
-    def committed_of(self, place: Place) -> OffsetAndMetadata | None:
-        """What the group has committed for a place of this consumer's, which is its still; None if nobody knows that
-        but the coordinator.
+    def give_up(self, partitions: Collection[TopicPartition]) -> None:
+        """These are given up, after :meth:`commit_finished`: should they come back, then from there in any case."""
+        finished = self._positions.finished()
+        self._finished.update((where, finished[where]) for where in partitions if where in finished)
+
+    def start_of(self, place: Place) -> OffsetAndMetadata | None:
+        """Where to go on in a place that was given up, and has been nobody else's since: at what the group has
+        committed, or would have, had the coordinator taken what is finished; None if only the coordinator knows.
         """
-        return None if self._commits_elsewhere else self._acknowledged.get(place.where, place.begun)
+        if self._commits_elsewhere:
+            return None
+        return self._finished.get(place.where) or self._acknowledged.get(place.where, place.begun)
 
     async def commit(
         self,
@@ -95,6 +105,8 @@ class Commits:
         def kept() -> bool:
             return all(place is not None and self._positions.get(at) is place for at, place in places.items())
 
+        for where in given:
+            self._finished.pop(where, None)  # from now on it is the user's word that counts
         await self._take_turn(deadline)
         try:
             while True:

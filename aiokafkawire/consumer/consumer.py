@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import anyio
 
 from ..cluster.cluster import Cluster
-from ..cluster.metadata import Snapshot
 from ..cluster.offsets import look_up_offsets
 from ..cluster.retry import Deadline
 from ..config import ConsumerConfig
@@ -27,6 +26,7 @@ from .health import ConsumerHealth, look_at
 from .positions import Positions
 from .reading import ConsumerBatch, ReadsRecords
 from .resets import reset_to
+from .whole_topics import WholeTopics
 
 if TYPE_CHECKING:  # many a consumer has no group
     import re
@@ -97,7 +97,9 @@ class Consumer(ReadsRecords[K, V]):
             if self._topics and self._commits is not None and self._joins:
                 self.subscribe(*self._topics)
             elif self._topics:
-                await self._take_all_partitions()
+                whole = WholeTopics(self._cluster, self._positions, self._fetcher, self._topics)
+                await whole.take(self._deadline(None))
+                self._cluster.owner.spawn(self._follow, whole)
         except BaseException:
             await self.close()
             raise
@@ -136,6 +138,10 @@ class Consumer(ReadsRecords[K, V]):
     async def _keep_committing(self, commits: "Commits") -> None:
         with self._background:
             await commits.keep_committing(self._config.auto_commit_interval_ms / 1000)
+
+    async def _follow(self, whole: WholeTopics) -> None:
+        with self._background:
+            await whole.follow()
 
     # --- what to read ----------------------------------------------------------------------------------
 
@@ -397,39 +403,6 @@ class Consumer(ReadsRecords[K, V]):
         if self._state != "closing":
             self._require_open()
         return self._commits
-
-    # --- all partitions of topics ----------------------------------------------------------------------
-
-    async def _take_all_partitions(self) -> None:
-        """A consumer that joins no group reads every partition of its topics."""
-        deadline = self._deadline(None)
-        starts: dict[TopicPartition, int | OffsetSpec | None] = {}
-        for name in self._topics:
-            known = await self._cluster.topic(name, deadline)
-            starts |= {TopicPartition(name, partition.index): None for partition in known.partitions}
-        self._positions.assign(starts)
-        self._fetcher.wake()
-        self._cluster.owner.spawn(self._follow_new_partitions)
-
-    async def _follow_new_partitions(self) -> None:
-        snapshot = self._cluster.snapshot
-        with self._background:
-            while True:
-                snapshot = await self._cluster.newer(snapshot)
-                self._take_new_partitions(snapshot)
-
-    def _take_new_partitions(self, snapshot: Snapshot) -> None:
-        known = set(self.assignment)
-        found = [
-            TopicPartition(name, partition.index)
-            for name in self._topics
-            if (topic := snapshot.topics.get(name)) is not None
-            for partition in topic.partitions
-        ]
-        appeared = [where for where in found if where not in known]
-        if appeared:
-            self._positions.appeared(appeared)
-            self._fetcher.wake()
 
 
 def _commits(cluster: Cluster, positions: Positions, offsets: "GroupOffsets") -> "Commits":

@@ -222,15 +222,15 @@ class InGroup:
         return bool(self._resumable) and self._resumable_in == self._machine.generation
 
     async def resume(self, task: Resume) -> None:
-        """Read on what was given up for a rebalance, as the next owner would: from what is committed, as far as that is
-        known. Where it is not, the coordinator is asked, once there is one.
+        """Read on what was given up for a rebalance: from what is finished, where that is committed by itself, else as
+        the next owner would, from what is committed. Where that is not known, the coordinator is asked once it is back.
         """
         async with self._turn:
             if task is not self._machine.task or not self.can_resume():
                 return
             wanted = frozenset(self.member.topics)
             places = [place for place in self._resumable if place.where.topic in wanted]
-            starts = {place.where: self._commits.committed_of(place) for place in places}
+            starts = {place.where: self._commits.start_of(place) for place in places}
             self._resumable = []
             self.member.took_back(starts)
             self._commits.begin(starts)
@@ -292,6 +292,7 @@ class InGroup:
                 return
         if self._config.enable_auto_commit:
             await self._commits.commit_finished(within=self._config.session_timeout_ms / 1000)
+            self._commits.give_up(partitions)
         await self._tell(self._listeners.on_revoked, partitions)
         self._forget(partitions)
 

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
+from ..config_fields import is_text
 from ..config_security import SecurityConfig
 from ..errors import (
     AuthenticationFailed,
@@ -32,6 +33,8 @@ R = TypeVar("R", bound=Response)
 
 _MOST_STEPS: Final = 20
 """No mechanism takes so many; Kerberos, whose steps the library counts, takes three."""
+_LARGEST: Final = 256 * 1024
+"""Bytes of what a broker says in a login: mechanisms read it on the loop. Tickets are of 64 KiB at most."""
 
 
 class Ask(Protocol):
@@ -129,9 +132,9 @@ class Login:
             step = next(exchange)
             for _ in range(_MOST_STEPS):
                 if isinstance(step, bytes):
-                    step = exchange.send(await broker.say(step))
+                    step = exchange.send(_bounded(await broker.say(step), self.mechanism))
                 elif isinstance(step, Offload):
-                    step = exchange.send(await self._runtime.offload(step.function))
+                    step = exchange.send(await self._runtime.offload_waiting(step.function))
                 else:
                     step = exchange.send(await self._needed(step))
         except StopIteration:
@@ -147,17 +150,20 @@ class Login:
         if provider is None:
             from .aws_credentials import find_credentials
 
-            return await self._runtime.offload(find_credentials)
+            return await self._runtime.offload_waiting(find_credentials)
         given = await self._called(provider, "sasl_aws_credentials")
         if not isinstance(given, AwsCredentials):
             raise ConfigError(f"sasl_aws_credentials must give AwsCredentials, not a {type(given).__name__}")
+        parts = (given.access_key_id, given.secret_access_key, given.session_token or "")
+        if not all(isinstance(one, str) and is_text(one) for one in parts):
+            raise ConfigError("sasl_aws_credentials gave what is no text; it is not shown")
         return given
 
     async def _new_token(self) -> Any:
         if self._config.sasl_oauthbearer_method == "oidc":
             from .oidc import fetch_token
 
-            return await self._runtime.offload(fetch_token, self._config)
+            return await self._runtime.offload_waiting(fetch_token, self._config)
         provider = self._config.sasl_oauthbearer_token
         assert provider is not None
         return await self._called(provider, "sasl_oauthbearer_token")
@@ -167,7 +173,7 @@ class Login:
             if inspect.iscoroutinefunction(provider):
                 return await provider()
             # Inside a tuple, since trio lets no coroutine come from a thread.
-            (given,) = await self._runtime.offload(lambda: (provider(),))
+            (given,) = await self._runtime.offload_waiting(lambda: (provider(),))
             return await given if inspect.isawaitable(given) else given
         except KafkaError:
             raise
@@ -199,6 +205,12 @@ class _Bare:
 
     def __init__(self, ask_bare: AskBare) -> None:
         self.say = ask_bare
+
+
+def _bounded(said: bytes, mechanism: str) -> bytes:
+    if len(said) > _LARGEST:
+        raise AuthenticationFailed(f"{mechanism}: the broker said {len(said)} bytes, more than any login takes")
+    return said
 
 
 def _placed(failure: AuthenticationFailed, at: Address) -> AuthenticationFailed:

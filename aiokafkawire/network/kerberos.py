@@ -31,6 +31,7 @@ def kerberos(service: str, host: str) -> Exchange:
         said = yield bytes(token or b"")
         if context.complete:
             break
+    yield Offload(lambda: _check_mutual(context))
     offered = yield Offload(lambda: _guarded(context.unwrap, said))
     layers = bytes(offered.message)
     if len(layers) != 4 or not layers[0] & _NO_LAYER:
@@ -53,7 +54,15 @@ def _begin(service: str, host: str) -> Any:
 def _new_context(gssapi: Any, service: str, host: str) -> Any:
     name = gssapi.Name(f"{service}@{host}", gssapi.NameType.hostbased_service)
     mutual = gssapi.RequirementFlag.mutual_authentication | gssapi.RequirementFlag.integrity
-    return gssapi.SecurityContext(name=name, usage="initiate", flags=mutual)
+    # Kerberos alone: RFC 4752 knows nothing else, whatever the system's library may.
+    return gssapi.SecurityContext(name=name, usage="initiate", flags=mutual, mech=gssapi.MechType.kerberos)
+
+
+def _check_mutual(context: Any) -> None:
+    import gssapi
+
+    if not _guarded(lambda: context.actual_flags & gssapi.RequirementFlag.mutual_authentication):
+        raise AuthenticationFailed("GSSAPI: the broker did not prove that it is the service it says it is")
 
 
 def _guarded(function: Any, *arguments: Any) -> Any:

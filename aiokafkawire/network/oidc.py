@@ -1,12 +1,16 @@
 """The token endpoint of OpenID Connect: a token for a client's id and secret (KIP-768); blocking, so for a thread."""
 
 import base64
+import io
 import json
+import socket
+import ssl
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from http.client import HTTPException
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, Final
 
 from ..config_security import SecurityConfig
@@ -29,11 +33,63 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
+class _Timed(io.RawIOBase):
+    """What comes over a socket until a deadline. A socket's own timeout begins anew with every byte."""
+
+    def __init__(self, sock: socket.socket, raw: io.RawIOBase, deadline: float) -> None:
+        self._sock, self._raw, self._deadline = sock, raw, deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError(f"no whole answer within {_SECONDS:g} s")
+        self._sock.settimeout(left)
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _TimedResponse(HTTPResponse):
+    def __init__(self, sock: socket.socket, *args: Any, deadline: float, **more: Any) -> None:
+        super().__init__(sock, *args, **more)
+        self.fp = io.BufferedReader(_Timed(sock, self.fp.detach(), deadline))
+
+
+class _Http(urllib.request.HTTPHandler):
+    def __init__(self, deadline: float) -> None:
+        super().__init__()
+        self._deadline = deadline
+
+    def http_open(self, req: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(partial(_timed, HTTPConnection, self._deadline), req)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def __init__(self, deadline: float) -> None:
+        super().__init__()
+        self._deadline = deadline
+
+    def https_open(self, req: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(partial(_timed, HTTPSConnection, self._deadline), req)
+
+
+def _timed(kind: type[HTTPConnection], deadline: float, host: str, **more: Any) -> HTTPConnection:
+    response: Any = partial(_TimedResponse, deadline=deadline)
+    made = kind(host, **more)
+    made.response_class = response
+    return made
+
+
 def fetch_token(config: SecurityConfig) -> OAuthBearerToken:
     """Ask the endpoint for a token.
 
     Raises:
-        AuthenticationFailed: it refuses, or answers with no token.
+        AuthenticationFailed: it refuses, answers with no token, or its certificate is not trusted.
         ConnectionLost: it cannot be reached, is too slow, or has trouble of its own.
     """
     url, client_id = config.sasl_oauthbearer_token_endpoint_url, config.sasl_oauthbearer_client_id
@@ -60,21 +116,21 @@ def fetch_token(config: SecurityConfig) -> OAuthBearerToken:
             raise _refused(where, refusal, (secret, known)) from None
     except (OSError, HTTPException, ValueError) as error:
         cause = error.reason if isinstance(error, urllib.error.URLError) else error
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            how = "the system's authorities are trusted, or those of SSL_CERT_FILE"
+            raise AuthenticationFailed(f"{where}: its certificate is refused: {cause.verify_message} ({how})") from None
         raise ConnectionLost(f"{where} cannot be reached: {cause}") from None
     return _token(where, answer, began)
 
 
 def _exchange(request: urllib.request.Request) -> bytes:
     deadline = time.monotonic() + _SECONDS
-    with urllib.request.build_opener(_NoRedirect).open(request, timeout=_SECONDS) as response:
-        gathered = b""
-        while data := response.read1(65536):
-            gathered += data
-            if len(gathered) > _LARGEST:
-                raise ValueError(f"its answer is larger than {_LARGEST} bytes")
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"no whole answer within {_SECONDS:g} s")
-        return gathered
+    opener = urllib.request.build_opener(_NoRedirect, _Http(deadline), _Https(deadline))
+    with opener.open(request, timeout=_SECONDS) as response:
+        gathered: bytes = response.read(_LARGEST + 1)
+    if len(gathered) > _LARGEST:
+        raise ValueError(f"its answer is larger than {_LARGEST} bytes")
+    return gathered
 
 
 def _refused(where: str, refusal: urllib.error.HTTPError, secrets: tuple[str, ...]) -> KafkaError:

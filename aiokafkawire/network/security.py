@@ -3,7 +3,11 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import anyio
+
+from ..config import ClientConfig
 from ..config_security import SecurityConfig
+from ..errors import RequestTimeout
 from ..protocol.schema import Versions
 from ..runtime import Runtime
 from ..types import Address
@@ -23,7 +27,8 @@ class Security:
         ConfigError: an extension for OAUTHBEARER cannot be said.
     """
 
-    def __init__(self, config: SecurityConfig, runtime: Runtime) -> None:
+    def __init__(self, config: ClientConfig, runtime: Runtime) -> None:
+        self._patience = config.socket_connection_setup_timeout_ms / 1000
         self._tls = _tls(config, runtime) if config.uses_tls else None
         self._login = _login(config, runtime) if config.uses_sasl else None
 
@@ -43,10 +48,18 @@ class Security:
     async def log_in(
         self, ask: "Ask", versions: Mapping[int, Versions], at: Address, ask_bare: "AskBare | None" = None
     ) -> int:
-        """Log in on a connection, where that is wanted; as :meth:`.authentication.Login.authenticate`."""
+        """Log in on a connection, where that is wanted; as :meth:`.authentication.Login.authenticate`.
+
+        Raises:
+            RequestTimeout: it took more than ``socket_connection_setup_timeout_ms``, be it the broker, or whatever
+                gives tokens and tickets.
+        """
         if self._login is None:
             return 0
-        return await self._login.authenticate(ask, versions, at, ask_bare)
+        with anyio.move_on_after(self._patience):
+            return await self._login.authenticate(ask, versions, at, ask_bare)
+        limit = f"{self._patience:g} s (socket_connection_setup_timeout_ms)"
+        raise RequestTimeout(f"the login by {self._login.mechanism} on {at} was not done within {limit}")
 
 
 def _tls(config: SecurityConfig, runtime: Runtime) -> "Tls":

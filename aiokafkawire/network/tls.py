@@ -138,7 +138,8 @@ class Tls:
                     certificate: Any = seen.extra(TLSAttribute.peer_certificate, {})  # noqa: S610
             except Exception:  # then it is told without them
                 return None
-            return tuple(value for _, value in certificate.get("subjectAltName", ()))
+            held = certificate.get("subjectAltName", ())
+            return tuple(value for kind, value in held if kind in ("DNS", "IP Address"))
         return None
 
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from ..errors import BrokerNotTrusted, ClientCertificateRefused, KafkaError, SecurityMismatch, TlsFailed
+from .sasl import printable
 
 __all__ = ("not_tls", "refused_by_broker", "refused_by_us")
 
@@ -55,7 +56,7 @@ def refused_by_us(
     """
     certificate = f"the certificate of {where}"
     if code in (_WRONG_HOST, _WRONG_ADDRESS):
-        held = "" if names is None else f" It is for {', '.join(names) or 'no host at all'}."
+        held = "" if names is None else f" It is for {printable(', '.join(names)) or 'no host at all'}."
         how = "dial it by one of its names, or have the certificate issued for this one"
         return BrokerNotTrusted(f"{certificate} is not for the host {host!r}.{held} Refused by this client: {how}")
     told = _DISTRUST.get(code or 0, message)

@@ -102,7 +102,6 @@ class Outcomes:
         accumulator.arrived(batch)
         retry, refresh = remedy(error)
         if refresh is Refresh.METADATA and not self._knows_better(batch, flight):
-            self._cluster.use((batch.where.topic,))
             self._cluster.outdated(flight.snapshot)
         if batch.result.settled:  # it became too late meanwhile
             return

@@ -78,8 +78,7 @@ def render(about: Mapping[str, str], rows: list[Row]) -> str:
 def _remarks(row: Row) -> list[str]:
     kills = ", ".join(f"{one['node']} at {one['at']:.0f}-{one['back']:.0f} s" for one in row["kills"])
     lines = [f"  {row['client']} ({row.get('version', 'version unknown')}): killed {kills or 'nobody'}"]
-    if row["problem"]:
-        lines.append(f"    NOT ENDED WELL: {row['problem']}")
+    lines += [f"    NOT ENDED WELL: {text}" for text in row["problems"]]
     lines += [f"    WRONG: {row[name]:,} {name}" for name in WRONGS if row[name]]
     lines += [f"    failed, {count:,}: {error}" for error, count in row["errors"].items()]
     lines += [f"    logged, {count:,}: {text}" for text, count in row.get("logged", {}).items()]

@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from confluent_kafka import KafkaException
-from support.apache_kafka import NEWEST, BootFailed, missing
+from support.apache_kafka import NEWEST, missing
+from support.guarded_process import BootFailed
+from support.kafka_cluster import KafkaCluster
 
 from benchmarks.arguments import LOOPS, names_of, positive, require_installed
+from benchmarks.faults.journal import Job
 from benchmarks.faults.program import ClientFailed
 from benchmarks.machine import describe
 
 Row: TypeAlias = dict[str, Any]
 
 CLIENTS = ("ours", "confluent", "aiokafka")
+TOPIC = "faults"
 
 
 def parser_of(module: str, description: str | None, epilog: str, *, rate: int) -> argparse.ArgumentParser:
@@ -57,13 +61,30 @@ def broker_properties(options: argparse.Namespace) -> dict[str, str]:
     }
 
 
+def job_of(cluster: KafkaCluster, folder: Path, options: argparse.Namespace, *, transactions: int, loop: str) -> Job:
+    """What the client that produces does; `transactions` is of how many records each is, 0 for none."""
+    return Job(
+        bootstrap=cluster.bootstrap,
+        topic=TOPIC,
+        journal=folder / "journal",
+        partitions=options.partitions,
+        seconds=options.seconds,
+        rate=options.rate,
+        value_size=options.value_size,
+        transactions=transactions,
+        loop=loop,
+    )
+
+
 def run_each(
     options: argparse.Namespace,
     settings: Mapping[str, str],
     run: Callable[[str, argparse.Namespace], Row],
     render: Callable[[Mapping[str, str], list[Row]], str],
-) -> list[Row]:
-    """Run one client after the other, and print the report; their rows.
+) -> int:
+    """Run one client after the other, and print the report; the exit status.
+
+    It is 1 where a row has `problems`, or is ours and has something `wrong`.
 
     :raises SystemExit: there is no Kafka to boot, or a client could not be run; the message says which and why.
     """
@@ -85,4 +106,4 @@ def run_each(
             with options.json.open("a") as file:
                 file.write(json.dumps({"about": about, **rows[-1]}) + "\n")
     print(render(about, rows))
-    return rows
+    return 1 if any(row["problems"] or (row["client"] == "ours" and row["wrong"]) for row in rows) else 0

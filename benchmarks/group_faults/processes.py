@@ -135,16 +135,22 @@ class Group:
         if member is not None:
             member.kill()
 
-    def close(self, place: int) -> None:
-        """Let the member close in order; returns when it has, at the latest after 90 s."""
+    def close(self, place: int) -> threading.Thread:
+        """Tell the member to close in order; the place is free at once. The thread ends when it has, or after 90 s."""
         member = self._leave(place)
+        closing = threading.Thread(target=self._close, args=(member,), daemon=True)
+        closing.start()
+        return closing
+
+    def _close(self, member: Member | None) -> None:
         if member is None:
             return
         problem = member.close()
-        if problem:
-            self.problems.append(problem)
-        if member.closed is not None:
-            self.closes.append(member.closed)
+        with self._lock:
+            if problem:
+                self.problems.append(problem)
+            if member.closed is not None:
+                self.closes.append(member.closed)
 
     def wait_ready(self, partitions: int) -> None:
         """Wait until each member has some partitions, and all of them are with somebody.

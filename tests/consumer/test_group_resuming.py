@@ -1,6 +1,7 @@
 """A group without a coordinator in the middle of a rebalance: its members read on meanwhile what they gave up for it.
 
-From what is committed, as far as they know that, for listeners may have undone the rest; in virtual time.
+From what is finished, where that is committed by itself; else from what is committed, as far as they know that, for
+listeners may have undone the rest. In virtual time.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pytest
 from support.group_lives import COUNT, GROUP, TOPIC, Life, in_a_group, membership_of, partitions
 from support.readers import Partitions, Reader
 
-from aiokafkawire import OffsetSpec, TopicPartition
+from aiokafkawire import OffsetSpec, RequestTimeout, TopicPartition
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.group.states import GroupState
 from aiokafkawire.protocol.api import ApiKey
@@ -260,6 +261,34 @@ def test_what_only_the_coordinator_knows_waits_for_it(how: str) -> None:
             order.remove()
         await life.readers.until(lambda: where in offsets_of(one, read), patience=60)
         assert offsets_of(one, read)[where] == 2
+
+
+@pytest.mark.parametrize("undone", [False, True])
+def test_what_is_finished_is_not_read_again_if_nobody_was_there_to_take_its_commit(undone: bool) -> None:
+    """Unless the user commits less in the listener."""
+
+    @in_a_group()
+    async def _(life: Life) -> None:
+        one, where = await life.join("one"), TopicPartition(TOPIC, 0)
+        await life.settled(one)
+        await life.under_way()
+        life.broker.on(ApiKey.OFFSET_COMMIT, drop="after", times=None)  # by now and then, and at the end: all unknown
+        await life.readers.until(lambda: len(one.records) >= 60)
+        at: dict[TopicPartition, int] = {}
+
+        async def look(partitions: Partitions) -> None:
+            at.update({where: position.offset for where, position in one.consumer.positions().items()})
+            if undone:
+                with pytest.raises(RequestTimeout):
+                    await one.consumer.commit({where: 2}, timeout=0.5)
+
+        one.on["revoked"] = look
+        await joins_in_vain(life, one)
+        read = len(one.records)
+        known = at.keys() - {where} if undone else at.keys()
+        await life.readers.until(lambda: offsets_of(one, read).keys() >= known)
+        await anyio.sleep(5)
+        assert offsets_of(one, read) == {where: at[where] for where in known}
 
 
 @pytest.mark.parametrize("code", [ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID])

@@ -9,6 +9,7 @@ import pytest
 from anyio.abc import ByteStream
 from anyio.lowlevel import checkpoint
 from support.apache_kafka import ApacheKafka
+from support.lines import nowhere, spoken_for
 
 from aiokafkawire import Client
 from aiokafkawire.errors import (
@@ -34,7 +35,6 @@ from aiokafkawire.legacy.settings import LegacyConfig, LegacyOptions
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.legacy.logs import LegacySettings
 from aiokafkawire.testing.legacy.server import LegacyServer
-from aiokafkawire.testing.serving.memory import memory_connection
 
 pytestmark = pytest.mark.anyio
 
@@ -392,28 +392,16 @@ async def ask_one_that(
     """What becomes of a fetch, or another question, that this answers."""
 
     async def serve(stream: ByteStream) -> None:
-        try:
-            await stream.receive()
-            await answers(stream)
-        except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            pass
+        await stream.receive()
+        await answers(stream)
 
-    async with anyio.create_task_group() as tasks:
-
-        async def connect(host: str, port: int) -> ByteStream:
-            await checkpoint()
-            theirs, ours = memory_connection()
-            tasks.start_soon(serve, ours)
-            return theirs
-
+    async with spoken_for(serve) as connect:
         try:
             with anyio.fail_after(20):
                 async with LegacyClient("legacy", connector=connect, **options) as client:
                     return await ask(client)
         except Exception as error:
             return error
-        finally:
-            tasks.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
@@ -508,10 +496,6 @@ async def test_an_answer_that_nothing_asked_for_ends_the_connection() -> None:
 
 
 async def test_nothing_listens() -> None:
-    async def connect(host: str, port: int) -> ByteStream:
-        await checkpoint()
-        raise ConnectionRefusedError("refused")
-
-    async with LegacyClient("nowhere", 1, connector=connect) as client:
+    async with LegacyClient("nowhere", 1, connector=nowhere) as client:
         with pytest.raises(ConnectionLost, match="cannot connect to nowhere:1: refused"):
             await client.latest("t", 0)

@@ -5,8 +5,8 @@ from typing import Any
 
 import anyio
 import pytest
-from anyio.abc import ByteStream
 from support.legacy_cluster import LegacyCluster, legacy_cluster
+from support.lines import Lines, nowhere
 from support.zookeeper import ZooKeeperServer
 
 from aiokafkawire.errors import ConfigError, ConnectionLost, OffsetOutOfRange, UsageError, WireError
@@ -198,25 +198,16 @@ async def test_messages_at_hand_leave_others_their_turns(zookeeper: ZooKeeperSer
 async def test_a_member_that_is_cut_off_loses_its_share_with_its_session(
     zookeeper: ZooKeeperServer,
 ) -> None:
-    streams: list[ByteStream] = []
-    refuse = False
-
-    async def connect(host: str, port: int) -> ByteStream:
-        if refuse:
-            raise ConnectionRefusedError("cut off")
-        streams.append(await connect_tcp(host, port))
-        return streams[-1]
-
+    lines = Lines(connect_tcp)
     async with legacy_cluster(zookeeper, 2) as cluster:
         await cluster.topic(0, "t")
         await produce(cluster, 0, 0, [b"a"])
-        cut_off = member(cluster, "c1", session_timeout_ms=600, zookeeper_connector=connect)
+        cut_off = member(cluster, "c1", session_timeout_ms=600, zookeeper_connector=lines)
         async with cut_off as first, member(cluster, "c2") as second:
             assert await owns(first, 1) == [("t", (0, 0))]
             assert await owns(second, 1) == [("t", (0, 1))]
-            refuse = True
-            for stream in streams:
-                await stream.aclose()
+            lines.refused = set(lines.asked)
+            await lines.cut()
             assert len(await owns(second, 2)) == 2
             assert [one.value for one in await take(second, 1)] == [b"a"]
 
@@ -224,43 +215,34 @@ async def test_a_member_that_is_cut_off_loses_its_share_with_its_session(
                 return not first.assignment
 
             await until(has_let_go)
-            refuse = False  # it comes back, by a session of its own
+            lines.refused = set()  # it comes back, by a session of its own
             assert await owns(first, 1) == [("t", (0, 0))]
             assert await owns(second, 1) == [("t", (0, 1))]
 
 
 async def test_a_session_that_expires_while_a_claim_has_to_wait_is_begun_anew(zookeeper: ZooKeeperServer) -> None:
-    streams: list[ByteStream] = []
-    refuse = False
-
-    async def connect(host: str, port: int) -> ByteStream:
-        if refuse:
-            raise ConnectionRefusedError("cut off")
-        streams.append(await connect_tcp(host, port))
-        return streams[-1]
-
+    lines = Lines(connect_tcp)
     async with legacy_cluster(zookeeper, 2) as cluster, ZooKeeper(cluster.zookeeper) as other:
         await cluster.topic(0, "t")
         await produce(cluster, 0, 1, [b"a"])
         await other.ensure(PATHS.owners("t"))
         taken = PATHS.owner("t", BrokerPartition(0, 1))
         await other.create(taken, b"g_somebody-0", ephemeral=True)
-        waiting = member(cluster, "c1", session_timeout_ms=600, zookeeper_connector=connect)
+        waiting = member(cluster, "c1", session_timeout_ms=600, zookeeper_connector=lines)
         async with waiting as consumer:
 
             async def owns_what_is_free() -> bool:
                 return consumer.assignment == [("t", (0, 0))]
 
             await until(owns_what_is_free)
-            refuse = True
-            for stream in streams:
-                await stream.aclose()
+            lines.refused = set(lines.asked)
+            await lines.cut()
 
             async def has_let_go() -> bool:
                 return not consumer.assignment
 
             await until(has_let_go)
-            refuse = False
+            lines.refused = set()
             await until(owns_what_is_free)
             await other.delete(taken)
             assert len(await owns(consumer, 2)) == 2
@@ -363,11 +345,7 @@ async def test_a_partition_that_cannot_be_read_holds_up_no_other(zookeeper: ZooK
 
 
 async def test_zookeeper_is_not_there(zookeeper: ZooKeeperServer) -> None:
-    async def connect(host: str, port: int) -> ByteStream:
-        await anyio.lowlevel.checkpoint()
-        raise ConnectionRefusedError("refused")
-
-    consumer = LegacyConsumer("nowhere", "g", ["t"], zookeeper_connector=connect, zookeeper_timeout_ms=50)
+    consumer = LegacyConsumer("nowhere", "g", ["t"], zookeeper_connector=nowhere, zookeeper_timeout_ms=50)
     async with consumer:
         with anyio.fail_after(_PATIENCE), pytest.raises(ConnectionLost, match="no ZooKeeper server of nowhere:2181"):
             await anext(consumer)

@@ -14,7 +14,8 @@ from support.scripted_broker import Asked
 
 from aiokafkawire import KafkaError, RequestTimeout
 from aiokafkawire.errors import ErrorCode, NotEnoughReplicas, OutOfOrderSequenceNumber
-from aiokafkawire.protocol.messages.metadata import MetadataRequest
+from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from aiokafkawire.protocol.messages.produce import ProduceRequest, ProduceResponse
 from aiokafkawire.runtime import Runtime
 
@@ -163,6 +164,32 @@ async def test_a_leader_that_is_named_is_followed_without_asking_for_metadata() 
 
 
 # --- time ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_topic_that_was_forgotten_while_its_batch_was_on_its_way_is_asked_for_again() -> None:
+    late = 0.0
+    clock = Runtime(now=lambda: time.monotonic() + late)
+
+    async with serving({a(0): 1}) as cluster, cluster.client(runtime=clock, metadata_max_idle_ms=60_000) as client:
+        for broker in cluster.nodes.values():
+            broker.on[ApiKey.METADATA] = lambda asked: only(cluster.metadata(), asked)
+        cluster.on_produce = lambda node, asked: cluster.written(asked) if node == 2 else None
+        async with producing(client, delivery_timeout_ms=600_000, request_timeout_ms=300_000) as producer:
+            with anyio.fail_after(10):
+                (delivery,) = await sent(producer, a(0), b"v")
+                await cluster.holds(1)
+                cluster.move(a(0), 2)
+                late = 70.0
+                await answer(cluster, 0, errors={a(0): ErrorCode.NOT_LEADER_OR_FOLLOWER})
+                assert (await delivery).offset == 0
+        assert cluster.values(a(0)) == [b"v"]
+
+
+def only(known: MetadataResponse, asked: Asked) -> MetadataResponse:
+    """Of the topics that are asked for alone."""
+    wanted = {one.name for one in asked.request.topics}
+    known.topics = [one for one in known.topics if one.name in wanted]
+    return known
 
 
 async def test_a_producers_own_request_timeout_closes_the_connection() -> None:

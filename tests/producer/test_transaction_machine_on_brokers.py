@@ -7,10 +7,9 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-import anyio
 import attrs
 import pytest
-from anyio.abc import ByteStream
+from support.dialling import Dial, over_memory, over_tcp
 from support.raw_client import RawClient
 from support.transaction_answers import name_of
 from support.transactional import READ_COMMITTED, TransactionalProducer, coordinated, settled, state_of
@@ -47,18 +46,16 @@ def address(request: pytest.FixtureRequest) -> str | None:
 
 
 @pytest.fixture
-async def connect(address: str | None) -> AsyncIterator[Callable[[], Awaitable[ByteStream]]]:
+async def connect(address: str | None) -> AsyncIterator[Dial]:
     if address is not None:
-        host, port = address.split(":")
-        yield lambda: anyio.connect_tcp(host, int(port))
+        yield partial(over_tcp, address)
         return
     async with Broker(port=None) as broker:
-        host, port = broker.bootstrap.split(":")
-        yield lambda: broker.connect(host, int(port))
+        yield partial(over_memory, broker)
 
 
 @pytest.fixture
-async def client(connect: Callable[[], Awaitable[ByteStream]]) -> AsyncIterator[RawClient]:
+async def client(connect: Dial) -> AsyncIterator[RawClient]:
     async with RawClient(await connect()) as client:
         yield client
 

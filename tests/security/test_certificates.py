@@ -28,11 +28,6 @@ from aiokafkawire.network.tls_context import make_context
 PASSWORD = "s3cret"
 
 
-@pytest.fixture(scope="module")
-def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
-    return make_papers(tmp_path_factory.mktemp("papers"))
-
-
 def made_of(**options: Any) -> ClientConfig:
     return make(ClientConfig, {"security_protocol": "SSL", **options})
 

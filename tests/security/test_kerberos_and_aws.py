@@ -22,9 +22,11 @@ SECURITY: dict[str, Any] = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechani
 class Context:
     """A security context as python-gssapi has it: two steps, then it wraps by turning bytes round."""
 
-    def __init__(self, name: str, usage: str, flags: int) -> None:
+    actual_flags = 3
+
+    def __init__(self, name: str, usage: str, flags: int, mech: str) -> None:
         self.name, self.complete = name, False
-        assert (usage, flags) == ("initiate", 3)
+        assert (usage, flags, mech) == ("initiate", 3, "krb5")
 
     def step(self, token: bytes | None = None) -> bytes | None:
         if token is None:
@@ -47,6 +49,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> None:
     played = SimpleNamespace(
         Name=lambda name, kind: name,
         NameType=SimpleNamespace(hostbased_service=1),
+        MechType=SimpleNamespace(kerberos="krb5"),
         RequirementFlag=SimpleNamespace(mutual_authentication=1, integrity=2),
         SecurityContext=Context,
     )
@@ -92,6 +95,16 @@ async def test_a_ticket_is_shown_and_no_layer_chosen() -> None:
 async def test_a_broker_that_lies(answers: tuple[bytes, ...], told: str) -> None:
     async with Kerberised(*answers) as broker:
         with pytest.raises(AuthenticationFailed, match=told):
+            async with connected(broker.connect, **SECURITY):
+                raise AssertionError("opened")
+
+
+@pytest.mark.anyio
+@pytest.mark.usefixtures("library")
+async def test_a_broker_that_does_not_prove_who_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Context, "actual_flags", 2)
+    async with Kerberised(b"and mine", bytes((7, 0, 255, 255))[::-1], b"") as broker:
+        with pytest.raises(AuthenticationFailed, match="did not prove that it is the service it says it is"):
             async with connected(broker.connect, **SECURITY):
                 raise AssertionError("opened")
 
@@ -166,3 +179,19 @@ async def test_a_provider_of_aws_credentials_that_gives_something_else() -> None
         with pytest.raises(ConfigError, match="sasl_aws_credentials must give AwsCredentials, not a tuple"):
             async with connected(broker.connect, **options, sasl_aws_credentials=lambda: ("id", "key")):
                 raise AssertionError("opened")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("given", [AwsCredentials("id", "Zq7\ud800"), AwsCredentials("id", b"Zq7")])  # type: ignore[arg-type]
+async def test_aws_credentials_that_are_no_text_are_not_shown(given: AwsCredentials) -> None:
+    options: dict[str, Any] = {"sasl_mechanism": "AWS_MSK_IAM", "sasl_aws_region": "x"}
+    async with Kerberised() as broker:
+        with pytest.raises(ConfigError, match="sasl_aws_credentials gave what is no text") as caught:
+            async with connected(
+                broker.connect,
+                security_protocol="SASL_PLAINTEXT",
+                sasl_aws_credentials=lambda: given,
+                **options,
+            ):
+                raise AssertionError("opened")
+    assert "Zq7" not in repr(caught.value)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from itertools import count
 from typing import Any
 
 import anyio
 import pytest
 from support.bearer import unsecured
 from support.connecting import connected, eventually
-from support.scripted_broker import Asked, ScriptedBroker
-from support.securing import Papers, login, make_papers, refusal
+from support.scripted_broker import Peer, ScriptedBroker
+from support.scripted_logins import handshake, let_in, scripted, tokens
+from support.securing import MECHANISMS, USERS, Papers, alice, login, refusal
 from support.token_endpoint import answering, endpoint, options_for
 
 from aiokafkawire import Client
@@ -23,12 +24,13 @@ from aiokafkawire.errors import (
     IllegalSaslState,
     NoBrokerReachable,
     SaslAuthenticationFailed,
+    SecurityMismatch,
     UnsupportedSaslMechanism,
 )
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.sasl import (
-    SaslAuthenticateRequest,
     SaslAuthenticateResponse,
+    SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
 from aiokafkawire.testing.broker import Broker
@@ -37,22 +39,10 @@ from aiokafkawire.types import OAuthBearerToken
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
 
-USERS = {"alice": "secret-of-alice", "b=b,": "Gruß = x,y"}
-MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-
-
-def alice(mechanism: str, **more: Any) -> dict[str, Any]:
-    return {**login(mechanism, "alice", "secret-of-alice"), **more}
-
 
 def oauth(provider: Any, **more: Any) -> dict[str, Any]:
     more.setdefault("security_protocol", "SASL_PLAINTEXT")
     return {"sasl_mechanism": "OAUTHBEARER", "sasl_oauthbearer_token": provider, **more}
-
-
-@pytest.fixture(scope="module")
-def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
-    return make_papers(tmp_path_factory.mktemp("papers"))
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -110,9 +100,36 @@ async def test_a_login_where_none_is_wanted() -> None:
 
 async def test_no_login_where_one_is_wanted() -> None:
     async with Broker(users=USERS, connection_failed_authentication_delay_ms=0) as broker:
-        error = await refusal(broker.bootstrap, bootstrap_timeout_ms=300)
+        error = await refusal(broker.bootstrap)
+        assert type(error) is SecurityMismatch
+        assert f"{broker.bootstrap} asks for a SASL login, by PLAIN, " in str(error)
+        assert "set security_protocol to SASL_SSL or SASL_PLAINTEXT" in str(error)
+
+
+async def test_a_broker_that_hangs_up_on_whoever_asks_may_be_back_soon() -> None:
+    """It says of itself that it wants no login: then it was something else."""
+    async with ScriptedBroker() as broker:
+        broker.on[ApiKey.SASL_HANDSHAKE] = lambda _: SaslHandshakeResponse(
+            error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[]
+        )
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(hang_up_on_metadata, broker)
+            error = await refusal("b:9092", connector=broker.connect, bootstrap_timeout_ms=300)
+            tasks.cancel_scope.cancel()
         assert type(error) is NoBrokerReachable
-        assert "closed the connection (does this listener ask for a SASL login? see security_protocol)" in str(error)
+        assert "does this listener ask for a SASL login?" in str(error)
+        assert broker.count(SaslHandshakeRequest) > 1
+
+
+async def hang_up_on_metadata(broker: ScriptedBroker) -> None:
+    async def hang_up(peer: Peer) -> None:
+        await peer.next()
+        await peer.stream.aclose()
+
+    async with anyio.create_task_group() as tasks:
+        for number in count():
+            await eventually(lambda least=number: len(broker.peers) > least)  # type: ignore[misc]
+            tasks.start_soon(hang_up, broker.peers[number])
 
 
 async def test_a_broker_from_before_saslauthenticate() -> None:
@@ -192,26 +209,6 @@ async def test_a_token_on_a_broker_from_before_saslauthenticate() -> None:
 # --- scripted brokers ------------------------------------------------------------------------------------------------
 
 
-def handshake(asked: Asked) -> SaslHandshakeResponse:
-    return SaslHandshakeResponse(error_code=0, mechanisms=["PLAIN"])
-
-
-def let_in(said: bytes = b"", lifetime_ms: int = 0) -> SaslAuthenticateResponse:
-    return SaslAuthenticateResponse(error_code=0, error_message=None, auth_bytes=said, session_lifetime_ms=lifetime_ms)
-
-
-def tokens(broker: ScriptedBroker) -> list[bytes]:
-    return [bytes(one.auth_bytes) for one in broker.seen if isinstance(one, SaslAuthenticateRequest)]
-
-
-@asynccontextmanager
-async def scripted(answer: SaslAuthenticateResponse) -> AsyncIterator[ScriptedBroker]:
-    async with ScriptedBroker() as broker:
-        broker.on[ApiKey.SASL_HANDSHAKE] = handshake
-        broker.on[ApiKey.SASL_AUTHENTICATE] = lambda _: answer
-        yield broker
-
-
 async def test_tokens_of_an_async_function_and_of_a_plain_one() -> None:
     async def later() -> str:
         await anyio.lowlevel.checkpoint()
@@ -282,6 +279,30 @@ async def test_a_function_that_fails_is_told_without_its_words() -> None:
                 raise AssertionError("opened")
         assert "secret-in-the-text" not in str(caught.value)
         assert isinstance(caught.value.__cause__, ValueError)
+
+
+async def test_a_function_that_does_not_come_back_is_left_behind() -> None:
+    left = threading.Event()
+
+    def hang() -> str:
+        left.wait(30)
+        return "late"
+
+    async with scripted(let_in()) as broker:
+        with anyio.fail_after(10), pytest.raises(ConnectionLost, match=r"did not let us log in within 0\.05 s"):
+            async with connected(broker.connect, **oauth(hang), socket_connection_setup_timeout_ms=50):
+                raise AssertionError("opened")
+    assert not left.is_set()
+    left.set()
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "OAUTHBEARER"])
+async def test_an_answer_that_is_larger_than_any_login_s_is_not_read(mechanism: str) -> None:
+    options = alice(mechanism) if mechanism != "OAUTHBEARER" else oauth(lambda: "token")
+    async with scripted(let_in(b"[" * 256 * 1024 + b"]")) as broker:
+        with pytest.raises(AuthenticationFailed, match=rf"^b:9092: {mechanism}: the broker said 262145 bytes, more"):
+            async with connected(broker.connect, **options):
+                raise AssertionError("opened")
 
 
 async def test_a_refused_token_is_acknowledged() -> None:

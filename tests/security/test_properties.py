@@ -224,3 +224,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     for read in (parse_properties, parse_jaas, settings_from, lambda one: parse_jaas(f"M required {one};")):
         with suppress(ConfigError):
             read(text)
+
+
+def test_names_of_properties_are_text() -> None:
+    with pytest.raises(ConfigError, match="the names of properties are text, not int"):
+        settings_from({5: "x"})  # type: ignore[dict-item]

@@ -22,7 +22,7 @@ client.id=${directory:%s:client-name}
 
 @pytest.fixture
 def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("KAFKA_PASSWORD", "pass=wörd \\ with: all\tof # it")
+    monkeypatch.setenv("KAFKA_PASSWORD", "  pass=wörd \\ with: all\tof # it")
     (tmp_path / "secrets.properties").write_text("user.name = alice\n")
     (tmp_path / "client-name").write_text("of the directory")
     return TEXT % (tmp_path / "secrets.properties", tmp_path)
@@ -31,7 +31,7 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_references_stand_for_what_is_there(text: str) -> None:
     client = settings_from(resolved(text)).client
     assert client["sasl_username"] == "alice"
-    assert client["sasl_password"] == "pass=wörd \\ with: all\tof # it"
+    assert client["sasl_password"] == "  pass=wörd \\ with: all\tof # it"
     assert client["client_id"] == "of the directory"
 
 

@@ -16,27 +16,36 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from support.apache_kafka import ApacheKafka, missing
 from support.needing import require
-from support.securing import login, refusal, there_and_back
+from support.securing import Papers, login, make_papers, refusal, there_and_back, tls_properties
 from support.token_endpoint import endpoint, options_for
 
 from aiokafkawire import Client
-from aiokafkawire.cluster.cluster import controller
+from aiokafkawire.cluster.cluster import any_broker, controller
 from aiokafkawire.errors import (
     GroupAuthorizationFailed,
     SaslAuthenticationFailed,
     TopicAuthorizationFailed,
     TransactionalIdAuthorizationFailed,
 )
-from aiokafkawire.protocol.messages.acls import AclCreation, CreateAclsRequest
+from aiokafkawire.protocol.messages.acls import AclCreation, CreateAclsRequest, DescribeAclsRequest
 from aiokafkawire.types import OAuthBearerToken
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.usefixtures("nothing_fails_unheard")]
 
 TOPIC, GROUP = 2, 3
 READ, WRITE, DESCRIBE = 3, 4, 8
-ALLOW, LITERAL = 3, 3
+ANY, ALLOW, LITERAL = 1, 3, 3
 OAUTH = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "OAUTHBEARER"}
 ALICE = login("PLAIN", "alice", "secret")
+ALICES = DescribeAclsRequest(
+    resource_type_filter=ANY,
+    resource_name_filter=None,
+    pattern_type_filter=ANY,
+    principal_filter="User:alice",
+    host_filter=None,
+    operation=ANY,
+    permission_type=ANY,
+)
 MODULES = "org.apache.kafka.common.security"
 
 
@@ -55,7 +64,7 @@ def guarded() -> Iterator[ApacheKafka]:
 
 
 async def allow(kafka: ApacheKafka, *rights: tuple[int, str, int], topic: str) -> None:
-    """Make a topic, and let alice do this, as who may do anything."""
+    """Make a topic, and let alice do this, as who may do anything; the broker knows of it then."""
     creations = [
         AclCreation(
             resource_type=kind,
@@ -73,6 +82,11 @@ async def allow(kafka: ApacheKafka, *rights: tuple[int, str, int], topic: str) -
         cluster = client._cluster
         answer = await cluster.ask(controller, CreateAclsRequest(creations=creations), cluster.deadline(10))
         assert {one.error_code for one in answer.results} <= {0}
+        wanted, known = {(kind, name) for kind, name, _ in rights}, set[tuple[int, str]]()
+        with anyio.fail_after(30):
+            while not wanted <= known:
+                found = await cluster.ask(any_broker, ALICES, cluster.deadline(10))
+                known = {(one.resource_type, one.resource_name) for one in found.resources}
 
 
 async def refused(kafka: ApacheKafka, error: type[Exception], told: str, act: Callable[[Client], Any]) -> None:
@@ -191,25 +205,34 @@ def oidc() -> Iterator[tuple[str, Issuer]]:
 
 
 @pytest.fixture(scope="module")
-def checking(oidc: tuple[str, Issuer]) -> Iterator[ApacheKafka]:
+def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
+    return make_papers(tmp_path_factory.mktemp("papers"))
+
+
+@pytest.fixture(scope="module")
+def checking(oidc: tuple[str, Issuer], papers: Papers) -> Iterator[ApacheKafka]:
     """A Kafka that fetches the keys, and checks signatures, times and audience."""
     require(missing())
-    prefix = "listener.name.guarded"
-    properties = {
-        f"{prefix}.sasl.enabled.mechanisms": "OAUTHBEARER",
-        f"{prefix}.oauthbearer.sasl.jaas.config": (
-            f'{MODULES}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
-        ),
-        f"{prefix}.oauthbearer.sasl.server.callback.handler.class": (
-            f"{MODULES}.oauthbearer.OAuthBearerValidatorCallbackHandler"
-        ),
+    properties = tls_properties(papers)
+    for prefix in ("listener.name.guarded", "listener.name.both"):
+        properties |= {
+            f"{prefix}.sasl.enabled.mechanisms": "OAUTHBEARER",
+            f"{prefix}.oauthbearer.sasl.jaas.config": (
+                f'{MODULES}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
+            ),
+            f"{prefix}.oauthbearer.sasl.server.callback.handler.class": (
+                f"{MODULES}.oauthbearer.OAuthBearerValidatorCallbackHandler"
+            ),
+        }
+    properties |= {
         "sasl.oauthbearer.jwks.endpoint.url": oidc[0],
         "sasl.oauthbearer.expected.audience": "kafka",
         "sasl.oauthbearer.expected.issuer": "tests",
         "connection.failed.authentication.delay.ms": "0",
     }
     jvm = [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={oidc[0]}"]
-    with ApacheKafka(properties=properties, listeners={"GUARDED": "SASL_PLAINTEXT"}, jvm=jvm) as kafka:
+    listeners = {"GUARDED": "SASL_PLAINTEXT", "BOTH": "SASL_SSL"}
+    with ApacheKafka(properties=properties, listeners=listeners, jvm=jvm) as kafka:
         yield kafka
 
 
@@ -227,3 +250,13 @@ async def test_tokens_of_an_oidc_server_whose_keys_kafka_knows(
         error = await refusal(checking.addresses["GUARDED"], **given)
         assert type(error) is SaslAuthenticationFailed
         assert token not in str(error)
+
+
+async def test_tokens_of_an_oidc_server_inside_tls(
+    checking: ApacheKafka, oidc: tuple[str, Issuer], papers: Papers
+) -> None:
+    url, _ = oidc
+    inside = {**papers.client(), **options_for(url), "security_protocol": "SASL_SSL"}
+    await there_and_back(checking.addresses["BOTH"], **inside)
+    stranger = {**OAUTH, **papers.client(), "sasl_oauthbearer_token": Issuer().token, "security_protocol": "SASL_SSL"}
+    assert type(await refusal(checking.addresses["BOTH"], **stranger)) is SaslAuthenticationFailed

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import json
+import ssl
 import time
 from collections.abc import Iterator
 from secrets import token_hex
@@ -12,15 +11,25 @@ from typing import Any
 import anyio
 import pytest
 from support.apache_kafka import ApacheKafka, missing
+from support.bearer import unsecured
 from support.needing import require
-from support.securing import LIFETIME_MS, Papers, login, make_papers, refusal, secured_kafka, there_and_back
+from support.securing import (
+    LIFETIME_MS,
+    Papers,
+    expired,
+    login,
+    make_papers,
+    refusal,
+    secured_kafka,
+    there_and_back,
+)
 
 from aiokafkawire import Client
 from aiokafkawire.errors import (
     BrokerNotTrusted,
     ClientCertificateRefused,
+    ConfigError,
     IllegalSaslState,
-    NoBrokerReachable,
     SaslAuthenticationFailed,
     SecurityMismatch,
     UnsupportedSaslMechanism,
@@ -34,11 +43,6 @@ USERS = {"alice": "secret-of-alice", "bob": "pªss Gruß"}
 
 
 @pytest.fixture(scope="module")
-def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
-    return make_papers(tmp_path_factory.mktemp("papers"))
-
-
-@pytest.fixture(scope="module")
 def kafka(papers: Papers) -> Iterator[ApacheKafka]:
     require(missing())
     with secured_kafka(papers, USERS) as kafka:
@@ -48,16 +52,8 @@ def kafka(papers: Papers) -> Iterator[ApacheKafka]:
 def options_of(mechanism: str, user: str = "alice", **more: Any) -> dict[str, Any]:
     if mechanism == "OAUTHBEARER":
         known = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": mechanism}
-        return {**known, "sasl_oauthbearer_token": unsecured, **more}
+        return {**known, "sasl_oauthbearer_token": lambda: unsecured(time.time()), **more}
     return {**login(mechanism, user, USERS.get(user, "none")), **more}
-
-
-def unsecured(ends_in: int = 60) -> str:
-    """A token that Kafka's validator for development takes."""
-    now = int(time.time())
-    claims = {"sub": "alice", "iat": now - 120, "exp": now + ends_in}
-    parts = ({"alg": "none"}, claims)
-    return ".".join(base64.urlsafe_b64encode(json.dumps(one).encode()).decode().rstrip("=") for one in parts) + "."
 
 
 async def test_records_inside_tls(kafka: ApacheKafka, papers: Papers) -> None:
@@ -93,10 +89,10 @@ async def test_a_wrong_password(kafka: ApacheKafka, mechanism: str) -> None:
 
 
 async def test_an_expired_token(kafka: ApacheKafka) -> None:
-    def expired() -> OAuthBearerToken:
-        return OAuthBearerToken(unsecured(ends_in=-60), int(time.time() + 60) * 1000)
+    def ended() -> OAuthBearerToken:
+        return OAuthBearerToken(unsecured(time.time(), ends_in=-60), int(time.time() + 60) * 1000)
 
-    error = await refusal(kafka.addresses["GUARDED"], **options_of("OAUTHBEARER", sasl_oauthbearer_token=expired))
+    error = await refusal(kafka.addresses["GUARDED"], **options_of("OAUTHBEARER", sasl_oauthbearer_token=ended))
     assert type(error) is SaslAuthenticationFailed
     assert "invalid_token" in str(error)
 
@@ -110,10 +106,12 @@ async def test_a_mechanism_that_it_lacks_and_a_login_that_it_does_not_want(kafka
     assert type(await refusal(kafka.bootstrap, **options_of("PLAIN"))) is IllegalSaslState
 
 
-async def test_no_login_where_one_is_wanted(kafka: ApacheKafka) -> None:
-    error = await refusal(kafka.addresses["GUARDED"], bootstrap_timeout_ms=500)
-    assert type(error) is NoBrokerReachable
-    assert "does this listener ask for a SASL login?" in str(error)
+async def test_no_login_where_one_is_wanted(kafka: ApacheKafka, papers: Papers) -> None:
+    for address, options in ((kafka.addresses["GUARDED"], {}), (kafka.addresses["BOTH"], papers.client())):
+        error = await refusal(address, **options)
+        assert type(error) is SecurityMismatch
+        assert "asks for a SASL login, by " in str(error)
+        assert "SCRAM-SHA-512" in str(error)
 
 
 async def test_an_authority_that_is_not_trusted(
@@ -126,12 +124,23 @@ async def test_an_authority_that_is_not_trusted(
 
 
 async def test_a_certificate_of_the_past_or_for_another_host(kafka: ApacheKafka, papers: Papers) -> None:
-    expired = await refusal(kafka.addresses["EXPIRED"], **papers.client())
-    assert type(expired) is BrokerNotTrusted
-    assert "it has expired" in str(expired)
+    ended = await refusal(kafka.addresses["EXPIRED"], **papers.client())
+    assert type(ended) is BrokerNotTrusted
+    assert "it has expired" in str(ended)
     elsewhere = await refusal(kafka.addresses["ELSEWHERE"], **papers.client())
     assert type(elsewhere) is BrokerNotTrusted
     assert "is not for the host '127.0.0.1'. It is for kafka-1.example.org, *.example.net." in str(elsewhere)
+
+
+async def test_an_expired_certificate_of_this_clients(kafka: ApacheKafka, papers: Papers) -> None:
+    mine = expired(papers)
+    found = await refusal(kafka.addresses["MUTUAL"], **mine.client(shows=True))
+    assert type(found) is ConfigError
+    assert "has expired" in str(found)
+    context = ssl.create_default_context(cafile=mine.ca)  # this client does not look into those
+    context.load_cert_chain(mine.certificate, mine.key)
+    error = await refusal(kafka.addresses["MUTUAL"], security_protocol="SSL", ssl_context=context)
+    assert type(error) is ClientCertificateRefused
 
 
 async def test_no_certificate_where_one_is_wanted(kafka: ApacheKafka, papers: Papers) -> None:

@@ -12,7 +12,7 @@ import pytest
 from support.apache_kafka import ApacheKafka, missing
 from support.kerberos import REALM, Kerberos, missing_kerberos
 from support.needing import require
-from support.securing import LIFETIME_MS, refusal, there_and_back
+from support.securing import LIFETIME_MS, Papers, make_papers, refusal, there_and_back, tls_properties
 
 from aiokafkawire import Client
 from aiokafkawire.errors import AuthenticationFailed, SaslAuthenticationFailed
@@ -36,19 +36,24 @@ def kerberos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kerberos]:
 
 
 @pytest.fixture(scope="module")
-def kafka(kerberos: Kerberos) -> Iterator[ApacheKafka]:
+def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
+    return make_papers(tmp_path_factory.mktemp("papers"))
+
+
+@pytest.fixture(scope="module")
+def kafka(kerberos: Kerberos, papers: Papers) -> Iterator[ApacheKafka]:
     require(missing())
     module = "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true"
-    properties = {}
+    properties = {**tls_properties(papers), "connection.failed.authentication.delay.ms": "0"}
     keytabs = {service: kerberos.keytab(f"{service}/127.0.0.1") for service in ("kafka", "events")}
-    for listener, service in (("guarded", "kafka"), ("named", "events"), ("renewed", "kafka")):
+    listeners = dict.fromkeys(("GUARDED", "NAMED", "RENEWED"), "SASL_PLAINTEXT") | {"BOTH": "SASL_SSL"}
+    for listener, service in (("guarded", "kafka"), ("named", "events"), ("renewed", "kafka"), ("both", "kafka")):
         principal, keytab = f"{service}/127.0.0.1@{REALM}", keytabs[service]
         prefix = f"listener.name.{listener}"
         properties[f"{prefix}.sasl.enabled.mechanisms"] = "GSSAPI"
         properties[f"{prefix}.gssapi.sasl.jaas.config"] = f'{module} keyTab="{keytab}" principal="{principal}";'
         properties[f"{prefix}.sasl.kerberos.service.name"] = service
     properties["listener.name.renewed.gssapi.connections.max.reauth.ms"] = str(LIFETIME_MS)
-    listeners = dict.fromkeys(("GUARDED", "NAMED", "RENEWED"), "SASL_PLAINTEXT")
     jvm = [f"-Djava.security.krb5.conf={kerberos.conf}"]
     with ApacheKafka(properties=properties, listeners=listeners, jvm=jvm) as kafka:
         yield kafka
@@ -57,6 +62,13 @@ def kafka(kerberos: Kerberos) -> Iterator[ApacheKafka]:
 async def test_records_of_who_has_a_ticket(kafka: ApacheKafka) -> None:
     await there_and_back(kafka.addresses["GUARDED"], **GSSAPI)
     await there_and_back(kafka.addresses["NAMED"], **GSSAPI, sasl_kerberos_service_name="events")
+
+
+async def test_records_of_who_has_a_ticket_inside_tls(kafka: ApacheKafka, papers: Papers) -> None:
+    inside = {**papers.client(), **GSSAPI, "security_protocol": "SASL_SSL"}
+    await there_and_back(kafka.addresses["BOTH"], **inside)
+    error = await refusal(kafka.addresses["BOTH"], **inside, sasl_kerberos_service_name="nobody")
+    assert type(error) is AuthenticationFailed
 
 
 async def test_a_login_that_ends_is_renewed_under_way(kafka: ApacheKafka) -> None:

@@ -12,10 +12,12 @@ import trio
 from support.bearer import unsecured
 from support.connecting import ask, connected, echo, eventually
 from support.scripted_broker import Asked, Peer, ScriptedBroker
-from support.securing import login
+from support.scripted_logins import handshake, let_in, scripted, tokens
+from support.securing import MECHANISMS, USERS, alice
 
 from aiokafkawire import Client
 from aiokafkawire.errors import (
+    ConnectionLost,
     ErrorCode,
     SaslAuthenticationFailed,
 )
@@ -33,33 +35,6 @@ from aiokafkawire.testing.security.credentials import ScramMechanism
 from aiokafkawire.testing.virtual.clock import VirtualClock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
-
-USERS = {"alice": "secret-of-alice", "b=b,": "Gruß = x,y"}
-MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-
-
-def alice(mechanism: str, **more: Any) -> dict[str, Any]:
-    return {**login(mechanism, "alice", "secret-of-alice"), **more}
-
-
-def handshake(asked: Asked) -> SaslHandshakeResponse:
-    return SaslHandshakeResponse(error_code=0, mechanisms=["PLAIN"])
-
-
-def let_in(said: bytes = b"", lifetime_ms: int = 0) -> SaslAuthenticateResponse:
-    return SaslAuthenticateResponse(error_code=0, error_message=None, auth_bytes=said, session_lifetime_ms=lifetime_ms)
-
-
-def tokens(broker: ScriptedBroker) -> list[bytes]:
-    return [bytes(one.auth_bytes) for one in broker.seen if isinstance(one, SaslAuthenticateRequest)]
-
-
-@asynccontextmanager
-async def scripted(answer: SaslAuthenticateResponse) -> AsyncIterator[ScriptedBroker]:
-    async with ScriptedBroker() as broker:
-        broker.on[ApiKey.SASL_HANDSHAKE] = handshake
-        broker.on[ApiKey.SASL_AUTHENTICATE] = lambda _: answer
-        yield broker
 
 
 # --- logins that end -------------------------------------------------------------------------------------------------
@@ -117,6 +92,33 @@ async def test_a_login_that_is_not_renewed_ends_the_connection_and_all_hear_why(
             await peer.hung_up()
 
 
+async def test_a_renewal_that_comes_to_no_end_ends_the_connection() -> None:
+    """What is held back meanwhile does not wait for a function of the user's that hangs."""
+    asked = list[int]()
+
+    async def provide() -> str:
+        asked.append(1)
+        if len(asked) > 1:
+            await anyio.sleep_forever()
+        return "token"
+
+    options: dict[str, Any] = {"sasl_mechanism": "OAUTHBEARER", "sasl_oauthbearer_token": provide}
+    options |= {"security_protocol": "SASL_PLAINTEXT", "socket_connection_setup_timeout_ms": 200}
+    async with (
+        scripted(let_in(lifetime_ms=1)) as broker,
+        anyio.create_task_group() as tasks,
+        connected(broker.connect, **options) as connection,
+    ):
+        await eventually(lambda: len(asked) > 1)
+        heard = list[Any]()
+        await tasks.start(ask, connection, "meanwhile", heard)
+        await eventually(lambda: bool(heard))
+        assert type(heard[0]) is ConnectionLost
+        told = "the login was not renewed: the login by OAUTHBEARER on b:9092 was not done within 0.2 s"
+        assert told in str(heard[0])
+        await broker.peers[0].hung_up()
+
+
 async def test_a_connection_that_ends_has_no_login_to_renew() -> None:
     async with ScriptedBroker() as broker:
         broker.on[ApiKey.SASL_HANDSHAKE] = handshake
@@ -133,36 +135,42 @@ async def test_renewing_is_no_use_of_a_connection() -> None:
         assert connection.used_at == used_at
 
 
+async def inline(function: Callable[..., Any], *args: Any) -> Any:
+    """In place of a thread, for which virtual time does not wait."""
+    return function(*args)
+
+
+async def go_on_until(done: Callable[[], bool], broker: Broker, **options: Any) -> None:
+    """Produce to a topic all the while, and look that nothing was lost and no connection was opened for it."""
+    count = 0
+    async with Client(broker.bootstrap, connector=broker.connect, **options) as client, client.producer() as producer:
+        while not done():
+            await producer.send("t", b"v")
+            await anyio.sleep(0.1)
+            count += 1
+        dials = len({one.connection for one in broker.requests})
+    assert broker.log("t").log_end_offset == count
+    assert dials == 2
+
+
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_producer_goes_on_while_its_login_is_renewed(mechanism: str) -> None:
-    async def inline(function: Callable[..., Any], *args: Any) -> Any:
-        return function(*args)
-
     async def main() -> None:
         async with Broker(port=None, users=USERS, connections_max_reauth_ms=10_000) as broker:
             broker.create_topic("t")
-            offload: Any = inline  # virtual time does not wait for threads
-            runtime = Runtime(offload=offload)
-            async with (
-                Client(broker.bootstrap, connector=broker.connect, runtime=runtime, **alice(mechanism)) as client,
-                client.producer() as producer,
-            ):
-                count = 0
-                while len(broker.requests.of(ApiKey.SASL_HANDSHAKE)) < 9:  # a connection more than once
-                    await producer.send("t", b"v")
-                    await anyio.sleep(0.1)
-                    count += 1
-                dials = len({one.connection for one in broker.requests})
-            assert broker.log("t").log_end_offset == count
-            assert dials == 2
+            offload: Any = inline
+            handshakes = broker.requests.of
+            await go_on_until(
+                lambda: len(handshakes(ApiKey.SASL_HANDSHAKE)) >= 9,  # a connection more than once
+                broker,
+                runtime=Runtime(offload=offload),
+                **alice(mechanism),
+            )
 
     trio.run(main, clock=VirtualClock())
 
 
 def test_a_producer_goes_on_while_tokens_end_and_others_take_their_place() -> None:
-    async def inline(function: Callable[..., Any], *args: Any) -> Any:
-        return function(*args)
-
     given: list[str] = []
 
     def wall_ms() -> int:
@@ -175,22 +183,11 @@ def test_a_producer_goes_on_while_tokens_end_and_others_take_their_place() -> No
     async def main() -> None:
         async with Broker(port=None, oauthbearer=True, clock=wall_ms) as broker:
             broker.create_topic("t")
-            offload: Any = inline  # virtual time does not wait for threads
+            offload: Any = inline
             runtime = Runtime(offload=offload, wall_ms=wall_ms)
             options = {"sasl_mechanism": "OAUTHBEARER", "sasl_oauthbearer_token": token}
             provided: Any = {"security_protocol": "SASL_PLAINTEXT", **options}
-            async with (
-                Client(broker.bootstrap, connector=broker.connect, runtime=runtime, **provided) as client,
-                client.producer() as producer,
-            ):
-                count = 0
-                while len(given) < 5:
-                    await producer.send("t", b"v")
-                    await anyio.sleep(0.1)
-                    count += 1
-                dials = len({one.connection for one in broker.requests})
-            assert broker.log("t").log_end_offset == count
-            assert dials == 2
+            await go_on_until(lambda: len(given) >= 5, broker, runtime=runtime, **provided)
             answers = [one.response for one in broker.requests.of(ApiKey.SASL_AUTHENTICATE)]
             lifetimes = [one.session_lifetime_ms for one in answers if isinstance(one, SaslAuthenticateResponse)]
             assert 0 < min(lifetimes) <= max(lifetimes) <= 10_000

@@ -7,23 +7,32 @@ import logging
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
+from support.log_scan import LogScan, secrets_of
 from support.securing import Papers, make_papers
 
 from aiokafkawire import Client
+from aiokafkawire.config import ClientConfig, make
 from aiokafkawire.errors import KafkaError
 from aiokafkawire.protocol.messages.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.types import AwsCredentials
-
-pytestmark = pytest.mark.anyio
+from aiokafkawire.types import AwsCredentials, OAuthBearerToken
 
 PASSWORD, OTHER, KEY_PASSWORD, TOKEN = "Zq7-password", "Zq7-other", "Zq7-key", "Zq7.token.Zq7"
 MARK = "Zq7"
-CODED = [base64.b64encode(word.encode()).decode().rstrip("=") for word in (PASSWORD, OTHER, TOKEN)]
+SASL = {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl_username": "alice"}
+USERS = ("a", "me", "alice")
+
+
+def coded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode().rstrip("=")
+
+
+CODED = [coded(word) for word in (PASSWORD, OTHER, TOKEN)]
 
 
 class Ear(logging.Handler):
@@ -103,6 +112,7 @@ def runs(papers: Papers) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.anyio
 async def test_nothing_shows_a_secret(ear: Ear, tmp_path: Path) -> None:
     papers = make_papers(tmp_path)
     shown, opened = list[str](), 0
@@ -133,3 +143,33 @@ async def test_nothing_shows_a_secret(ear: Ear, tmp_path: Path) -> None:
 def test_messages_that_carry_tokens_do_not_show_them() -> None:
     assert MARK not in repr(SaslAuthenticateRequest(auth_bytes=PASSWORD.encode()))
     assert MARK not in repr(SaslAuthenticateResponse(error_code=0, error_message="", auth_bytes=TOKEN.encode()))
+
+
+# --- what the whole run logs, see tests/conftest.py ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [PASSWORD, f"auth={TOKEN}", *(f"Basic {coded(f'{who}:{OTHER}')}" for who in USERS)])
+def test_a_secret_that_is_logged_is_found(text: str) -> None:
+    scan = LogScan()
+    for given in (
+        make(ClientConfig, {**SASL, "sasl_password": PASSWORD, "proxy": f"http://me:{OTHER}@127.0.0.1:1"}),
+        OAuthBearerToken(TOKEN),
+    ):
+        scan.learn(secrets_of(given))
+    told = logging.LogRecord("aiokafkawire", logging.INFO, __file__, 1, "logging in with %s", (text,), None)
+    other = logging.LogRecord("aiokafkawire", logging.INFO, __file__, 1, "no password is wrong", (), None)
+    for record in (other, told, other):
+        scan.handle(record)
+    assert scan.leaks() == [f"aiokafkawire: logging in with {text}"]
+    assert scan.leaks() == []
+
+
+def test_what_clients_are_given_is_learnt() -> None:
+    known = next(one for one in logging.getLogger().handlers if isinstance(one, LogScan)).secrets
+    secrets = {f"Zq7-{name}-{token_hex(4)}" for name in ("password", "key", "proxy", "token", "aws", "session")}
+    password, key, proxy, token, aws, session = sorted(secrets)
+    make(ClientConfig, {**SASL, "sasl_password": password, "proxy": f"socks5://me:{proxy}@127.0.0.1:1"})
+    make(ClientConfig, {"security_protocol": "SSL", "ssl_certificate_location": "c.pem", "ssl_key_password": key})
+    OAuthBearerToken(token)
+    AwsCredentials("id", aws, session)
+    assert secrets <= known

@@ -71,6 +71,13 @@ BAD: list[tuple[dict[str, Any], str]] = [
         "sasl_mechanism SCRAM-SHA-256 needs sasl_password",
     ),
     ({**SASL, "sasl_mechanism": "PLAIN", "sasl_password": ""}, "sasl_password must not be empty"),
+    (
+        {**SASL, "sasl_mechanism": "PLAIN", "sasl_username": "a\ud800"},
+        "sasl_username has letters that UTF-8 cannot say",
+    ),
+    ({**SASL, "sasl_mechanism": "PLAIN", "sasl_username": 5}, "sasl_username must be a string or None, got 5"),
+    ({**OIDC, "sasl_oauthbearer_client_id": "\udc00"}, "sasl_oauthbearer_client_id has letters that UTF-8 cannot say"),
+    ({**OIDC, "sasl_oauthbearer_scope": "\udc00"}, "sasl_oauthbearer_scope has letters that UTF-8 cannot say"),
     ({**SASL, "sasl_mechanism": "PLAIN", "sasl_password": "s3cret\0"}, "cannot hold a NUL"),
     (
         {**SASL, "sasl_mechanism": "PLAIN", "sasl_password": "s3cret\ud800"},
@@ -151,6 +158,10 @@ def test_no_repr_shows_a_secret() -> None:
         assert not getattr(attrs.fields(SecurityConfig), name).repr, name
     config = make(ClientConfig, OIDC)
     assert "s3cret" not in repr(config)
+    url = f"{OIDC['sasl_oauthbearer_token_endpoint_url']}?key=s3cret"
+    asked = repr(make(ClientConfig, {**OIDC, "sasl_oauthbearer_token_endpoint_url": url}))
+    assert "sasl_oauthbearer_token_endpoint_url='https://login.example.org/token'" in asked
+    assert "s3cret" not in asked
     assert "s3cret" not in repr(OAuthBearerToken("s3cret"))
     assert "s3cret" not in repr(AwsCredentials("id", "s3cret", "s3cret"))
     assert "s3cret" not in repr(vars(Security(config, Runtime())))

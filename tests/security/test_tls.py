@@ -8,6 +8,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -16,6 +17,10 @@ from anyio import ResourceGuard
 from anyio.abc import ByteStream, SocketAttribute, SocketStream
 from anyio.streams.stapled import StapledByteStream
 from anyio.streams.tls import TLSStream
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from support.securing import Papers, make_papers, refusal, there_and_back
 
 from aiokafkawire import Client
@@ -37,11 +42,6 @@ from aiokafkawire.testing.serving.memory import memory_connection
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
 
 PAST = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
-
-
-@pytest.fixture(scope="module")
-def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
-    return make_papers(tmp_path_factory.mktemp("papers"))
 
 
 async def test_records_inside_tls(papers: Papers) -> None:
@@ -151,6 +151,37 @@ async def test_a_certificate_for_other_hosts_is_told_with_their_names(papers: Pa
         assert "is not for the host '127.0.0.1'. It is for kafka-1.example.org, *.example.net." in str(error)
 
 
+async def test_the_names_in_a_certificate_move_no_cursor(papers: Papers) -> None:
+    names = (trouble := "evil\n\x1b[2J.example.org"), *(f"kafka-{number}.example.org" for number in range(500))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    load(context, papers, *(x509.DNSName(name) for name in names), x509.DirectoryName(NOBODY))
+    async with Broker(tls=context) as broker:
+        error = await refusal(broker.bootstrap, **papers.client())
+        assert type(error) is BrokerNotTrusted
+        assert trouble not in str(error)
+        assert str(error).isprintable()
+        assert "It is for evil??[2J.example.org, kafka-0.example.org, " in str(error)
+        assert len(str(error)) < 1000
+
+
+NOBODY = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "nobody")])
+
+
+def load(context: ssl.SSLContext, papers: Papers, *names: x509.GeneralName) -> None:
+    """Have a certificate with names that trustme gives to nobody."""
+    authority = x509.load_pem_x509_certificate(papers.authority.cert_pem.bytes())
+    signer: Any = serialization.load_pem_private_key(papers.authority.private_key_pem.bytes(), None)
+    key = ec.generate_private_key(ec.SECP256R1())
+    now = dt.datetime.now(dt.UTC)
+    builder = x509.CertificateBuilder(authority.subject, NOBODY, key.public_key(), x509.random_serial_number())
+    builder = builder.not_valid_before(now - dt.timedelta(1)).not_valid_after(now + dt.timedelta(1))
+    made = builder.add_extension(x509.SubjectAlternativeName(names), critical=False).sign(signer, hashes.SHA256())
+    path = papers.folder / "names.pem"
+    shapes = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    path.write_bytes(key.private_bytes(*shapes) + made.public_bytes(serialization.Encoding.PEM))
+    context.load_cert_chain(path)
+
+
 async def test_whoever_does_not_care_for_names_says_so(papers: Papers, tmp_path: Path) -> None:
     options = {**papers.client(), "ssl_endpoint_identification_algorithm": "none"}
     async with Broker(tls=papers.server("kafka-1.example.org")) as broker:
@@ -210,6 +241,16 @@ async def test_plain_to_a_tls_listener(papers: Papers) -> None:
         error = await refusal(broker.bootstrap)
         assert type(error) is SecurityMismatch
         assert "this listener speaks TLS" in str(error)
+
+
+async def test_all_addresses_are_told_apart_from_brokers_that_are_down(papers: Papers) -> None:
+    """One of several bootstrap addresses that says it speaks otherwise is enough, whatever becomes of the others."""
+    async with Broker(tls=papers.server()) as one, Broker(tls=papers.server()) as other, Broker() as plain:
+        for servers in (f"{one.bootstrap},{other.bootstrap}", f"127.0.0.1:1,{one.bootstrap}"):
+            assert type(await refusal(servers)) is SecurityMismatch
+        assert type(await refusal(f"127.0.0.1:1,{plain.bootstrap}", **papers.client())) is SecurityMismatch
+        async with Client(f"{one.bootstrap},{plain.bootstrap}"):  # where one is right, the cluster is reached
+            pass
 
 
 @asynccontextmanager

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import socket
+import threading
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.securing import make_papers
 from support.token_endpoint import answering, endpoint, settings_for
 
 from aiokafkawire.errors import AuthenticationFailed, ConfigError, ConnectionLost, KafkaError
@@ -227,8 +231,52 @@ def test_an_endpoint_that_is_not_there_or_hangs_up(monkeypatch: pytest.MonkeyPat
         fetch_token(settings_for(url))
 
 
+@pytest.mark.parametrize("code", [200, 401])
+@pytest.mark.parametrize("part", [b"HTTP/1.1 ", b"{code} x\r\nA: b\r\n", b"{code} x\r\n\r\n{{"])
+def test_an_endpoint_that_says_a_byte_now_and_then_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, code: int, part: bytes
+) -> None:
+    def trickle(handler: Any) -> None:
+        began = (b"" if part.startswith(b"HTTP") else b"HTTP/1.1 ") + part.replace(b"{code}", b"%d" % code)
+        with contextlib.suppress(OSError):
+            handler.wfile.write(began)
+            while not gone.wait(0.02):
+                handler.wfile.write(b"x")
+
+    gone = threading.Event()
+    monkeypatch.setattr(oidc, "_SECONDS", 0.2)
+    with endpoint(trickle) as (url, _):
+        with pytest.raises(KafkaError, match=r"within 0\.2 s|timed out|answered 401"):
+            fetch_token(settings_for(url))
+        gone.set()
+
+
+def test_an_endpoint_with_a_certificate_that_is_not_trusted_is_told_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    papers = make_papers(tmp_path)
+    with endpoint(answering(200, b'{"access_token":"tok"}'), tls=papers.server()) as (url, _):
+        with pytest.raises(AuthenticationFailed, match=r"its certificate is refused: .*SSL_CERT_FILE"):
+            fetch_token(settings_for(url))
+        monkeypatch.setenv("SSL_CERT_FILE", papers.ca)
+        assert fetch_token(settings_for(url)).value == "tok"
+
+
 @pytest.mark.parametrize(
-    "url", ["http://", "http://[", "http://a b/", "https://a:99999/", "https://u:s3cret@a/", "ftp://a/", "a/b", ""]
+    "url",
+    [
+        "http://",
+        "http://[",
+        "https://hö.example.org/",
+        "https://a/\x01",
+        "https://a/ö",
+        "http://a b/",
+        "https://a:99999/",
+        "https://u:s3cret@a/",
+        "ftp://a/",
+        "a/b",
+        "",
+    ],
 )
 def test_a_url_that_is_none(url: str) -> None:
     with pytest.raises(ConfigError, match="sasl_oauthbearer_token_endpoint_url") as caught:

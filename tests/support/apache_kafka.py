@@ -10,31 +10,33 @@ lives in a temporary directory that goes with the server.
 from __future__ import annotations
 
 import base64
-import contextlib
-import os
-import re
-import shutil
-import signal
 import socket
 import struct
-import subprocess
-import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self
 
-if sys.platform != "win32":
-    import fcntl
+from .guarded_process import BootFailed, GuardedProcess, Server, run_to_end
+from .jars import NEEDS, by_maven, missing
+from .ports import free_ports
+
+__all__ = (
+    "NEEDS",
+    "NEWEST",
+    "ApacheKafka",
+    "exchange",
+    "format_storage",
+    "lines_of",
+    "missing",
+    "new_cluster_id",
+    "resolve",
+)
 
 NEWEST = "4.3.1"
 """The Apache Kafka release the tests run against unless they name another."""
-
-NEEDS = "Apache Kafka tests need Java 17 or later and Maven: "
-"""How every sentence of `missing` begins."""
 
 _HOST = "127.0.0.1"
 _JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=info")
@@ -58,27 +60,14 @@ _ONE_NODE = {
 _UNWANTED = ("com.sun.jmx", "com.sun.jdmk", "javax.jms", "javax.mail", "junit", "jline")
 """What old releases ask for, cannot be had any more, and no server needs."""
 
-_RESOLVE_TIMEOUT = 600.0
-_FORMAT_TIMEOUT = 60.0
+_FORMAT_TIMEOUT = 120.0
 _READY_TIMEOUT = 90.0
 _ATTEMPTS = 3
 _METADATA = 3
 
 
-class BootFailed(Exception):
-    """Kafka could not be resolved, formatted or started; the message ends with the tail of the log that says why."""
-
-
 class _PortTaken(BootFailed):
     """Someone else bound a port between our choosing it and the server's binding it."""
-
-
-def missing() -> str | None:
-    """What this machine lacks for running Apache Kafka, as a sentence; None when nothing."""
-    if sys.platform == "win32":
-        return f"{NEEDS}they do not run on Windows"
-    lacks = [reason for reason in (_java_missing(), _maven_missing()) if reason]
-    return NEEDS + ", ".join(lacks) if lacks else None
 
 
 def exchange(bootstrap: str, api_key: int, version: int, body: bytes, *, timeout: float = 5.0) -> bytes:
@@ -98,7 +87,7 @@ def exchange(bootstrap: str, api_key: int, version: int, body: bytes, *, timeout
     return response[4:]
 
 
-class ApacheKafka:
+class ApacheKafka(Server):
     """One Apache Kafka server, broker and controller in one, from `start` to `stop`.
 
     1. `properties` are lines of ``server.properties`` that win over the defaults here. `listeners` are further ones,
@@ -110,6 +99,8 @@ class ApacheKafka:
     3. After `stop`, or a failed `start`, no process and no file of it is left; it can be started again, empty.
     4. The server does not outlive this process, even a killed one.
     """
+
+    java_options: ClassVar[tuple[str, ...]] = _JVM
 
     def __init__(
         self,
@@ -131,8 +122,7 @@ class ApacheKafka:
         self.addresses: dict[str, str] = {}
         self.boot_seconds = 0.0
         self._home: tempfile.TemporaryDirectory[str] | None = None
-        self._server: subprocess.Popen[bytes] | None = None
-        self._guard: subprocess.Popen[bytes] | None = None
+        self._server: GuardedProcess | None = None
 
     def start(self) -> Self:
         """Resolve, format, boot, and wait until ready.
@@ -159,46 +149,37 @@ class ApacheKafka:
         """End the server as ``kill -9`` does; :meth:`stop` is still to be called."""
         if self._server is not None:
             self._server.kill()
-            self._server.wait()
 
     def stop(self) -> None:
         """Kill the server, and remove its data. May be repeated."""
         server, self._server = self._server, None
-        guard, self._guard = self._guard, None
         home, self._home = self._home, None
         self.bootstrap = ""
         try:
             if server is not None:
-                _end(server)
+                # Asked to end, it would write down what it knows of thousands of partitions, which goes with its data.
+                server.kill()
         finally:
-            if guard is not None:
-                _end_guard(guard)
             if home is not None:
                 home.cleanup()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def _boot(self, jars: Path) -> None:
         began = time.monotonic()
         self._home = tempfile.TemporaryDirectory(prefix="aiokafkawire-kafka-", ignore_cleanup_errors=True)
         home = Path(self._home.name)
-        port, controller_port, *others = _free_ports(2 + len(self.listeners))
+        port, controller_port, *others = free_ports(2 + len(self.listeners))
         self.addresses = {name: f"{_HOST}:{other}" for name, other in zip(self.listeners, others, strict=True)}
         settings = home / "server.properties"
         settings.write_text(
             _properties(home / "data", port, controller_port, self._more_listeners(port, controller_port))
         )
-        java = ["java", *_JVM, *self.jvm, "-cp", f"{jars}/*"]
-        _format(java, settings, self.features, self.scram, home / "format.log")
-        log = home / "server.log"
-        self._launch([*java, "kafka.Kafka", str(settings)], log)
-        self._wait_ready(f"{_HOST}:{port}", log)
+        java = ["java", *self.java_options, *self.jvm, "-cp", f"{jars}/*"]
+        levels = [argument for name, level in self.features.items() for argument in ("--feature", f"{name}={level}")]
+        users = [argument for user in self.scram for argument in ("--add-scram", user)]
+        format_storage(java, settings, new_cluster_id(), *levels, *users)
+        self._server = GuardedProcess([*java, "kafka.Kafka", str(settings)], home / "server.log")
+        self._server.launch()
+        self._wait_ready(self._server, f"{_HOST}:{port}")
         self.bootstrap = f"{_HOST}:{port}"
         self.boot_seconds = time.monotonic() - began
 
@@ -215,33 +196,13 @@ class ApacheKafka:
             **self.properties,
         }
 
-    def _launch(self, command: list[str], log: Path) -> None:
-        with log.open("wb") as out:
-            self._server = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=log.parent, process_group=0
-            )
-        # The guard shares the server's process group and waits on a pipe of ours. However this process ends, the pipe
-        # closes, and the guard kills the group: a test run that is killed leaves no server behind.
-        self._guard = subprocess.Popen(
-            ["sh", "-c", "read _; kill -9 0"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            process_group=self._server.pid,
-        )
-
-    def _wait_ready(self, bootstrap: str, log: Path) -> None:
-        assert self._server is not None
-        deadline = time.monotonic() + _READY_TIMEOUT
-        while not _lists_a_broker(bootstrap):
-            status = self._server.poll()
-            if status is not None:
-                kind = _PortTaken if "Address already in use" in log.read_text(errors="replace") else BootFailed
-                raise kind(f"Apache Kafka {self.version} exited with status {status}:\n{_tail(log)}")
-            if time.monotonic() > deadline:
-                waited = f"was not ready after {_READY_TIMEOUT:.0f} s"
-                raise BootFailed(f"Apache Kafka {self.version} {waited}:\n{_tail(log)}")
-            time.sleep(0.05)
+    def _wait_ready(self, server: GuardedProcess, bootstrap: str) -> None:
+        try:
+            server.wait_until(lambda: _lists_a_broker(bootstrap), f"Apache Kafka {self.version}", _READY_TIMEOUT)
+        except BootFailed as error:
+            if server.status is not None and "Address already in use" in server.log.read_text(errors="replace"):
+                raise _PortTaken(str(error)) from None
+            raise
 
 
 def resolve(version: str, artifact: str = "") -> Path:
@@ -251,59 +212,15 @@ def resolve(version: str, artifact: str = "") -> Path:
 
     :raises BootFailed: Maven failed, or another process has held the lock for too long.
     """
-    cache = Path(os.environ.get("AIOKAFKAWIRE_CACHE") or Path.home() / ".cache" / "aiokafkawire")
-    folder = cache.absolute() / "apache-kafka" / (f"{version}-{artifact}" if artifact else version)
-    artifact = artifact or f"kafka_{_scala(version)}"
-    jars, complete = folder / "jars", folder / "ok"
-    if complete.exists():
-        return jars
-    folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder / "lock"):
-        if not complete.exists():
-            shutil.rmtree(jars, ignore_errors=True)  # what an interrupted run left
-            _copy_dependencies(version, artifact, folder / "pom.xml", jars)
-            complete.touch()
-    return jars
-
-
-def _java_missing() -> str | None:
-    if shutil.which("java") is None:
-        return "no `java` on PATH"
-    try:
-        shown = subprocess.run(["java", "-version"], check=False, capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"`java -version` failed ({error})"
-    found = re.search(r'version "(?:1\.)?(\d+)', shown.stderr + shown.stdout)
-    if found is None:
-        return "`java -version` names no version"
-    return None if int(found[1]) >= 17 else f"`java` on PATH is version {found[1]}"
-
-
-def _maven_missing() -> str | None:
-    return None if shutil.which("mvn") else "no `mvn` on PATH"
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the file's lock against other processes; the system releases it if we die."""
-    deadline = time.monotonic() + _RESOLVE_TIMEOUT
-    with path.open("a") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise BootFailed(f"another process has held {path} for {_RESOLVE_TIMEOUT:.0f} s") from None
-                time.sleep(0.2)
-        yield
-
-
-def _copy_dependencies(version: str, artifact: str, pom: Path, jars: Path) -> None:
-    pom.write_text(_pom(version, artifact))
-    maven = ["mvn", "--batch-mode", "--quiet", "--no-transfer-progress", "-Dstyle.color=never", "--file", str(pom)]
-    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={jars}", "-DincludeScope=runtime"]
-    _run([*maven, *goal], pom.with_name("maven.log"), _RESOLVE_TIMEOUT, f"resolving Apache Kafka {version} by Maven")
+    number = _number(version)
+    wanted = [f"org.apache.kafka:{artifact or f'kafka_{_scala(version)}'}:{version}"]
+    if (0, 10) <= number < (1, 1):
+        wanted.append("javax.xml.bind:jaxb-api:2.3.1")  # no part of Java since 11
+    if number >= (1,):
+        wanted.append("org.slf4j:slf4j-simple:1.7.36")
+    if (1,) <= number < (4,):
+        wanted.append("ch.qos.reload4j:reload4j:1.2.25")  # the server's own log control is written against Log4j 1
+    return by_maven("apache-kafka", f"{version}-{artifact}" if artifact else version, wanted, _UNWANTED)
 
 
 def _number(version: str) -> tuple[int, ...]:
@@ -314,34 +231,6 @@ def _scala(version: str) -> str:
     """The newest Scala that a release was built for and Java 17 runs."""
     number = _number(version)
     return "2.11" if number < (0, 10) else "2.12" if number < (2, 4) else "2.13"
-
-
-def _pom(version: str, artifact: str) -> str:
-    number = _number(version)
-    wanted = [f"org.apache.kafka:{artifact}:{version}"]
-    if (0, 10) <= number < (1, 1):
-        wanted.append("javax.xml.bind:jaxb-api:2.3.1")  # no part of Java since 11
-    if number >= (1,):
-        wanted.append("org.slf4j:slf4j-simple:1.7.36")
-    if (1,) <= number < (4,):
-        wanted.append("ch.qos.reload4j:reload4j:1.2.25")  # the server's own log control is written against Log4j 1
-    exclusions = "".join(
-        f"<exclusion><groupId>{group}</groupId><artifactId>*</artifactId></exclusion>" for group in _UNWANTED
-    )
-    shape = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>"
-    shape += f"<exclusions>{exclusions}</exclusions></dependency>"
-    dependencies = "\n    ".join(shape.format(*coordinates.split(":")) for coordinates in wanted)
-    return f"""\
-<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>aiokafkawire.tests</groupId>
-  <artifactId>apache-kafka</artifactId>
-  <version>1</version>
-  <dependencies>
-    {dependencies}
-  </dependencies>
-</project>
-"""
 
 
 def _properties(data: Path, port: int, controller_port: int, overrides: Mapping[str, str]) -> str:
@@ -356,54 +245,27 @@ def _properties(data: Path, port: int, controller_port: int, overrides: Mapping[
         **_ONE_NODE,
         **overrides,
     }
+    return lines_of(settings)
+
+
+def lines_of(settings: Mapping[str, object]) -> str:
+    """Settings as a file of properties."""
     return "".join(f"{name}={value}\n" for name, value in settings.items())
 
 
-def _format(java: list[str], settings: Path, features: Mapping[str, int], scram: Sequence[str], log: Path) -> None:
-    # A cluster id is a UUID in URL-safe base64; the first byte keeps it from beginning with a dash, like an option.
-    cluster_id = base64.urlsafe_b64encode(b"\1" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
-    levels = [argument for name, level in features.items() for argument in ("--feature", f"{name}={level}")]
-    levels += [argument for user in scram for argument in ("--add-scram", user)]
-    tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(settings), *levels]
-    _run([*java, *tool], log, _FORMAT_TIMEOUT, "formatting Apache Kafka's storage")
+def new_cluster_id() -> str:
+    # A UUID in URL-safe base64; the first byte keeps it from beginning with a dash, like an option.
+    return base64.urlsafe_b64encode(b"\1" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
 
 
-def _run(command: list[str], log: Path, timeout: float, doing: str) -> None:
-    with log.open("wb") as out:
-        try:
-            done = subprocess.run(
-                command, check=False, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=log.parent, timeout=timeout
-            )
-        except subprocess.TimeoutExpired:
-            raise BootFailed(f"{doing} took more than {timeout:.0f} s:\n{_tail(log)}") from None
-    if done.returncode != 0:
-        raise BootFailed(f"{doing} failed with status {done.returncode}:\n{_tail(log)}")
+def format_storage(java: list[str], settings: Path, cluster_id: str, *more: str) -> None:
+    """Prepare a node of KRaft: ``more`` are arguments of kafka-storage.
 
-
-def _end(server: subprocess.Popen[bytes]) -> None:
-    # Asked to end, a server would write down what it knows of thousands of partitions, which goes with its data.
-    _signal_group(server, signal.SIGKILL)
-    server.wait()
-
-
-def _end_guard(guard: subprocess.Popen[bytes]) -> None:
-    assert guard.stdin is not None
-    guard.stdin.close()
-    guard.wait()
-
-
-def _signal_group(server: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    # The guard, not yet reaped, keeps the group's id from being given to anyone else.
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(server.pid, number)
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind((_HOST, 0))
-        return [one.getsockname()[1] for one in sockets]
+    :raises BootFailed: with the tail of the tool's log.
+    """
+    tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(settings), *more]
+    log = settings.with_suffix(".format.log")
+    run_to_end([*java, *tool], log, _FORMAT_TIMEOUT, "formatting Apache Kafka's storage")
 
 
 def _lists_a_broker(bootstrap: str) -> bool:
@@ -419,10 +281,3 @@ def _exactly(data: bytes, size: int) -> bytes:
     if len(data) != size:
         raise OSError(f"the server hung up after {len(data)} of {size} bytes")
     return data
-
-
-def _tail(log: Path, size: int = 40) -> str:
-    """The log's last lines, below the first errors before them: a failing server says why, then logs its shutdown."""
-    lines = log.read_text(errors="replace").splitlines()
-    errors = [line for line in lines[:-size] if " ERROR " in line or line.startswith(("Exception", "Caused by"))]
-    return "\n".join([*errors[:10], *lines[-size:]])

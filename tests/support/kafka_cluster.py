@@ -11,27 +11,21 @@ takes two of them.
 
 from __future__ import annotations
 
-import base64
-import contextlib
 import random
-import signal
 import socket
-import subprocess
 import tempfile
 import time
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from aiokafkawire.protocol.compiler import decode, encode
 from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponsePartition
 
-from . import apache_kafka
-from .apache_kafka import NEWEST, BootFailed, exchange, resolve
+from .apache_kafka import NEWEST, exchange, format_storage, lines_of, new_cluster_id, resolve
+from .guarded_process import BootFailed, GuardedProcess, Server, tail
 
 __all__ = ("KafkaCluster",)
 
@@ -56,64 +50,26 @@ _REPLICATED = {
     "share.coordinator.state.topic.min.isr": "2",
     "share.coordinator.state.topic.num.partitions": "5",
 }
-_FORMAT_TIMEOUT = 120.0
 _READY_TIMEOUT = 120.0
 _END_TIMEOUT = 60.0
 _METADATA_VERSION = 8  # the last one without tagged fields, so that plain headers do
 _LOWEST_PORT, _HIGHEST_PORT = 20_000, 32_000
 
 
-class _Server:
-    """One node: its folder, and the process while it runs."""
+class _Server(GuardedProcess):
+    """One node: where it listens, and the process while it runs."""
 
     def __init__(self, node: int, port: int, home: Path, command: list[str]) -> None:
-        self.node, self.address, self.log = node, f"{_HOST}:{port}", home / f"server-{node}.log"
-        self._command = command
-        self._process: subprocess.Popen[bytes] | None = None
-        self._guard: subprocess.Popen[bytes] | None = None
-
-    def launch(self) -> None:
-        with self.log.open("ab") as out:
-            self._process = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self.log.parent, process_group=0
-            )
-        # As in apache_kafka.py: however this process ends, the pipe closes, and the guard kills the group.
-        self._guard = subprocess.Popen(
-            ["sh", "-c", "read _; kill -9 0"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            process_group=self._process.pid,
-        )
-
-    @property
-    def runs(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        super().__init__(command, home / f"server-{node}.log")
+        self.node, self.address = node, f"{_HOST}:{port}"
 
     def check(self) -> None:
         """Raise BootFailed, with the end of the log, if the process has ended by itself."""
-        if self._process is not None and not self.runs:
-            raise BootFailed(f"node {self.node} of Apache Kafka has ended:\n{apache_kafka._tail(self.log)}")
-
-    def end(self) -> None:
-        """Have it shut down in order; what has not ended by then is killed."""
-        if self._process is not None:
-            apache_kafka._signal_group(self._process, signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_END_TIMEOUT)
-        self.kill()
-
-    def kill(self) -> None:
-        process, self._process = self._process, None
-        guard, self._guard = self._guard, None
-        if process is not None:
-            apache_kafka._signal_group(process, signal.SIGKILL)
-            process.wait()
-        if guard is not None:
-            apache_kafka._end_guard(guard)
+        if self.status is not None:
+            raise BootFailed(f"node {self.node} of Apache Kafka has ended:\n{tail(self.log)}")
 
 
-class KafkaCluster:
+class KafkaCluster(Server):
     """One controller and three brokers of Apache Kafka, from `start` to `stop`.
 
     1. `properties` are lines of ``server.properties``, for every node, that win over the defaults here. `racks` says
@@ -168,14 +124,6 @@ class KafkaCluster:
             if home is not None:
                 home.cleanup()
 
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
-
     # --- faults ------------------------------------------------------------------------------------------
 
     def kill(self, node: int) -> None:
@@ -184,7 +132,7 @@ class KafkaCluster:
 
     def end(self, node: int) -> None:
         """Have a broker shut down in order: it hands over what it leads and coordinates, and leaves the cluster."""
-        self._servers[node].end()
+        self._servers[node].end(_END_TIMEOUT)
 
     def node_at(self, address: str) -> int:
         """The broker that listens there."""
@@ -238,9 +186,10 @@ class KafkaCluster:
             rack = {"broker.rack": self.racks[node]} if node in self.racks else {}
             settings.write_text(_properties(node, port, ports[CONTROLLER], home, rack | self.properties))
             self._servers[node] = _Server(node, port, home, [*java, "kafka.Kafka", str(settings)])
-        cluster_id = base64.urlsafe_b64encode(b"\1" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
+        cluster_id = new_cluster_id()
         with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda node: _format(java, node, home, cluster_id), ports))
+            files = [home / f"server-{node}.properties" for node in ports]
+            list(pool.map(lambda file: format_storage(java, file, cluster_id), files))
         for server in self._servers.values():
             server.launch()
         self.bootstrap = ",".join(self._servers[node].address for node in _BROKERS)
@@ -255,7 +204,7 @@ class KafkaCluster:
             for server in self._servers.values():
                 server.check()
             if time.monotonic() > deadline:
-                logs = "\n".join(apache_kafka._tail(server.log, 10) for server in self._servers.values())
+                logs = "\n".join(tail(server.log, 10) for server in self._servers.values())
                 raise BootFailed(f"Apache Kafka {self.version}: {what} after {timeout:.0f} s:\n{logs}")
             time.sleep(0.1)
 
@@ -312,11 +261,4 @@ def _properties(node: int, port: int, controller_port: int, home: Path, more: Ma
         **_REPLICATED,
         **more,
     }
-    return "".join(f"{name}={value}\n" for name, value in settings.items())
-
-
-def _format(java: list[str], node: int, home: Path, cluster_id: str) -> None:
-    tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(home / f"server-{node}.properties")]
-    apache_kafka._run(
-        [*java, *tool], home / f"format-{node}.log", _FORMAT_TIMEOUT, f"formatting the storage of node {node}"
-    )
+    return lines_of(settings)

@@ -9,18 +9,13 @@ As in :mod:`support.apache_kafka`, jars come by Maven once for each release, and
 
 from __future__ import annotations
 
-import contextlib
-import socket
-import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
-from . import apache_kafka
-from .apache_kafka import ApacheKafka, BootFailed, exchange, resolve
+from .apache_kafka import ApacheKafka, exchange, lines_of, resolve
+from .guarded_process import BootFailed, GuardedProcess, Server
+from .ports import accepts, free_ports
 
 __all__ = ("RELEASES", "KafkaRelease", "number_of")
 
@@ -35,6 +30,7 @@ _JVM = (
 _READY_TIMEOUT = 180.0
 _ATTEMPTS = 3
 _PORT_TAKEN = ("Address already in use", "failed to bind")
+_END_TIMEOUT = 30.0
 _LOG4J = """\
 log4j.rootLogger=INFO, A
 log4j.appender.A=org.apache.log4j.ConsoleAppender
@@ -48,54 +44,7 @@ def number_of(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-class _Process:
-    """A server with a guard, which ends it with this process."""
-
-    def __init__(self, command: list[str], log: Path) -> None:
-        self.command, self.log = command, log
-        self.running: subprocess.Popen[bytes] | None = None
-        self._guard: subprocess.Popen[bytes] | None = None
-
-    def launch(self) -> None:
-        with self.log.open("ab") as out:
-            self.running = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self.log.parent, process_group=0
-            )
-        self._guard = subprocess.Popen(
-            ["sh", "-c", "read _; kill -9 0"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            process_group=self.running.pid,
-        )
-
-    def terminate(self, patience: float) -> None:
-        """Have it end in order, then :meth:`kill` it."""
-        if self.running is not None:
-            self.running.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.running.wait(patience)
-        self.kill()
-
-    def kill(self) -> None:
-        running, self.running = self.running, None
-        guard, self._guard = self._guard, None
-        if running is not None:
-            apache_kafka._end(running)
-        if guard is not None:
-            apache_kafka._end_guard(guard)
-
-    def wait_until(self, ready: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + _READY_TIMEOUT
-        while not ready():
-            status = None if self.running is None else self.running.poll()
-            if status is not None or time.monotonic() > deadline:
-                why = f"was not ready after {_READY_TIMEOUT:.0f} s" if status is None else f"exited with {status}"
-                raise BootFailed(f"{what} {why}:\n{apache_kafka._tail(self.log)}")
-            time.sleep(0.05)
-
-
-class KafkaRelease:
+class KafkaRelease(Server):
     """One or more brokers of one release, from `start` to `stop`; those up to 2.8 with a ZooKeeper.
 
     Brokers have the ids 1, 2, 3. With KRaft there is one broker alone. Topics that are made by asking for them have two
@@ -106,8 +55,8 @@ class KafkaRelease:
         self.version, self.brokers = version, brokers
         self.bootstrap = ""
         self._home: tempfile.TemporaryDirectory[str] | None = None
-        self._zookeeper: _Process | None = None
-        self._servers: dict[int, _Process] = {}
+        self._zookeeper: GuardedProcess | None = None
+        self._servers: dict[int, GuardedProcess] = {}
         self._addresses: dict[int, str] = {}
         self._kraft: ApacheKafka | None = None
 
@@ -154,14 +103,6 @@ class KafkaRelease:
             if home is not None:
                 home.cleanup()
 
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
-
     def kill(self, node: int) -> None:
         """End a broker as ``kill -9`` does."""
         self._servers[node].kill()
@@ -169,18 +110,18 @@ class KafkaRelease:
     def upgrade(self, node: int, version: str, properties: dict[str, str] | None = None) -> None:
         """End a broker in order, and start it again as another release that knows ZooKeeper."""
         server = self._servers[node]
-        server.terminate(30.0)
+        server.end(_END_TIMEOUT)
         assert self._home is not None
         home = Path(self._home.name)
         settings = home / f"server-{node}.properties"
-        more = "".join(f"{name}={value}\n" for name, value in (properties or {}).items())
-        settings.write_text(settings.read_text() + more)
+        settings.write_text(settings.read_text() + lines_of(properties or {}))
         server.command = [*_java(version, home), "kafka.Kafka", str(settings)]
         server.launch()
-        server.wait_until(lambda: _lists(self._addresses[node]) == self.brokers, f"broker {node} of {version}")
+        ready = f"broker {node} of {version}"
+        server.wait_until(lambda: _lists(self._addresses[node]) == self.brokers, ready, _READY_TIMEOUT)
 
     def _boot(self, home: Path) -> None:
-        keeper_port, *ports = apache_kafka._free_ports(1 + self.brokers)
+        keeper_port, *ports = free_ports(1 + self.brokers)
         (home / "log4j.properties").write_text(_LOG4J)
         keeper = home / "zoo.cfg"
         keeper.write_text(
@@ -189,15 +130,14 @@ class KafkaRelease:
         )
         java = _java(self.version, home)
         command = [*java, "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(keeper)]
-        self._zookeeper = _Process(command, home / "zookeeper.log")
+        self._zookeeper = GuardedProcess(command, home / "zookeeper.log")
         self._zookeeper.launch()
-        self._zookeeper.wait_until(lambda: _accepts(keeper_port), "ZooKeeper")
+        self._zookeeper.wait_until(lambda: accepts(keeper_port), "ZooKeeper", _READY_TIMEOUT)
         for node, port in enumerate(ports, 1):
             settings = home / f"server-{node}.properties"
-            lines = self._properties(node, port, keeper_port)
-            settings.write_text("".join(f"{name}={value}\n" for name, value in lines))
+            settings.write_text(lines_of(self._properties(node, port, keeper_port)))
             self._addresses[node] = f"{_HOST}:{port}"
-            self._servers[node] = _Process([*java, "kafka.Kafka", str(settings)], home / f"server-{node}.log")
+            self._servers[node] = GuardedProcess([*java, "kafka.Kafka", str(settings)], home / f"server-{node}.log")
             self._servers[node].launch()
         # Kafka 0.8 lists no broker before there is a topic.
         ready = (0, self.brokers) if number_of(self.version) < (0, 9) else (self.brokers,)
@@ -205,10 +145,11 @@ class KafkaRelease:
             server.wait_until(
                 lambda at=self._addresses[node]: _lists(at) in ready,  # type: ignore[misc]
                 f"broker {node} of Apache Kafka {self.version}",
+                _READY_TIMEOUT,
             )
         self.bootstrap = ",".join(self._addresses.values())
 
-    def _properties(self, node: int, port: int, keeper_port: int) -> Iterable[tuple[str, object]]:
+    def _properties(self, node: int, port: int, keeper_port: int) -> dict[str, object]:
         assert self._home is not None
         replicas = min(3, self.brokers)
         settings: dict[str, object] = {
@@ -234,19 +175,11 @@ class KafkaRelease:
         else:
             at = f"PLAINTEXT://{_HOST}:{port}"
             settings |= {"listeners": at, "advertised.listeners": at}
-        return settings.items()
+        return settings
 
 
 def _java(version: str, home: Path) -> list[str]:
     return ["java", *_JVM, f"-Dlog4j.configuration=file:{home / 'log4j.properties'}", "-cp", f"{resolve(version)}/*"]
-
-
-def _accepts(port: int) -> bool:
-    try:
-        socket.create_connection((_HOST, port), 1).close()
-    except OSError:
-        return False
-    return True
 
 
 def _lists(address: str) -> int:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
-import time
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Self
+
+from .guarded_process import GuardedProcess, Server
+from .ports import accepts, free_ports
 
 __all__ = ("Kerberos", "missing_kerberos")
 
@@ -33,12 +33,12 @@ def missing_kerberos() -> str | None:
     return "GSSAPI tests need a KDC and a client: " + ", ".join(lacks) if lacks else None
 
 
-class Kerberos:
+class Kerberos(Server):
     """A realm that lives in a folder; clients of it need its :attr:`environment`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._kdc: subprocess.Popen[bytes] | None = None
+        self._kdc: GuardedProcess | None = None
         self.conf = folder / "krb5.conf"
         self.environment = {
             "KRB5_CONFIG": str(self.conf),
@@ -46,33 +46,22 @@ class Kerberos:
             "KRB5CCNAME": f"FILE:{folder / 'tickets'}",
         }
 
-    def __enter__(self) -> Self:
-        port = _free_port()
+    def start(self) -> Self:
+        (port,) = free_ports(1)
         self._configure(port)
         self._run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master-password")
-        # In the foreground, so that it ends with us.
-        log = (self._folder / "kdc.out").open("wb")
-        with log:
-            self._kdc = subprocess.Popen(
-                [str(_where("krb5kdc")), "-n"],
-                env=os.environ | self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+        self._kdc = GuardedProcess([str(_where("krb5kdc")), "-n"], self._folder / "kdc.out", self.environment)
+        self._kdc.launch()
         try:
-            self._wait_ready(port)
+            self._kdc.wait_until(lambda: accepts(port), "the KDC", _SECONDS)
         except BaseException:
-            self.__exit__(None, None, None)
+            self.stop()
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def stop(self) -> None:
         if self._kdc is not None:
             self._kdc.kill()
-            self._kdc.wait()
 
     def keytab(self, principal: str) -> Path:
         """A new principal of the realm, and the file with its key."""
@@ -117,24 +106,6 @@ class Kerberos:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_SECONDS)
         assert done.returncode == 0, f"{tool}: {done.stderr}{done.stdout}"
 
-    def _wait_ready(self, port: int) -> None:
-        assert self._kdc is not None
-        deadline = time.monotonic() + _SECONDS
-        while time.monotonic() < deadline and self._kdc.poll() is None:
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-            except OSError:
-                time.sleep(0.05)
-            else:
-                return
-        told = (self._folder / "kdc.out").read_text(errors="replace")
-        raise AssertionError(f"the KDC does not listen: {told}")
-
 
 def _where(tool: str) -> str | None:
     return shutil.which(tool, path=_PATH)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])

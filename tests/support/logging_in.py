@@ -6,6 +6,9 @@ import base64
 import hashlib
 import hmac
 
+import attrs
+
+from aiokafkawire.protocol.messages.metadata import MetadataRequest
 from aiokafkawire.protocol.messages.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -13,11 +16,22 @@ from aiokafkawire.protocol.messages.sasl import (
     SaslHandshakeResponse,
 )
 
+from .dialling import Dial
 from .raw_client import RawClient
 
-__all__ = ("ScramLogin", "handshake", "in_scram", "plain", "send_token", "token")
+__all__ = ("LIFETIME_MS", "Guarded", "ScramLogin", "handshake", "in_scram", "is_in", "plain", "send_token", "token")
 
 NONCE = "fyko+d2lbbFgONRv9qkxdawL"
+LIFETIME_MS = 60_000
+"""For how long a login holds, where it has to be renewed."""
+
+
+@attrs.frozen
+class Guarded:
+    """A Kafka that asks for a login. ``renewed``: and again after `LIFETIME_MS`."""
+
+    connect: Dial
+    renewed: Dial
 
 
 async def handshake(client: RawClient, mechanism: str, version: int = 1) -> SaslHandshakeResponse:
@@ -36,6 +50,11 @@ async def send_token(client: RawClient, said: bytes) -> bytes:
 
 def plain(user: str, password: str, for_user: str = "") -> bytes:
     return f"{for_user}\0{user}\0{password}".encode()
+
+
+async def is_in(client: RawClient) -> bool:
+    """Whether the broker answers more than logins."""
+    return bool((await client.ask(MetadataRequest(topics=[]), 12)).brokers)
 
 
 class ScramLogin:

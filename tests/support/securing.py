@@ -19,7 +19,25 @@ from support.apache_kafka import ApacheKafka
 from aiokafkawire import Client
 from aiokafkawire.errors import KafkaError
 
-__all__ = ("LIFETIME_MS", "Papers", "login", "make_papers", "refusal", "secured_kafka", "there_and_back")
+__all__ = (
+    "LIFETIME_MS",
+    "MECHANISMS",
+    "USERS",
+    "Papers",
+    "alice",
+    "expired",
+    "login",
+    "make_papers",
+    "refusal",
+    "secured_kafka",
+    "there_and_back",
+    "tls_properties",
+)
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+"""Those with passwords."""
+USERS = {"alice": "secret-of-alice", "b=b,": "Gruß = x,y"}
+"""Two of them, and their passwords: one whose name SCRAM has to write otherwise."""
 
 KEY = trustme.KeyType.ECDSA
 LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
@@ -58,6 +76,11 @@ def login(mechanism: str, user: str, password: str, **more: Any) -> dict[str, An
     return {"security_protocol": "SASL_PLAINTEXT", **known, **more}
 
 
+def alice(mechanism: str, **more: Any) -> dict[str, Any]:
+    """Settings of a client that is the first of `USERS`."""
+    return {**login(mechanism, "alice", USERS["alice"]), **more}
+
+
 async def there_and_back(bootstrap: str, **options: Any) -> None:
     """A record produced and consumed, in a topic of its own."""
     topic = token_hex(6)
@@ -83,12 +106,33 @@ async def refusal(bootstrap: str, **options: Any) -> KafkaError:
 def make_papers(folder: Path, name: str = "alice") -> Papers:
     """A new authority, and a certificate of it for a client."""
     authority = trustme.CA(key_type=KEY)
-    issued = authority.issue_cert(f"{name}@localhost", common_name=name, key_type=KEY)
-    ca, certificate, key = folder / "ca.pem", folder / "client.pem", folder / "client.key"
+    ca = folder / "ca.pem"
     authority.cert_pem.write_to_path(str(ca))
+    return Papers(authority, folder, str(ca), *_for_client(authority, folder, name))
+
+
+def expired(papers: Papers) -> Papers:
+    """The same with a client's certificate of the past."""
+    ends = LONG_AGO + dt.timedelta(days=1)
+    certificate, key = _for_client(papers.authority, papers.folder, "expired", begins=LONG_AGO, ends=ends)
+    return attrs.evolve(papers, certificate=certificate, key=key)
+
+
+def _for_client(
+    authority: trustme.CA,
+    folder: Path,
+    name: str,
+    *,
+    begins: dt.datetime | None = None,
+    ends: dt.datetime | None = None,
+) -> tuple[str, str]:
+    issued = authority.issue_cert(
+        f"{name}@localhost", common_name=name, key_type=KEY, not_before=begins, not_after=ends
+    )
+    certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
     certificate.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
     issued.private_key_pem.write_to_path(str(key))
-    return Papers(authority, folder, str(ca), str(certificate), str(key))
+    return str(certificate), str(key)
 
 
 def _keystore(
@@ -105,6 +149,16 @@ def _keystore(
     return str(path)
 
 
+def tls_properties(papers: Papers) -> dict[str, str]:
+    """Properties of a real Kafka whose listeners inside TLS show a certificate of the authority."""
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": _keystore(papers),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": papers.ca,
+    }
+
+
 LISTENERS = {
     "TLS": "SSL",
     "MUTUAL": "SSL",
@@ -114,7 +168,6 @@ LISTENERS = {
     "RENEWED": "SASL_PLAINTEXT",
     "BOTH": "SASL_SSL",
 }
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 LIFETIME_MS = 2_000
 
 
@@ -129,10 +182,7 @@ def secured_kafka(papers: Papers, users: Mapping[str, str]) -> ApacheKafka:
     plain = " ".join(f'user_{user}="{password}"' for user, password in users.items() if user.isalpha())
     found = {
         "connection.failed.authentication.delay.ms": "0",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": _keystore(papers),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": papers.ca,
+        **tls_properties(papers),
         "listener.name.mutual.ssl.client.auth": "required",
         "listener.name.expired.ssl.keystore.location": _keystore(
             papers, called="expired.pem", begins=LONG_AGO, ends=LONG_AGO + dt.timedelta(days=1)
@@ -143,7 +193,7 @@ def secured_kafka(papers: Papers, users: Mapping[str, str]) -> ApacheKafka:
     }
     for listener in ("guarded", "renewed", "both"):
         prefix = f"listener.name.{listener}"
-        found[f"{prefix}.sasl.enabled.mechanisms"] = ",".join(MECHANISMS)
+        found[f"{prefix}.sasl.enabled.mechanisms"] = ",".join((*MECHANISMS, "OAUTHBEARER"))
         configs = {
             "plain": f"{modules}.plain.PlainLoginModule required {plain};",
             "scram-sha-256": f"{modules}.scram.ScramLoginModule required;",
@@ -158,7 +208,7 @@ def secured_kafka(papers: Papers, users: Mapping[str, str]) -> ApacheKafka:
                 found[f"{prefix}.{mechanism}.connections.max.reauth.ms"] = str(LIFETIME_MS)
     scram = [
         f"{mechanism}=[name={user},password={password}]"
-        for mechanism in MECHANISMS[1:3]
+        for mechanism in MECHANISMS[1:]
         for user, password in users.items()
     ]
     return ApacheKafka(properties=found, listeners=LISTENERS, scram=scram)

@@ -10,8 +10,9 @@ _WITH_SERVERS_OF_THEIR_OWN = (
     "tests/security/test_real_access.py",
     "tests/security/test_real_kafka.py",
     "tests/security/test_real_kerberos.py",
+    "tests/testing/logins/test_contract_bearer_tokens.py",
+    "tests/testing/logins/test_contract_sasl.py",
     "tests/testing/test_contract_old_versions.py",
-    "tests/testing/test_contract_sasl.py",
 )
 _ON_APACHE_KAFKA = ("tests/kafka/", "tests/cli/test_demo.py", "tests/security/test_real_")
 SHARED_BY_MODULES = (

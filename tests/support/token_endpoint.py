@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,7 +29,7 @@ def answering(code: int, body: bytes, **headers: str) -> Answer:
 
 
 @contextmanager
-def endpoint(answer: Answer) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def endpoint(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     seen: list[dict[str, Any]] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -45,10 +46,12 @@ def endpoint(answer: Answer) -> Iterator[tuple[str, list[dict[str, Any]]]]:
             """Not to the terminal."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}/token?x=1", seen
+            yield f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}/token?x=1", seen
         finally:
             server.shutdown()
             thread.join()

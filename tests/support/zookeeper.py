@@ -6,49 +6,31 @@ with ZooKeeperServer() as server:
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
-import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import pytest
-from support.apache_kafka import BootFailed, missing
+from support.guarded_process import GuardedProcess, Server
+from support.jars import by_maven, missing
 from support.needing import require
+from support.ports import free_ports
 
 __all__ = ("ZooKeeperServer", "zookeeper")
 
 _VERSION = "3.8.4"
 _HOST = "127.0.0.1"
 _READY_TIMEOUT = 60.0
-_RESOLVE_TIMEOUT = 600.0
-_POM = f"""\
-<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>aiokafkawire.tests</groupId>
-  <artifactId>zookeeper</artifactId>
-  <version>1</version>
-  <dependencies>
-    <dependency>
-      <groupId>org.apache.zookeeper</groupId><artifactId>zookeeper</artifactId><version>{_VERSION}</version>
-    </dependency>
-    <dependency>
-      <groupId>io.dropwizard.metrics</groupId><artifactId>metrics-core</artifactId><version>4.1.12.1</version>
-    </dependency>
-    <dependency>
-      <groupId>org.xerial.snappy</groupId><artifactId>snappy-java</artifactId><version>1.1.10.5</version>
-    </dependency>
-  </dependencies>
-</project>
-"""
+_JARS = (
+    f"org.apache.zookeeper:zookeeper:{_VERSION}",
+    "io.dropwizard.metrics:metrics-core:4.1.12.1",
+    "org.xerial.snappy:snappy-java:1.1.10.5",
+)
 
 
-class ZooKeeperServer:
+class ZooKeeperServer(Server):
     """One ZooKeeper, from `start` to `stop`; it does not outlive this process, and comes back with its data.
 
     The least session timeout is twice the tick: short, so that tests of expiry are.
@@ -57,11 +39,8 @@ class ZooKeeperServer:
     def __init__(self, tick_ms: int = 200) -> None:
         self._tick_ms = tick_ms
         self._home: tempfile.TemporaryDirectory[str] | None = None
-        self._server: subprocess.Popen[bytes] | None = None
-        self._guard: subprocess.Popen[bytes] | None = None
-        with socket.socket() as one:
-            one.bind((_HOST, 0))
-            self.port: int = one.getsockname()[1]
+        self._server: GuardedProcess | None = None
+        (self.port,) = free_ports(1)
 
     @property
     def address(self) -> str:
@@ -69,7 +48,7 @@ class ZooKeeperServer:
 
     def start(self) -> Self:
         """Boot, and wait until it answers."""
-        jars = _resolve()
+        jars = by_maven("zookeeper", _VERSION, _JARS)
         if self._home is None:
             self._home = tempfile.TemporaryDirectory(prefix="aiokafkawire-zookeeper-", ignore_cleanup_errors=True)
         home = Path(self._home.name)
@@ -78,44 +57,21 @@ class ZooKeeperServer:
             f"tickTime={self._tick_ms}\ndataDir={home}/data\nclientPort={self.port}\nclientPortAddress={_HOST}\n"
             "admin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=ruok\n"
         )
-        log = home / "server.log"
         command = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*"]
-        with log.open("ab") as out:
-            self._server = subprocess.Popen(
-                [*command, "org.apache.zookeeper.server.ZooKeeperServerMain", str(settings)],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                cwd=home,
-                process_group=0,
-            )
-        # Shares the server's process group, and kills it when this process ends, however it does.
-        self._guard = subprocess.Popen(
-            ["sh", "-c", "read _; kill -9 0"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            process_group=self._server.pid,
-        )
-        deadline = time.monotonic() + _READY_TIMEOUT
-        while not self._answers():
-            if self._server.poll() is not None or time.monotonic() > deadline:
-                told = log.read_text(errors="replace")[-4000:]
-                self.stop()
-                raise BootFailed(f"ZooKeeper {_VERSION} did not start:\n{told}")
-            time.sleep(0.05)
+        command += ["org.apache.zookeeper.server.ZooKeeperServerMain", str(settings)]
+        self._server = GuardedProcess(command, home / "server.log")
+        self._server.launch()
+        try:
+            self._server.wait_until(self._answers, f"ZooKeeper {_VERSION}", _READY_TIMEOUT)
+        except BaseException:
+            self.stop()
+            raise
         return self
 
     def kill(self) -> None:
         """End it as `kill -9` does; its data stays for `start`."""
-        server, self._server = self._server, None
-        guard, self._guard = self._guard, None
-        if server is not None:
-            server.kill()
-            server.wait()
-        if guard is not None and guard.stdin is not None:
-            guard.stdin.close()
-            guard.wait()
+        if self._server is not None:
+            self._server.kill()
 
     def stop(self) -> None:
         """End it, and remove its data."""
@@ -131,38 +87,6 @@ class ZooKeeperServer:
                 return connection.recv(4) == b"imok"
         except OSError:
             return False
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-
-def _resolve() -> Path:
-    """The folder with the jars, filled by Maven at the first call on this machine."""
-    cache = Path(os.environ.get("AIOKAFKAWIRE_CACHE") or Path.home() / ".cache" / "aiokafkawire").absolute()
-    jars = cache / "zookeeper" / _VERSION
-    if jars.exists():
-        return jars
-    with tempfile.TemporaryDirectory(prefix="aiokafkawire-zookeeper-") as place:
-        pom, made = Path(place) / "pom.xml", Path(place) / "jars"
-        pom.write_text(_POM)
-        command = ["mvn", "--batch-mode", "--quiet", "--no-transfer-progress", "--file", str(pom)]
-        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={made}", "-DincludeScope=runtime"]
-        done = subprocess.run([*command, *goal], capture_output=True, text=True, timeout=_RESOLVE_TIMEOUT, check=False)
-        if done.returncode:
-            raise BootFailed(f"resolving ZooKeeper {_VERSION} by Maven failed:\n{done.stdout[-4000:]}")
-        jars.parent.mkdir(parents=True, exist_ok=True)
-        staged = jars.with_name(f"{_VERSION}-{os.getpid()}")
-        shutil.copytree(made, staged)
-        try:
-            staged.rename(jars)
-        except OSError:  # another process was first
-            shutil.rmtree(staged)
-    return jars
 
 
 @pytest.fixture(scope="session")

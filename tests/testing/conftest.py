@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from uuid import UUID
 import anyio
 import attrs
 import pytest
-from anyio.abc import ByteStream
+from support.dialling import WAYS, Dial, over_tcp
 from support.group_members import GroupMember, New, new_group
 from support.raw_client import RawClient
 
@@ -29,7 +30,7 @@ _names = (f"topic-{number}" for number in count())
 class Kafka:
     """One of the three, and how to reach it."""
 
-    connect: Callable[[], Awaitable[ByteStream]]
+    connect: Dial
 
     async def client(self) -> RawClient:
         return RawClient(await self.connect())
@@ -84,15 +85,10 @@ def release() -> str | None:
 @pytest.fixture
 async def kafka(address: str, release: str | None) -> AsyncIterator[Kafka]:
     if address not in ("memory", "tcp"):
-        host, port = address.split(":")
-        yield Kafka(lambda: anyio.connect_tcp(host, int(port)))
+        yield Kafka(partial(over_tcp, address))
         return
     async with Broker(port=None if address == "memory" else 0, max_versions=release) as broker:
-        host, port = broker.bootstrap.split(":")
-        if address == "memory":
-            yield Kafka(lambda: broker.connect(host, int(port)))
-        else:
-            yield Kafka(lambda: anyio.connect_tcp(host, int(port)))
+        yield Kafka(partial(WAYS[address], broker))
 
 
 @pytest.fixture

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
 
 import anyio
 import pytest
-from anyio.abc import ByteStream
+from support.dialling import Open, over_memory, over_tcp
 from support.raw_client import RawClient, batch_of, fetch_request, records_of
 
 from aiokafkawire.errors import ErrorCode
@@ -26,19 +25,6 @@ from aiokafkawire.testing.serving import apis
 from aiokafkawire.testing.serving.call import Call
 
 pytestmark = pytest.mark.anyio
-
-Open = Callable[[Broker], Awaitable[ByteStream]]
-
-
-def over_memory(broker: Broker) -> Awaitable[ByteStream]:
-    host, port = broker.bootstrap.split(":")
-    return broker.connect(host, int(port))
-
-
-def over_tcp(broker: Broker) -> Awaitable[ByteStream]:
-    host, port = broker.bootstrap.split(":")
-    return anyio.connect_tcp(host, int(port))
-
 
 transports = pytest.mark.parametrize("transport", [over_memory, over_tcp])
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import struct
 import tracemalloc
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from random import Random
 
 import anyio.lowlevel
 import pytest
-from anyio.abc import ByteReceiveStream, ByteStream
+from anyio.abc import ByteReceiveStream
+from support.dialling import Open, over_memory, over_tcp
 from support.raw_client import RawClient, batch_of, fetch_request
 from support.vectors import vectors
 
@@ -26,18 +27,6 @@ from aiokafkawire.testing.serving.frames import Frames
 pytestmark = pytest.mark.anyio
 
 MEGABYTE = 1 << 20
-Open = Callable[[Broker], Awaitable[ByteStream]]
-
-
-def over_memory(broker: Broker) -> Awaitable[ByteStream]:
-    host, port = broker.bootstrap.split(":")
-    return broker.connect(host, int(port))
-
-
-def over_tcp(broker: Broker) -> Awaitable[ByteStream]:
-    host, port = broker.bootstrap.split(":")
-    return anyio.connect_tcp(host, int(port))
-
 
 transports = pytest.mark.parametrize("transport", [over_memory, over_tcp])
 

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 from support.bearer import first, part, unsecured
+from support.dialling import over_memory
 from support.logging_in import handshake, in_scram, plain, token
 from support.raw_client import RawClient
 
@@ -36,8 +37,7 @@ PASSWORD = USERS["alice"]
 
 
 async def connected(broker: Broker) -> RawClient:
-    host, port = broker.bootstrap.split(":")
-    return RawClient(await broker.connect(host, int(port)))
+    return RawClient(await over_memory(broker))
 
 
 # --- the machine -------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from itertools import pairwise
 import anyio
 import pytest
 from support.definitions import OURS, read
+from support.dialling import over_memory
 from support.message_sets import message
 from support.raw_client import RawClient, batch_of
 from support.raw_client import records_of as rows
@@ -37,8 +38,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def connected(broker: Broker) -> RawClient:
-    host, port = broker.bootstrap.split(":")
-    return RawClient(await broker.connect(host, int(port)))
+    return RawClient(await over_memory(broker))
 
 
 def asking_for_versions(version: int = 0) -> bytes:

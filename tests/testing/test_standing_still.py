@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
-from anyio.abc import ByteStream
+from support.dialling import over_memory, over_tcp
 from support.raw_client import RawClient, batch_of, fetch_request, produce_request, records_of
 
 from aiokafkawire.errors import ErrorCode
@@ -148,28 +148,22 @@ async def other_partition(broker: Broker) -> Any:
 @pytest.mark.parametrize("port", [None, 0])
 async def test_connections_are_refused_and_those_that_there_are_live_on(port: int | None) -> None:
     async with Broker(port=port) as broker:
-        host, _, number = broker.bootstrap.partition(":")
-
-        async def dial() -> ByteStream:
-            if port is None:
-                return await broker.connect(host, int(number))
-            return await anyio.connect_tcp(host, int(number))
-
-        async with RawClient(await dial()) as client:
+        dial = over_memory if port is None else over_tcp
+        async with RawClient(await dial(broker)) as client:
             await client.ask(ApiVersionsRequest(), 0)
             await broker.refuse_connections(1)
             await broker.refuse_connections(1)
             with pytest.raises(OSError):
-                await dial()
+                await dial(broker)
             assert (await client.ask(ApiVersionsRequest(), 0)).error_code == 0
             await broker.accept_connections(1)
             await broker.accept_connections(1)
-            async with RawClient(await dial()) as other:
+            async with RawClient(await dial(broker)) as other:
                 assert (await other.ask(ApiVersionsRequest(), 0)).error_code == 0
             await broker.refuse_connections(1)
             await broker.stop_node(1)
             await broker.start_node(1)
-            await (await dial()).aclose()
+            await (await dial(broker)).aclose()
 
 
 async def test_a_frozen_node_does_not_tell_versions_either(broker: Broker, client: RawClient) -> None:

@@ -11,6 +11,7 @@ import anyio
 import pytest
 import trustme
 from anyio.streams.tls import TLSStream
+from support.dialling import over_memory
 from support.logging_in import in_scram
 from support.raw_client import RawClient
 
@@ -166,8 +167,7 @@ async def test_a_login_inside_tls(authority: trustme.CA, principals: list[str]) 
 
 
 async def test_memory_is_as_it_was(broker: Broker) -> None:
-    host, port = broker.bootstrap.split(":")
-    async with RawClient(await broker.connect(host, int(port))) as client:
+    async with RawClient(await over_memory(broker)) as client:
         await ask(client)
 
 

@@ -59,16 +59,12 @@ class _End(ByteStream):
         self._outgoing = outgoing
         self._incoming = incoming
         self._closed = False
-        self._sending = False
-        self._receiving = False
+        self._sending, self._receiving = anyio.ResourceGuard("sending to"), anyio.ResourceGuard("receiving from")
 
     async def send(self, item: bytes) -> None:
         await checkpoint_if_cancelled()
-        if self._sending:
-            raise anyio.BusyResourceError("sending to")
         pipe, rest = self._outgoing, memoryview(bytes(item))  # a copy only of what could change under way
-        self._sending = True
-        try:
+        with self._sending:
             while True:
                 self._raise_if_unable_to_send()
                 part = rest[: _CAPACITY - pipe.size]
@@ -80,23 +76,16 @@ class _End(ByteStream):
                 if not rest:
                     break
                 await pipe.wait()
-        finally:
-            self._sending = False
         await cancel_shielded_checkpoint()
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
         if max_bytes < 1:
             raise ValueError(f"max_bytes must be positive, got {max_bytes}")
         await checkpoint_if_cancelled()
-        if self._receiving:
-            raise anyio.BusyResourceError("receiving from")
         pipe = self._incoming
-        self._receiving = True
-        try:
+        with self._receiving:
             while not self._closed and not pipe.chunks and not pipe.sender_gone:
                 await pipe.wait()
-        finally:
-            self._receiving = False
         if self._closed:
             raise anyio.ClosedResourceError
         if not pipe.chunks:

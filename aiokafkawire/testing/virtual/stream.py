@@ -81,18 +81,14 @@ class End(ByteStream):
         self._now, self._tell, self._summary = now, tell, summary
         self._closed = False
         self._ended = False
-        self._sending = False
-        self._receiving = False
+        self._sending, self._receiving = anyio.ResourceGuard("sending to"), anyio.ResourceGuard("receiving from")
 
     async def send(self, item: bytes) -> None:
         """Send bytes, waiting while too many are under way."""
         await checkpoint_if_cancelled()
-        if self._sending:
-            raise anyio.BusyResourceError("sending to")
         direction, data, sent = self._outgoing, bytes(item), 0
-        self._tell(f"{self._summary(data)} {crc32(data):08x}")
-        self._sending = True
-        try:
+        with self._sending:
+            self._tell(f"{self._summary(data)} {crc32(data):08x}")
             while True:
                 self._raise_if_unable_to_send()
                 part = data[sent : sent + max(0, _WINDOW - direction.size)]
@@ -102,8 +98,6 @@ class End(ByteStream):
                 if sent == len(data):
                     break
                 await direction.room()
-        finally:
-            self._sending = False
         await cancel_shielded_checkpoint()
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
@@ -111,18 +105,13 @@ class End(ByteStream):
         if max_bytes < 1:
             raise ValueError(f"max_bytes must be positive, got {max_bytes}")
         await checkpoint_if_cancelled()
-        if self._receiving:
-            raise anyio.BusyResourceError("receiving from")
         direction, slept = self._incoming, False
-        self._receiving = True
-        try:
+        with self._receiving:
             while not self._closed and not direction.is_due(self._now()):
                 if direction.broken:
                     raise anyio.BrokenResourceError from ConnectionResetError("the connection was reset")
                 await direction.arrival()
                 slept = True
-        finally:
-            self._receiving = False
         if self._closed:
             raise anyio.ClosedResourceError
         chunk = direction.take(max_bytes)

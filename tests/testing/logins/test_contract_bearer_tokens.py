@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from itertools import count
 
-import anyio
 import attrs
 import pytest
-from anyio.abc import ByteStream
 from support.apache_kafka import ApacheKafka, missing
 from support.bearer import first, jws, part, unsecured
-from support.logging_in import handshake, send_token, token
+from support.dialling import WAYS, Dial, over_tcp
+from support.logging_in import LIFETIME_MS, Guarded, handshake, is_in, send_token, token
 from support.needing import require
 from support.raw_client import RawClient
 
 from aiokafkawire.errors import ErrorCode
-from aiokafkawire.protocol.messages.metadata import MetadataRequest
 from aiokafkawire.protocol.messages.sasl import SaslAuthenticateRequest
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.security.bearer_tokens import UnsecuredTokens
@@ -26,7 +25,7 @@ from aiokafkawire.testing.security.bearer_tokens import UnsecuredTokens
 pytestmark = pytest.mark.anyio
 
 MECHANISM = "OAUTHBEARER"
-LIFETIME = 60_000
+LISTENERS = ("GUARDED", "RENEWED", "SCOPED")
 FAILED = ErrorCode.SASL_AUTHENTICATION_FAILED
 INVALID = b'{"status":"invalid_token"}'
 HIDDEN = f"Authentication failed during authentication due to invalid credentials with SASL mechanism {MECHANISM}"
@@ -34,12 +33,10 @@ NOW = time.time()
 
 
 @attrs.frozen
-class Guarded:
-    """A Kafka that wants a token. ``renewed``: once a minute; ``scoped``: that is for "kafka" and "tests"."""
+class BesideScoped(Guarded):
+    """One that has a listener for tokens of the scopes "kafka" and "tests" alone, as well."""
 
-    connect: Callable[[], Awaitable[ByteStream]]
-    renewed: Callable[[], Awaitable[ByteStream]]
-    scoped: Callable[[], Awaitable[ByteStream]]
+    scoped: Dial
 
 
 def _properties() -> dict[str, str]:
@@ -50,67 +47,31 @@ def _properties() -> dict[str, str]:
         scope = ' unsecuredValidatorRequiredScope="kafka tests"' if name == "scoped" else ""
         found[f"{listener}.sasl.enabled.mechanisms"] = MECHANISM
         found[f"{listener}.oauthbearer.sasl.jaas.config"] = f'{module} unsecuredLoginStringClaim_sub="broker"{scope};'
-    found["listener.name.renewed.oauthbearer.connections.max.reauth.ms"] = str(LIFETIME)
+    found["listener.name.renewed.oauthbearer.connections.max.reauth.ms"] = str(LIFETIME_MS)
     return found
 
 
 @pytest.fixture(scope="module")
 def guarded_apache() -> Iterator[ApacheKafka]:
     require(missing())
-    listeners = dict.fromkeys(("GUARDED", "RENEWED", "SCOPED"), "SASL_PLAINTEXT")
+    listeners = dict.fromkeys(LISTENERS, "SASL_PLAINTEXT")
     with ApacheKafka(properties=_properties(), listeners=listeners) as kafka:
         yield kafka
 
 
-def _tcp(address: str) -> Callable[[], Awaitable[ByteStream]]:
-    host, port = address.split(":")
-    return lambda: anyio.connect_tcp(host, int(port))
-
-
-def _memory(broker: Broker) -> Callable[[], Awaitable[ByteStream]]:
-    host, port = broker.bootstrap.split(":")
-    return lambda: broker.connect(host, int(port))
-
-
-@pytest.fixture(params=["memory", pytest.param("apache", marks=pytest.mark.kafka)])
-def where(request: pytest.FixtureRequest) -> str | ApacheKafka:
-    found: str | ApacheKafka = request.param
-    return request.getfixturevalue("guarded_apache") if found == "apache" else found
-
-
 @pytest.fixture
-async def guarded(where: str | ApacheKafka) -> AsyncIterator[Guarded]:
+async def guarded(where: str | ApacheKafka) -> AsyncIterator[BesideScoped]:
     if isinstance(where, ApacheKafka):
-        yield Guarded(*(_tcp(where.addresses[name]) for name in ("GUARDED", "RENEWED", "SCOPED")))
+        yield BesideScoped(*(partial(over_tcp, where.addresses[name]) for name in LISTENERS))
         return
-    late, scope = 0, UnsecuredTokens(["kafka", "tests"])
+    port, scope = None if where == "memory" else 0, UnsecuredTokens(["kafka", "tests"])
+    asking = partial(Broker, port=port, oauthbearer=True, connection_failed_authentication_delay_ms=0)
     async with (
-        Broker(port=None, oauthbearer=True, connection_failed_authentication_delay_ms=late) as one,
-        Broker(
-            port=None,
-            oauthbearer=True,
-            connections_max_reauth_ms=LIFETIME,
-            connection_failed_authentication_delay_ms=late,
-        ) as other,
-        Broker(port=None, oauthbearer=scope, connection_failed_authentication_delay_ms=late) as third,
+        asking() as one,
+        asking(connections_max_reauth_ms=LIFETIME_MS) as other,
+        asking(oauthbearer=scope) as third,
     ):
-        yield Guarded(*map(_memory, (one, other, third)))
-
-
-@pytest.fixture
-async def client(guarded: Guarded) -> AsyncIterator[RawClient]:
-    async with RawClient(await guarded.connect()) as client:
-        yield client
-
-
-@pytest.fixture
-async def renewed(guarded: Guarded) -> AsyncIterator[RawClient]:
-    async with RawClient(await guarded.renewed()) as client:
-        yield client
-
-
-async def is_in(client: RawClient) -> bool:
-    return bool((await client.ask(MetadataRequest(topics=[]), 12)).brokers)
+        yield BesideScoped(*(partial(WAYS[where], broker) for broker in (one, other, third)))
 
 
 # --- getting in --------------------------------------------------------------------------------------------
@@ -286,7 +247,7 @@ async def test_the_authorization_id_of_another(client: RawClient) -> None:
 
 
 @pytest.mark.parametrize("scope", [["tests", " kafka ", "more"], ["kafka", "tests"]])
-async def test_a_scope_that_is_wanted(guarded: Guarded, scope: list[str]) -> None:
+async def test_a_scope_that_is_wanted(guarded: BesideScoped, scope: list[str]) -> None:
     async with RawClient(await guarded.scoped()) as client:
         await handshake(client, MECHANISM)
         assert (await token(client, first(unsecured(NOW, scope=scope)))).auth_bytes == b""
@@ -294,7 +255,7 @@ async def test_a_scope_that_is_wanted(guarded: Guarded, scope: list[str]) -> Non
 
 
 @pytest.mark.parametrize("scope", ["kafka tests", ["kafka"], [], "", ["Kafka", "tests"]])
-async def test_a_scope_that_is_too_small(guarded: Guarded, scope: object) -> None:
+async def test_a_scope_that_is_too_small(guarded: BesideScoped, scope: object) -> None:
     async with RawClient(await guarded.scoped()) as client:
         await handshake(client, MECHANISM)
         said = b'{"status":"insufficient_scope", "scope":"[kafka, tests]"}'
@@ -308,7 +269,7 @@ async def test_a_scope_that_is_too_small(guarded: Guarded, scope: object) -> Non
 
 async def test_a_login_holds_no_longer_than_its_token(renewed: RawClient) -> None:
     await handshake(renewed, MECHANISM)
-    assert (await token(renewed, first(unsecured(NOW, exp=1e300)))).session_lifetime_ms == LIFETIME
+    assert (await token(renewed, first(unsecured(NOW, exp=1e300)))).session_lifetime_ms == LIFETIME_MS
     await handshake(renewed, MECHANISM)
     assert 0 < (await token(renewed, first(unsecured(time.time(), ends_in=30)))).session_lifetime_ms <= 30_001
     assert await is_in(renewed)

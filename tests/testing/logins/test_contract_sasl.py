@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import anyio
 import attrs
 import pytest
-from anyio.abc import ByteStream
 from support.apache_kafka import ApacheKafka, missing
-from support.logging_in import ScramLogin, handshake, in_scram, plain, send_token, token
+from support.dialling import WAYS, Dial, over_tcp
+from support.logging_in import (
+    LIFETIME_MS,
+    Guarded,
+    ScramLogin,
+    handshake,
+    in_scram,
+    is_in,
+    plain,
+    send_token,
+    token,
+)
+from support.needing import require
 from support.raw_client import RawClient, batch_of
 
 from aiokafkawire.errors import ErrorCode
@@ -27,18 +39,15 @@ pytestmark = pytest.mark.anyio
 
 USERS = {"alice": "secret", "b=b,": "Gruß = x,y"}
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-LIFETIME = 60_000
 ILLEGAL = ErrorCode.ILLEGAL_SASL_STATE
 FAILED = ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
 @attrs.frozen
-class Guarded:
-    """A Kafka that asks for a login. ``renewed``: and again after a minute; ``open_``: that does not ask."""
+class BesideOpen(Guarded):
+    """One that has a listener which does not ask, as well."""
 
-    connect: Callable[[], Awaitable[ByteStream]]
-    renewed: Callable[[], Awaitable[ByteStream]]
-    open_: Callable[[], Awaitable[ByteStream]]
+    open_: Dial
 
 
 def _properties() -> dict[str, str]:
@@ -52,15 +61,13 @@ def _properties() -> dict[str, str]:
             name = mechanism.value.lower()
             found[f"{listener}.{name}.sasl.jaas.config"] = f"{modules}.scram.ScramLoginModule required;"
     for mechanism_name in MECHANISMS:
-        found[f"listener.name.renewed.{mechanism_name.lower()}.connections.max.reauth.ms"] = str(LIFETIME)
+        found[f"listener.name.renewed.{mechanism_name.lower()}.connections.max.reauth.ms"] = str(LIFETIME_MS)
     return found
 
 
 @pytest.fixture(scope="module")
 def guarded_apache() -> Iterator[ApacheKafka]:
-    reason = missing()
-    if reason:
-        pytest.skip(reason)
+    require(missing())
     listeners = {"GUARDED": "SASL_PLAINTEXT", "RENEWED": "SASL_PLAINTEXT"}
     with ApacheKafka(properties=_properties(), listeners=listeners) as kafka:
         with ThreadPoolExecutor(1) as thread:  # in this one a test's loop is at home
@@ -70,7 +77,7 @@ def guarded_apache() -> Iterator[ApacheKafka]:
 
 async def _enroll(bootstrap: str) -> None:
     """Give the users SCRAM credentials, and wait until those count."""
-    async with RawClient(await _tcp(bootstrap)()) as client:
+    async with RawClient(await over_tcp(bootstrap)) as client:
         for mechanism in ScramMechanism:
             salt = b"salt of alice"
             upsertions = [
@@ -87,57 +94,16 @@ async def _enroll(bootstrap: str) -> None:
             assert [result.error_code for result in answer.results] == [0, 0]
 
 
-def _tcp(address: str) -> Callable[[], Awaitable[ByteStream]]:
-    host, port = address.split(":")
-    return lambda: anyio.connect_tcp(host, int(port))
-
-
-@pytest.fixture(params=["memory", "tcp", pytest.param("apache", marks=pytest.mark.kafka)])
-def where(request: pytest.FixtureRequest) -> str | ApacheKafka:
-    found: str | ApacheKafka = request.param
-    return request.getfixturevalue("guarded_apache") if found == "apache" else found
-
-
 @pytest.fixture
-async def guarded(where: str | ApacheKafka) -> AsyncIterator[Guarded]:
+async def guarded(where: str | ApacheKafka) -> AsyncIterator[BesideOpen]:
     if isinstance(where, ApacheKafka):
         at = where.addresses
-        yield Guarded(_tcp(at["GUARDED"]), _tcp(at["RENEWED"]), _tcp(where.bootstrap))
+        yield BesideOpen(*(partial(over_tcp, one) for one in (at["GUARDED"], at["RENEWED"], where.bootstrap)))
         return
     port = None if where == "memory" else 0
-    late = 0
-    async with (
-        Broker(port=port, users=USERS, connection_failed_authentication_delay_ms=late) as one,
-        Broker(
-            port=port,
-            users=USERS,
-            connections_max_reauth_ms=LIFETIME,
-            connection_failed_authentication_delay_ms=late,
-        ) as other,
-        Broker(port=port) as third,
-    ):
-        yield Guarded(*(_to(broker, port) for broker in (one, other, third)))
-
-
-def _to(broker: Broker, port: int | None) -> Callable[[], Awaitable[ByteStream]]:
-    host, at = broker.bootstrap.split(":")
-    return _tcp(broker.bootstrap) if port is not None else lambda: broker.connect(host, int(at))
-
-
-@pytest.fixture
-async def client(guarded: Guarded) -> AsyncIterator[RawClient]:
-    async with RawClient(await guarded.connect()) as client:
-        yield client
-
-
-@pytest.fixture
-async def renewed(guarded: Guarded) -> AsyncIterator[RawClient]:
-    async with RawClient(await guarded.renewed()) as client:
-        yield client
-
-
-async def is_in(client: RawClient) -> bool:
-    return bool((await client.ask(MetadataRequest(topics=[]), 12)).brokers)
+    asking = partial(Broker, port=port, users=USERS, connection_failed_authentication_delay_ms=0)
+    async with asking() as one, asking(connections_max_reauth_ms=LIFETIME_MS) as other, Broker(port=port) as third:
+        yield BesideOpen(*(partial(WAYS[where], broker) for broker in (one, other, third)))
 
 
 # --- logging in --------------------------------------------------------------------------------------------
@@ -377,7 +343,7 @@ async def test_a_second_login_is_refused_and_the_first_holds(client: RawClient) 
     await _check_refused(client)
 
 
-async def test_a_login_where_none_is_asked_for(guarded: Guarded) -> None:
+async def test_a_login_where_none_is_asked_for(guarded: BesideOpen) -> None:
     async with RawClient(await guarded.open_()) as client:
         await _check_refused(client)
 
@@ -392,10 +358,10 @@ async def _check_refused(client: RawClient) -> None:
 
 async def test_a_login_that_holds_for_a_while_is_renewed(renewed: RawClient) -> None:
     await handshake(renewed, "PLAIN")
-    assert (await token(renewed, plain("alice", "secret"), 1)).session_lifetime_ms == LIFETIME
+    assert (await token(renewed, plain("alice", "secret"), 1)).session_lifetime_ms == LIFETIME_MS
     await handshake(renewed, "PLAIN")
     done = await token(renewed, plain("alice", "secret"))
-    assert (done.error_code, done.session_lifetime_ms) == (0, LIFETIME)
+    assert (done.error_code, done.session_lifetime_ms) == (0, LIFETIME_MS)
     assert await is_in(renewed)
 
 
@@ -410,7 +376,7 @@ async def test_a_login_is_renewed_once_a_second_at_most(renewed: RawClient) -> N
 async def test_a_login_is_renewed_by_scram(renewed: RawClient) -> None:
     for _ in range(2):
         done = await in_scram(renewed, "SCRAM-SHA-256", "alice", "secret")
-        assert (done.error_code, done.session_lifetime_ms) == (0, LIFETIME)
+        assert (done.error_code, done.session_lifetime_ms) == (0, LIFETIME_MS)
     assert await is_in(renewed)
 
 
