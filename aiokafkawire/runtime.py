@@ -130,7 +130,11 @@ class Owner:
         else:
             # The loop keeps only weak references to tasks.
             self._detached = asyncio.create_task(self._hold(started))
-        await started.wait()
+        try:
+            await started.wait()
+        except BaseException:  # nobody will close what was not opened
+            await self.close()
+            raise
 
     async def _hold(self, started: anyio.Event) -> None:
         try:

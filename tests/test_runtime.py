@@ -72,6 +72,17 @@ async def test_cancelling_whoever_opened_it_leaves_its_tasks_alone() -> None:
     await owner.close()
 
 
+async def test_opening_that_is_cancelled_leaves_nothing_behind() -> None:
+    before, owner = running_tasks(), Owner()
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await owner.open()
+    assert scope.cancelled_caught
+    assert running_tasks() <= before
+    with pytest.raises(UsageError, match="not open"):
+        owner.require_open()
+
+
 async def test_a_cancelled_close_still_waits_for_the_tasks() -> None:
     owner, worker = Owner(), Worker()
     await owner.open()

@@ -7,6 +7,7 @@ from typing import Self, TypeAlias, Unpack
 from ..config import make
 from ..errors import (
     BrokerError,
+    ConfigError,
     KafkaError,
     RecordTooLarge,
     UsageError,
@@ -62,7 +63,7 @@ class LegacyClient:
             does not have, a damaged message, a question for offsets of such a partition.
         RequestTimeout: it did not answer within ``request_timeout_ms``.
         WireError: what it answered is not what Kafka 0.7 answers.
-        UnsupportedVersion: it is a broker of Kafka 0.10 or later: use :class:`~aiokafkawire.client.Client`.
+        UnsupportedVersion: it is a broker of Kafka 0.8 or later: use :class:`~aiokafkawire.client.Client`.
         UsageError: an argument cannot be; nothing was sent.
     """
 
@@ -75,6 +76,8 @@ class LegacyClient:
         runtime: Runtime | None = None,
         **options: Unpack[LegacyOptions],
     ) -> None:
+        if isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65536:
+            raise ConfigError(f"the port must be a number from 1 to 65535, got {port!r}")
         self.config: LegacyConfig = make(LegacyConfig, options)
         self._link = Link(Address(host, port), connector, self.config, runtime or Runtime())
         self.where: str = self._link.where
@@ -234,8 +237,11 @@ class LegacyClient:
         _check_number("max_offsets", max_offsets, 0)
         answer = await self._link.ask(Offsets(topic, partition, time, max_offsets))
         assert isinstance(answer, OffsetsAnswer)
+        where = f"{topic}-{partition} at {self.where}"
         if answer.error_code:
-            raise legacy_error(answer.error_code, f"{topic}-{partition} at {self.where}, offsets")
+            raise legacy_error(answer.error_code, f"{where}, offsets")
+        if answer.offsets and min(answer.offsets) < 0:
+            raise WireError(f"{where}: offset {min(answer.offsets)}, where no byte of a log can be")
         return answer.offsets
 
     async def earliest(self, topic: str, partition: int) -> int:

@@ -1,7 +1,7 @@
 """The brokers and topics that are registered in ZooKeeper, and a client for each broker."""
 
 from contextlib import AsyncExitStack
-from typing import Unpack
+from typing import Final, Unpack
 
 import anyio
 
@@ -17,6 +17,10 @@ from .watches import Watch
 from .zookeeper import ZooKeeper
 
 __all__ = ("BrokerClients", "Registry")
+
+_TRIES: Final = 10
+"""How often a node may be there for one question, and not for the next."""
+_LONGEST_ID: Final = 10
 
 
 class Registry:
@@ -54,6 +58,7 @@ class Registry:
         return found
 
     async def _children(self, path: str, watch: Watch | None) -> list[str]:
+        tries = 0
         while True:
             try:
                 return await self._zookeeper.children(path, watch)
@@ -61,11 +66,14 @@ class Registry:
                 # Its creation is what there is to hear of; if it was created just now, its children are.
                 if await self._zookeeper.exists(path, watch) is None:
                     return []
+                tries += 1
+                if tries == _TRIES:
+                    raise
 
 
 def _broker_id(name: str, path: str) -> int:
-    if not (name.isascii() and name.isdecimal()):
-        raise WireError(f"{path}: {name!r:.100} is not the id of a broker")
+    if not (name.isascii() and name.isdecimal() and len(name) <= _LONGEST_ID and int(name) < 2**31):
+        raise WireError(f"{path:.300}: {name!r:.100} is not the id of a broker")
     return int(name)
 
 

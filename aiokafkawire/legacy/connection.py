@@ -104,6 +104,8 @@ class LegacyConnection:
             # Half a frame would spoil everything behind it: a cancelled caller lets its frame out first.
             with anyio.CancelScope(deadline=anyio.current_time() + self._timeout, shield=True) as in_time:
                 await self._stream.send(frame)
+        except anyio.BrokenResourceError as cause:  # who reads has not heard of it yet
+            await self.close(_lost(f"{self.where} hung up{self._perhaps()}", cause))
         except Exception as cause:  # a stream may fail in a way of its own, and have written half the frame
             await self.close(_lost(f"the connection to {self.where} broke: {cause!r}", cause))
         if in_time.cancelled_caught:
@@ -118,10 +120,10 @@ class LegacyConnection:
                 self._take_answers()
         except anyio.EndOfStream:
             self._fail(ConnectionLost(f"{self.where} hung up{self._perhaps()}"))
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as cause:
-            self._fail(_lost(f"the connection to {self.where} broke: {cause.__cause__ or cause!r}", cause))
         except WireError as error:
             self._fail(error)
+        except Exception as cause:  # a stream may fail in a way of its own
+            self._fail(_lost(f"the connection to {self.where} broke: {cause.__cause__ or cause or repr(cause)}", cause))
         finally:
             self._fail(ConnectionLost(f"the connection to {self.where} was closed"))
             with anyio.CancelScope(shield=True):
@@ -129,12 +131,13 @@ class LegacyConnection:
 
     def _perhaps(self) -> str:
         """What a hang-up may mean, for a broker that says nothing else."""
+        unproven = self._proven_by[0] - self._proven if self._waiting else self.unproven
+        if unproven:
+            sent = "a produce request" if unproven == 1 else f"one of {unproven} produce requests"
+            return f" after {sent}: it was refused, or the broker ended"
         if self._waiting:
             asked = describe(self._waiting[0].request)
             return f" instead of answering {asked} (as brokers do at a partition that they do not have)"
-        if self.unproven:
-            sent = "a produce request" if self.unproven == 1 else f"one of {self.unproven} produce requests"
-            return f" after {sent}: it was refused, or the broker ended"
         return ""
 
     def _take_answers(self) -> None:

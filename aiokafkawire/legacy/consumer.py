@@ -18,7 +18,7 @@ from ..types import Address
 from .cluster import BrokerClients
 from .group import Claim, GroupMember, Place
 from .messages import LegacyMessage
-from .reading import PartitionReader
+from .reading import PartitionReader, Turns
 from .registry import Subscription, check_segment
 from .requests import check_legacy_topic
 from .settings import LegacyConfig, LegacyOptions
@@ -81,7 +81,8 @@ class LegacyConsumer:
 
     Raises:
         ConfigError: an argument cannot be.
-        ConnectionLost: entering found no ZooKeeper server.
+
+    Entering waits for nothing: the first call that needs the member, such as reading, says what kept it from its group.
     """
 
     def __init__(
@@ -141,6 +142,7 @@ class LegacyConsumer:
         self._at_hand: _Part | None = None
         """The partition whose messages are given out now."""
         self._in_hand: LegacyMessage | None = None
+        self._turns = Turns()
 
     def _made_up_id(self) -> str:
         return f"{socket.gethostname()}-{self._runtime.wall_ms()}-{self._runtime.chance.getrandbits(32):08x}"
@@ -205,12 +207,14 @@ class LegacyConsumer:
         """The next message of any partition.
 
         Raises:
+            NodeExists: another member of the group has this one's ``consumer_id``.
             OffsetOutOfRange: with ``auto_offset_reset="none"``, the committed offset is gone.
             CorruptBatch, RecordTooLarge: a message cannot be read.
             ConnectionLost: a broker could not be reached for a minute, or ZooKeeper could not.
             WireError: what ZooKeeper holds, or a broker answers, is not what Kafka 0.7 has.
         """
         self._owner.require_open()
+        await self._turns.pause()
         self._finish()
         while True:
             self._raise_fault()
@@ -243,6 +247,8 @@ class LegacyConsumer:
             part = self._parts.get(place)
             if part is None:
                 continue
+            # The next round begins behind it, also if it cannot be read.
+            self._parts[place] = self._parts.pop(place)
             try:
                 found = await self._poll(part)
             except (ConnectionLost, RequestTimeout):
@@ -253,8 +259,6 @@ class LegacyConsumer:
                 continue
             part.troubled_since = None
             if found and part.alive:
-                # The next round begins behind it.
-                self._parts[place] = self._parts.pop(place)
                 self._at_hand = part
                 return True
         return False
@@ -322,8 +326,8 @@ def _subscription(topics: Sequence[str] | Mapping[str, int], pattern: str | None
     if pattern is not None:
         try:
             re.compile(pattern)
-        except re.error as cause:
-            raise ConfigError(f"{pattern!r} is no regular expression: {cause}") from cause
+        except (re.error, OverflowError, RecursionError) as cause:
+            raise ConfigError(f"{pattern!r:.300} is no regular expression: {cause}") from cause
         return Subscription(pattern=pattern)
     counts = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 1)
     for topic, streams in counts.items():

@@ -26,6 +26,8 @@ Place = tuple[str, BrokerPartition]
 """A topic, and a partition of it on a broker."""
 
 _PATIENCE_SECONDS: Final = 30.0
+_OLD_SESSIONS: Final = 3
+"""How many session timeouts a name may be taken: it may be an old session's of the same member."""
 
 
 @attrs.frozen
@@ -87,6 +89,7 @@ class GroupMember:
         self._to_commit: dict[Place, int] = {}
         self._changed = anyio.Event()
         self._committing = anyio.Lock()
+        self._name_free_by = 0.0
         self.balanced: anyio.Event = anyio.Event()
         """Set while the member owns all that the rule gives it."""
 
@@ -95,6 +98,7 @@ class GroupMember:
 
         Raises:
             ConnectionLost: no session could be opened.
+            NodeExists: another member has this one's name, and keeps it.
             WireError: what others have registered cannot be read.
             ZooKeeperError: ZooKeeper refuses.
         """
@@ -114,6 +118,7 @@ class GroupMember:
                 self._owned.clear()
                 self._to_commit = {}
                 self._unbalanced()
+                await anyio.sleep(self._backoff)
 
     async def commit(self) -> None:
         """Commit what is finished.
@@ -127,6 +132,7 @@ class GroupMember:
     # --- one session ------------------------------------------------------------------------------------------------
 
     async def _live(self, zookeeper: ZooKeeper) -> None:
+        self._name_free_by = anyio.current_time() + _OLD_SESSIONS * zookeeper.session_timeout
         while True:
             if await self._tried(zookeeper, self._register):
                 break
@@ -152,7 +158,14 @@ class GroupMember:
             await zookeeper.create(path, self._subscription.encode(), ephemeral=True)
         except NodeExists:
             # Our own, whose answer was lost; or the last session's, which will go.
-            return await self._is_ours(zookeeper, path)
+            if await self._is_ours(zookeeper, path):
+                return True
+            if anyio.current_time() < self._name_free_by:
+                return False
+            raise NodeExists(
+                f"another member of group {self._paths.group!r} is registered as {self._member!r}:"
+                " every member has to have a consumer_id of its own"
+            ) from None
         return True
 
     async def _is_ours(self, zookeeper: ZooKeeper, path: str) -> bool:

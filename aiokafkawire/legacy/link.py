@@ -109,6 +109,8 @@ class Link:
         except KafkaError:
             return
         await found.close()
+        release = found.known.release if found.known is not None else None
         raise UnsupportedVersion(
-            f"{self.where} is a broker of Kafka 0.10 or later, and was asked as one of 0.7: use aiokafkawire.Client"
+            f"{self.where} is a broker of Kafka {release or '0.10 or later'}, and was asked as one of 0.7:"
+            " use aiokafkawire.Client"
         ) from error

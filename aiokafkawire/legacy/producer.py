@@ -46,6 +46,7 @@ class LegacyProducer:
         servers: ZooKeeper's, as :class:`~aiokafkawire.legacy.zookeeper.ZooKeeper` takes them.
         partitioner: chooses by key.
         session_timeout_ms: of the session with ZooKeeper.
+        zookeeper_timeout_ms: how long ZooKeeper may take for one request, and to be found.
         options: of the connections to brokers, see :class:`~aiokafkawire.legacy.settings.LegacyConfig`.
     """
 
@@ -55,6 +56,7 @@ class LegacyProducer:
         *,
         partitioner: LegacyPartitioner = java_hash_partitioner,
         session_timeout_ms: int = 6_000,
+        zookeeper_timeout_ms: int = 30_000,
         zookeeper_connector: Connector = connect_tcp,
         connector: Connector = connect_tcp,
         runtime: Runtime | None = None,
@@ -66,6 +68,7 @@ class LegacyProducer:
             ZooKeeper,
             servers,
             session_timeout_ms=session_timeout_ms,
+            request_timeout_ms=zookeeper_timeout_ms,
             connector=zookeeper_connector,
             runtime=self._runtime,
         )
@@ -121,8 +124,9 @@ class LegacyProducer:
         if self._zookeeper.expired:  # nothing of ours went with it
             self._forget()
             await self._zookeeper.__aexit__(None, None, None)
-            self._zookeeper = self._new_session()
-            await self._zookeeper.__aenter__()
+            fresh = self._new_session()
+            await fresh.__aenter__()  # if that fails, the next call finds the old one, and tries again
+            self._zookeeper = fresh
         registry = Registry(self._zookeeper)
         if not self._brokers_known:
             self._brokers_known = True  # a change while it is asked for must not be missed

@@ -50,7 +50,9 @@ def parse_broker(data: bytes | None, path: str) -> Address:
         WireError: the node does not say.
     """
     parts = _text(data, path).rsplit(":", 2)
-    if len(parts) != 3 or not parts[1] or not parts[2].isdecimal():
+    port = parts[2] if len(parts) == 3 else ""
+    # As few digits as it has: Python refuses to read very many, by a ValueError.
+    if not (port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) < 65536 and parts[1]):
         raise WireError(f"{path} holds {data!r:.300}, not a broker's creator:host:port")
     return Address(parts[1], int(parts[2]))
 
@@ -128,7 +130,7 @@ def parse_subscription(data: bytes | None, path: str) -> Subscription:
             re.compile(pattern)
             return Subscription(pattern=pattern, streams=int(found[2]), allow=found[1] == "*")
         topics: Any = json.loads(text)
-    except (ValueError, RecursionError, re.error) as cause:
+    except (ValueError, OverflowError, RecursionError, re.error) as cause:
         raise WireError(f"{path} holds {data!r:.300}, not what a member of a group reads: {cause}") from cause
     counts = topics.values() if isinstance(topics, dict) else [None]
     if not all(isinstance(one, int) and not isinstance(one, bool) and 0 <= one <= _MOST for one in counts):

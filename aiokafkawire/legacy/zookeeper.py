@@ -1,6 +1,7 @@
 """A client of ZooKeeper: as much of it as brokers and groups of Kafka 0.7 need."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
@@ -70,6 +71,11 @@ class ZooKeeper:
         return self._session.id
 
     @property
+    def session_timeout(self) -> float:
+        """After how many seconds of silence the servers give the session up, as they have decided."""
+        return self._session.timeout
+
+    @property
     def expired(self) -> bool:
         """Whether the session is over by itself."""
         return isinstance(self._session.failure, SessionExpired)
@@ -90,16 +96,15 @@ class ZooKeeper:
 
     async def ensure(self, path: str) -> None:
         """Make a persistent node and its parents, as far as they are not there."""
-        try:
-            await self.create(path)
-        except NodeExists:
-            return
-        except NoNode:
-            parent = path.rpartition("/")[0]
-            if not parent:
-                raise
-            await self.ensure(parent)
-            await self.ensure(path)
+        with suppress(NodeExists):
+            try:
+                await self.create(path)
+            except NoNode:
+                parent = path.rpartition("/")[0]
+                if not parent:
+                    raise
+                await self.ensure(parent)
+                await self.create(path)
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
         """Delete a node that has no children, if it has this version."""

@@ -28,6 +28,7 @@ _LARGEST_FRAME: Final = 64 * 1024 * 1024
 _READ: Final = 64 * 1024
 _XIDS: Final = 2**31 - 1
 _PAUSE_SECONDS: Final = 0.1
+_LONGEST_MS: Final = 60_000
 _CLOSE_SECONDS: Final = 2.0
 
 
@@ -73,7 +74,9 @@ class Session:
         self.id: int = 0
         self.failure: KafkaError | None = None
         """Why it is over; None while it is not."""
-        self._servers, self._asked_ms, self._timeout = servers, session_timeout_ms, session_timeout_ms / 1000
+        self.timeout: float = session_timeout_ms / 1000
+        """After how many seconds of silence it has expired, as far as is known."""
+        self._servers, self._asked_ms = servers, session_timeout_ms
         self._connector, self._runtime = connector, runtime
         self._owner = Owner()
         self._watches = Watches()
@@ -89,14 +92,14 @@ class Session:
         """Find a server, and begin.
 
         Raises:
-            ConnectionLost: none was found in time.
-            SessionExpired: one was found, and gave none.
+            ConnectionLost: none was found in time that gave a session and held the connection.
         """
         await self._owner.open()
         try:
             self._owner.spawn(self._run)
             with anyio.move_on_after(self.limit):
-                await self._connected.wait()
+                while self._stream is None and self.failure is None:
+                    await self._connected.wait()
             self._require_alive()
             if self._stream is None:
                 told = ", ".join(map(str, self._servers))
@@ -156,11 +159,11 @@ class Session:
     async def _send(self, stream: ByteStream, data: bytes) -> None:
         """Send a whole frame, or lose the connection; whoever waits hears it from the reading side."""
         try:
-            with anyio.CancelScope(deadline=anyio.current_time() + self._timeout, shield=True) as in_time:
+            with anyio.CancelScope(deadline=anyio.current_time() + self.timeout, shield=True) as in_time:
                 await stream.send(data)
             if not in_time.cancelled_caught:
                 return
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+        except Exception:  # noqa: S110 - a stream may fail in a way of its own
             pass
         with anyio.CancelScope(shield=True):
             await stream.aclose()
@@ -177,6 +180,7 @@ class Session:
                     self._stream, self._connected = None, anyio.Event()
                     with anyio.CancelScope(shield=True):
                         await stream.aclose()
+                await anyio.sleep(_PAUSE_SECONDS)  # a server that greets and hangs up is not to be dialled for ever
         except SessionExpired as expired:
             self._fail(expired)
         except Exception as fault:  # a watch of the user's may raise anything
@@ -204,10 +208,10 @@ class Session:
         Raises:
             SessionExpired: it says no, or none was reached for as long as the servers keep a session.
         """
-        deadline = anyio.current_time() + self._timeout
+        deadline = anyio.current_time() + self.timeout
         order = list(self._servers)
         self._runtime.chance.shuffle(order)
-        patience = max(self._timeout / 3, 0.01)
+        patience = max(self.timeout / 3, 0.01)
         while True:
             for address in order:
                 stream: ByteStream | None = None
@@ -224,7 +228,7 @@ class Session:
                         raise
                     self._last_cause = f"{address}: {cause or type(cause).__name__}"
                 if self.id and anyio.current_time() >= deadline:
-                    told = f"no ZooKeeper server was reached for {self._timeout:g} s"
+                    told = f"no ZooKeeper server was reached for {self.timeout:g} s"
                     raise SessionExpired(f"{told}, so the session counts as expired: {self._last_cause}")
             await anyio.sleep(min(_PAUSE_SECONDS, patience))
 
@@ -237,10 +241,14 @@ class Session:
             if found is not None:
                 break
         answer = jute.read_connect_answer(found)
-        if answer.timeout_ms <= 0:
+        given = answer.session_id if answer.timeout_ms > 0 else 0
+        if not given and not self.id:
+            raise ConnectionLost(f"{where} gave no session")
+        if self.id not in (0, given):
             raise SessionExpired(f"{where} says that the session has expired")
-        self.id, self._password = answer.session_id, answer.password
-        self._timeout, self._where = answer.timeout_ms / 1000, where
+        self.id, self._password, self._where = given, answer.password, where
+        # A server that promises more is looked after, and left if it is silent, no less often.
+        self.timeout = min(answer.timeout_ms, max(self._asked_ms, _LONGEST_MS)) / 1000
         watches = self._watches.again(self.root)
         if watches is not None:
             await stream.send(jute.set_watches_request(self._zxid, watches))
@@ -255,14 +263,14 @@ class Session:
                 tasks.start_soon(self._ping, stream)
                 self._stream = stream
                 self._connected.set()
-                told = await self._read(stream)
+                self._last_cause = told = await self._read(stream)
                 tasks.cancel_scope.cancel()
         finally:
             self._drop_calls(ConnectionLost(f"{told}; a change that was asked for may have been made"))
 
     async def _ping(self, stream: ByteStream) -> None:
         while True:
-            await anyio.sleep(self._timeout / 3)
+            await anyio.sleep(self.timeout / 3)
             async with self._sending:
                 await self._send(stream, jute.bare_request(Xid.PING, Op.PING))
 
@@ -272,13 +280,13 @@ class Session:
             while True:
                 while (found := _first_frame(self._buffer, self._where)) is not None:
                     self._take(found)
-                with anyio.fail_after(2 * self._timeout / 3):
-                    self._buffer += await stream.receive(_READ)
+                with anyio.fail_after(2 * self.timeout / 3):
+                    self._buffer += await _received(stream)
         except TimeoutError:
-            return f"{self._where} was silent for {2 * self._timeout / 3:g} s"
+            return f"{self._where} was silent for {2 * self.timeout / 3:g} s"
         except anyio.EndOfStream:
             return f"{self._where} hung up"
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError, WireError) as cause:
+        except (_StreamFailed, WireError) as cause:
             return f"the connection to {self._where} broke: {cause.__cause__ or cause or type(cause).__name__}"
 
     def _take(self, data: bytes) -> None:
@@ -301,6 +309,19 @@ class Session:
         if call.watch is not None and (not header.error or (call.op is Op.EXISTS and header.error == NoNode.code)):
             self._watches.add(call.op, call.path, call.watch, found=not header.error)
         call.resolve(value, zookeeper_error(header.error, _named(call.op, call.path)) if header.error else None)
+
+
+class _StreamFailed(Exception):
+    """As told by the stream; a watch of the user's fails in other ways."""
+
+
+async def _received(stream: ByteStream) -> bytes:
+    try:
+        return await stream.receive(_READ)
+    except anyio.EndOfStream:
+        raise
+    except Exception as cause:
+        raise _StreamFailed(str(cause.__cause__ or cause) or repr(cause)) from cause
 
 
 def _named(op: Op, path: str) -> str:

@@ -28,66 +28,82 @@ async def agreed(asked: "Connection", open_as: OpenAs, patience: float) -> "Conn
         ConnectionLost: it hangs up on everything.
         WireError: what answers is not Kafka, or older than 0.8.2.
     """
-    outcome: list[Exception | None] = []
-    over, probing = anyio.Event(), anyio.CancelScope()
-
-    async def ask() -> None:
-        try:
-            await asked.agree_on_versions()
-        except Exception as error:
-            outcome.append(error)
-        else:
-            outcome.append(None)
-            probing.cancel()
-        over.set()
-
-    older: Connection | None = None
-    failed: KafkaError | None = None
+    question = _Question(asked)
+    found: Connection | KafkaError | None = None
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ask)
+            tasks.start_soon(question.ask)
             with anyio.move_on_after(patience):
-                await over.wait()
-            if not outcome or isinstance(outcome[0], ConnectionLost):
-                with probing:
-                    try:
-                        older = await _confirmed(await _recognised(open_as), open_as, patience)
-                    except KafkaError as error:
-                        failed = error
-            if older is None and failed is None:
-                await over.wait()
+                await question.over.wait()
+            if question.is_as_old_brokers_leave_it:
+                with question.while_open:
+                    found = await _found_otherwise(open_as, patience)
+            if found is None:
+                await question.over.wait()
             tasks.cancel_scope.cancel()
     except BaseException:
-        if older is not None:
-            await older.close()
+        await _close(found)
         raise
-    answered = bool(outcome) and outcome[0] is None
-    if older is not None and not answered:
-        await asked.close()
-        return older
-    if older is not None:
-        await older.close()
-    if answered:
+    if question.answered:
+        await _close(found)
         asked.known = ANSWERS_API_VERSIONS
         return asked
-    if failed is not None:
-        raise failed
-    refused = outcome[0]
-    assert refused is not None  # or it had answered
-    raise refused
+    if isinstance(found, KafkaError):
+        raise found
+    if found is None:
+        assert question.failure is not None  # or it had answered
+        raise question.failure
+    await asked.close()
+    return found
 
 
-async def _confirmed(older: "Connection | None", open_as: OpenAs, patience: float) -> "Connection | None":
-    """What passes for an old broker is asked for its versions again: a newer one answers what old ones do, too.
+class _Question:
+    """What becomes of asking a broker for its versions, while something else is tried."""
 
-    Only who answers those questions and leaves this one, and does so again on another connection, is an old broker. A
+    def __init__(self, asked: "Connection") -> None:
+        self._asked = asked
+        self.answered = False
+        self.failure: Exception | None = None
+        self.over = anyio.Event()
+        self.while_open = anyio.CancelScope()
+        """Cancelled by the answer."""
+
+    async def ask(self) -> None:
+        try:
+            await self._asked.agree_on_versions()
+            self.answered = True
+            self.while_open.cancel()
+        except Exception as error:
+            self.failure = error
+        self.over.set()
+
+    @property
+    def is_as_old_brokers_leave_it(self) -> bool:
+        """Whether there is silence so far, or a hang-up instead of an answer."""
+        return not self.over.is_set() or isinstance(self.failure, ConnectionLost)
+
+
+async def _close(found: "Connection | KafkaError | None") -> None:
+    if found is not None and not isinstance(found, KafkaError):
+        await found.close()
+
+
+async def _found_otherwise(open_as: OpenAs, patience: float) -> "Connection | KafkaError | None":
+    """A connection to the broker, as what it turns out to be without its answer; or why there is none.
+
+    What passes for an old broker is asked for its versions again, since a newer one answers what old ones do, too: only
+    who answers those questions and leaves this one, and does so again on another connection, is an old broker. A
     network that cuts connections makes a newer one look like it, and taken for an old one it would be spoken to
     without all that has come since: it would not keep the records of aborted transactions back, for one.
     """
-    if older is None or await _tells(older, patience):
-        return older
-    await older.close()
-    return await _recognised(open_as)
+    try:
+        found = await _recognised(open_as)
+        if found is None or await _tells(found, patience):
+            return found
+        await found.close()
+        return await _recognised(open_as)
+    except KafkaError as error:
+        return error
 
 
 async def _tells(connection: "Connection", patience: float) -> bool:

@@ -13,6 +13,7 @@ from aiokafkawire.errors import (
     RequestTimeout,
     TopicAuthorizationFailed,
     TopicNotReady,
+    UnsupportedForMessageFormat,
     UnsupportedVersion,
     UsageError,
     WireError,
@@ -115,6 +116,16 @@ async def test_what_stands_in_the_way_is_told(
             with anyio.fail_after(5), pytest.raises(error) as caught:
                 await look_up_offsets(cluster, {T0: OffsetSpec.LATEST}, cluster.deadline(0.1))
         assert str(caught.value).startswith(told)
+
+
+async def test_a_topic_whose_format_has_no_times_is_told() -> None:
+    async with ScriptedBroker() as a:
+        a.on[ApiKey.METADATA] = lambda _: TOPICS
+        a.on[ApiKey.LIST_OFFSETS] = lambda _: offsets({T0: found(0, error=ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)})
+        async with opened(Net(a=a).connect, "a:9092") as cluster:
+            with anyio.fail_after(5), pytest.raises(UnsupportedForMessageFormat, match="ListOffsets of t-0: "):
+                await look_up_offsets(cluster, {T0: OffsetSpec.at(1)}, cluster.deadline(10))
+        assert a.count(ListOffsetsRequest) == 1
 
 
 async def test_a_partition_that_does_not_exist_is_a_mistake() -> None:

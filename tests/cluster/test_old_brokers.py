@@ -1,8 +1,8 @@
 """Brokers from before ApiVersions: what they are is found out once, and again after an upgrade."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -14,11 +14,13 @@ from aiokafkawire import Client, ConnectionLost, NoBrokerReachable
 from aiokafkawire.cluster.brokers import CONTROL, Brokers
 from aiokafkawire.cluster.cluster import Cluster
 from aiokafkawire.config import ClientConfig
+from aiokafkawire.network.connection import Connection
+from aiokafkawire.network.recognising import agreed
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.group_admin import ListGroupsResponse
 from aiokafkawire.protocol.messages.offsets import ListOffsetsResponse
 from aiokafkawire.protocol.messages.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
-from aiokafkawire.protocol.old_brokers import SPOKEN_UNTOLD
+from aiokafkawire.protocol.old_brokers import SPOKEN_UNTOLD, Known
 from aiokafkawire.protocol.schema import Versions
 from aiokafkawire.runtime import Owner, Runtime
 from aiokafkawire.testing.broker import Broker
@@ -150,6 +152,39 @@ async def test_a_broker_that_is_only_slow_is_not_taken_for_an_old_one() -> None:
                 assert not connection.known.is_untold
                 assert connection.versions == SPOKEN
         await broker.peers[1].hung_up()
+
+
+class Talk:
+    """A connection as far as versions are asked for: what becomes of the question, and whether it was closed."""
+
+    def __init__(self, answer: Callable[[], Awaitable[None]]) -> None:
+        self.agree_on_versions, self.known, self.closed = answer, None, False
+
+    async def request(self, request: object) -> None:
+        """It answers whatever old ones do."""
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+async def test_an_answer_that_comes_as_another_way_is_found_counts_and_the_other_is_closed() -> None:
+    found = anyio.Event()
+
+    async def answer_when_found() -> None:
+        found.set()
+        with anyio.CancelScope(shield=True):
+            for _ in range(10):  # the first has its answer meanwhile
+                await anyio.lowlevel.checkpoint()
+
+    first, other = Talk(found.wait), Talk(answer_when_found)
+
+    async def open_as(known: Known) -> Any:
+        return other
+
+    with anyio.fail_after(5):
+        chosen: Any = await agreed(cast("Connection", first), open_as, 0.01)
+    assert chosen is first
+    assert (first.closed, other.closed) == (False, True)
 
 
 async def test_who_is_logged_in_to_is_no_old_broker_however_slow() -> None:

@@ -1,6 +1,6 @@
 """The client of one 0.7 broker, against the tests' own and against streams that lie."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -30,7 +30,7 @@ from aiokafkawire.errors import (
 from aiokafkawire.legacy.client import LegacyClient
 from aiokafkawire.legacy.errors import MisalignedOffset
 from aiokafkawire.legacy.messages import MessageSet, encode_messages
-from aiokafkawire.legacy.requests import EARLIEST, LATEST, Fetch, FetchAnswer, encode_answer
+from aiokafkawire.legacy.requests import EARLIEST, LATEST, Fetch, FetchAnswer, OffsetsAnswer, encode_answer
 from aiokafkawire.legacy.settings import LegacyConfig, LegacyOptions
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.legacy.logs import LegacySettings
@@ -135,7 +135,7 @@ async def test_a_caller_that_is_cancelled_leaves_its_place_in_line(server: Legac
 async def test_a_refusal_is_a_hang_up_that_the_next_call_tells_once(server: LegacyServer, client: LegacyClient) -> None:
     await client.produce("t", [b"fine"], partition=0)
     await client.produce("t", [b"nowhere"], partition=4)
-    with pytest.raises(ConnectionLost, match=r"legacy:9092 hung up"):
+    with pytest.raises(ConnectionLost, match="legacy:9092 hung up after one of 2 produce requests"):
         await client.confirm()
     await client.confirm()  # nothing is open any more
     await client.produce("t", [b"fine again"], partition=0)
@@ -164,6 +164,23 @@ async def test_too_large_is_silence(server: LegacyServer, client: LegacyClient) 
     await client.produce("t", [b"small", b"x" * 4001], partition=0)
     await client.confirm()
     assert server.logs.content("t", 0) == []
+
+
+async def test_what_is_produced_is_invisible_until_it_is_flushed() -> None:
+    async with (
+        LegacyServer(log_flush_interval=3) as server,
+        LegacyClient("legacy", connector=server.connect) as client,
+    ):
+        await client.produce("t", [b"a", b"b"], partition=0)
+        await client.confirm()
+        assert values(await client.fetch("t", 0, 0)) == []
+        assert await client.latest("t", 0) == 0
+        with pytest.raises(OffsetOutOfRange):
+            await client.fetch("t", 0, 11)
+        await client.produce("t", [b"c"], partition=0)
+        await client.confirm()
+        assert values(await client.fetch("t", 0, 0)) == [b"a", b"b", b"c"]
+        assert await client.latest("t", 0) == 33
 
 
 async def test_an_idle_connection_that_went_is_replaced(server: LegacyServer, client: LegacyClient) -> None:
@@ -217,6 +234,8 @@ def test_settings_are_checked() -> None:
         LegacyClient("legacy", fetch_size=0)
     with pytest.raises(ConfigError, match="compression_type must be one of none, gzip, snappy, got 'lz4'"):
         LegacyClient("legacy", compression_type="lz4")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="the port must be a number from 1 to 65535, got 65536"):
+        LegacyClient("legacy", 65536)
     with pytest.raises(ConfigError, match=r"fetch_size_max \(10\) is less than fetch_size"):
         LegacyClient("legacy", fetch_size_max=10)
 
@@ -332,6 +351,17 @@ async def test_a_modern_broker_asked_as_one_of_07_is_told() -> None:
                 await client.confirm()
 
 
+@pytest.mark.parametrize("release", ["0.8.2", "0.9.0"])
+async def test_a_broker_of_the_releases_between_is_told_as_what_it_is(release: str) -> None:
+    async with Broker(port=None, max_versions=release) as broker:
+        host, port = next(iter(broker.addresses))
+        async with LegacyClient(host, port, connector=broker.connect, request_timeout_ms=200) as client:
+            with pytest.raises(
+                UnsupportedVersion, match=f"is a broker of Kafka {release}, and was asked as one of 0.7"
+            ):
+                await client.latest("t", 0)
+
+
 async def test_apache_kafka_of_today_asked_as_one_of_07_is_told(apache_kafka: ApacheKafka) -> None:
     host, _, port = apache_kafka.bootstrap.rpartition(":")
     async with LegacyClient(host, int(port)) as client:
@@ -352,8 +382,14 @@ async def test_a_07_broker_asked_as_a_modern_one_is_one_error(server: LegacyServ
 Answering = Callable[[ByteStream], Any]
 
 
-async def ask_one_that(answers: Answering, **options: Any) -> Any:
-    """What becomes of a fetch that this answers."""
+async def fetch(client: LegacyClient) -> MessageSet:
+    return await client.fetch("t", 0, 0)
+
+
+async def ask_one_that(
+    answers: Answering, ask: Callable[[LegacyClient], Awaitable[Any]] = fetch, **options: Any
+) -> Any:
+    """What becomes of a fetch, or another question, that this answers."""
 
     async def serve(stream: ByteStream) -> None:
         await stream.receive()
@@ -363,7 +399,7 @@ async def ask_one_that(answers: Answering, **options: Any) -> Any:
         try:
             with anyio.fail_after(20):
                 async with LegacyClient("legacy", connector=connect, **options) as client:
-                    return await client.fetch("t", 0, 0)
+                    return await ask(client)
         except Exception as error:
             return error
 
@@ -390,6 +426,42 @@ async def test_answers_that_are_none(data: bytes, error: type[Exception], told: 
     assert told in str(found)
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [lambda client: client.latest("t", 0), lambda client: client.offsets("t", 0, 5, 9)],
+    ids=["latest", "offsets"],
+)
+async def test_an_offset_that_no_log_has_is_no_answer(ask: Callable[[LegacyClient], Awaitable[Any]]) -> None:
+    async def answers(stream: ByteStream) -> None:
+        await stream.send(encode_answer(OffsetsAnswer(0, (-7,))))
+
+    found = await ask_one_that(answers, ask)
+    assert isinstance(found, WireError)
+    assert "t-0 at legacy:9092: offset -7, where no byte of a log can be" in str(found)
+
+
+async def test_a_wrapper_of_very_many_messages_leaves_others_their_turns(server: LegacyServer) -> None:
+    async with LegacyClient("legacy", connector=server.connect, compression_type="gzip") as client:
+        server.logs.settings = LegacySettings(num_partitions=1)
+        await client.produce("t", [b""] * 20_000, partition=0)
+        turns = 0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                await checkpoint()
+                turns += 1
+
+        reader = client.read("t", 0, 0)
+        assert (await anext(reader)).value == b""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(count)
+            for _ in range(19_999):
+                await anext(reader)
+            tasks.cancel_scope.cancel()
+        assert turns >= 10
+
+
 async def test_a_broker_that_is_silent_is_given_up() -> None:
     async def answers(stream: ByteStream) -> None:
         await anyio.sleep_forever()
@@ -397,6 +469,22 @@ async def test_a_broker_that_is_silent_is_given_up() -> None:
     found = await ask_one_that(answers, request_timeout_ms=20, socket_connection_setup_timeout_ms=20)
     assert isinstance(found, RequestTimeout)
     assert "no answer from legacy:9092 to fetch of t-0 within 0.02 s" in str(found)
+
+
+async def test_a_stream_that_fails_in_its_own_way_is_a_connection_that_was_lost(server: LegacyServer) -> None:
+    async def connect(host: str, port: int) -> ByteStream:
+        stream = await server.connect(host, port)
+
+        async def receive(max_bytes: int = 65536) -> bytes:
+            await checkpoint()
+            raise RuntimeError("a way of its own")
+
+        stream.receive = receive  # type: ignore[method-assign]
+        return stream
+
+    async with LegacyClient("legacy", connector=connect) as client:
+        with anyio.fail_after(20), pytest.raises(ConnectionLost, match="broke: a way of its own"):
+            await client.latest("t", 0)
 
 
 async def test_an_answer_that_nothing_asked_for_ends_the_connection() -> None:

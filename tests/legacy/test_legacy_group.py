@@ -115,6 +115,19 @@ async def test_members_come_and_go_and_nothing_is_lost_or_doubled(zookeeper: Zoo
         assert sorted(seen) == sorted([b"%d-%s" % (n, x) for n in range(4) for x in (b"a", b"b")] + [b"3-c"])
 
 
+async def test_groups_of_their_own_get_every_message(zookeeper: ZooKeeperServer) -> None:
+    async with legacy_cluster(zookeeper, 2) as cluster:
+        await cluster.topic(0, "t")
+        for partition in range(2):
+            await produce(cluster, 0, partition, [b"%d-a" % partition, b"%d-b" % partition])
+        async with (
+            member(cluster, "c1") as one,
+            LegacyConsumer(cluster.zookeeper, "h", ["t"], connector=cluster.connect, backoff_ms=1) as other,
+        ):
+            for consumer in (one, other):
+                assert sorted(found.value for found in await take(consumer, 4)) == [b"0-a", b"0-b", b"1-a", b"1-b"]
+
+
 async def test_what_is_finished_is_committed_before_a_partition_is_given_up(zookeeper: ZooKeeperServer) -> None:
     async with legacy_cluster(zookeeper, 2) as cluster:
         await cluster.topic(0, "t")
@@ -158,6 +171,28 @@ async def test_a_compressed_message_is_read_again_as_a_whole(zookeeper: ZooKeepe
         assert await nodes(cluster, PATHS.offsets("t")) == {
             "0-0": b"%d" % len(cluster.logs(0).logs["t", 0].segments[0].data)
         }
+
+
+async def test_messages_at_hand_leave_others_their_turns(zookeeper: ZooKeeperServer) -> None:
+    async with legacy_cluster(zookeeper, 1) as cluster:
+        await cluster.topic(0, "t")
+        await produce(cluster, 0, 0, [b""] * 10_000, compression_type="gzip")
+        async with member(cluster, "c1") as consumer:
+            await take(consumer, 1)
+            turns = 0
+
+            async def count() -> None:
+                nonlocal turns
+                while True:
+                    await anyio.lowlevel.checkpoint()
+                    turns += 1
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(count)
+                for _ in range(9_999):  # not by take(), whose deadline is a turn
+                    await anext(consumer)
+                tasks.cancel_scope.cancel()
+            assert turns >= 10
 
 
 async def test_a_member_that_is_cut_off_loses_its_share_with_its_session(
@@ -285,6 +320,28 @@ async def test_an_offset_that_is_gone_is_reset_or_told(zookeeper: ZooKeeperServe
                     await take(consumer, 1)
                 with pytest.raises(WireError):
                     await consumer.settled()
+
+
+async def test_a_partition_that_cannot_be_read_holds_up_no_other(zookeeper: ZooKeeperServer) -> None:
+    async with legacy_cluster(zookeeper, 2) as cluster, ZooKeeper(cluster.zookeeper) as session:
+        await cluster.topic(0, "t")
+        for partition in range(2):
+            path = PATHS.offset("t", BrokerPartition(0, partition))
+            await session.ensure(path)
+            await session.set(path, b"0" if partition else b"99")
+        await produce(cluster, 0, 1, [b"a", b"b"])
+        await produce(cluster, 0, 0, [b"x"])
+        async with member(cluster, "c1", auto_offset_reset="none") as consumer:
+            await owns(consumer, 2)
+            found: list[bytes] = []
+            for _ in range(10):
+                try:
+                    found += [one.value for one in await take(consumer, 1)]
+                except OffsetOutOfRange:
+                    continue
+                if len(found) == 2:
+                    break
+            assert found == [b"a", b"b"]
 
 
 async def test_zookeeper_is_not_there(zookeeper: ZooKeeperServer) -> None:

@@ -67,6 +67,42 @@ def test_the_moments_hold_groups() -> None:
     assert len(under(MOMENTS["10 ConsoleConsumer --whitelist z.* of group wild"], GroupPaths("wild").owners("zt"))) == 6
 
 
+def read_as_what_it_is(path: str, value: str | None) -> object:
+    """What a node says; its path says what kind it is of. Nodes between others say nothing."""
+    data = None if value is None else value.encode()
+    match path.split("/")[1:]:
+        case ["brokers", "ids", _]:
+            return parse_broker(data, path)
+        case ["brokers", "topics", _, _]:
+            return parse_count(data, path)
+        case ["consumers", group, "ids", member]:
+            assert path == GroupPaths(group).member(member)
+            return parse_subscription(data, path)
+        case ["consumers", group, ("owners" | "offsets") as kind, topic, place]:
+            where = BrokerPartition(*map(int, place.split("-")))
+            assert path == (GroupPaths(group).owner if kind == "owners" else GroupPaths(group).offset)(topic, where)
+            return parse_offset(data, path) if kind == "offsets" else (data or b"").decode()
+    assert not data
+    return None
+
+
+def test_every_node_that_was_recorded_is_read() -> None:
+    found = [
+        (path, read_as_what_it_is(path, node["value"]), node)
+        for nodes in MOMENTS.values()
+        for path, node in nodes.items()
+    ]
+    assert len(found) == 237
+    said = [(path, value, node) for path, value, node in found if value is not None]
+    assert len(said) == 6 + 5 + 14 + 60 + 40
+    lasting = {path.split("/")[3] for path, _, node in said if not node["ephemeral"]}
+    assert lasting == {"offsets"}, "all else goes with a session"
+    assert all(isinstance(value, Address) for path, value, _ in said if path.startswith(BROKERS))
+    owners = {value.rpartition("-")[0] for path, value, _ in said if "/owners/" in path and isinstance(value, str)}
+    members = {path.rpartition("/")[2] for path, _, _ in said if "/ids/" in path and path.startswith("/consumers")}
+    assert owners == members
+
+
 def test_members_are_written_as_javas_are() -> None:
     for nodes in MOMENTS.values():
         for group in ("grp", "wild"):
@@ -127,14 +163,25 @@ def test_streams_of_one_member_and_topics_of_others() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"{", b"[1]", b'{"t": "x"}', b'{"t": -1}', b'{"t": true}', b"*1!x", b"*1*(", b"\xff", None, b"[" * 100_000],
+    [
+        *(b"", b"{", b"[1]", b'{"t": "x"}', b'{"t": -1}', b'{"t": true}', b"*1!x", b"*1*(", b"\xff", None),
+        *(b"[" * 100_000, b"*1*a{%d}" % 10**30, b"*1*" + b"(" * 20_000 + b")" * 20_000, b'{"t": %s}' % (b"9" * 5_000)),
+    ],
+    ids=lambda data: repr(data)[:20],
 )
 def test_a_subscription_that_is_none_is_told(data: bytes | None) -> None:
     with pytest.raises(WireError, match=r"^/x holds"):
         parse_subscription(data, "/x")
 
 
-@pytest.mark.parametrize("data", [b"", b"host:9092", b"creator:host:x", b"creator::9092", None])
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"", b"host:9092", b"creator:host:x", b"creator::9092", None, b"creator:host:0", b"creator:host:65536"),
+        *(b"creator:host:" + b"9" * 5_000, "creator:host:\u0661".encode()),
+    ],
+    ids=lambda data: repr(data)[:20],
+)
 def test_a_broker_that_is_none_is_told(data: bytes | None) -> None:
     with pytest.raises(WireError, match="not a broker's creator:host:port"):
         parse_broker(data, "/x")

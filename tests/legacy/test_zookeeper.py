@@ -228,7 +228,6 @@ async def test_nothing_listens() -> None:
 # --- servers that are none ------------------------------------------------------------------------------------------
 
 GREETING = b"\0\0\0\x25\0\0\0\0\0\0\x03\xe8\0\0\0\0\0\0\0\7\0\0\0\x10" + b"p" * 16 + b"\0"
-EXPIRED = b"\0\0\0\x25\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x10" + bytes(16) + b"\0"
 
 
 async def talk(*says: bytes, ends: bool = False, then: Callable[[ZooKeeper], Any] | None = None) -> Any:
@@ -266,12 +265,6 @@ async def test_a_session_is_kept_by_pings() -> None:
     async with spoken_for(serve) as connect, ZooKeeper("a", connector=connect):
         with anyio.fail_after(_PATIENCE):
             await pings.wait()
-
-
-async def test_a_server_may_say_that_the_session_has_expired() -> None:
-    found = await talk(EXPIRED)
-    assert isinstance(found, SessionExpired)
-    assert str(found) == "a:2181 says that the session has expired"
 
 
 @pytest.mark.parametrize("says", [b"HTTP/1.1 400 Bad Request", b"\xff\xff\xff\xff", b"\0\0\0\2ab", b"\0\0\0\0"])

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from .apache_kafka import ApacheKafka, exchange, lines_of, resolve
-from .guarded_process import GuardedProcess, Server
+from .guarded_process import BootFailed, GuardedProcess, Server
 from .ports import accepts, free_ports
 
 __all__ = ("RELEASES", "KafkaRelease", "number_of")
@@ -27,6 +27,9 @@ _JVM = (
     *("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"),
     "-Dzookeeper.jmx.log4j.disable=true",
 )
+_READY_TIMEOUT = 180.0
+_ATTEMPTS = 3
+_PORT_TAKEN = ("Address already in use", "failed to bind")
 _END_TIMEOUT = 30.0
 _LOG4J = """\
 log4j.rootLogger=INFO, A
@@ -68,12 +71,19 @@ class KafkaRelease(Server):
             self.bootstrap = self._kraft.bootstrap
             return self
         resolve(self.version)
-        self._home = tempfile.TemporaryDirectory(prefix="aiokafkawire-kafka-", ignore_cleanup_errors=True)
-        try:
-            self._boot(Path(self._home.name))
-        except BaseException:
-            self.stop()
-            raise
+        for attempt in range(1, _ATTEMPTS + 1):
+            self._home = tempfile.TemporaryDirectory(prefix="aiokafkawire-kafka-", ignore_cleanup_errors=True)
+            try:
+                self._boot(Path(self._home.name))
+                break
+            except BootFailed as error:
+                self.stop()
+                # Somebody else has bound a port between its choice and the server's start.
+                if attempt == _ATTEMPTS or not any(sign in str(error) for sign in _PORT_TAKEN):
+                    raise
+            except BaseException:
+                self.stop()
+                raise
         return self
 
     def stop(self) -> None:
@@ -107,7 +117,8 @@ class KafkaRelease(Server):
         settings.write_text(settings.read_text() + lines_of(properties or {}))
         server.command = [*_java(version, home), "kafka.Kafka", str(settings)]
         server.launch()
-        server.wait_until(lambda: _lists(self._addresses[node]) == self.brokers, f"broker {node} of {version}")
+        ready = f"broker {node} of {version}"
+        server.wait_until(lambda: _lists(self._addresses[node]) == self.brokers, ready, _READY_TIMEOUT)
 
     def _boot(self, home: Path) -> None:
         keeper_port, *ports = free_ports(1 + self.brokers)
@@ -121,7 +132,7 @@ class KafkaRelease(Server):
         command = [*java, "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(keeper)]
         self._zookeeper = GuardedProcess(command, home / "zookeeper.log")
         self._zookeeper.launch()
-        self._zookeeper.wait_until(lambda: accepts(keeper_port), "ZooKeeper")
+        self._zookeeper.wait_until(lambda: accepts(keeper_port), "ZooKeeper", _READY_TIMEOUT)
         for node, port in enumerate(ports, 1):
             settings = home / f"server-{node}.properties"
             settings.write_text(lines_of(self._properties(node, port, keeper_port)))
@@ -134,6 +145,7 @@ class KafkaRelease(Server):
             server.wait_until(
                 lambda at=self._addresses[node]: _lists(at) in ready,  # type: ignore[misc]
                 f"broker {node} of Apache Kafka {self.version}",
+                _READY_TIMEOUT,
             )
         self.bootstrap = ",".join(self._addresses.values())
 

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ("ReleaseTable",)
+__all__ = ("HEAD", "NOTES", "PAGE", "ReleaseTable")
 
 PAGE = Path(__file__).parents[2] / "docs" / "releases.md"
 
-_HEAD = """\
+HEAD = """\
 # Releases
 
 What works with each release of Apache Kafka. `nox -s matrix` boots every one of them and writes this page: a cell is
-what was found there, and its test fails where that is not what is expected. "no" is a feature that the brokers lack:
-it is refused before anything is sent, by UnsupportedVersion with the release that brought it.
+what was found there, its test fails where that is not what is expected, and the run fails where the page was another.
+"no" is a feature that the brokers lack: it is refused before anything is sent, by UnsupportedVersion with the release
+that brought it.
 
 """
-_NOTES = """
+NOTES = """
 - *Versions told*: brokers tell by ApiVersions what they speak. To that question 0.8 closes the connection, and 0.9 says
   nothing: such a broker is recognised by what else it answers, once for its address, and again after its connections
-  broke (`api_version_request_timeout_ms`).
+  broke. With 0.9 that takes two seconds, twice `api_version_request_timeout_ms`: who is silent once may be a newer one
+  behind a bad network.
 - *Timestamps*, *headers*: records travel in message sets of magic 0 up to 0.9 and of magic 1 in 0.10, and in record
   batches since. A record with headers for an older broker fails alone, and those beside it are sent.
 - *Idempotence*: that is with `enable_idempotence=True`; where it is only the default, records go without.
@@ -50,11 +52,12 @@ class ReleaseTable:
         head = ["", *self._releases]
         lines = [head, ["---"] * len(head)]
         lines += [[feature, *(row[release] for release in self._releases)] for feature, row in self._rows.items()]
-        return _HEAD + "".join(f"| {' | '.join(line)} |\n" for line in lines) + _NOTES
+        return HEAD + "".join(f"| {' | '.join(line)} |\n" for line in lines) + NOTES
 
     def write(self, page: Path = PAGE) -> bool:
-        """Write the page, if every cell was found."""
+        """Write the page, if every cell was found; whether that has changed it."""
         text = self.text()
-        if text is not None:
-            page.write_text(text)
-        return text is not None
+        if text is None or (page.exists() and page.read_text() == text):
+            return False
+        page.write_text(text)
+        return True
