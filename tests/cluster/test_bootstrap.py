@@ -92,14 +92,14 @@ async def test_an_answer_that_leads_nowhere_is_told_in_time(answer: Any, told: s
     async with ScriptedBroker() as broker:
         broker.on[ApiKey.METADATA] = lambda _: answer
         with anyio.fail_after(5), pytest.raises(NoBrokerReachable, match=told):
-            async with opened(broker.connect, bootstrap_timeout_ms=100):
+            async with opened(broker.connect, bootstrap_timeout_ms=500):
                 raise AssertionError("opened")
 
 
 async def test_a_metadata_answer_that_does_not_come_is_told_in_time() -> None:
     async with ScriptedBroker() as broker:
         with anyio.fail_after(5), pytest.raises(NoBrokerReachable, match="no answer from b:9092 to Metadata within"):
-            async with opened(broker.connect, bootstrap_timeout_ms=100):
+            async with opened(broker.connect, bootstrap_timeout_ms=500):
                 raise AssertionError("opened")
 
 
