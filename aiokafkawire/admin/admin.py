@@ -109,7 +109,7 @@ class Admin(AdministersGroups):
         """
         check_topic_name(name)
         response = await self._cluster.ask_metadata([name], self._deadline(timeout), lane=_LANE)
-        topic = merge(EMPTY, response, 0.0).topics.get(name)
+        topic = merge(EMPTY, response).topics.get(name)
         if topic is None:
             raise WireError(f"the answer to Metadata lacks topic {name!r}, which was asked")
         _raise_for(topic.error, f"describing topic {name!r}", None)

@@ -63,23 +63,23 @@ class KnowsCluster:
             nodes: where these leaders listen. Brokers that are known stay where they are.
         """
         named = dict(leaders), tuple(nodes)
-        snapshot = with_leaders(self._snapshot, *named, self.runtime.now())
+        snapshot = with_leaders(self._snapshot, *named)
         if snapshot is not self._snapshot:
             self._replace(snapshot)
         if self._named is not None:
             self._named.append(named)
 
-    async def _merged_on_a_thread(self, before: list[Snapshot], response: MetadataResponse, now: float) -> Snapshot:
+    async def _merged_on_a_thread(self, before: list[Snapshot], response: MetadataResponse) -> Snapshot:
         """As :func:`~.metadata.merge`; one task does so at a time, and only :meth:`use_leaders` makes snapshots
         meanwhile. ``before`` is a list of one, so that nothing here holds that when it is to be forgotten."""
         named: list[_Named] = []
         self._named = named
         try:
-            merged = await self.runtime.offload(merge, before[0], response, now)
+            merged = await self.runtime.offload(merge, before[0], response)
         finally:
             self._named = None
         for leaders, nodes in named:
-            merged = with_leaders(merged, leaders, nodes, now)
+            merged = with_leaders(merged, leaders, nodes)
         return attrs.evolve(merged, generation=max(merged.generation, self._snapshot.generation + 1))
 
     def _replace(self, snapshot: Snapshot) -> None:

@@ -312,7 +312,7 @@ class LearnsMetadata(KnowsCluster):
         return response, connection.features
 
     async def _learned(self, response: MetadataResponse, features: Mapping[str, int]) -> None:
-        before, now = [self._snapshot], self.runtime.now()
+        before = [self._snapshot]
         if other_cluster(before[0], response):
             told = "the brokers are of another cluster now: %s instead of %s; what was known of that is forgotten"
             _log.warning(told, response.cluster_id, before[0].cluster_id)
@@ -320,9 +320,9 @@ class LearnsMetadata(KnowsCluster):
             before = [attrs.evolve(EMPTY, generation=self._snapshot.generation)]
         large = is_large(response)
         if large:
-            merged = await self._merged_on_a_thread(before, response, now)
+            merged = await self._merged_on_a_thread(before, response)
         else:
-            merged = merge(before[0], response, now)
+            merged = merge(before[0], response)
         self._refresh_error, self._features = None, features
         self._recovery.learned()
         self._replace(merged)

@@ -136,7 +136,6 @@ class Snapshot:
     nodes: Mapping[int, Node]
     topics: Mapping[str, Topic]
     topic_names: Mapping[UUID, str]
-    updated_at: float
     healthy: bool = True
     """Whether no topic carries an error."""
 
@@ -158,7 +157,7 @@ class Snapshot:
         return known.topic_id if known is not None else ZERO_UUID
 
 
-EMPTY = Snapshot(0, None, -1, {}, {}, {}, float("-inf"))
+EMPTY = Snapshot(0, None, -1, {}, {}, {})
 """Nothing is known yet."""
 
 
@@ -172,7 +171,7 @@ def other_cluster(before: Snapshot, response: MetadataResponse) -> bool:
     return None not in (before.cluster_id, response.cluster_id) and before.cluster_id != response.cluster_id
 
 
-def merge(before: Snapshot, response: MetadataResponse, now: float) -> Snapshot:
+def merge(before: Snapshot, response: MetadataResponse) -> Snapshot:
     """The next snapshot: what the response says, unless we know of a newer leader already. It keeps the response.
 
     A broker that lags behind may still name the leader before the last; its epoch tells (KIP-320).
@@ -191,13 +190,12 @@ def merge(before: Snapshot, response: MetadataResponse, now: float) -> Snapshot:
         nodes=nodes,
         topics=_Topics(topics),
         topic_names={one.topic_id: name for name, one in topics.items() if one.topic_id != ZERO_UUID},
-        updated_at=now,
         healthy=all(one.error_code == ErrorCode.NONE for one in topics.values()),
     )
 
 
 def with_leaders(
-    snapshot: Snapshot, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node], now: float
+    snapshot: Snapshot, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
 ) -> Snapshot:
     """The next snapshot: the leaders' ids and epochs as a broker gave them with an error (KIP-951).
 
@@ -229,7 +227,6 @@ def with_leaders(
         generation=snapshot.generation + 1,
         nodes={**snapshot.nodes, **found},
         topics=topics.replaced(changed),
-        updated_at=now,
     )
 
 

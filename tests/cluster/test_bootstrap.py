@@ -45,10 +45,10 @@ async def test_when_no_address_leads_to_a_broker_each_is_told_with_its_cause() -
     net.hosts.update(hangs=hang, quiet=quiet, babbles=babble)
     before = running_tasks()
     with anyio.fail_after(5), pytest.raises(NoBrokerReachable) as caught:
-        async with opened(net.connect, "refuses:1,hangs:2,quiet:3,babbles:4", bootstrap_timeout_ms=200):
+        async with opened(net.connect, "refuses:1,hangs:2,quiet:3,babbles:4", bootstrap_timeout_ms=1_000):
             raise AssertionError("opened")
     told = str(caught.value)
-    assert told.startswith("no broker reachable within 0.2 s: refuses:1: cannot connect to refuses:1: [Errno 111] ")
+    assert told.startswith("no broker reachable within 1 s: refuses:1: cannot connect to refuses:1: [Errno 111] ")
     assert "; hangs:2: hangs:2 did not accept a connection within " in told
     assert "; quiet:3: quiet:3 did not answer ApiVersions (is it a Kafka listener?) within " in told
     assert "; babbles:4: babbles:4 sent an HTTP answer ('HTTP/1.1 400 Bad Request'): this port is a web" in told
@@ -99,7 +99,7 @@ async def test_an_answer_that_leads_nowhere_is_told_in_time(answer: Any, told: s
 async def test_a_metadata_answer_that_does_not_come_is_told_in_time() -> None:
     async with ScriptedBroker() as broker:
         with anyio.fail_after(5), pytest.raises(NoBrokerReachable, match="no answer from b:9092 to Metadata within"):
-            async with opened(broker.connect, bootstrap_timeout_ms=100):
+            async with opened(broker.connect, bootstrap_timeout_ms=500):
                 raise AssertionError("opened")
 
 

@@ -41,32 +41,32 @@ BEFORE = {T0: (1, 5), T1: (1, 5), U0: (1, 5)}
 
 
 def test_a_newer_leader_makes_the_next_snapshot_and_leaves_the_old_one() -> None:
-    before = merge(EMPTY, known(), 1.0)
+    before = merge(EMPTY, known())
     assert led(before) == BEFORE
-    after = with_leaders(before, {T1: (2, 6)}, [], 2.0)
+    after = with_leaders(before, {T1: (2, 6)}, [])
     assert led(after) == {T0: (1, 5), T1: (2, 6), U0: (1, 5)}
-    assert (after.generation, after.updated_at) == (before.generation + 1, 2.0)
+    assert after.generation == before.generation + 1
     assert after.nodes == before.nodes
     assert after.topic_id("t") == UUID(int=1)
     assert led(before) == BEFORE
     # What did not change is not made again.
     assert after.topics["u"] is before.topics["u"]
     assert after.topics["t"].partitions[1].replicas == before.topics["t"].partitions[1].replicas
-    assert led(with_leaders(after, {T1: (1, 7), T0: (2, 8)}, [], 3.0)) == {T0: (2, 8), T1: (1, 7), U0: (1, 5)}
+    assert led(with_leaders(after, {T1: (1, 7), T0: (2, 8)}, [])) == {T0: (2, 8), T1: (1, 7), U0: (1, 5)}
     assert led(after)[T1] == (2, 6)
 
 
 def test_several_partitions_change_together() -> None:
-    before = merge(EMPTY, known(), 1.0)
-    after = with_leaders(before, {T0: (2, 6), T1: (2, 9), U0: (2, 7)}, [], 2.0)
+    before = merge(EMPTY, known())
+    after = with_leaders(before, {T0: (2, 6), T1: (2, 9), U0: (2, 7)}, [])
     assert led(after) == {T0: (2, 6), T1: (2, 9), U0: (2, 7)}
     assert after.generation == before.generation + 1
 
 
 def test_an_unknown_broker_comes_with_its_address_and_a_known_one_stays() -> None:
-    before = merge(EMPTY, known(), 1.0)
+    before = merge(EMPTY, known())
     moved = Node(1, Address("elsewhere", 1))
-    after = with_leaders(before, {T0: (7, 6)}, [NEW, moved], 2.0)
+    after = with_leaders(before, {T0: (7, 6)}, [NEW, moved])
     assert after.leader(T0) == NEW
     assert after.nodes == {**before.nodes, 7: NEW}
     assert 7 not in before.nodes
@@ -79,24 +79,24 @@ def test_an_unknown_broker_comes_with_its_address_and_a_known_one_stays() -> Non
     ids=["none", "same", "older", "not told", "nobody", "no address", "no partition", "negative", "no topic"],
 )
 def test_what_is_not_newer_or_not_known_changes_nothing(leaders: dict[TopicPartition, tuple[int, int]]) -> None:
-    before = merge(EMPTY, known(), 1.0)
-    assert with_leaders(before, leaders, [NEW], 2.0) is before
-    assert with_leaders(EMPTY, leaders, [NEW], 2.0) is EMPTY
-    after = with_leaders(before, {**leaders, U0: (7, 6)}, [NEW], 2.0)
+    before = merge(EMPTY, known())
+    assert with_leaders(before, leaders, [NEW]) is before
+    assert with_leaders(EMPTY, leaders, [NEW]) is EMPTY
+    after = with_leaders(before, {**leaders, U0: (7, 6)}, [NEW])
     assert led(after) == {**BEFORE, U0: (7, 6)}
 
 
 def test_a_partition_that_had_an_error_has_none_any_more() -> None:
     broken = partition(0, -1, 5, error_code=ErrorCode.LEADER_NOT_AVAILABLE)
-    before = merge(EMPTY, metadata(topic("t", broken)), 1.0)
-    after = with_leaders(before, {T0: (1, 6)}, [], 2.0)
+    before = merge(EMPTY, metadata(topic("t", broken)))
+    after = with_leaders(before, {T0: (1, 6)}, [])
     assert (after.topics["t"].answered[0].error_code, before.topics["t"].answered[0].error_code) == (0, 5)
 
 
 @pytest.mark.parametrize(("epoch", "kept"), [(5, True), (6, False), (7, False), (-1, False)])
 def test_an_answer_that_lags_behind_does_not_undo_it(epoch: int, kept: bool) -> None:
-    hinted = with_leaders(merge(EMPTY, known(), 1.0), {T0: (7, 6)}, [NEW], 2.0)
-    after = merge(hinted, known(epoch=epoch, leader=2), 3.0)
+    hinted = with_leaders(merge(EMPTY, known()), {T0: (7, 6)}, [NEW])
+    after = merge(hinted, known(epoch=epoch, leader=2))
     assert led(after)[T0] == ((7, 6) if kept else (2, epoch))
     # Its broker is known as long as it leads.
     assert after.leader(T0) == (NEW if kept else Node(2, Address("b", 9092)))
@@ -105,7 +105,7 @@ def test_an_answer_that_lags_behind_does_not_undo_it(epoch: int, kept: bool) -> 
 
 
 def test_topics_are_still_made_when_they_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, made = merge(EMPTY, known(), 1.0), list[str]()
+    before, made = merge(EMPTY, known()), list[str]()
     topic_class: Callable[..., Any] = metadata_module.Topic
 
     def noted(name: str, *rest: Any) -> Any:
@@ -113,7 +113,7 @@ def test_topics_are_still_made_when_they_are_looked_at(monkeypatch: pytest.Monke
         return topic_class(name, *rest)
 
     monkeypatch.setattr(metadata_module, "Topic", noted)
-    after = with_leaders(before, {T0: (2, 6)}, [], 2.0)
+    after = with_leaders(before, {T0: (2, 6)}, [])
     assert made == []
     assert after.topics["t"].partitions[0].leader == 2
     assert made == ["t"]

@@ -30,7 +30,7 @@ LEADERS = (1, 2, None)
 def snapshot() -> Snapshot:
     partitions = tuple(partition(index, -1 if leader is None else leader, 3) for index, leader in enumerate(LEADERS))
     nodes = {number: Node(number, Address("host", 9090 + number)) for number in (1, 2)}
-    return Snapshot(1, "cluster", 1, nodes, {"a": Topic("a", ID, 0, partitions)}, {ID: "a"}, 0.0)
+    return Snapshot(1, "cluster", 1, nodes, {"a": Topic("a", ID, 0, partitions)}, {ID: "a"})
 
 
 def place(number: int) -> TopicPartition:
@@ -207,7 +207,6 @@ def test_a_leader_of_which_something_is_unread_is_not_asked_for_the_rest() -> No
         snapshot().nodes,
         {"a": Topic("a", ID, 0, (partition(0, 1, 3), partition(1, 1, 3)))},
         {ID: "a"},
-        0.0,
     )
     made = positions(0, 1)
     assert planned(both, made, [place(0)], ())[0] == {}
@@ -217,7 +216,7 @@ def test_a_leader_of_which_something_is_unread_is_not_asked_for_the_rest() -> No
 
 def test_who_was_served_last_is_asked_for_last() -> None:
     one_leader = tuple(partition(index, 1, 3) for index in range(3))
-    cluster = Snapshot(1, "cluster", 1, snapshot().nodes, {"a": Topic("a", ID, 0, one_leader)}, {ID: "a"}, 0.0)
+    cluster = Snapshot(1, "cluster", 1, snapshot().nodes, {"a": Topic("a", ID, 0, one_leader)}, {ID: "a"})
     made = positions(0, 1, 2)
     made.require(place(0)).served = 2
     made.require(place(1)).served = 1

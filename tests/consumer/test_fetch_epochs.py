@@ -27,7 +27,7 @@ T = TopicPartition("t", 0)
 
 def snapshot(epoch: int = 3, leader: int = 1) -> Snapshot:
     nodes = {1: Node(1, Address("host", 9091))}
-    return Snapshot(1, "cluster", 1, nodes, {"t": Topic("t", UUID(int=1), 0, (partition(0, leader, epoch),))}, {}, 0.0)
+    return Snapshot(1, "cluster", 1, nodes, {"t": Topic("t", UUID(int=1), 0, (partition(0, leader, epoch),))}, {})
 
 
 def read(default: OffsetSpec | None = None, **known: Any) -> tuple[Positions, Place]:

@@ -21,7 +21,7 @@ def snapshot() -> Snapshot:
     for part in parts:
         part.replica_nodes = list(range(1, NODES + 1))
     nodes = {number: Node(number, Address("host", 9090 + number)) for number in range(1, NODES + 1)}
-    return Snapshot(1, "cluster", 1, nodes, {"a": Topic("a", UUID(int=1), 0, parts)}, {}, 0.0)
+    return Snapshot(1, "cluster", 1, nodes, {"a": Topic("a", UUID(int=1), 0, parts)}, {})
 
 
 class Reading:

@@ -36,7 +36,7 @@ def snapshot(*, leader: int = 1, replicas: tuple[int, ...] = (1, 2), offline: tu
     made = partition(0, leader, 3)
     made.replica_nodes, made.offline_replicas = list(replicas), list(offline)
     parts: tuple[MetadataResponsePartition, ...] = (made,)
-    return Snapshot(1, "cluster", 1, nodes, {"t": Topic("t", UUID(int=1), 0, parts)}, {}, 0.0)
+    return Snapshot(1, "cluster", 1, nodes, {"t": Topic("t", UUID(int=1), 0, parts)}, {})
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_a_partition_that_lacks_a_replica_has_its_leader() -> None:
     )
     topic = MetadataResponseTopic(error_code=0, name="t", partitions=[partition])
     answer = MetadataResponse(brokers=[MetadataResponseBroker(node_id=1, host="b", port=9092)], topics=[topic])
-    snapshot = merge(EMPTY, answer, 0.0)
+    snapshot = merge(EMPTY, answer)
     leader = snapshot.leader(T0)
     assert snapshot.healthy
     assert leader is not None

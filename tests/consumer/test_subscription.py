@@ -28,7 +28,7 @@ def test_a_pattern_means_whole_names_and_nothing_internal(pattern: str | re.Patt
     internal.is_internal = True
     subscription = subscription_to([], pattern, NOBODY)
     assert subscription.topics_in(EMPTY) == ()
-    assert subscription.topics_in(merge(EMPTY, metadata(*named, internal), 0.0)) == ("log-", "log-a", "log-b")
+    assert subscription.topics_in(merge(EMPTY, metadata(*named, internal))) == ("log-", "log-a", "log-b")
     assert str(subscription) == "pattern 'log-.*'"
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import anyio
 import pytest
 from contract.conftest import Where
+from support.reading import take
 
 from aiokafkawire import (
     Client,
     ConfigError,
-    ConsumerRecord,
     DeserializationError,
     NewTopic,
     OffsetSpec,
@@ -19,7 +19,6 @@ from aiokafkawire import (
     TopicPartition,
     UsageError,
 )
-from aiokafkawire.consumer.consumer import Consumer
 from aiokafkawire.errors import OffsetOutOfRange, TopicAlreadyExists, UnknownTopicOrPartition
 
 pytestmark = pytest.mark.anyio
@@ -30,16 +29,6 @@ async def fill(kafka: Client, topic: str, values: Iterable[bytes], partition: in
     async with kafka.producer(batch_size=batch) as producer:
         for number, value in enumerate(values):
             await producer.enqueue(topic, value, partition=partition, timestamp_ms=number * 1_000)
-
-
-async def take(consumer: Consumer[bytes, bytes], count: int) -> list[ConsumerRecord[bytes, bytes]]:
-    records: list[ConsumerRecord[bytes, bytes]] = []
-    with anyio.fail_after(20):
-        async for record in consumer:
-            records.append(record)
-            if len(records) == count:
-                break
-    return records
 
 
 def numbers(count: int) -> list[bytes]:

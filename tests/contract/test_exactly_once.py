@@ -12,7 +12,7 @@ import anyio
 import attrs
 import pytest
 from anyio.abc import ByteStream
-from contract.conftest import Where
+from contract.conftest import BOTH_TRANSACTION_VERSIONS, Where
 from support.committed import committed, raw, timed_out
 from support.raw_client import RawClient, batch_of
 from support.scripted_broker import HeldStream
@@ -25,19 +25,7 @@ from aiokafkawire.network.stream import Connector
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.parametrize(
-        "cluster",
-        [
-            "in-process",
-            "memory-v1",
-            pytest.param("apache-kafka", marks=pytest.mark.kafka),
-            pytest.param("apache-kafka-v1", marks=pytest.mark.kafka),
-        ],
-        indirect=True,
-    ),
-]
+pytestmark = [pytest.mark.anyio, BOTH_TRANSACTION_VERSIONS]
 
 COUNT = 1_000
 _HEAD = Struct(">ih")

@@ -269,5 +269,5 @@ def test_a_leader_looks_out_for_what_would_change_what_it_decided(
 def test_partitions_have_the_racks_of_their_replicas() -> None:
     answer = metadata(topic("a", partition(0), partition(1, leader=2)), topic("b", error=3), hosts=("h1", "h2"))
     answer.brokers[0].rack = "r1"
-    snapshot = merge(EMPTY, answer, 0.0)
+    snapshot = merge(EMPTY, answer)
     assert partitions_of(snapshot, ["a", "b", "c"]) == {"a": [PartitionInfo(0, ("r1",)), PartitionInfo(1)]}

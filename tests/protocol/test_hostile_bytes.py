@@ -15,6 +15,7 @@ from fuzz.steps import lines_run
 from fuzz.targets import TARGETS, read_message
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.mutating import mutated_bytes
 from support.shapes import Shapes, Tagged, with_tags
 from support.vectors import declared_messages, vectors
 
@@ -138,13 +139,7 @@ def test_random_bytes_are_read_or_refused(name: str) -> None:
 def mutated(draw: st.DrawFn) -> tuple[type[Message], int, bytes]:
     """A golden message with pieces replaced, left out, repeated or put in."""
     name, version = draw(st.sampled_from(sorted(GOLDEN)))
-    data = GOLDEN[name, version]
-    for _ in range(draw(st.integers(1, 4))):
-        start = draw(st.integers(0, len(data)))
-        end = draw(st.integers(start, min(len(data), start + 8)))
-        whole = st.sampled_from((b"\0" * 8, data[start:end] * 2, *HOSTILE))
-        data = data[:start] + draw(st.one_of(st.binary(max_size=8), whole)) + data[end:]
-    return MESSAGES[name], version, data
+    return MESSAGES[name], version, draw(mutated_bytes(GOLDEN[name, version], HOSTILE))
 
 
 @settings(max_examples=1000, deadline=None, derandomize=True)

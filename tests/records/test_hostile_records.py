@@ -12,6 +12,7 @@ from fuzz.seeds import seeds
 from fuzz.targets import INFLATE_LIMIT, read_batches, read_records, records
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.mutating import mutated_bytes
 from support.vectors import vectors
 
 from aiokafkawire.errors import CorruptBatch
@@ -122,16 +123,9 @@ def test_varints_that_lie_inside_a_record_give_records_or_corrupt_batch(data: by
                 read_records(bytes(other), check_crcs=False)
 
 
-@st.composite
-def mutated(draw: st.DrawFn) -> bytes:
+def mutated() -> st.SearchStrategy[bytes]:
     """A golden buffer with pieces replaced, left out, repeated or put in."""
-    data = draw(st.sampled_from(list(GOLDEN.values())))
-    for _ in range(draw(st.integers(1, 4))):
-        start = draw(st.integers(0, len(data)))
-        end = draw(st.integers(start, min(len(data), start + 8)))
-        whole = st.sampled_from((b"\0" * 8, data[start:end] * 2, *HOSTILE))
-        data = data[:start] + draw(st.one_of(st.binary(max_size=8), whole)) + data[end:]
-    return data
+    return st.sampled_from(list(GOLDEN.values())).flatmap(lambda data: mutated_bytes(data, HOSTILE))
 
 
 @settings(max_examples=400, deadline=None, derandomize=True)

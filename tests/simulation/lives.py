@@ -12,7 +12,7 @@ from aiokafkawire.errors import UsageError
 from aiokafkawire.producer.transacting import Transaction
 from aiokafkawire.testing.simulation import Simulation
 
-from .taking_part import client_of
+from .taking_part import client_of, pace_of
 from .transaction_checks import End, Wrote
 
 __all__ = ("LONGEST", "Life", "group_of")
@@ -54,14 +54,8 @@ class Life:
             transactional_id=self.writer,
             transaction_timeout_ms=chance.choice((2_000, 10_000, LONGEST)),
             max_block_ms=chance.choice((3_000, 60_000)),
-            linger_ms=chance.choice((0, 5, 100)),
-            batch_size=chance.choice((100, 1_000, 16_384)),
-            compression_type=chance.choice(("none", "none", "gzip", "lz4")),
-            delivery_timeout_ms=chance.choice((2_000, 10_000, 120_000)),
-            max_in_flight_requests_per_connection=chance.randint(1, 5),
         )
-        if chance.random() < 0.5:
-            options["request_timeout_ms"] = chance.choice((500, 2_000, 30_000))
+        options.update(pace_of(chance))
         return options
 
     async def live(self) -> None:

@@ -23,7 +23,7 @@ from .checks import (
     check_writing,
     no_task_fails_unheard,
 )
-from .taking_part import client_of, logs_of, read, read_until
+from .taking_part import client_of, logs_of, pace_of, read, read_until, topics_of
 
 __all__ = ("LATE", "PATIENCE", "Outcome", "run", "told")
 
@@ -56,10 +56,8 @@ def run(seed: int, *, keep: int = 2_000) -> Run[Outcome]:
 
 async def _main(sim: Simulation) -> Outcome:
     chance = sim.random
-    topics = ["flights", "delays", "gates"][: chance.randint(1, 3)]
-    partitions = [TopicPartition(topic, index) for topic in topics for index in range(chance.randint(1, 4))]
-    for topic in topics:
-        sim.broker.create_topic(topic, partitions=sum(where.topic == topic for where in partitions))
+    partitions = topics_of(sim)
+    topics = list(dict.fromkeys(where.topic for where in partitions))
     journals = [Journal() for _ in range(chance.randint(1, 3))]
     seen: list[Seen] = [{} for _ in range(chance.randint(1, 2))]
     async with anyio.create_task_group() as readers:
@@ -108,15 +106,7 @@ def _splits(sim: Simulation) -> int:
 
 def _settings(chance: Random, journal: Journal) -> ProducerOptions:
     """A producer as it is by default, mostly; of others the journal says what cannot be expected."""
-    options = ProducerOptions(
-        linger_ms=chance.choice((0, 5, 100)),
-        batch_size=chance.choice((100, 1_000, 16_384)),
-        compression_type=chance.choice(("none", "none", "gzip", "lz4")),
-        delivery_timeout_ms=chance.choice((2_000, 10_000, 120_000)),
-        max_in_flight_requests_per_connection=chance.randint(1, 5),
-    )
-    if chance.random() < 0.5:
-        options["request_timeout_ms"] = chance.choice((500, 2_000, 30_000))
+    options = pace_of(chance)
     kind = chance.choice(("default",) * 6 + ("not idempotent", "leader alone"))
     journal.once, journal.durable = kind == "default", kind != "leader alone"
     journal.in_turn = journal.once or options["max_in_flight_requests_per_connection"] == 1

@@ -1,15 +1,41 @@
-"""Clients whose settings come from the seed, consumers that read on and on, and what is in the logs."""
+"""Topics, and clients whose settings come from the seed, consumers that read on and on, and what is in the logs."""
+
+from random import Random
 
 import anyio
 
 from aiokafkawire import Client, Consumer, KafkaError, TopicPartition
-from aiokafkawire.config import ConsumerOptions
+from aiokafkawire.config import ConsumerOptions, ProducerOptions
 from aiokafkawire.records.batch import AnyReader
 from aiokafkawire.testing.simulation import Simulation
 
 from .checks import Logs, Seen
 
-__all__ = ("client_of", "logs_of", "read", "read_until")
+__all__ = ("client_of", "logs_of", "pace_of", "read", "read_until", "topics_of")
+
+
+def topics_of(sim: Simulation) -> list[TopicPartition]:
+    """Up to three new topics with up to four partitions each: their partitions."""
+    chance = sim.random
+    topics = ["flights", "delays", "gates"][: chance.randint(1, 3)]
+    partitions = [TopicPartition(topic, index) for topic in topics for index in range(chance.randint(1, 4))]
+    for topic in topics:
+        sim.broker.create_topic(topic, partitions=sum(where.topic == topic for where in partitions))
+    return partitions
+
+
+def pace_of(chance: Random) -> ProducerOptions:
+    """How a producer gathers batches, and how long it waits for what."""
+    options = ProducerOptions(
+        linger_ms=chance.choice((0, 5, 100)),
+        batch_size=chance.choice((100, 1_000, 16_384)),
+        compression_type=chance.choice(("none", "none", "gzip", "lz4")),
+        delivery_timeout_ms=chance.choice((2_000, 10_000, 120_000)),
+        max_in_flight_requests_per_connection=chance.randint(1, 5),
+    )
+    if chance.random() < 0.5:
+        options["request_timeout_ms"] = chance.choice((500, 2_000, 30_000))
+    return options
 
 
 def client_of(sim: Simulation, name: str, *, client_id: str = "aiokafkawire") -> Client:

@@ -18,7 +18,7 @@ from .checks import Logs, Seen, check_reading, no_task_fails_unheard
 from .coordinators import trouble_coordinators, upgrade
 from .lives import LONGEST, Life, group_of
 from .scenario import LATE, PATIENCE
-from .taking_part import logs_of, read, read_until
+from .taking_part import logs_of, read, read_until, topics_of
 from .transaction_checks import End, Group, Wrote, check_all_or_nothing, check_offsets, check_order
 
 __all__ = ("Outcome", "run", "told")
@@ -68,10 +68,7 @@ class _Play:
     async def main(self, sim: Simulation) -> Outcome:
         """The run, and its checks."""
         chance = sim.random
-        topics = ["flights", "delays", "gates"][: chance.randint(1, 3)]
-        partitions = [TopicPartition(topic, index) for topic in topics for index in range(chance.randint(1, 4))]
-        for topic in topics:
-            sim.broker.create_topic(topic, partitions=sum(where.topic == topic for where in partitions))
+        partitions = topics_of(sim)
         writers = [f"writer-{number}" for number in range(chance.randint(1, 3))]
         if self.release is None and chance.random() < 0.3:
             upgrade(sim, chance.uniform(0, 20))

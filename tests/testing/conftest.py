@@ -19,7 +19,7 @@ from support.raw_client import RawClient
 
 from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
 from aiokafkawire.protocol.messages.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from aiokafkawire.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
+from aiokafkawire.protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from aiokafkawire.testing.broker import Broker
 
 _HERE = Path(__file__).parent
@@ -47,6 +47,16 @@ class Kafka:
             described = await self.described(client, name)
             await self._led(client, name, partitions)
             return described
+
+    async def topic_with(self, client: RawClient, name: str, **configs: str) -> str:
+        """A new topic of one partition with these settings (underscores for dots), ready to be used; its name."""
+        given = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
+        topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=given)
+        (created,) = (await client.ask(CreateTopicsRequest(topics=[topic]), 7)).topics
+        assert created.error_code == 0, created
+        await self.described(client, name)
+        await self._led(client, name, 1)
+        return name
 
     async def described(self, client: RawClient, name: str, partitions: int = 1) -> MetadataResponseTopic:
         """The topic's metadata, as soon as it is complete and tells of as many partitions; Apache Kafka takes a moment

@@ -45,16 +45,6 @@ OPERATIONS = 3576
 NO_OPERATIONS = -(2**31)
 
 
-async def with_configs(kafka: Kafka, client: RawClient, name: str, **configs: str) -> str:
-    """A topic of one partition with these settings (underscores for dots)."""
-    given = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
-    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=given)
-    (created,) = (await client.ask(CreateTopicsRequest(topics=[topic]), 7)).topics
-    assert created.error_code == 0, created
-    await kafka.described(client, name)
-    return name
-
-
 # --- settings of new topics --------------------------------------------------------------------------------------
 
 
@@ -213,8 +203,8 @@ async def test_records_that_cannot_be_deleted(client: RawClient, name: str) -> N
 
 
 async def test_compacted_topics_keep_their_records(kafka: Kafka, client: RawClient, name: str) -> None:
-    compacted = await with_configs(kafka, client, f"{name}-c", cleanup_policy="compact")
-    both = await with_configs(kafka, client, f"{name}-cd", cleanup_policy="compact,delete")
+    compacted = await kafka.topic_with(client, f"{name}-c", cleanup_policy="compact")
+    both = await kafka.topic_with(client, f"{name}-cd", cleanup_policy="compact,delete")
     for topic in (compacted, both):
         while (await client.produce(topic, batch_of(b"a", b"b"))).error_code:
             pass  # the leader of a new topic learns of it last

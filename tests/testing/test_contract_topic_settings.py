@@ -13,7 +13,6 @@ from support.settings import SET, TOPIC, alter, until
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.messages.produce import PartitionProduceResponse
-from aiokafkawire.protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from aiokafkawire.records.batch import BatchBuilder, RecordBatch
 from aiokafkawire.records.compression import Codec
 from aiokafkawire.types import TimestampType
@@ -44,15 +43,7 @@ def batch(*records: Record, times: list[int] | None = None, codec: Codec = Codec
 
 
 async def new_topic(kafka: Kafka, client: RawClient, **configs: str) -> str:
-    """A topic with these settings (underscores for dots)."""
-    name = f"settings-{next(_numbers)}"
-    given = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
-    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=given)
-    (created,) = (await client.ask(CreateTopicsRequest(topics=[topic]), 7)).topics
-    assert created.error_code == 0, created
-    await kafka.described(client, name)
-    await kafka._led(client, name, 1)
-    return name
+    return await kafka.topic_with(client, f"settings-{next(_numbers)}", **configs)
 
 
 async def stored(client: RawClient, topic: str, offset: int = 0) -> RecordBatch:
