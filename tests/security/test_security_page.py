@@ -10,7 +10,12 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "security.md").read_text()
-SHORT = {"R": "test_real_kafka.py", "A": "test_real_access.py", "K": "test_real_kerberos.py"}
+SHORT = {
+    "R": "test_real_kafka.py",
+    "A": "test_real_access.py",
+    "K": "test_real_kerberos.py",
+    "O": "tests/kafka/test_release_logins.py",
+}
 NAMED = re.compile(r"`((?:tests/(?:\w+/)+)?test_\w+\.py|[A-Z])(?:::(\w+))?`")
 THREATS = [line for line in PAGE.partition("## What an attacker can do")[2].splitlines() if line.startswith("| ")][1:]
 

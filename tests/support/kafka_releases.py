@@ -14,7 +14,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -98,11 +98,25 @@ class KafkaRelease:
 
     Brokers have the ids 1, 2, 3. With KRaft there is one broker alone. Topics that are made by asking for them have two
     partitions, and a replica on each broker.
+
+    A single broker from 0.10.2 on that knows ZooKeeper may have more `listeners`, by name, each with its security
+    protocol; `addresses` says where they are. `properties` are more lines of its settings, `jvm` options of Java.
     """
 
-    def __init__(self, version: str, *, brokers: int = 1) -> None:
+    def __init__(
+        self,
+        version: str,
+        *,
+        brokers: int = 1,
+        listeners: Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        jvm: Sequence[str] = (),
+    ) -> None:
+        assert not listeners or (brokers == 1 and (0, 10, 2) <= number_of(version) < (3, 3))
         self.version, self.brokers = version, brokers
+        self.listeners, self.properties, self.jvm = dict(listeners or {}), dict(properties or {}), tuple(jvm)
         self.bootstrap = ""
+        self.addresses: dict[str, str] = {}
         self._home: tempfile.TemporaryDirectory[str] | None = None
         self._zookeeper: _Process | None = None
         self._servers: dict[int, _Process] = {}
@@ -157,6 +171,19 @@ class KafkaRelease:
         """End a broker as ``kill -9`` does."""
         self._servers[node].kill()
 
+    def scram_user(self, mechanism: str, user: str, password: str) -> None:
+        """Have the brokers know a user, by Kafka's own tool, over ZooKeeper."""
+        assert self._home is not None
+        home = Path(self._home.name)
+        secret = f"{mechanism}=[iterations=4096,password={password}]"
+        tool = [*_java(self.version, home), "kafka.admin.ConfigCommand", "--zookeeper", self._keeper, "--alter"]
+        apache_kafka._run(
+            [*tool, "--add-config", secret, "--entity-type", "users", "--entity-name", user],
+            home / "config.log",
+            _READY_TIMEOUT,
+            "ConfigCommand",
+        )
+
     def upgrade(self, node: int, version: str, properties: dict[str, str] | None = None) -> None:
         """End a broker in order, and start it again as another release that knows ZooKeeper."""
         server = self._servers[node]
@@ -171,7 +198,10 @@ class KafkaRelease:
         server.wait_until(lambda: _lists(self._addresses[node]) == self.brokers, f"broker {node} of {version}")
 
     def _boot(self, home: Path) -> None:
-        keeper_port, *ports = apache_kafka._free_ports(1 + self.brokers)
+        keeper_port, *ports = apache_kafka._free_ports(1 + self.brokers + len(self.listeners))
+        self._keeper = f"{_HOST}:{keeper_port}"
+        ports, others = ports[: self.brokers], ports[self.brokers :]
+        self.addresses = {name: f"{_HOST}:{port}" for name, port in zip(self.listeners, others, strict=True)}
         (home / "log4j.properties").write_text(_LOG4J)
         keeper = home / "zoo.cfg"
         keeper.write_text(
@@ -188,7 +218,9 @@ class KafkaRelease:
             lines = self._properties(node, port, keeper_port)
             settings.write_text("".join(f"{name}={value}\n" for name, value in lines))
             self._addresses[node] = f"{_HOST}:{port}"
-            self._servers[node] = _Process([*java, "kafka.Kafka", str(settings)], home / f"server-{node}.log")
+            self._servers[node] = _Process(
+                [*java[:1], *self.jvm, *java[1:], "kafka.Kafka", str(settings)], home / f"server-{node}.log"
+            )
             self._servers[node].launch()
         # Kafka 0.8 lists no broker before there is a topic.
         ready = (0, self.brokers) if number_of(self.version) < (0, 9) else (self.brokers,)
@@ -225,7 +257,15 @@ class KafkaRelease:
         else:
             at = f"PLAINTEXT://{_HOST}:{port}"
             settings |= {"listeners": at, "advertised.listeners": at}
-        return settings.items()
+        if self.listeners:
+            at = ",".join([at, *(f"{name}://{address}" for name, address in self.addresses.items())])
+            protocols = {"PLAINTEXT": "PLAINTEXT", **self.listeners}
+            settings |= {
+                "listeners": at,
+                "advertised.listeners": at,
+                "listener.security.protocol.map": ",".join(":".join(each) for each in protocols.items()),
+            }
+        return (settings | self.properties).items()
 
 
 def _java(version: str, home: Path) -> list[str]:
