@@ -108,6 +108,10 @@ class Login:
         finally:
             exchange.close()
 
+    async def prepare(self) -> None:
+        """Have ready what others than the broker give for a login; raises as :meth:`authenticate`."""
+        await self._tokens.prepare()
+
     def _exchange(self, at: Address) -> Exchange:
         config = self._config
         username, password = config.sasl_username or "", config.sasl_password or ""

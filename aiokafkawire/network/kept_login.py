@@ -43,7 +43,7 @@ class KeptLogin:
     """Logs a connection in, and keeps it so.
 
     A broker takes any other request while a login is renewed for a mistake. So it begins when all that it was asked is
-    answered, and what comes meanwhile waits for the few round trips.
+    answered, and what comes meanwhile waits for the few round trips; not for a token, which is fetched before.
 
     Args:
         line: the connection.
@@ -69,6 +69,7 @@ class KeptLogin:
         while (due := renew_after(self._holds_ms, self._chance)) is not None:
             await anyio.sleep(due)
             try:
+                await self._security.prepare()
                 await self._line.hold()
                 await self.log_in()
             except RequestTimeout as late:

@@ -80,6 +80,14 @@ class Tokens:
                 _log.warning("no new token for OAUTHBEARER yet, the one in use holds for a while: %s", error)
                 return self._held
 
+    async def prepare(self) -> None:
+        """Fetch the next token if it is time, so that :meth:`get` has one; raises as that.
+
+        One whose end is not known cannot be had beforehand, since it is not kept.
+        """
+        if self._held is not None:
+            await self.get()
+
     def _keep(self, given: str | OAuthBearerToken, now: int) -> OAuthBearerToken:
         if not isinstance(given, str | OAuthBearerToken):
             told = f"text or an OAuthBearerToken, not a {type(given).__name__}"

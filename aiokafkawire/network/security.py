@@ -45,6 +45,16 @@ class Security:
         """The connector, with TLS around what it opens, where that is wanted."""
         return connector if self._tls is None else self._tls.around(connector)
 
+    async def prepare(self) -> None:
+        """Have ready what others than the broker give for a login, if that comes in time.
+
+        Raises:
+            AuthenticationFailed, ConfigError, ConnectionLost: as :meth:`log_in`.
+        """
+        if self._login is not None:
+            with anyio.move_on_after(self._patience):
+                await self._login.prepare()
+
     async def log_in(
         self, ask: "Ask", versions: Mapping[int, Versions], at: Address, ask_bare: "AskBare | None" = None
     ) -> int:

@@ -79,10 +79,13 @@ async def test_kafka_takes_passwords_as_they_are(kafka: ApacheKafka, mechanism: 
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-async def test_a_wrong_password(kafka: ApacheKafka, mechanism: str) -> None:
-    error = await refusal(kafka.addresses["GUARDED"], **options_of(mechanism, sasl_password="wrong-secret"))
-    assert type(error) is SaslAuthenticationFailed
-    assert "wrong-secret" not in str(error)
+async def test_a_wrong_password(kafka: ApacheKafka, papers: Papers, mechanism: str) -> None:
+    wrong = options_of(mechanism, sasl_password="wrong-secret")
+    inside = {**papers.client(), **wrong, "security_protocol": "SASL_SSL"}
+    for listener, options in (("GUARDED", wrong), ("BOTH", inside)):
+        error = await refusal(kafka.addresses[listener], **options)
+        assert type(error) is SaslAuthenticationFailed
+        assert "wrong-secret" not in str(error)
     assert (
         type(await refusal(kafka.addresses["GUARDED"], **options_of(mechanism, "mallory"))) is SaslAuthenticationFailed
     )

@@ -10,7 +10,7 @@ import anyio
 import pytest
 import trio
 from support.bearer import unsecured
-from support.connecting import ask, connected, echo, eventually
+from support.connecting import ask, connected, echo, eventually, named
 from support.scripted_broker import Asked, Peer, ScriptedBroker
 from support.scripted_logins import handshake, let_in, scripted, tokens
 from support.securing import MECHANISMS, USERS, alice
@@ -33,6 +33,7 @@ from aiokafkawire.runtime import Runtime
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.security.credentials import ScramMechanism
 from aiokafkawire.testing.virtual.clock import VirtualClock
+from aiokafkawire.types import OAuthBearerToken
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
 
@@ -117,6 +118,33 @@ async def test_a_renewal_that_comes_to_no_end_ends_the_connection() -> None:
         told = "the login was not renewed: the login by OAUTHBEARER on b:9092 was not done within 0.2 s"
         assert told in str(heard[0])
         await broker.peers[0].hung_up()
+
+
+async def test_nothing_is_held_back_while_a_token_is_fetched() -> None:
+    now, given, fetched = [1_000_000], list[int](), anyio.Event()
+
+    async def provide() -> OAuthBearerToken:
+        given.append(now[0])
+        if len(given) > 1:
+            await fetched.wait()
+        return OAuthBearerToken(f"token-{len(given)}", now[0] + 100_000)
+
+    options: dict[str, Any] = {"sasl_mechanism": "OAUTHBEARER", "sasl_oauthbearer_token": provide}
+    runtime = Runtime(wall_ms=lambda: now[0])
+    async with (
+        scripted(let_in(lifetime_ms=1)) as broker,
+        connected(broker.connect, runtime=runtime, security_protocol="SASL_PLAINTEXT", **options) as connection,
+    ):
+        broker.on[ApiKey.METADATA] = lambda asked: echo(asked.request)
+        now[0] += 90_000
+        await eventually(lambda: len(given) > 1)
+        answer = await connection.request(named("meanwhile"))
+        assert answer.topics[0].name == "meanwhile"
+        assert len(tokens(broker)) == 1
+        fetched.set()
+        await eventually(lambda: len(tokens(broker)) > 1)
+        assert tokens(broker)[1] == b"n,,\x01auth=Bearer token-2\x01\x01"
+        assert len(given) == 2
 
 
 async def test_a_connection_that_ends_has_no_login_to_renew() -> None:

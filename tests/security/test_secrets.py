@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
-from support.log_scan import LogScan, secrets_of
+from support.log_scan import LogScan, forms_of, secrets_of
 from support.securing import Papers, make_papers
 
 from aiokafkawire import Client
@@ -32,7 +32,7 @@ def coded(text: str) -> str:
     return base64.b64encode(text.encode()).decode().rstrip("=")
 
 
-CODED = [coded(word) for word in (PASSWORD, OTHER, TOKEN)]
+CODED = [form for word in (PASSWORD, OTHER, TOKEN) for form in forms_of(word)]
 
 
 class Ear(logging.Handler):
@@ -94,12 +94,20 @@ def runs(papers: Papers) -> list[dict[str, Any]]:
     alice = {**tls, "sasl_username": "alice", "sasl_password": PASSWORD}
     mechanisms = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
     token = {**tls, "sasl_mechanism": "OAUTHBEARER"}
+    endpoint = {
+        "sasl_oauthbearer_method": "oidc",
+        "sasl_oauthbearer_token_endpoint_url": f"http://127.0.0.1:1/token?key={OTHER}",
+        "sasl_oauthbearer_client_id": "me",
+        "sasl_oauthbearer_client_secret": OTHER,
+    }
     return [
         *({**alice, "sasl_mechanism": one} for one in mechanisms),
         *({**alice, "sasl_mechanism": one, "sasl_password": OTHER} for one in mechanisms),
         {**alice, "sasl_mechanism": "PLAIN", **own, "ssl_key_password": KEY_PASSWORD},
         {**alice, "sasl_mechanism": "PLAIN", **own, "ssl_key_password": f"{KEY_PASSWORD}-wrong"},
         {**alice, "sasl_mechanism": "PLAIN", "proxy": f"http://me:{OTHER}@127.0.0.1:1", "bootstrap_timeout_ms": 200},
+        {**alice, "sasl_mechanism": "PLAIN", "ssl_keystore_location": papers.ca, "ssl_keystore_password": KEY_PASSWORD},
+        {**token, **endpoint, "bootstrap_timeout_ms": 200},
         {**token, "sasl_oauthbearer_token": lambda: TOKEN},
         {**token, "sasl_oauthbearer_token": lambda: f"{TOKEN} "},
         {**token, "sasl_oauthbearer_token": lambda: dict[str, str]()[TOKEN]},

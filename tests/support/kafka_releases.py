@@ -10,11 +10,12 @@ As in :mod:`support.apache_kafka`, jars come by Maven once for each release, and
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from .apache_kafka import ApacheKafka, exchange, lines_of, resolve
-from .guarded_process import BootFailed, GuardedProcess, Server
+from .guarded_process import BootFailed, GuardedProcess, Server, run_to_end
 from .ports import accepts, free_ports
 
 __all__ = ("RELEASES", "KafkaRelease", "number_of")
@@ -49,11 +50,25 @@ class KafkaRelease(Server):
 
     Brokers have the ids 1, 2, 3. With KRaft there is one broker alone. Topics that are made by asking for them have two
     partitions, and a replica on each broker.
+
+    A single broker from 0.10.2 on that knows ZooKeeper may have more `listeners`, by name, each with its security
+    protocol; `addresses` says where they are. `properties` are more lines of its settings, `jvm` options of Java.
     """
 
-    def __init__(self, version: str, *, brokers: int = 1) -> None:
+    def __init__(
+        self,
+        version: str,
+        *,
+        brokers: int = 1,
+        listeners: Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        jvm: Sequence[str] = (),
+    ) -> None:
+        assert not listeners or (brokers == 1 and (0, 10, 2) <= number_of(version) < (3, 3))
         self.version, self.brokers = version, brokers
+        self.listeners, self.properties, self.jvm = dict(listeners or {}), dict(properties or {}), tuple(jvm)
         self.bootstrap = ""
+        self.addresses: dict[str, str] = {}
         self._home: tempfile.TemporaryDirectory[str] | None = None
         self._zookeeper: GuardedProcess | None = None
         self._servers: dict[int, GuardedProcess] = {}
@@ -107,6 +122,15 @@ class KafkaRelease(Server):
         """End a broker as ``kill -9`` does."""
         self._servers[node].kill()
 
+    def scram_user(self, mechanism: str, user: str, password: str) -> None:
+        """Have the brokers know a user, by Kafka's own tool, over ZooKeeper."""
+        assert self._home is not None
+        home = Path(self._home.name)
+        secret = f"{mechanism}=[iterations=4096,password={password}]"
+        tool = [*_java(self.version, home), "kafka.admin.ConfigCommand", "--zookeeper", self._keeper, "--alter"]
+        command = [*tool, "--add-config", secret, "--entity-type", "users", "--entity-name", user]
+        run_to_end(command, home / "config.log", _READY_TIMEOUT, "ConfigCommand")
+
     def upgrade(self, node: int, version: str, properties: dict[str, str] | None = None) -> None:
         """End a broker in order, and start it again as another release that knows ZooKeeper."""
         server = self._servers[node]
@@ -121,7 +145,10 @@ class KafkaRelease(Server):
         server.wait_until(lambda: _lists(self._addresses[node]) == self.brokers, ready, _READY_TIMEOUT)
 
     def _boot(self, home: Path) -> None:
-        keeper_port, *ports = free_ports(1 + self.brokers)
+        keeper_port, *ports = free_ports(1 + self.brokers + len(self.listeners))
+        self._keeper = f"{_HOST}:{keeper_port}"
+        ports, others = ports[: self.brokers], ports[self.brokers :]
+        self.addresses = {name: f"{_HOST}:{port}" for name, port in zip(self.listeners, others, strict=True)}
         (home / "log4j.properties").write_text(_LOG4J)
         keeper = home / "zoo.cfg"
         keeper.write_text(
@@ -137,7 +164,8 @@ class KafkaRelease(Server):
             settings = home / f"server-{node}.properties"
             settings.write_text(lines_of(self._properties(node, port, keeper_port)))
             self._addresses[node] = f"{_HOST}:{port}"
-            self._servers[node] = GuardedProcess([*java, "kafka.Kafka", str(settings)], home / f"server-{node}.log")
+            command = [*java[:1], *self.jvm, *java[1:], "kafka.Kafka", str(settings)]
+            self._servers[node] = GuardedProcess(command, home / f"server-{node}.log")
             self._servers[node].launch()
         # Kafka 0.8 lists no broker before there is a topic.
         ready = (0, self.brokers) if number_of(self.version) < (0, 9) else (self.brokers,)
@@ -175,7 +203,15 @@ class KafkaRelease(Server):
         else:
             at = f"PLAINTEXT://{_HOST}:{port}"
             settings |= {"listeners": at, "advertised.listeners": at}
-        return settings
+        if self.listeners:
+            at = ",".join([at, *(f"{name}://{address}" for name, address in self.addresses.items())])
+            protocols = {"PLAINTEXT": "PLAINTEXT", **self.listeners}
+            settings |= {
+                "listeners": at,
+                "advertised.listeners": at,
+                "listener.security.protocol.map": ",".join(":".join(each) for each in protocols.items()),
+            }
+        return settings | self.properties
 
 
 def _java(version: str, home: Path) -> list[str]:

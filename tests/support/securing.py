@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from support.apache_kafka import ApacheKafka
 
 from aiokafkawire import Client
+from aiokafkawire.admin.admin import NewTopic
 from aiokafkawire.errors import KafkaError
 
 __all__ = (
@@ -86,7 +87,7 @@ async def there_and_back(bootstrap: str, **options: Any) -> None:
     topic = token_hex(6)
     with anyio.fail_after(30):
         async with Client(bootstrap, **options) as client:
-            await client.admin.create_topics({topic: 1})
+            await client.admin.create_topics({topic: NewTopic(partitions=1, replication_factor=1)})
             async with client.producer() as producer:
                 await producer.send(topic, b"v" * 100_000)
             async with client.consumer(topic, auto_offset_reset="earliest") as consumer:

@@ -1,0 +1,40 @@
+"""The tests that docs/security.md names are there, and every threat has one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+PAGE = (ROOT / "docs" / "security.md").read_text()
+SHORT = {
+    "R": "test_real_kafka.py",
+    "A": "test_real_access.py",
+    "K": "test_real_kerberos.py",
+    "O": "tests/kafka/test_release_logins.py",
+}
+NAMED = re.compile(r"`((?:tests/(?:\w+/)+)?test_\w+\.py|[A-Z])(?:::(\w+))?`")
+THREATS = [line for line in PAGE.partition("## What an attacker can do")[2].splitlines() if line.startswith("| ")][1:]
+
+
+def named(text: str) -> set[tuple[str, str]]:
+    """The files and the functions in a text."""
+    return {(SHORT.get(file, file), function) for file, function in NAMED.findall(text)}
+
+
+@pytest.mark.parametrize(("file", "function"), sorted(named(PAGE)))
+def test_a_test_that_is_named_is_there(file: str, function: str) -> None:
+    path = ROOT / file if "/" in file else Path(__file__).parent / file
+    functions = {getattr(node, "name", "") for node in ast.parse(path.read_text()).body}
+    assert not function or function in functions
+
+
+@pytest.mark.parametrize("threat", THREATS)
+def test_every_threat_names_its_tests(threat: str) -> None:
+    assert len(threat.split(" | ")) == 4
+    tests = named(threat.rpartition(" | ")[2])
+    assert tests
+    assert all(function for _, function in tests)
