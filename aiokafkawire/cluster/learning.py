@@ -149,9 +149,10 @@ class LearnsMetadata(KnowsCluster):
             raise RequestTimeout(f"no metadata within {deadline.allowed:g} s{last}") from self._refresh_error
         return self._snapshot
 
-    def use(self, topics: Iterable[str]) -> None:
+    def use(self, topics: Iterable[str], now: float | None = None) -> None:
         """Keep these topics in the metadata; each is forgotten when unused for ``metadata_max_idle_ms``."""
-        now = self.runtime.now()
+        if now is None:
+            now = self.runtime.now()
         for topic in topics:
             if topic not in self._topics:
                 self._new_topic.set()

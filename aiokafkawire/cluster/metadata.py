@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from itertools import zip_longest
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import attrs
@@ -103,6 +103,13 @@ class _Topics(Mapping[str, Topic]):
             self._made[name] = made
         return made
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of any mapping; it is asked several times for every batch."""
+        made = self._made.get(name)
+        if made is not None:
+            return made
+        return self[name] if name in self._answered else default
+
     def replaced(self, answered: Mapping[str, MetadataResponseTopic]) -> "_Topics":
         """These topics, but for some that were answered anew."""
         topics = _Topics({**self._answered, **answered})
@@ -142,9 +149,10 @@ class Snapshot:
     def partition(self, where: TopicPartition) -> Partition | None:
         """The partition, if it is known."""
         topic = self.topics.get(where.topic)
-        if topic is None or not 0 <= where.partition < len(topic.partitions):
+        if topic is None:
             return None
-        return topic.partitions[where.partition]
+        partitions = topic.partitions
+        return partitions[where.partition] if 0 <= where.partition < len(partitions) else None
 
     def leader(self, where: TopicPartition) -> Node | None:
         """The broker that leads the partition, if both are known."""

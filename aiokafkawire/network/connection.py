@@ -216,19 +216,30 @@ class Connection:
             return await self._runtime.offload(self.decode, answer, spoken, frame, position)
         return self.decode(answer, spoken, frame, position)  # type: ignore[no-any-return]
 
-    def submit(self, request: Request[Any], slot: Slot | None, *, wanted: Versions = ANY_VERSION) -> int:
+    def submit(
+        self,
+        request: Request[Any],
+        slot: Slot | None,
+        *,
+        wanted: Versions = ANY_VERSION,
+        spoken: int | None = None,
+        now: float | None = None,
+    ) -> int:
         """Put a request in line, without waiting for anything; the version that it is in.
 
         Requests go out in the order in which they are submitted, on :meth:`transmit` or :meth:`transmit_soon`. The
         ``slot`` hears of the answer, or why there will be none, in the task that reads; with None the broker does not
         answer, as to Produce with ``acks=0``. Whoever submits sees to it that a silent broker is left by :meth:`close`.
 
+        Whoever has chosen the version already, as ``spoken``, and knows what time it is ``now``, saves that here.
+
         Raises:
             ConnectionLost, WireError: the connection is closed.
             UnsupportedVersion, InvalidMessage: nothing was sent.
         """
-        spoken = self.choose(type(request), wanted)
-        self.used_at = self._runtime.now()
+        if spoken is None:
+            spoken = self.choose(type(request), wanted)
+        self.used_at = self._runtime.now() if now is None else now
         self._put_in_line(self._pipeline.send(request, spoken, slot))
         return spoken
 

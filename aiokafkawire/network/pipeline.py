@@ -22,6 +22,7 @@ __all__ = ("Pipeline", "Slot")
 _INT32: Final = Struct(">i")
 _CORRELATION_IDS: Final = 2**31
 _CORRELATION_ID_SIZE: Final = 4
+_NO_TAGS: Final = b"\0"
 _BEFORE: Final = 4
 """Where a request's header has the correlation id: behind the API key and the version."""
 _TELLING: Final = 64
@@ -170,12 +171,12 @@ class Pipeline:
         Raises:
             WireError: the bytes are not a broker's answers; the pipeline is poisoned.
         """
-        if self._frame is None:
-            assert self._first is not None
-            self.receive(memoryview(self._first)[:count])
-            return
         if self.failure is not None:
             raise again(self.failure)
+        if self._frame is None:
+            assert self._first is not None
+            self._begin(memoryview(self._first)[:count])
+            return
         frame = self._frame.filled(count)
         if frame is not None:
             self._frame = None
@@ -198,11 +199,13 @@ class Pipeline:
             self.filled(count)
             view = view[count:]
         if view:
-            self._begin(memoryview(self._size_begun + view) if self._size_begun else view)
+            self._begin(view)
 
     def _begin(self, data: memoryview) -> None:
         """Take frames from their beginnings on; the last of them may be cut."""
-        position, self._size_begun = 0, b""
+        position = 0
+        if self._size_begun:
+            data, self._size_begun = memoryview(self._size_begun + data), b""
         while self.failure is None and position < len(data):
             if len(data) - position < _INT32.size:
                 self._size_begun = data[position:].tobytes()
@@ -243,7 +246,9 @@ class Pipeline:
             self._answered(slot, frame, 0)
             return
         told, position = _INT32.unpack_from(frame)[0], _INT32.size
-        if form.answered:
+        if form.answered == 1 and frame[position : position + 1] == _NO_TAGS:  # as nearly always
+            position += 1
+        elif form.answered:
             try:
                 position = decode_prefix(ResponseHeader, form.answered, frame)[1]
             except WireError as error:

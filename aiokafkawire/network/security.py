@@ -29,7 +29,7 @@ class Security:
 
     def __init__(self, config: ClientConfig, runtime: Runtime) -> None:
         self._patience = config.socket_connection_setup_timeout_ms / 1000
-        self._tls = _tls(config, runtime) if config.uses_tls else None
+        self.tls: Tls | None = _tls(config, runtime) if config.uses_tls else None
         self._login = _login(config, runtime) if config.uses_sasl else None
 
     async def check(self) -> None:
@@ -38,12 +38,12 @@ class Security:
         Raises:
             ConfigError: one is not there, or does not hold what it should; the message says which, and in what.
         """
-        if self._tls is not None:
-            await self._tls.context()
+        if self.tls is not None:
+            await self.tls.context()
 
     def around(self, connector: Connector) -> Connector:
         """The connector, with TLS around what it opens, where that is wanted."""
-        return connector if self._tls is None else self._tls.around(connector)
+        return connector if self.tls is None else self.tls.around(connector)
 
     async def prepare(self) -> None:
         """Have ready what others than the broker give for a login, if that comes in time.

@@ -5,7 +5,7 @@ import socket
 from typing import Protocol
 
 import anyio
-from anyio.abc import ByteStream, SocketAttribute
+from anyio.abc import ByteStream
 
 __all__ = ("Connector", "connect_tcp", "keep_alive")
 
@@ -25,9 +25,8 @@ async def connect_tcp(host: str, port: int) -> ByteStream:
     return await anyio.connect_tcp(host, port)
 
 
-def keep_alive(stream: ByteStream) -> None:
-    """Have the system ask now and then if the other side is still there, where there is a socket under the stream."""
-    under = stream.extra(SocketAttribute.raw_socket, None)  # noqa: S610
+def keep_alive(under: socket.socket | None) -> None:
+    """Have the system ask now and then if the other side is still there, where there is a socket at all."""
     if under is not None:
         with contextlib.suppress(OSError):  # it is gone already, which whoever reads it hears
             under.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -6,7 +6,8 @@ import contextlib
 import logging
 import os
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import anyio
@@ -19,6 +20,7 @@ from ..runtime import Offload
 from ..types import Address
 from .stream import Connector
 from .tls_context import files_of, make_context
+from .tls_transport import TlsTransportWire
 from .tls_trouble import not_tls, refused_by_broker, refused_by_us
 
 __all__ = ("Tls",)
@@ -97,9 +99,43 @@ class Tls:
                 if not isinstance(error, Exception):
                     raise
                 told = await self._told(error, connector, Address(host, port), transport.heard)
-                raise told from error
+                raise told from (error if told is not error else error.__cause__)
 
         return connect
+
+    async def over_transport(
+        self,
+        at: Address,
+        connector: Connector,
+        dial: Callable[[type[TlsTransportWire]], Awaitable[TlsTransportWire]],
+    ) -> TlsTransportWire:
+        """A wire inside TLS, on what ``dial`` opens; raises as what :meth:`around` gives.
+
+        Args:
+            at: the broker; its certificate is to be for that host.
+            connector: opens other connections to it.
+            dial: opens the connection, with a wire of that kind on it.
+        """
+        begin = partial(self._begin, await self.context(), at.host)
+        wire = await dial(TlsTransportWire)
+        try:
+            await wire.shake_hands(begin)
+        except BaseException as error:
+            with anyio.CancelScope(shield=True):
+                await wire.close()  # behind the alert that says why
+            if not isinstance(error, Exception):
+                raise
+            told = await self._told(error, connector, at, wire.heard)
+            raise told from (error if told is not error else error.__cause__)
+        return wire
+
+    async def _begin(
+        self, context: ssl.SSLContext, host: str, coming: ssl.MemoryBIO, going: ssl.MemoryBIO
+    ) -> ssl.SSLObject:
+        if type(context) is ssl.SSLContext:
+            return context.wrap_bio(coming, going, server_hostname=host)
+        # Other kinds may look at more than memory.
+        return await self._offload(partial(context.wrap_bio, coming, going, server_hostname=host))
 
     async def _told(self, error: Exception, connector: Connector, at: Address, heard: bytes) -> Exception:
         where = str(at)

@@ -1,57 +1,50 @@
 """Frames over asyncio's own transports: no task between the socket and those who wait."""
 
 import asyncio
-import contextlib
-import socket
 import sys
 from collections import deque
 from collections.abc import Callable
-from typing import cast
+from typing import TypeVar, cast
 
 import anyio
 import anyio.lowlevel
 
-from ..errors import ConnectionLost, KafkaError, again
+from ..errors import ConnectionLost, KafkaError
 from ..types import Address
 from .dialing import addresses_of, dial
 from .pipeline import Pipeline
-from .wire import broken, next_write, stalled
+from .stream import keep_alive
+from .wire import Waiters, broken, next_write, stalled
 
 __all__ = ("TransportWire", "open_transport")
 
 
-async def open_transport(
-    at: Address,
-    pipeline: Pipeline,
-    where: str,
-    limit: float,
-    on_fault: Callable[[Exception], None],
-    *,
-    keepalive: bool = False,
-) -> "TransportWire":
-    """A TCP connection, on the first of the host's addresses that takes it.
+W = TypeVar("W", bound="TransportWire")
+
+
+async def open_transport(at: Address, make: Callable[[], W], *, keepalive: bool = False) -> W:
+    """A TCP connection, on the first of the host's addresses that takes it; ``make`` is called for each that is tried.
 
     Raises:
         OSError: it cannot be opened.
     """
     loop = asyncio.get_running_loop()
 
-    async def connect(address: str) -> TransportWire:
-        wire = TransportWire(pipeline, where, limit, on_fault)
+    async def connect(address: str) -> W:
+        wire = make()
         # The transport calls back in the context in which it is made, and outside of any task.
         sniffio = sys.modules.get("sniffio")
         token = sniffio.current_async_library_cvar.set("asyncio") if sniffio is not None else None
         try:
-            await loop.create_connection(lambda: wire, address, at.port)
+            transport, _ = await loop.create_connection(lambda: wire, address, at.port)
         finally:
             if sniffio is not None:
                 sniffio.current_async_library_cvar.reset(token)
+        if keepalive:
+            keep_alive(transport.get_extra_info("socket"))
         return wire
 
-    wire = await dial(await addresses_of(*at), connect, TransportWire.abort)
-    if keepalive:
-        wire.keep_alive()
-    return wire
+    return await dial(await addresses_of(*at), connect, TransportWire.abort)
 
 
 class TransportWire(asyncio.BufferedProtocol):
@@ -70,7 +63,7 @@ class TransportWire(asyncio.BufferedProtocol):
         # While the transport holds bytes that the socket did not take.
         self._stall: asyncio.TimerHandle | None = None
         self._stalled_size = 0
-        self._written: anyio.Event | None = None
+        self._waiters = Waiters(pipeline, lambda: self._stall is not None or bool(self._outgoing))
         self._lost = anyio.Event()
 
     async def run(self) -> None:
@@ -96,17 +89,16 @@ class TransportWire(asyncio.BufferedProtocol):
         while self._outgoing and self._stall is None and self._transport is not None:
             data = next_write(self._outgoing)
             self._stalled_size = len(data)
-            self._transport.write(data)
+            self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        assert self._transport is not None  # or nothing is transmitted
+        self._transport.write(data)
 
     async def written(self) -> None:
         """As :meth:`.wire.Wire.written`."""
         self.transmit_soon()
-        while (self._outgoing or self._stall is not None) and self._pipeline.failure is None:
-            if self._written is None:
-                self._written = anyio.Event()
-            await self._written.wait()
-        if self._pipeline.failure is not None:
-            raise again(self._pipeline.failure)
+        await self._waiters.wait()
 
     async def close(self) -> None:
         """As :meth:`.wire.Wire.close`."""
@@ -116,13 +108,6 @@ class TransportWire(asyncio.BufferedProtocol):
             with anyio.CancelScope(shield=True):
                 await anyio.lowlevel.checkpoint()
             self._transport.abort()
-
-    def keep_alive(self) -> None:
-        """Have the system ask now and then if the broker is still there."""
-        under = self._transport.get_extra_info("socket") if self._transport is not None else None
-        if under is not None:
-            with contextlib.suppress(OSError):  # it is gone already, which the wire hears otherwise
-                under.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     # --- what the transport tells ----------------------------------------------------------------------
 
@@ -140,12 +125,15 @@ class TransportWire(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """So many bytes came."""
         try:
-            self._pipeline.filled(nbytes)
+            self._take(nbytes)
         except KafkaError:
             self.abort()  # the pipeline has failed, and knows why
         except Exception as fault:
             self._fail(ConnectionLost(f"the connection to {self._where} was closed: its answer met {fault!r}"))
             self._on_fault(fault)
+
+    def _take(self, count: int) -> None:
+        self._pipeline.filled(count)
 
     def pause_writing(self) -> None:
         """The socket takes no more."""
@@ -158,7 +146,7 @@ class TransportWire(asyncio.BufferedProtocol):
             self._stall = None
         self.transmit_soon()
         if self._stall is None:
-            self._tell_who_waits_to_write()
+            self._waiters.tell()
 
     def _stop_waiting(self) -> None:
         self._fail(stalled(self._where, self._stalled_size, self._limit))
@@ -174,7 +162,7 @@ class TransportWire(asyncio.BufferedProtocol):
         self._pipeline.hung_up()
         if self._stall is not None:
             self._stall.cancel()
-        self._tell_who_waits_to_write()
+        self._waiters.tell()
         self._lost.set()
 
     def _fail(self, error: ConnectionLost) -> None:
@@ -185,8 +173,3 @@ class TransportWire(asyncio.BufferedProtocol):
         """Close it at once, whatever was not sent yet."""
         if self._transport is not None:
             self._transport.abort()
-
-    def _tell_who_waits_to_write(self) -> None:
-        written, self._written = self._written, None
-        if written is not None:
-            written.set()

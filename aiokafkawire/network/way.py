@@ -1,9 +1,11 @@
 """How one connection gets to its broker: over the loop's own transport where nothing stands between, else a stream."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
 import attrs
-from anyio.abc import ByteStream
+from anyio.abc import ByteStream, SocketAttribute
 
 from ..errors import ConnectionLost, KafkaError
 from ..runtime import on_trio
@@ -11,10 +13,12 @@ from ..types import Address
 from .pipeline import Pipeline
 from .security import Security
 from .stream import Connector, connect_tcp, keep_alive
-from .transport import open_transport
+from .transport import TransportWire, open_transport
 from .wire import StreamWire, Wire
 
 __all__ = ("Way",)
+
+W = TypeVar("W", bound=TransportWire)
 
 
 @attrs.frozen
@@ -37,20 +41,40 @@ class Way:
         Raises:
             KafkaError: ConnectionLost, or what TLS and proxies say of their own.
         """
-        where, connector = str(self.at), self.security.around(self.connector)
+        where = str(self.at)
+        connector = self.connector if self.dialled == self.at else self._elsewhere
         try:
-            if connector is connect_tcp and not on_trio():
-                return await open_transport(self.dialled, pipeline, where, limit, on_fault, keepalive=self.keepalive)
-            if self.dialled != self.at:
-                connector = self.security.around(self._elsewhere)
-            stream = await connector(*self.at)
+            if self._has_transport:
+                return await self._over_transport(connector, pipeline, where, limit, on_fault)
+            stream = await self.security.around(connector)(*self.at)
         except KafkaError:
             raise
         except Exception as error:  # a connector of the user's may fail in a way of its own
             raise self._failed(error) from error
         if self.keepalive:
-            keep_alive(stream)
+            keep_alive(stream.extra(SocketAttribute.raw_socket, None))  # noqa: S610
         return StreamWire(stream, pipeline, where, limit)
+
+    @property
+    def _has_transport(self) -> bool:
+        # Names of hosts in other scripts anyio spells for TLS as it does for dialling.
+        return self.connector is connect_tcp and not on_trio() and (self.security.tls is None or self.at.host.isascii())
+
+    async def _over_transport(
+        self,
+        connector: Connector,
+        pipeline: Pipeline,
+        where: str,
+        limit: float,
+        on_fault: Callable[[Exception], None],
+    ) -> Wire:
+        async def dial(kind: type[W]) -> W:
+            make = partial(kind, pipeline, where, limit, on_fault)
+            return await open_transport(self.dialled, make, keepalive=self.keepalive)
+
+        if self.security.tls is None:
+            return await dial(TransportWire)
+        return await self.security.tls.over_transport(self.at, connector, dial)
 
     async def _elsewhere(self, host: str, port: int) -> ByteStream:
         return await self.connector(*self.dialled)

@@ -1,6 +1,7 @@
 """What moves a connection's frames over a byte stream: in line, whole, and in order."""
 
 from collections import deque
+from collections.abc import Callable
 from typing import Final, Protocol
 
 import anyio
@@ -10,7 +11,7 @@ from ..errors import ConnectionLost, KafkaError, again
 from .pipeline import Pipeline
 from .tls_trouble import refused_by_broker
 
-__all__ = ("StreamWire", "Wire", "broken", "next_write", "stalled")
+__all__ = ("StreamWire", "Waiters", "Wire", "broken", "next_write", "stalled")
 
 _OWN_WRITE: Final = 64 * 1024
 """Small frames up to this many bytes go out as one."""
@@ -53,6 +54,29 @@ def broken(where: str, cause: BaseException) -> KafkaError:
     return lost
 
 
+class Waiters:
+    """Those who wait until nothing is in line. ``is_busy`` says whether something is."""
+
+    def __init__(self, pipeline: Pipeline, is_busy: Callable[[], bool]) -> None:
+        self._pipeline, self._is_busy = pipeline, is_busy
+        self._event: anyio.Event | None = None
+
+    async def wait(self) -> None:
+        """As :meth:`Wire.written`."""
+        while self._is_busy() and self._pipeline.failure is None:
+            if self._event is None:
+                self._event = anyio.Event()
+            await self._event.wait()
+        if self._pipeline.failure is not None:
+            raise again(self._pipeline.failure)
+
+    def tell(self) -> None:
+        """Something was written, or never will be: have them look."""
+        event, self._event = self._event, None
+        if event is not None:
+            event.set()
+
+
 class StreamWire:
     """Over any stream of anyio's: one task reads, one writes what callers leave.
 
@@ -65,7 +89,7 @@ class StreamWire:
         self._outgoing: deque[bytes] = deque()
         self._writing = False
         self._to_write = anyio.Event()
-        self._written: anyio.Event | None = None
+        self._waiters = Waiters(pipeline, lambda: self._writing or bool(self._outgoing))
 
     def put(self, frame: bytes) -> None:
         """As :meth:`Wire.put`."""
@@ -85,12 +109,7 @@ class StreamWire:
 
     async def written(self) -> None:
         """As :meth:`Wire.written`."""
-        while (self._outgoing or self._writing) and self._pipeline.failure is None:
-            if self._written is None:
-                self._written = anyio.Event()
-            await self._written.wait()
-        if self._pipeline.failure is not None:
-            raise again(self._pipeline.failure)
+        await self._waiters.wait()
 
     async def close(self) -> None:
         """As :meth:`Wire.close`."""
@@ -106,7 +125,7 @@ class StreamWire:
             finally:
                 self._pipeline.fail(ConnectionLost(f"the connection to {self._where} was closed"))
                 group.cancel_scope.cancel()
-                self._tell_who_waits_to_write()
+                self._waiters.tell()
                 await self.close()
 
     async def _read(self) -> None:
@@ -135,18 +154,13 @@ class StreamWire:
             raise
         finally:
             self._writing = False
-            self._tell_who_waits_to_write()
+            self._waiters.tell()
             if self._outgoing:
                 self._to_write.set()
 
     async def _fail(self, error: KafkaError) -> None:
         self._pipeline.fail(error)
         await self.close()
-
-    def _tell_who_waits_to_write(self) -> None:
-        written, self._written = self._written, None
-        if written is not None:
-            written.set()
 
     async def _write_what_is_left(self) -> None:
         while True:

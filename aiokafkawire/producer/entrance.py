@@ -1,6 +1,6 @@
 """Where records come in: what the appender asks when it does not know a topic, or has no open batch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -61,6 +61,7 @@ class Entrance:
         self._accumulator = sender.accumulator
         self._available: dict[str, tuple[Topic, tuple[int, ...]]] = {}
         self.wake: Callable[[], None] = sender.wake
+        self.go_now: Callable[[], Coroutine[Any, Any, None]] = sender.go_now
 
     def open_topic(self, topic: str, /) -> OpenTopic:
         """The topic, as soon as its partitions are known.
@@ -117,10 +118,6 @@ class Entrance:
     def is_idle(self) -> bool:
         """As :class:`~aiokafkawire.producer.door.Door` says."""
         return self._accumulator.is_idle
-
-    async def go_now(self) -> None:
-        """As :class:`~aiokafkawire.producer.door.Door` says."""
-        await self._sender.go_now()
 
     async def let_others_run(self) -> None:
         """As :class:`~aiokafkawire.producer.door.Door` says."""

@@ -13,7 +13,6 @@ from ..config import ProducerConfig
 from ..errors import ConnectionLost, KafkaError, UnsupportedVersion, as_kafka_error
 from ..network.connection import Connection
 from ..protocol.messages.produce import ProduceRequest, ProduceResponse
-from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Versions
 from ..records.compression import Codec
 from .accumulator import Accumulator
@@ -78,7 +77,8 @@ class Flights:
             for batch in batches:
                 batch.topic_id = snapshot.topic_id(batch.where.topic)
             wanted = self._wanted(batches)
-            magic = magic_of(connection.choose(ProduceRequest, wanted))
+            spoken = connection.choose(ProduceRequest, wanted)
+            magic = magic_of(spoken)
             check_codec(self._codec, connection.versions[ProduceRequest.api_key], connection.where)
             if magic < NEWEST_MAGIC and not self._sealed(flight, magic):
                 return
@@ -90,7 +90,7 @@ class Flights:
                 magic=magic,
             )
             slot = flight if request.acks else None
-            flight.version = connection.submit(request, slot, wanted=wanted)
+            flight.version = connection.submit(request, slot, spoken=spoken, now=now)
         except Exception as error:
             self._lost(flight, as_kafka_error(error, f"producing to {connection.where}"))
         else:
@@ -121,7 +121,10 @@ class Flights:
             )
 
     def _wanted(self, batches: list[Batch]) -> Versions:
-        wanted = _BY_NAME if any(batch.topic_id == ZERO_UUID for batch in batches) else _ANY
+        wanted = _ANY
+        for batch in batches:
+            if not batch.topic_id.int:
+                wanted = _BY_NAME
         if self._transaction is None:
             return wanted
         allowed = self._transaction.produce_versions

@@ -59,7 +59,8 @@ class Outcomes:
     def answered(self, flight: Flight, response: ProduceResponse) -> None:
         """Every batch of the request has an answer, or should have."""
         answers = list(flight.answers(response))
-        self._use_leaders(flight, response, answers)
+        if any(answer is not None and answer.error_code for _, answer in answers):
+            self._use_leaders(flight, response, answers)
         for batch, answer in answers:
             if answer is None:
                 self._ended(batch, WireError(f"the answer to Produce lacks {batch.where}, which was sent"), flight)

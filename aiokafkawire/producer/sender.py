@@ -68,6 +68,8 @@ class Sender:
         # What a step has to begin: connections, producer ids, threads, and waits for the wire.
         self._unopened: dict[int, Node] = {}
         self._opening: set[int] = set()
+        # Where what is drained goes, by node id: as it was found in the same step.
+        self._routed: dict[int, Connection] = {}
         self._heavy: list[Batch] = []
         self._unled = False
         self._draining = False
@@ -186,9 +188,8 @@ class Sender:
         return list(dict.fromkeys(connections))
 
     def _submit(self, snapshot: Snapshot, node_id: int, batches: list[Batch], now: float) -> Connection:
-        self._cluster.use(dict.fromkeys(batch.where.topic for batch in batches))
-        connection = self._cluster.brokers.opened(snapshot.nodes[node_id].address, self._lane)
-        assert connection is not None  # or it had not been routed there
+        self._cluster.use([batch.where.topic for batch in batches], now)
+        connection = self._routed[node_id]
         self._flights.submit(connection, snapshot, node_id, batches, now)
         return connection
 
@@ -198,15 +199,18 @@ class Sender:
 
     def go(self) -> None:
         """Send what is due, as far as that needs no waiting; the rest is begun soon."""
-        for connection in self._send_what_is_due(self._clock()):
+        now = self._clock()
+        for connection in self._send_what_is_due(now):
             connection.transmit_soon()
-        if self._needs_step():
+        if self._needs_step(now):
             self.wake()
 
     async def go_now(self) -> None:
         """As :meth:`go`; the caller writes the requests itself, which saves a task switch."""
-        connections = self._send_what_is_due(self._clock())
-        if self._needs_step() or self.accumulator.has_waiting:  # which lingers: who waits for nothing else wakes nobody
+        now = self._clock()
+        connections = self._send_what_is_due(now)
+        # What waits lingers: who waits for nothing else wakes nobody.
+        if self._needs_step(now) or self.accumulator.has_waiting:
             self.wake()
         for connection in connections[1:]:
             connection.transmit_soon()
@@ -214,14 +218,14 @@ class Sender:
             with suppress(Exception):  # it is closed then, and what was on it is tried again
                 await connection.transmit()
 
-    def _needs_step(self) -> bool:
+    def _needs_step(self, now: float) -> bool:
         """Whether there is something to begin, or to wait for, that the next step would find too late."""
         if self._unopened or self._heavy or self._flights.has_posted or self._unled or self._identity.is_wanted:
             return True
         if self._soonest < self._next_step:
             return True
         soonest = min(self._flights.timeout, self._config.delivery_timeout_ms / 1000)
-        return bool(self._flights or self.accumulator.has_waiting) and self._next_step > self._clock() + soonest
+        return bool(self._flights or self.accumulator.has_waiting) and self._next_step > now + soonest
 
     # --- what will not go ------------------------------------------------------------------------------
 
@@ -249,10 +253,12 @@ class Sender:
         node = snapshot.leader(where)
         if node is None:
             return NO_LEADER
-        if self._cluster.brokers.opened(node.address, self._lane) is None:
+        connection = self._cluster.brokers.opened(node.address, self._lane)
+        if connection is None:
             self._unopened[node.node_id] = node
             self._stalls.tried(node.node_id, self._clock(), sent=False)
             return NOT_NOW
+        self._routed[node.node_id] = connection
         return node.node_id
 
     async def _open(self, node: Node) -> None:

@@ -64,7 +64,8 @@ def decode(cls: type[M], version: int, data: bytes, position: int = 0) -> M:
         WireError: the bytes are not such a message; the message names the field and the position.
         UnsupportedVersion: the version is not declared.
     """
-    message, end = decode_prefix(cls, version, data, position)
+    message: M
+    message, end = _decode_prefix(cls, version, data, position)
     if end != len(data):
         raise WireError(f"{cls.__name__} v{version}: {len(data) - end} bytes left over after its end at byte {end}")
     return message

@@ -1,4 +1,4 @@
-"""Connections over real sockets: on asyncio and uvloop over transports of their own, on trio over a stream."""
+"""Connections over real sockets, plain and inside TLS: on asyncio and uvloop over transports, on trio over a stream."""
 
 import socket
 from collections.abc import AsyncIterator
@@ -8,8 +8,10 @@ from typing import Any
 import anyio
 import pytest
 from anyio.abc import ByteStream, SocketAttribute, SocketStream
+from anyio.streams.tls import TLSStream
 from support.connecting import ask, echo, eventually, named
 from support.scripted_broker import ScriptedBroker
+from support.securing import Papers, make_papers
 
 from aiokafkawire.config import ClientConfig, make
 from aiokafkawire.errors import ConnectionLost, KafkaError
@@ -28,27 +30,45 @@ LARGE = 32 << 20
 """More than the sockets of both sides hold."""
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Papers:
+    return make_papers(tmp_path_factory.mktemp("papers"))
+
+
+@pytest.fixture(params=["plain", "tls"])
+def papers(request: pytest.FixtureRequest, made: Papers) -> Papers | None:
+    """Those of both sides; None if they speak plainly."""
+    return made if request.param == "tls" else None
+
+
 class Front:
     """A TCP listener before a scripted broker. While ``reads`` is not set, nothing is read from its clients."""
 
-    def __init__(self, broker: ScriptedBroker) -> None:
+    def __init__(self, broker: ScriptedBroker, papers: Papers | None) -> None:
         self.broker, self.reads = broker, anyio.Event()
         self.reads.set()
         self.port = 0
+        self.context = papers.server("127.0.0.1", "inside") if papers is not None else None
+        self.options = papers.client() if papers is not None else {}
 
     async def serve(self, stream: SocketStream) -> None:
         inner = await self.broker.connect("b", 9092)
+        outer: ByteStream = stream
         try:
-            async with stream, inner, anyio.create_task_group() as tasks:
-                tasks.start_soon(self._pump, stream, inner, tasks)
-                await self._pump(inner, stream, tasks)
-        except* (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            if self.context is not None:
+                outer = await TLSStream.wrap(
+                    stream, server_side=True, ssl_context=self.context, standard_compatible=False
+                )
+            async with outer, inner, anyio.create_task_group() as tasks:
+                tasks.start_soon(self._pump, outer, inner, tasks)
+                await self._pump(inner, outer, tasks)
+        except* (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream):
             pass
 
     async def _pump(self, source: ByteStream, sink: ByteStream, tasks: anyio.abc.TaskGroup) -> None:
         try:
             while True:
-                if isinstance(source, SocketStream):
+                if isinstance(source, SocketStream | TLSStream):
                     await self.reads.wait()
                 await sink.send(await source.receive())
         except anyio.EndOfStream:
@@ -56,8 +76,8 @@ class Front:
 
 
 @asynccontextmanager
-async def fronted(broker: ScriptedBroker) -> AsyncIterator[Front]:
-    front = Front(broker)
+async def fronted(broker: ScriptedBroker, papers: Papers | None) -> AsyncIterator[Front]:
+    front = Front(broker, papers)
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as server, anyio.create_task_group() as tasks:
         front.port = server.extra(SocketAttribute.local_port)
         tasks.start_soon(server.serve, front.serve)
@@ -70,7 +90,7 @@ async def connected(front: Front, faults: list[Exception] | None = None, **optio
     heard: list[Exception] = [] if faults is None else faults
     owner = Owner(heard.append)
     await owner.open()
-    config = make(ClientConfig, options)
+    config = make(ClientConfig, {**front.options, **options})
     try:
         yield await Connection.open(connect_tcp, "127.0.0.1", front.port, config=config, owner=owner, runtime=Runtime())
     finally:
@@ -84,12 +104,12 @@ def posted(size: int) -> ProduceRequest:
     return ProduceRequest(acks=0, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=data)])
 
 
-async def test_on_asyncio_no_task_stands_between(anyio_backend_name: str) -> None:
-    async with ScriptedBroker() as broker, fronted(broker) as front, connected(front) as connection:
+async def test_on_asyncio_no_task_stands_between(papers: Papers | None, anyio_backend_name: str) -> None:
+    async with ScriptedBroker() as broker, fronted(broker, papers) as front, connected(front) as connection:
         assert isinstance(connection._wire, TransportWire) == (anyio_backend_name == "asyncio")
 
 
-async def test_answers_of_all_sizes_come_whole() -> None:
+async def test_answers_of_all_sizes_come_whole(papers: Papers | None) -> None:
     counts = [0, 1, 3, 200, 5_000, 70_000, 1]
     requests = [
         MetadataRequest(topics=[MetadataRequestTopic(name=f"{number}-{one}") for one in range(count)])
@@ -102,7 +122,7 @@ async def test_answers_of_all_sizes_come_whole() -> None:
         assert {str(topic.name).split("-")[0] for topic in answer.topics} <= {str(number)}
         heard[number] = len(answer.topics)
 
-    async with ScriptedBroker() as broker, fronted(broker) as front, connected(front) as connection:
+    async with ScriptedBroker() as broker, fronted(broker, papers) as front, connected(front) as connection:
         broker.on[ApiKey.METADATA] = lambda asked: echo(asked.request)
         async with anyio.create_task_group() as tasks:
             for number in range(len(requests)):
@@ -110,7 +130,7 @@ async def test_answers_of_all_sizes_come_whole() -> None:
         assert heard == dict(enumerate(counts))
 
 
-async def test_who_posts_waits_for_a_socket_that_is_full() -> None:
+async def test_who_posts_waits_for_a_socket_that_is_full(papers: Papers | None) -> None:
     done: list[int] = []
 
     async def post(number: int) -> None:
@@ -119,7 +139,7 @@ async def test_who_posts_waits_for_a_socket_that_is_full() -> None:
         await connection.written()
         done.append(number)
 
-    async with ScriptedBroker() as broker, fronted(broker) as front, connected(front) as connection:
+    async with ScriptedBroker() as broker, fronted(broker, papers) as front, connected(front) as connection:
         front.reads = anyio.Event()
         async with anyio.create_task_group() as tasks:
             for number in range(2):
@@ -133,10 +153,10 @@ async def test_who_posts_waits_for_a_socket_that_is_full() -> None:
             assert asked.correlation_id == 1 + number
 
 
-async def test_a_socket_that_takes_nothing_loses_the_connection() -> None:
+async def test_a_socket_that_takes_nothing_loses_the_connection(papers: Papers | None) -> None:
     async with (
         ScriptedBroker() as broker,
-        fronted(broker) as front,
+        fronted(broker, papers) as front,
         connected(front, request_timeout_ms=100) as connection,
     ):
         front.reads = anyio.Event()
@@ -150,9 +170,9 @@ async def test_a_socket_that_takes_nothing_loses_the_connection() -> None:
         front.reads.set()
 
 
-async def test_who_waits_hears_that_the_broker_hung_up() -> None:
+async def test_who_waits_hears_that_the_broker_hung_up(papers: Papers | None) -> None:
     heard: list[Any] = []
-    async with ScriptedBroker() as broker, fronted(broker) as front, connected(front) as connection:
+    async with ScriptedBroker() as broker, fronted(broker, papers) as front, connected(front) as connection:
         async with anyio.create_task_group() as tasks:
             await tasks.start(ask, connection, "a", heard)
             await broker.peers[0].next()
@@ -161,8 +181,8 @@ async def test_who_waits_hears_that_the_broker_hung_up() -> None:
         assert [str(error)[: len(told)] for error in heard] == [told]  # it has answered nothing but ApiVersions
 
 
-async def test_closing_and_the_owners_end_hang_up() -> None:
-    async with ScriptedBroker() as broker, fronted(broker) as front:
+async def test_closing_and_the_owners_end_hang_up(papers: Papers | None) -> None:
+    async with ScriptedBroker() as broker, fronted(broker, papers) as front:
         async with connected(front) as connection:
             await connection.close()
             await broker.peers[0].hung_up()
@@ -186,10 +206,10 @@ class Faulty:
         self.error = error
 
 
-async def test_a_fault_in_a_slot_ends_the_connection_and_is_told() -> None:
+async def test_a_fault_in_a_slot_ends_the_connection_and_is_told(papers: Papers | None) -> None:
     faults: list[Exception] = []
     behind = Faulty()
-    async with ScriptedBroker() as broker, fronted(broker) as front, connected(front, faults) as connection:
+    async with ScriptedBroker() as broker, fronted(broker, papers) as front, connected(front, faults) as connection:
         for slot in (Faulty(), behind):
             connection.submit(named("a"), slot)
         await connection.transmit()
@@ -204,19 +224,20 @@ async def test_a_fault_in_a_slot_ends_the_connection_and_is_told() -> None:
 
 
 @pytest.mark.parametrize("wanted", [True, False])
-async def test_the_system_asks_whether_the_broker_is_there(wanted: bool) -> None:
+async def test_the_system_asks_whether_the_broker_is_there(papers: Papers | None, wanted: bool) -> None:
     options: dict[str, Any] = {"socket_keepalive_enable": wanted}
-    async with ScriptedBroker() as broker, fronted(broker) as front, connected(front, **options) as connection:
+    async with ScriptedBroker() as broker, fronted(broker, papers) as front, connected(front, **options) as connection:
         wire: Any = connection._wire
         over = isinstance(wire, TransportWire)
         under = wire._transport.get_extra_info("socket") if over else wire._stream.extra(SocketAttribute.raw_socket)
         assert bool(under.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)) == wanted
 
 
-async def test_what_is_dialled_elsewhere_needs_no_stream_either(anyio_backend_name: str) -> None:
-    owner, config = Owner(), make(ClientConfig, {})
+async def test_what_is_dialled_elsewhere_needs_no_stream_either(papers: Papers | None, anyio_backend_name: str) -> None:
+    owner = Owner()
     await owner.open()
-    async with ScriptedBroker() as broker, fronted(broker) as front:
+    async with ScriptedBroker() as broker, fronted(broker, papers) as front:
+        config = make(ClientConfig, front.options)
         try:
             there = Address("127.0.0.1", front.port)
             connection = await Connection.open(

@@ -169,7 +169,7 @@ def test_no_repr_shows_a_secret() -> None:
 
 def test_plain_connections_load_no_tls() -> None:
     security = Security(make(ClientConfig, {}), Runtime())
-    assert (security._tls, security._login) == (None, None)
+    assert (security.tls, security._login) == (None, None)
 
 
 def test_a_heartbeat_thread_cannot_wait_for_async_functions() -> None:
