@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from ..errors import ConnectionLost, KafkaError, RequestTimeout, WireError
+from ..errors import ConnectionLost, KafkaError, RequestTimeout, SecurityMismatch, WireError
 from ..protocol.old_brokers import ANSWERS_API_VERSIONS, SPOKEN_UNTOLD, Known, probes, release_told_by
 
 if TYPE_CHECKING:
@@ -126,6 +126,7 @@ async def _recognised(open_as: OpenAs) -> "Connection | None":
 
     Raises:
         WireError: it answers what no broker since 0.8.2 does.
+        SecurityMismatch: it speaks TLS.
     """
     newest = list(SPOKEN_UNTOLD)[-1]
     answered, connection = 0, None
@@ -136,6 +137,8 @@ async def _recognised(open_as: OpenAs) -> "Connection | None":
             answered += 1
     except (ConnectionLost, RequestTimeout):
         pass
+    except SecurityMismatch:
+        raise
     except WireError as error:
         raise WireError(f"{error}; it is older than Kafka 0.8.2, whose protocol was another, or no Kafka") from error
     except BaseException:

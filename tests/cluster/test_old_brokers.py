@@ -14,6 +14,7 @@ from aiokafkawire import Client, ConnectionLost, NoBrokerReachable
 from aiokafkawire.cluster.brokers import CONTROL, Brokers
 from aiokafkawire.cluster.cluster import Cluster
 from aiokafkawire.config import ClientConfig
+from aiokafkawire.errors import SecurityMismatch
 from aiokafkawire.network.connection import Connection
 from aiokafkawire.network.recognising import agreed
 from aiokafkawire.protocol.api import ApiKey
@@ -185,6 +186,22 @@ async def test_an_answer_that_comes_as_another_way_is_found_counts_and_the_other
         chosen: Any = await agreed(cast("Connection", first), open_as, 0.01)
     assert chosen is first
     assert (first.closed, other.closed) == (False, True)
+
+
+async def test_a_listener_inside_tls_that_is_only_slow_is_told_as_what_it_is() -> None:
+    async with ScriptedBroker(spoken=None) as broker:
+
+        async def refuse_late() -> None:
+            while len(broker.peers) < 2:
+                await anyio.lowlevel.checkpoint()
+            await broker.peers[1].next()
+            await broker.peers[1].stream.send(b"\x15\x03\x03\x00\x02\x02\x28")  # an alert
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(refuse_late)
+            with pytest.raises(SecurityMismatch, match="this listener speaks TLS"):
+                async with connected(broker.connect, **SOON):
+                    raise AssertionError("opened")
 
 
 async def test_who_is_logged_in_to_is_no_old_broker_however_slow() -> None:
