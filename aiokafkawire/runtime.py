@@ -20,6 +20,7 @@ from .types import Event
 __all__ = ("Offload", "Owner", "Runtime", "Worker", "loop_time", "new_event", "on_trio", "system_wall_ms")
 
 _log = logging.getLogger("aiokafkawire")
+_CANCELLED_OPENING_SECONDS = 1.0
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -133,7 +134,10 @@ class Owner:
         try:
             await started.wait()
         except BaseException:  # nobody will close what was not opened
-            await self.close()
+            self._closing.set()
+            # Not for ever: a loop that ends may have cancelled the detached task before it began.
+            with anyio.move_on_after(_CANCELLED_OPENING_SECONDS, shield=True):
+                await self._ended.wait()
             raise
 
     async def _hold(self, started: anyio.Event) -> None:
