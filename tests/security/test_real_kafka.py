@@ -158,7 +158,7 @@ async def test_tls_and_none(kafka: ApacheKafka, papers: Papers) -> None:
     assert type(await refusal(kafka.addresses["BOTH"], **options_of("PLAIN"))) is SecurityMismatch
 
 
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"])
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"])
 async def test_a_login_that_ends_is_renewed_under_way(kafka: ApacheKafka, mechanism: str) -> None:
     topic = token_hex(6)
     options = options_of(mechanism, allow_auto_create_topics=True)
