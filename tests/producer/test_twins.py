@@ -233,22 +233,21 @@ def test_none_can_be_had_uninitialised(made: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["pure", pytest.param("compiled", marks=BUILT)])
-def test_a_turn_goes_on_while_its_open_batch_has_room_and_no_longer_than_it_may(name: str) -> None:
+@pytest.mark.parametrize(("closes", "most", "asked"), [(False, 2000, 11), (True, 2000, 7), (False, 700, 8)])
+def test_a_turn_goes_on_while_its_open_batch_has_room(name: str, closes: bool, most: int, asked: int) -> None:
     twin: Any = _pure if name == "pure" else appending
+    door, turns = Doorkeeper(twin, 1200, refuses=False), dict[str, Any]()
 
     def choose(topic: str, key: bytes | None, available: Sequence[int], count: int, size: int, /) -> int:
         door.asked.append("choose")
         turns["t"] = twin.Turn(2, available, 0, 500, most)
         return 2
 
-    for closes, most, asked in ((False, 2000, 11), (True, 2000, 7), (False, 700, 8)):
-        door, turns = Doorkeeper(twin, 1200, refuses=False), dict[str, Any]()
-        partitioning = Partitioning(choose, turns=turns)
-        appender = twin.Appender(door, door.budget, 5000, partitioning, lambda: 1)
-        accepted = 0
-        while door.asked.count("choose") < 2:
-            appender.append("t", bytes(100), None, None, None, ())
-            accepted += 1
-            if closes and accepted == 6:
-                door.batches[0].closed = True
-        assert accepted == asked
+    appender = twin.Appender(door, door.budget, 5000, Partitioning(choose, turns=turns), lambda: 1)
+    accepted = 0
+    while door.asked.count("choose") < 2:
+        appender.append("t", bytes(100), None, None, None, ())
+        accepted += 1
+        if closes and accepted == 6:
+            door.batches[0].closed = True
+    assert accepted == asked
