@@ -199,6 +199,23 @@ class Owner:
                 await self._ended.wait()
 
 
+class _Alarm:
+    """Sets an event at a time of the loop's clock, and never before, as loops that round to ms would."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, at: float, event: Event) -> None:
+        self._loop, self._at, self._event = loop, at, event
+        self._timer = loop.call_at(at, self._ring)
+
+    def _ring(self) -> None:
+        if self._loop.time() < self._at:
+            self._timer = self._loop.call_at(self._at, self._ring)
+        else:
+            self._event.set()
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+
 class Worker:
     """A background task that takes a step whenever it is woken, or the time is up that its last step named.
 
@@ -210,13 +227,15 @@ class Worker:
 
     def __init__(self, step: Callable[[anyio.abc.TaskGroup], float | None], on_end: Callable[[], None]) -> None:
         self._step, self._on_end = step, on_end
-        self._wake = anyio.Event()
+        self._wake: Event = new_event()
+        self._woken = False
         self._scope = anyio.CancelScope()
         self.ended: anyio.Event = anyio.Event()
         """Set once no step will be taken any more."""
 
     def wake(self) -> None:
         """There may be something to do."""
+        self._woken = True
         self._wake.set()
 
     async def run(self) -> None:
@@ -225,13 +244,26 @@ class Worker:
             with self._scope:
                 async with anyio.create_task_group() as tasks:
                     while True:
-                        wait = self._step(tasks)
-                        with anyio.move_on_after(wait):
-                            await self._wake.wait()
-                        self._wake = anyio.Event()
+                        await self._pause(self._step(tasks))
+                        self._wake, self._woken = new_event(), False
         finally:
             self.ended.set()
             self._on_end()
+
+    async def _pause(self, seconds: float | None) -> None:
+        loop = asyncio._get_running_loop()
+        if self._woken:
+            await anyio.lowlevel.checkpoint()
+        elif loop is None:
+            with anyio.move_on_after(seconds):
+                await self._wake.wait()
+        else:  # a busy producer's steps are many, and a cancel scope for each would cost as much as the step
+            alarm = None if seconds is None else _Alarm(loop, loop.time() + seconds, self._wake)
+            try:
+                await self._wake.wait()
+            finally:
+                if alarm is not None:
+                    alarm.cancel()
 
     async def stop(self) -> None:
         """End it with everything that its steps began; it must have been spawned. May be called again."""

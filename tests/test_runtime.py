@@ -1,12 +1,15 @@
 """The owner of background tasks: opened here, closed there, on every event loop."""
 
 import logging
-from typing import Any
+from typing import Any, cast
 
 import anyio
+import anyio.lowlevel
 import pytest
+from anyio.abc import TaskGroup
 from support.connecting import running_tasks
 
+from aiokafkawire import runtime
 from aiokafkawire.errors import UsageError
 from aiokafkawire.runtime import Owner, Runtime
 
@@ -178,3 +181,68 @@ async def test_the_runtime_of_real_life() -> None:
 
     assert await runtime.offload(join, "a", "b") == "ab"
     assert runtime.chance is not Runtime().chance
+
+
+async def test_a_worker_steps_when_it_is_woken_and_when_time_is_up() -> None:
+    waits: list[float | None] = [0.0, None, None]
+    stepped = [anyio.Event() for _ in waits]
+    left = list(zip(waits, stepped, strict=True))
+
+    def step(tasks: TaskGroup) -> float | None:
+        wait, event = left.pop(0)
+        event.set()
+        return wait
+
+    worker = runtime.Worker(step, lambda: None)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(worker.run)
+        with anyio.fail_after(10):
+            await stepped[1].wait()
+            await anyio.wait_all_tasks_blocked()
+            assert len(left) == 1
+            worker.wake()
+            worker.wake()
+            await stepped[2].wait()
+            await worker.stop()
+
+
+async def test_a_worker_that_wakes_itself_lets_others_run() -> None:
+    steps: list[int] = []
+
+    def step(tasks: TaskGroup) -> None:
+        steps.append(1)
+        if len(steps) > 10_000:
+            raise RuntimeError("nobody else was let run")
+        worker.wake()
+
+    worker = runtime.Worker(step, lambda: None)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(worker.run)
+        for _ in range(10):
+            await anyio.lowlevel.checkpoint()
+        assert steps
+        await worker.stop()
+
+
+def test_an_alarm_does_not_ring_early() -> None:
+    class Loop:
+        now = 0.0
+
+        def __init__(self) -> None:
+            self.calls: list[Any] = []
+
+        def time(self) -> float:
+            return self.now
+
+        def call_at(self, at: float, call: Any) -> None:
+            self.calls.append(call)
+
+    loop, event = Loop(), anyio.Event()
+    runtime._Alarm(cast("Any", loop), 1.0, event)
+    loop.now = 0.9
+    loop.calls.pop()()
+    assert not event.is_set()
+    loop.now = 1.0
+    loop.calls.pop()()
+    assert event.is_set()
+    assert loop.calls == []

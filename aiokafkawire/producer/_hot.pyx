@@ -55,14 +55,15 @@ cdef class Budget:
 cdef class Turn:
     """A partition's turn to get the records without a key, and the bytes it was chosen for so far."""
 
-    cdef public Py_ssize_t partition, sent, limit
+    cdef public Py_ssize_t partition, sent, limit, most
     cdef public object available
 
-    def __cinit__(self, Py_ssize_t partition, available, Py_ssize_t sent, Py_ssize_t limit):
+    def __cinit__(self, Py_ssize_t partition, available, Py_ssize_t sent, Py_ssize_t limit, Py_ssize_t most):
         self.partition = partition
         self.available = available
         self.sent = sent
         self.limit = limit
+        self.most = most
 
 
 @cython.final
@@ -312,7 +313,7 @@ cdef class Appender:
             return (murmur2(key) & 0x7FFFFFFF) % opened.count
         if turn is not None and (key is None or self._ignores_keys):
             sent = turn.sent + size - SPARE
-            if sent <= turn.limit:
+            if sent <= turn.limit or (sent <= turn.most and has_room(opened.batches[turn.partition], size)):
                 turn.sent = sent
                 return turn.partition
         chosen = self._choose(opened.name, key, opened.available, opened.count, size)
@@ -321,6 +322,10 @@ cdef class Appender:
         if self._turns is not None:
             opened.turn = self._turns.get(opened.name)
         return chosen
+
+
+cdef inline bint has_room(OpenBatch batch, Py_ssize_t size):
+    return batch is not None and not batch.closed and batch.builder.used + size <= batch.builder.limit
 
 
 cdef inline bytes raw(given, serialize, str what):

@@ -32,14 +32,16 @@ class Budget:
 class Turn:
     """A partition's turn to get the records without a key, and the bytes it was chosen for so far."""
 
-    __slots__ = ("available", "limit", "partition", "sent")
+    __slots__ = ("available", "limit", "most", "partition", "sent")
 
-    def __init__(self, partition: int, available: Sequence[int], sent: int, limit: int) -> None:
+    def __init__(self, partition: int, available: Sequence[int], sent: int, limit: int, most: int) -> None:
         self.partition: int = partition
         self.available: Sequence[int] = available
         self.sent: int = sent
         self.limit: int = limit
         """Up to so many bytes the turn goes on without a question."""
+        self.most: int = most
+        """And up to so many as long as there is room in the open batch."""
 
 
 @final
@@ -280,13 +282,17 @@ class Appender(Generic[K, V]):
         partitioning, turn = self._partitioning, opened.turn
         if turn is not None and (key is None or partitioning.ignores_keys):
             sent = turn.sent + size - SPARE
-            if sent <= turn.limit:
+            if sent <= turn.limit or (sent <= turn.most and _has_room(opened.batches[turn.partition], size)):
                 turn.sent = sent
                 return turn.partition
         chosen = partitioning.choose(opened.name, key, opened.available, opened.count, size)
         if partitioning.turns is not None:
             opened.turn = partitioning.turns.get(opened.name)
         return chosen
+
+
+def _has_room(batch: OpenBatch | None, size: int) -> bool:
+    return batch is not None and not batch.closed and batch.builder.size + size <= batch.builder.limit
 
 
 def _raw(given: Any, serialize: Callable[[Any], bytes] | None, what: str) -> bytes | None:

@@ -45,8 +45,8 @@ class Partitioning:
     """How records are spread.
 
     ``choose`` is always right. What it would say can be known without the call: that keys go by murmur2, and what it
-    says by ``turns`` as long as one's ``limit`` is not reached, for records without a key, or for all if it
-    ``ignores_keys``.
+    says by ``turns`` as long as one's ``limit`` is not reached, or its ``most`` while the open batch has room, for
+    records without a key, or for all if it ``ignores_keys``.
     """
 
     choose: Choose

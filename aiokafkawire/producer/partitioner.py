@@ -146,7 +146,7 @@ class UniformSticky:
             chosen = self._by_load(topic, available)
         else:
             chosen = available[self._chance.randrange(len(available))]
-        self.turns[topic] = Turn(chosen, available, layout.HEADER_SIZE + size - SPARE, self._batch_size)
+        self.turns[topic] = Turn(chosen, available, layout.HEADER_SIZE + size - SPARE, self._batch_size, self._most)
         return chosen
 
     def _by_load(self, topic: str, available: Sequence[int]) -> int:

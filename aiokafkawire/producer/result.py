@@ -2,11 +2,14 @@
 
 from array import array
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 
 from ..errors import KafkaError, again
 from ..types import Event, RecordMetadata, TopicPartition
 
 __all__ = ("BatchResult",)
+
+_new_tuple: Final = tuple.__new__
 
 
 class BatchResult:
@@ -79,7 +82,8 @@ class BatchResult:
             raise again(self.error)
         offset = self._base_offset + index if self._base_offset >= 0 else -1
         timestamp = self._log_append_time if self._log_append_time >= 0 else self.timestamps[index]
-        return RecordMetadata(self.where.topic, self.where.partition, offset, timestamp)
+        # As RecordMetadata(...) does, without the function that it would call for each record.
+        return _new_tuple(RecordMetadata, (*self.where, offset, timestamp))
 
     async def finished(self) -> None:
         """Wait until the outcome of every record is known, whatever it is."""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from aiokafkawire.config import ProducerConfig
 from aiokafkawire.errors import BufferFull, KafkaError, RecordTooLarge, TopicNotReady, UsageError
 from aiokafkawire.producer import _pure, appending
+from aiokafkawire.producer.door import Partitioning
 from aiokafkawire.producer.partitioner import make_partitioner, partition_for_key
 from aiokafkawire.records import batch
 from aiokafkawire.types import Header, TopicPartition
@@ -229,3 +230,24 @@ def test_none_can_be_had_uninitialised(made: str) -> None:
     cls: Any = getattr(appending, made)
     with pytest.raises(TypeError):
         cls.__new__(cls)
+
+
+@pytest.mark.parametrize("name", ["pure", pytest.param("compiled", marks=BUILT)])
+@pytest.mark.parametrize(("closes", "most", "asked"), [(False, 2000, 11), (True, 2000, 7), (False, 700, 8)])
+def test_a_turn_goes_on_while_its_open_batch_has_room(name: str, closes: bool, most: int, asked: int) -> None:
+    twin: Any = _pure if name == "pure" else appending
+    door, turns = Doorkeeper(twin, 1200, refuses=False), dict[str, Any]()
+
+    def choose(topic: str, key: bytes | None, available: Sequence[int], count: int, size: int, /) -> int:
+        door.asked.append("choose")
+        turns["t"] = twin.Turn(2, available, 0, 500, most)
+        return 2
+
+    appender = twin.Appender(door, door.budget, 5000, Partitioning(choose, turns=turns), lambda: 1)
+    accepted = 0
+    while door.asked.count("choose") < 2:
+        appender.append("t", bytes(100), None, None, None, ())
+        accepted += 1
+        if closes and accepted == 6:
+            door.batches[0].closed = True
+    assert accepted == asked
