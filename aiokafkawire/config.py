@@ -353,7 +353,7 @@ def _parse_server(text: str) -> Address:
     host, colon, port = text.rpartition(":") if not text.endswith("]") else (text, "", "")
     if not colon:
         host, port = text, str(DEFAULT_PORT)
-    if not port.isdecimal() or not 1 <= int(port) <= 65535:
+    if not port.isdecimal() or len(port) > 5 or not 1 <= int(port) <= 65535:
         raise ConfigError(f"bootstrap server {text!r}: the port must be a number from 1 to 65535, got {port!r}")
     if "//" in host or "/" in host or " " in host:
         raise ConfigError(f"bootstrap server {text!r}: give host:port, without a scheme or a path")

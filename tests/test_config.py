@@ -192,6 +192,7 @@ def test_servers_are_read(servers: Any, addresses: list[tuple[str, int]]) -> Non
         ([""], "bootstrap servers are needed"),
         ("a:0", "the port must be a number from 1 to 65535, got '0'"),
         ("a:65536", "the port must be a number from 1 to 65535, got '65536'"),
+        pytest.param("a:" + "9" * 5000, "the port must be a number from 1 to 65535", id="a port of 5000 digits"),
         ("a:", "the port must be a number from 1 to 65535, got ''"),
         ("a:kafka", "the port must be a number from 1 to 65535, got 'kafka'"),
         ("a:-1", "the port must be a number from 1 to 65535, got '-1'"),
