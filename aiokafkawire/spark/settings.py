@@ -25,7 +25,7 @@ _REFUSED_WRITING: Final = {
     "key.serializer": f"keys are written as they are, bytes or strings; {_INSTEAD}",
     "value.serializer": f"values are written as they are, bytes or strings; {_INSTEAD}",
     "interceptor.classes": "records are written as they are",
-    "transactional.id": "the sink makes no transactions",
+    "transactional.id": "the sink makes no transactions; ExactlyOnceSink does, and takes it as an argument",
 }
 # They say how Java's client does what this one does otherwise, and change nothing of what is read or written.
 _OF_NO_MEANING: Final = frozenset(
