@@ -1,4 +1,4 @@
-"""One transaction for each micro-batch: seen as a whole or not at all, once, whatever is killed. Spark is not needed."""
+"""One transaction for each micro-batch: seen once and as a whole, or not at all. Spark is not needed."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_a_mark_is_of_its_query_alone() -> None:
 
 
 def test_rows_have_the_partition_they_name_or_that_of_their_key_or_one_in_turn() -> None:
-    rows = pa.record_batch({"key": [b"k", "l".encode(), None, None], "value": ["1", "2", "3", "4"]})
+    rows = pa.record_batch({"key": [b"k", b"l", None, None], "value": ["1", "2", "3", "4"]})
     first, second = placed(rows, 3, 0)["partition"].to_pylist(), placed(rows, 3, 1)["partition"].to_pylist()
     assert first[:2] == second[:2]
     assert [first[2:], second[2:]] == [[2, 0], [0, 1]]

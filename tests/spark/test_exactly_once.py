@@ -1,0 +1,115 @@
+"""The exactly-once sink in a real Spark: each micro-batch is seen once and as a whole, whatever fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aiokafkawire import blocking
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.timeout(300),
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning", "ignore::DeprecationWarning"),
+]
+
+
+def fill(kafka: blocking.Client, first: int, count: int) -> None:
+    with kafka.producer() as producer:
+        values = [b"%d" % one for one in range(first, first + count)]
+        producer.enqueue_many("flights", values, keys=values, partition=0)
+
+
+def flights(spark: SparkSession, bootstrap: str, **options: str) -> DataFrame:
+    given = {"kafka.bootstrap.servers": bootstrap, "subscribe": "flights", "startingOffsets": "earliest", **options}
+    return spark.readStream.format("aiokafkawire").options(**given).load().select("key", "value")
+
+
+def run(frame: DataFrame, write: Any, checkpoint: Path) -> Any:
+    writer = frame.writeStream.foreachBatch(write).option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(availableNow=True).start()
+    assert query.awaitTermination(200)
+    return query
+
+
+def committed(spark: SparkSession, bootstrap: str, **options: str) -> list[int]:
+    given = {"kafka.bootstrap.servers": bootstrap, "subscribe": "delays", "kafka.isolation.level": "read_committed"}
+    rows = spark.read.format("aiokafkawire").options(**given, **options).load().selectExpr("int(string(value)) v")
+    return sorted(row.v for row in rows.collect())
+
+
+def test_every_batch_is_seen_once_though_spark_hands_the_last_over_again(
+    spark: SparkSession, kafka: blocking.Client, bootstrap: str, tmp_path: Path
+) -> None:
+    from aiokafkawire.spark.exactly_once import ExactlyOnceSink
+
+    kafka.admin.create_topics({"flights": 1, "delays": 3})
+    fill(kafka, 0, 100)
+    options = {"kafka.bootstrap.servers": bootstrap, "topic": "delays"}
+    with ExactlyOnceSink(options, "delays-sink") as sink:
+        query = run(flights(spark, bootstrap, maxOffsetsPerTrigger="40"), sink.write, tmp_path)
+        assert [one.numInputRows for one in query.recentProgress] == [40, 40, 20]
+    assert committed(spark, bootstrap) == list(range(100))
+    # As if the driver had been killed between Kafka's commit and Spark's own.
+    for commit in (tmp_path / "commits").glob("*2*"):
+        commit.unlink()
+    fill(kafka, 100, 10)
+    with ExactlyOnceSink(options, "delays-sink") as sink:
+        run(flights(spark, bootstrap), sink.write, tmp_path)
+    assert committed(spark, bootstrap) == list(range(110))
+
+
+# Spark does not know the types of a function's arguments here, and need not.
+@pytest.mark.filterwarnings("ignore:Cannot infer the eval type:UserWarning")
+def test_a_task_that_fails_has_its_batch_written_anew(
+    spark: SparkSession, kafka: blocking.Client, bootstrap: str, tmp_path: Path
+) -> None:
+    from pyspark.sql.functions import udf
+
+    from aiokafkawire.spark.exactly_once import ExactlyOnceSink
+
+    kafka.admin.create_topics({"flights": 1, "delays": 2})
+    fill(kafka, 0, 60)
+    flag = str(tmp_path / "failed")
+
+    @udf("binary")
+    def once(value: bytes) -> bytes:
+        import os
+
+        if value == b"50":
+            try:
+                os.close(os.open(flag, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                return value
+            raise RuntimeError("a task that fails once")
+        return value
+
+    frame = flights(spark, bootstrap).select("key", once("value").alias("value"))
+    with ExactlyOnceSink({"kafka.bootstrap.servers": bootstrap, "topic": "delays"}, "delays-sink") as sink:
+        run(frame, sink.write, tmp_path / "checkpoint")
+    assert Path(flag).exists()
+    assert committed(spark, bootstrap) == list(range(60))
+
+
+def test_what_spark_may_run_twice_at_a_time_and_other_columns_are_refused(
+    spark: SparkSession, kafka: blocking.Client, bootstrap: str
+) -> None:
+    from aiokafkawire import ConfigError, UsageError
+    from aiokafkawire.spark.exactly_once import ExactlyOnceSink
+
+    kafka.admin.create_topics({"delays": 2})
+    rows = spark.range(3).selectExpr("string(id) value")
+    with ExactlyOnceSink({"kafka.bootstrap.servers": bootstrap, "topic": "delays"}, "delays-sink") as sink:
+        with pytest.raises(UsageError, match="the column value must be"):
+            sink.write(spark.range(3).selectExpr("id value"), 0)
+        with pytest.raises(ConfigError, match="does not say which query this is"):
+            sink.write(rows, 0)
+        risky: Any = SimpleNamespace(sparkSession=SimpleNamespace(conf={"spark.speculation": "true"}))
+        with pytest.raises(UsageError, match=r"spark\.speculation off"):
+            sink.write(risky, 0)
