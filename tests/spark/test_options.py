@@ -120,6 +120,14 @@ def test_settings_of_kafka_are_passed_on_by_what_they_are() -> None:
     assert settings.consumer == {"fetch_max_bytes": 1000, "check_crcs": False, "isolation_level": "read_committed"}
 
 
+def test_what_only_javas_client_needs_is_taken_and_checked() -> None:
+    idle = {"groupIdPrefix": "mine", "fetchOffset.numRetries": "5", "fetchOffset.retryIntervalMs": "0"}
+    assert stream(**idle) == stream()
+    assert stream(**{"kafkaConsumer.pollTimeoutMs": "500"}).poll_timeout == 0.5
+    with pytest.raises(ConfigError, match=r"fetchOffset\.numRetries must be a whole number"):
+        stream(**{"fetchOffset.numRetries": "many"})
+
+
 def test_security_is_said_as_for_java_and_shown_nowhere() -> None:
     jaas = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="me" password="of-mine";'
     given = {

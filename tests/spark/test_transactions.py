@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import pyarrow as pa
 import pytest
@@ -42,7 +43,7 @@ def task(sink: WriteOptions, identity: ProducerIdentity, partition: int, *values
 
 def seen(bootstrap: str, *, committed: bool = True) -> list[bytes | None]:
     where = [TopicPartition("delays", index) for index in (0, 1)]
-    level = "read_committed" if committed else "read_uncommitted"
+    level: Literal["read_committed", "read_uncommitted"] = "read_committed" if committed else "read_uncommitted"
     found: list[bytes | None] = []
     with blocking.Client(bootstrap) as kafka, kafka.consumer(isolation_level=level) as consumer:
         ends = {at: end.offset for at, end in consumer.offsets(dict.fromkeys(where, OffsetSpec.LATEST)).items() if end}

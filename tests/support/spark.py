@@ -58,8 +58,11 @@ def jvm_source(folder: Path) -> list[Path]:
 
 
 @contextmanager
-def running_spark() -> Iterator[SparkSession]:
-    """A session of two local cores. Its Python processes are this one's Python, with this tree in front."""
+def running_spark(master: str = "local[2]") -> Iterator[SparkSession]:
+    """A session of two local cores. Its Python processes are this one's Python, with this tree in front.
+
+    With ``local[2,3]`` a task is tried three times, where it is once otherwise.
+    """
     from pyspark.sql import SparkSession
 
     os.environ["PYTHONPATH"] = os.pathsep.join([tree(), os.environ.get("PYTHONPATH", "")])
@@ -72,7 +75,7 @@ def running_spark() -> Iterator[SparkSession]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
     }
-    builder = SparkSession.builder.master("local[2]").appName("aiokafkawire")
+    builder = SparkSession.builder.master(master).appName("aiokafkawire")
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
