@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Literal
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
+from anyio.from_thread import start_blocking_portal
 
 from aiokafkawire import ConfigError, KafkaError, OffsetSpec, TopicPartition, UsageError, blocking
 from aiokafkawire.errors import InvalidProducerEpoch, InvalidTxnState, ProducerFenced
@@ -15,6 +17,7 @@ from aiokafkawire.spark.placing import placed
 from aiokafkawire.spark.replays import is_written, mark_of
 from aiokafkawire.spark.transactions import BatchTransactions
 from aiokafkawire.spark.writing import write_batches
+from aiokafkawire.testing.broker import Broker
 from aiokafkawire.types import ProducerIdentity
 
 
@@ -22,15 +25,35 @@ class Lost(Exception):
     """What a Spark job raises, say."""
 
 
+@pytest.fixture(params=["in-process", pytest.param("apache", marks=pytest.mark.kafka)])
+def bootstrap(request: pytest.FixtureRequest) -> str:
+    """Of the in-process broker, or of a real Kafka."""
+    if request.param == "in-process":
+        return str(request.getfixturevalue("broker"))
+    return str(request.getfixturevalue("apache_kafka").bootstrap)
+
+
+@pytest.fixture
+def broker() -> Iterator[str]:
+    with start_blocking_portal("asyncio") as portal, portal.wrap_async_context_manager(Broker()) as broker:
+        yield broker.bootstrap
+
+
 @pytest.fixture
 def sink(kafka: blocking.Client, bootstrap: str) -> WriteOptions:
-    kafka.admin.create_topics({"delays": 2})
-    return write_options({"kafka.bootstrap.servers": bootstrap, "topic": "delays"})
+    topic = f"delays-{uuid4().hex}"
+    kafka.admin.create_topics({topic: 2})
+    return write_options({"kafka.bootstrap.servers": bootstrap, "topic": topic})
 
 
 @pytest.fixture
-def driver(sink: WriteOptions) -> Iterator[BatchTransactions]:
-    made = BatchTransactions(sink, "delays-sink")
+def transactional_id(sink: WriteOptions) -> str:
+    return f"{sink.topic}-sink"
+
+
+@pytest.fixture
+def driver(sink: WriteOptions, transactional_id: str) -> Iterator[BatchTransactions]:
+    made = BatchTransactions(sink, transactional_id)
     yield made
     made.close()
 
@@ -41,11 +64,25 @@ def task(sink: WriteOptions, identity: ProducerIdentity, partition: int, *values
     assert write_batches(sink, [rows], identity=identity) == len(values)
 
 
-def seen(bootstrap: str, *, committed: bool = True) -> list[bytes | None]:
-    where = [TopicPartition("delays", index) for index in (0, 1)]
+def seen_at_last(sink: WriteOptions) -> list[bytes | None]:
+    """What is seen once the brokers have written how the last transaction ended, which comes after they say so."""
+    where = dict.fromkeys([TopicPartition(sink.topic or "", index) for index in (0, 1)], OffsetSpec.LATEST)
+    with (
+        blocking.Client(sink.settings.bootstrap_servers) as kafka,
+        kafka.consumer(isolation_level="read_committed") as consumer,
+        kafka.consumer() as everything,
+    ):
+        while consumer.offsets(where) != everything.offsets(where):
+            pass
+    return seen(sink)
+
+
+def seen(sink: WriteOptions, *, committed: bool = True) -> list[bytes | None]:
+    assert sink.topic is not None
+    where = [TopicPartition(sink.topic, index) for index in (0, 1)]
     level: Literal["read_committed", "read_uncommitted"] = "read_committed" if committed else "read_uncommitted"
     found: list[bytes | None] = []
-    with blocking.Client(bootstrap) as kafka, kafka.consumer(isolation_level=level) as consumer:
+    with blocking.Client(sink.settings.bootstrap_servers) as kafka, kafka.consumer(isolation_level=level) as consumer:
         ends = {at: end.offset for at, end in consumer.offsets(dict.fromkeys(where, OffsetSpec.LATEST)).items() if end}
         consumer.assign(dict.fromkeys(where, OffsetSpec.EARLIEST))
         while any((consumer.position(at) or 0) < end for at, end in ends.items()):
@@ -53,26 +90,24 @@ def seen(bootstrap: str, *, committed: bool = True) -> list[bytes | None]:
     return sorted(found, key=str)
 
 
-def test_what_tasks_write_is_seen_when_the_batch_is_whole(
-    sink: WriteOptions, driver: BatchTransactions, bootstrap: str
-) -> None:
+def test_what_tasks_write_is_seen_when_the_batch_is_whole(sink: WriteOptions, driver: BatchTransactions) -> None:
     def work(identity: ProducerIdentity) -> None:
         task(sink, identity, 0, b"0a", b"0b")
         task(sink, identity, 1, b"1a")
-        assert seen(bootstrap) == []
+        assert seen(sink) == []
 
     assert driver.write("q", 0, work)
-    assert seen(bootstrap) == [b"0a", b"0b", b"1a"]
+    assert seen_at_last(sink) == [b"0a", b"0b", b"1a"]
     assert driver.write("q", 1, lambda identity: task(sink, identity, 1, b"1b"))
-    assert seen(bootstrap) == [b"0a", b"0b", b"1a", b"1b"]
+    assert seen_at_last(sink) == [b"0a", b"0b", b"1a", b"1b"]
 
 
 def test_a_batch_that_was_written_is_left_out_by_the_next_driver_too(
-    sink: WriteOptions, driver: BatchTransactions, bootstrap: str
+    sink: WriteOptions, driver: BatchTransactions, transactional_id: str
 ) -> None:
     assert driver.write("q", 0, lambda identity: task(sink, identity, 0, b"once"))
     assert not driver.write("q", 0, lambda identity: task(sink, identity, 0, b"twice"))
-    later = BatchTransactions(sink, "delays-sink")
+    later = BatchTransactions(sink, transactional_id)
     try:
         assert not later.write("q", 0, lambda identity: task(sink, identity, 0, b"twice"))
         assert later.write("q", 1, lambda identity: task(sink, identity, 0, b"next"))
@@ -80,12 +115,10 @@ def test_a_batch_that_was_written_is_left_out_by_the_next_driver_too(
         assert later.write("another", 0, lambda identity: task(sink, identity, 0, b"other"))
     finally:
         later.close()
-    assert seen(bootstrap) == [b"next", b"once", b"other"]
+    assert seen_at_last(sink) == [b"next", b"once", b"other"]
 
 
-def test_a_batch_that_fails_is_aborted_and_written_anew(
-    sink: WriteOptions, driver: BatchTransactions, bootstrap: str
-) -> None:
+def test_a_batch_that_fails_is_aborted_and_written_anew(sink: WriteOptions, driver: BatchTransactions) -> None:
     given: list[ProducerIdentity] = []
 
     def work(identity: ProducerIdentity) -> None:
@@ -95,8 +128,8 @@ def test_a_batch_that_fails_is_aborted_and_written_anew(
             raise Lost("an executor")
 
     assert driver.write("q", 0, work)
-    assert seen(bootstrap) == [b"3"]
-    assert seen(bootstrap, committed=False) == [b"1", b"2", b"3"]
+    assert seen_at_last(sink) == [b"3"]
+    assert seen(sink, committed=False) == [b"1", b"2", b"3"]
     assert len({identity.producer_epoch for identity in given}) == 3
 
     def always(identity: ProducerIdentity) -> None:
@@ -105,10 +138,10 @@ def test_a_batch_that_fails_is_aborted_and_written_anew(
     with pytest.raises(Lost, match="again"):
         driver.write("q", 1, always)
     assert driver.write("q", 1, lambda identity: task(sink, identity, 1, b"mended"))
-    assert seen(bootstrap) == [b"3", b"mended"]
+    assert seen_at_last(sink) == [b"3", b"mended"]
 
 
-def test_a_task_that_comes_late_gets_nothing_in(sink: WriteOptions, driver: BatchTransactions, bootstrap: str) -> None:
+def test_a_task_that_comes_late_gets_nothing_in(sink: WriteOptions, driver: BatchTransactions) -> None:
     given: list[ProducerIdentity] = []
 
     def work(identity: ProducerIdentity) -> None:
@@ -122,14 +155,14 @@ def test_a_task_that_comes_late_gets_nothing_in(sink: WriteOptions, driver: Batc
     assert driver.write("q", 0, work)
     with pytest.raises(KafkaError):
         task(sink, given[1], 1, b"later")
-    assert seen(bootstrap) == [b"2"]
-    assert seen(bootstrap, committed=False) == [b"1", b"2"]
+    assert seen_at_last(sink) == [b"2"]
+    assert seen(sink, committed=False) == [b"1", b"2"]
 
 
 def test_a_driver_that_is_gone_leaves_nothing_that_is_seen(
-    sink: WriteOptions, driver: BatchTransactions, bootstrap: str
+    sink: WriteOptions, driver: BatchTransactions, transactional_id: str
 ) -> None:
-    later = BatchTransactions(sink, "delays-sink")
+    later = BatchTransactions(sink, transactional_id)
 
     def work(identity: ProducerIdentity) -> None:
         task(sink, identity, 0, b"half")
@@ -142,16 +175,16 @@ def test_a_driver_that_is_gone_leaves_nothing_that_is_seen(
         assert "another query has this transactional id" in "".join(raised.value.__notes__)
     finally:
         later.close()
-    assert seen(bootstrap) == [b"whole"]
+    assert seen_at_last(sink) == [b"whole"]
 
 
 def test_a_transaction_that_was_open_for_too_long_is_not_committed(
-    kafka: blocking.Client, sink: WriteOptions, bootstrap: str
+    kafka: blocking.Client, sink: WriteOptions, bootstrap: str, transactional_id: str
 ) -> None:
-    hasty = write_options(
-        {"kafka.bootstrap.servers": bootstrap, "topic": "delays", "kafka.transaction.timeout.ms": "200"}
-    )
-    end = {TopicPartition("delays", 0): OffsetSpec.LATEST}
+    topic = sink.topic or ""
+    given = {"kafka.bootstrap.servers": bootstrap, "topic": topic, "kafka.transaction.timeout.ms": "200"}
+    hasty = write_options(given)
+    end = {TopicPartition(topic, 0): OffsetSpec.LATEST}
 
     def work(identity: ProducerIdentity) -> None:
         task(sink, identity, 0, b"slow")
@@ -160,20 +193,20 @@ def test_a_transaction_that_was_open_for_too_long_is_not_committed(
             while [at.offset for at in consumer.offsets(end).values() if at is not None] == [0]:
                 pass
 
-    late = BatchTransactions(hasty, "delays-sink")
+    late = BatchTransactions(hasty, transactional_id)
     try:
         with pytest.raises((ProducerFenced, InvalidProducerEpoch, InvalidTxnState)) as raised:
             late.write("q", 0, work)
         assert "kafka.transaction.timeout.ms" in "".join(raised.value.__notes__)
     finally:
         late.close()
-    assert seen(bootstrap) == []
-    again = BatchTransactions(sink, "delays-sink")
+    assert seen_at_last(sink) == []
+    again = BatchTransactions(sink, transactional_id)
     try:
         assert again.write("q", 0, lambda identity: task(sink, identity, 0, b"quick"))
     finally:
         again.close()
-    assert seen(bootstrap) == [b"quick"]
+    assert seen_at_last(sink) == [b"quick"]
 
 
 def test_what_cannot_be_is_refused(sink: WriteOptions, bootstrap: str) -> None:
