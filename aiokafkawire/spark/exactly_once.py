@@ -76,15 +76,14 @@ class ExactlyOnceSink:
         """Write a micro-batch, or nothing if it was written before; what ``foreachBatch`` takes.
 
         Raises:
-            UsageError: a column is missing or of another type, or Spark may run a task twice at a time.
+            UsageError: a column is missing or of another type, or Spark is set to run a task twice.
             ConfigError: it is not known which query this is; say ``query``.
             ProducerFenced, InvalidProducerEpoch, InvalidTxnState: the transaction was open for too long, or another
                 query has this transactional id.
             KafkaError: it cannot be committed.
         """
         spark = batch.sparkSession
-        if str(spark.conf.get("spark.speculation", "false")).lower() == "true":
-            raise UsageError("an exactly-once sink needs spark.speculation off: no two tasks may write one partition")
+        _check_attempts(spark.conf)
         check_columns(to_arrow_schema(batch.schema), self._options)
         query = self._query or _query_of(spark)
         partitions = len(self._transactions.partitions())
@@ -103,6 +102,18 @@ class ExactlyOnceSink:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._transactions = self._made()
+
+
+def _check_attempts(conf: Any) -> None:
+    """No two attempts of a task may write into one transaction: leaders would take one's records for the other's."""
+    if str(conf.get("spark.speculation", "false")).lower() == "true":
+        raise UsageError("an exactly-once sink needs spark.speculation off: no two tasks may write one partition")
+    master = str(conf.get("spark.master", "local"))
+    is_local = master == "local" or master.startswith("local[")
+    # An attempt of a stage counts its tasks' attempts from 0 again, so the tasks themselves cannot tell.
+    if not is_local and str(conf.get("spark.stage.maxConsecutiveAttempts", "4")) != "1":
+        why = "a stage that lost an executor's data would be tried again within one transaction"
+        raise UsageError(f"an exactly-once sink needs spark.stage.maxConsecutiveAttempts=1: {why}")
 
 
 def _query_of(spark: Any) -> str:

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support import spark as support
+from support.needing import require
 
 from aiokafkawire import blocking
 
@@ -97,7 +99,7 @@ def test_a_task_that_fails_has_its_batch_written_anew(
     assert committed(spark, bootstrap) == list(range(60))
 
 
-def test_what_spark_may_run_twice_at_a_time_and_other_columns_are_refused(
+def test_columns_of_no_record_and_an_unknown_query_are_refused(
     spark: SparkSession, kafka: blocking.Client, bootstrap: str
 ) -> None:
     from aiokafkawire import ConfigError, UsageError
@@ -110,6 +112,39 @@ def test_what_spark_may_run_twice_at_a_time_and_other_columns_are_refused(
             sink.write(spark.range(3).selectExpr("id value"), 0)
         with pytest.raises(ConfigError, match="does not say which query this is"):
             sink.write(rows, 0)
-        risky: Any = SimpleNamespace(sparkSession=SimpleNamespace(conf={"spark.speculation": "true"}))
-        with pytest.raises(UsageError, match=r"spark\.speculation off"):
-            sink.write(risky, 0)
+
+
+@pytest.mark.parametrize(
+    ("conf", "told"),
+    [
+        ({"spark.master": "local[2]", "spark.speculation": "true"}, r"spark\.speculation off"),
+        ({"spark.master": "yarn"}, r"spark\.stage\.maxConsecutiveAttempts=1"),
+        ({"spark.master": "local-cluster[2,1,1024]"}, r"spark\.stage\.maxConsecutiveAttempts=1"),
+    ],
+)
+def test_a_spark_that_may_run_a_task_twice_is_refused(conf: dict[str, str], told: str) -> None:
+    require(support.missing())
+    from aiokafkawire import UsageError
+    from aiokafkawire.spark.exactly_once import ExactlyOnceSink
+
+    batch: Any = SimpleNamespace(sparkSession=SimpleNamespace(conf=conf))
+    with (
+        ExactlyOnceSink({"kafka.bootstrap.servers": "here:1", "topic": "delays"}, "delays-sink") as sink,
+        pytest.raises(UsageError, match=told),
+    ):
+        sink.write(batch, 0)
+
+
+def test_a_second_attempt_of_a_task_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    require(support.missing())
+    from aiokafkawire import UsageError
+    from aiokafkawire.spark import exactly_once
+    from aiokafkawire.spark.options import write_options
+    from aiokafkawire.types import ProducerIdentity
+
+    context = SimpleNamespace(attemptNumber=lambda: 1, partitionId=lambda: 0)
+    monkeypatch.setattr(exactly_once.TaskContext, "get", lambda: context)
+    options = write_options({"kafka.bootstrap.servers": "here:1", "topic": "delays"})
+    writing = exactly_once._Writing(options, ProducerIdentity("delays-sink", 1, 0))
+    with pytest.raises(UsageError, match="not tried twice"):
+        list(writing([]))
