@@ -146,6 +146,30 @@ def test_a_stream_is_written_to_a_topic(
     assert [one.offset for one in end.values() if one is not None] == [200]
 
 
+def test_updates_are_written_batch_by_batch_and_each_says_what_it_has(
+    spark: SparkSession, kafka: blocking.Client, bootstrap: str, tmp_path: Path
+) -> None:
+    from aiokafkawire import ConfigError
+    from aiokafkawire.spark.foreach_batch import ranges_in, to_topic
+
+    kafka.admin.create_topics({"flights": 2, "delays": 1})
+    fill(kafka, 0, 100)
+    write, seen = to_topic({"kafka.bootstrap.servers": bootstrap, "topic": "delays"}), []
+
+    def both(batch: DataFrame, number: int) -> None:
+        seen.append([str(one) for one in ranges_in(batch)])
+        write(batch.select("key", "value"), number)
+
+    frame = streaming(spark, bootstrap, maxOffsetsPerTrigger="120")
+    writer = frame.writeStream.outputMode("update").foreachBatch(both).option("checkpointLocation", str(tmp_path))
+    assert writer.trigger(availableNow=True).start().awaitTermination(200)
+    assert seen == [["flights-0[0:60]", "flights-1[0:60]"], ["flights-0[60:100]", "flights-1[60:100]"]]
+    end = kafka.admin.list_offsets({TopicPartition("delays", 0): OffsetSpec.LATEST})
+    assert [one.offset for one in end.values() if one is not None] == [200]
+    with pytest.raises(ConfigError, match=r"kafka\.bootstrap\.servers is needed"):
+        to_topic({"topic": "delays"})
+
+
 def test_a_topic_created_anew_ends_a_stream_unless_loss_is_allowed(
     spark: SparkSession, kafka: blocking.Client, bootstrap: str, tmp_path: Path
 ) -> None:
