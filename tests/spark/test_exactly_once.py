@@ -143,7 +143,7 @@ def test_a_second_attempt_of_a_task_writes_nothing(monkeypatch: pytest.MonkeyPat
     from aiokafkawire.types import ProducerIdentity
 
     context = SimpleNamespace(attemptNumber=lambda: 1, partitionId=lambda: 0)
-    monkeypatch.setattr(exactly_once.TaskContext, "get", lambda: context)
+    monkeypatch.setattr("pyspark.TaskContext.get", lambda: context)
     options = write_options({"kafka.bootstrap.servers": "here:1", "topic": "delays"})
     writing = exactly_once._Writing(options, ProducerIdentity("delays-sink", 1, 0))
     with pytest.raises(UsageError, match="not tried twice"):
