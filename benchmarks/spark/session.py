@@ -41,6 +41,7 @@ def session(jars: list[Path]) -> Iterator["SparkSession"]:
         "spark.jars": ",".join(map(str, jars)),
         "spark.driver.memory": "4g",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
