@@ -129,7 +129,8 @@ def _query_of(spark: Any) -> str:
 
 def _gathered(batch: "DataFrame", partitions: int) -> "DataFrame":
     """The rows with the partition they go to, all of one partition in one task."""
-    kept = [field for field in batch.schema if field.name not in ("topic", "partition")]
+    named = [field for field in batch.schema if field.name not in ("topic", "partition")]
+    kept = [StructField(field.name, field.dataType) for field in named]  # Arrow's fields may all be null
     schema = StructType([*kept, StructField("partition", IntegerType())])
     rows = batch.drop("topic")
     return rows.mapInArrow(Placing(partitions), schema).repartition(partitions, "partition")
