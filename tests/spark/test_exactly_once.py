@@ -30,6 +30,8 @@ def fill(kafka: blocking.Client, first: int, count: int) -> None:
 
 def flights(spark: SparkSession, bootstrap: str, **options: str) -> DataFrame:
     given = {"kafka.bootstrap.servers": bootstrap, "subscribe": "flights", "startingOffsets": "earliest", **options}
+    if not support.limits():
+        given.pop("maxOffsetsPerTrigger", None)
     return spark.readStream.format("aiokafkawire").options(**given).load().select("key", "value")
 
 
@@ -56,11 +58,12 @@ def test_every_batch_is_seen_once_though_spark_hands_the_last_over_again(
     options = {"kafka.bootstrap.servers": bootstrap, "topic": "delays"}
     with ExactlyOnceSink(options, "delays-sink") as sink:
         query = run(flights(spark, bootstrap, maxOffsetsPerTrigger="40"), sink.write, tmp_path)
-        assert [one.numInputRows for one in query.recentProgress] == [40, 40, 20]
+        batches = [40, 40, 20] if support.limits() else [100]
+        assert [one.numInputRows for one in query.recentProgress] == batches
     assert committed(spark, bootstrap) == list(range(100))
     # As if the driver had been killed between Kafka's commit and Spark's own.
-    for commit in (tmp_path / "commits").glob("*2*"):
-        commit.unlink()
+    for name in (str(len(batches) - 1), f".{len(batches) - 1}.crc"):
+        (tmp_path / "commits" / name).unlink(missing_ok=True)
     fill(kafka, 100, 10)
     with ExactlyOnceSink(options, "delays-sink") as sink:
         run(flights(spark, bootstrap), sink.write, tmp_path)
