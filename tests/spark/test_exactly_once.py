@@ -66,7 +66,9 @@ def test_every_batch_is_seen_once_though_spark_hands_the_last_over_again(
         (tmp_path / "commits" / name).unlink(missing_ok=True)
     fill(kafka, 100, 10)
     with ExactlyOnceSink(options, "delays-sink") as sink:
-        run(flights(spark, bootstrap), sink.write, tmp_path)
+        # Without limits a run has one batch, and the first is what was left over.
+        for _ in range(1 if support.limits() else 2):
+            run(flights(spark, bootstrap), sink.write, tmp_path)
     assert committed(spark, bootstrap) == list(range(110))
 
 
