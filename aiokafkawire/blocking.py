@@ -38,7 +38,9 @@ from .types import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ("Admin", "Client", "Consumer", "Loop", "Producer")
+    from .producer.transacting import Transaction as AsyncTransaction
+
+__all__ = ("Admin", "Client", "Consumer", "Loop", "Producer", "Transaction")
 
 _AT_ONCE: Final = 500
 """Records that the iteration takes from the loop's thread at once: to change threads costs as much as many records."""
@@ -214,6 +216,39 @@ class Producer:
     def partitions_for(self, topic: str) -> tuple[int, ...]:
         """The topic's partitions, waiting for them up to ``max_block_ms``."""
         return self._loop.call(self._producer.partitions_for, topic)
+
+    def transaction(self) -> "Transaction":
+        """A transaction, to be used as ``with``: what the producer sends meanwhile is in it."""
+        return Transaction(self._loop, self._loop.here(self._producer.transaction))
+
+    @property
+    def identity(self) -> ProducerIdentity:
+        """The open transaction's, for ``client.producer(identity=...)`` elsewhere; see ``Producer.identity``."""
+        return self._loop.here(lambda: self._producer.identity)
+
+
+class Transaction:
+    """What readers of committed records see all or none of; made by :meth:`Producer.transaction`.
+
+    It is committed at the end of its ``with``, and aborted on an exception. Errors are those of the asynchronous one.
+    """
+
+    def __init__(self, loop: Loop, transaction: "AsyncTransaction[bytes, bytes]") -> None:
+        self._loop, self._transaction = loop, transaction
+
+    def __enter__(self) -> Self:
+        self._loop.call(self._transaction.__aenter__)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._loop.is_elsewhere:
+            self._loop.call(self._transaction.__aexit__, kind, error, trace)
+
+    def commit_offsets(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], *, group: str) -> None:
+        """Commit a group's offsets together with what is sent: all of it counts, or none (KIP-447)."""
+        self._loop.call(self._transaction.commit_offsets, offsets, group=group)
 
 
 class Consumer:

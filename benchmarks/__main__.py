@@ -41,6 +41,10 @@ Work = list[tuple[Case, list[Contender]]]
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["spark"]:  # it has a session for all that is measured, and options of its own
+        from benchmarks.spark.__main__ import main as spark
+
+        return spark(sys.argv[2:])
     parser = _parser()
     options = parser.parse_args()
     if options.plots is not None and not has_module("matplotlib"):

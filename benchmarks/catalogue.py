@@ -200,5 +200,6 @@ ALONE: Final = {
     "benchmarks.closing": "how long a consumer takes to stop when its broker has just been killed",
     "benchmarks.micro": "the cost of single parts of aiokafkawire, of a waiting record and of the import",
     "benchmarks.large_metadata": "how long 100,000 partitions hold the event loop",
+    "benchmarks spark": "our data source beside Spark's own, in one Spark session; needs pyspark, Java 17 and Maven",
 }
 """Programs of their own, each with a ``--help``."""

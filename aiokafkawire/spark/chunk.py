@@ -2,10 +2,10 @@
 
 from bisect import bisect_left
 from itertools import accumulate
+from sys import byteorder
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..records.columns import BytesColumn, Columns
 from ..types import Header, TimestampType
@@ -13,8 +13,9 @@ from .schema import HEADERS, arrow_schema
 
 __all__ = ("Chunk",)
 
-_US: Final = 1000
+_MS: Final = pa.timestamp("ms", tz="UTC")
 _WIDTH: Final = 8
+_INT32: Final = 4
 
 
 class Chunk:
@@ -54,22 +55,34 @@ class Chunk:
 
     def record_batch(self) -> "pa.RecordBatch":
         """All of it. At least one record has to be there."""
-        timestamps = pc.multiply(self._int64(self._timestamps), _US)
         arrays = [
             pa.concat_arrays(self._keys),
             pa.concat_arrays(self._values),
-            pa.repeat(pa.scalar(self._topic, pa.string()), self.rows),
-            pa.repeat(pa.scalar(self._partition, pa.int32()), self.rows),
-            self._int64(self._offsets),
-            timestamps.cast(self._schema.field("timestamp").type),
-            pa.concat_arrays([pa.repeat(pa.scalar(int(kind), pa.int32()), count) for kind, count in self._types]),
+            self._topics(),
+            self._fixed(pa.int32(), [_int32(self._partition) * self.rows]),
+            self._fixed(pa.int64(), self._offsets),
+            # Unsafe: a producer may say any time, and one that is no time in us must not end the query.
+            self._fixed(_MS, self._timestamps).cast(self._schema.field("timestamp").type, safe=False),
+            self._fixed(pa.int32(), [_int32(kind) * count for kind, count in self._types]),
         ]
         if self._with_headers:
             arrays.append(pa.concat_arrays(self._headers))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _int64(self, parts: list[bytes]) -> "pa.Array":
-        return pa.Array.from_buffers(pa.int64(), self.rows, [None, pa.py_buffer(b"".join(parts))])
+    # No scalars and no lists here: to make Arrow's of them imports pandas, which takes longer than many a task.
+    def _topics(self) -> "pa.Array":
+        name = self._topic.encode()
+        ends = pa.py_buffer(_int32(0) + _int32(len(name)))
+        once = pa.Array.from_buffers(pa.string(), 1, [None, ends, pa.py_buffer(name)])
+        zeros = self._fixed(pa.int32(), [bytes(_INT32 * self.rows)])
+        return pa.DictionaryArray.from_arrays(zeros, once).dictionary_decode()
+
+    def _fixed(self, kind: "pa.DataType", parts: list[bytes]) -> "pa.Array":
+        return pa.Array.from_buffers(kind, self.rows, [None, pa.py_buffer(b"".join(parts))])
+
+
+def _int32(number: int) -> bytes:
+    return number.to_bytes(_INT32, byteorder)
 
 
 def _binary(column: BytesColumn, count: int) -> "pa.Array":

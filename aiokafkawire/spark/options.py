@@ -7,10 +7,11 @@ from typing import Final, Literal
 
 import attrs
 
+from ..config_properties import KafkaSettings
 from ..errors import ConfigError, UsageError
 from ..types import TopicPartition, check_topic_name
 from .offsets import EARLIEST, LATEST, Offsets, parse_assign, parse_offsets, parse_times
-from .settings import Settings, read_settings, write_settings
+from .settings import read_settings, write_settings
 
 __all__ = ("Bound", "ReadOptions", "Topics", "WriteOptions", "read_options", "write_options")
 
@@ -79,7 +80,7 @@ class Bound:
 class ReadOptions:
     """What a source was told. Plain data: it is pickled for every task."""
 
-    settings: Settings
+    settings: KafkaSettings
     topics: Topics
     start: Bound
     end: Bound
@@ -101,7 +102,7 @@ class ReadOptions:
 class WriteOptions:
     """What a sink was told. ``topic`` wins over a column of that name."""
 
-    settings: Settings
+    settings: KafkaSettings
     topic: str | None
 
 

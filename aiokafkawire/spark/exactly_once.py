@@ -1,0 +1,156 @@
+"""An exactly-once sink for ``foreachBatch``, experimental: one transaction for each micro-batch; see docs/spark.md."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+
+from ..errors import ConfigError, UsageError
+from ..types import ProducerIdentity
+from .options import WriteOptions, write_options
+from .placing import Placing
+from .transactions import BatchTransactions
+from .writing import check_columns, write_batches
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ("ExactlyOnceSink",)
+
+_WRITTEN: Final = StructType([StructField("partition", IntegerType()), StructField("rows", LongType())])
+
+
+class ExactlyOnceSink:
+    """Readers of committed records see each micro-batch once and as a whole. Experimental.
+
+        with ExactlyOnceSink(options, "delays-sink") as sink:
+            query = delays.writeStream.foreachBatch(sink.write).option("checkpointLocation", ...).start()
+            query.awaitTermination()
+
+    The driver has a transaction for each batch; rows are gathered by their partition, and one task writes each of these
+    with the driver's producer id and epoch. What Spark hands over again after a restart is recognised, and left out.
+    A task is never tried a second time by itself: the batch is aborted and written anew.
+
+    Args:
+        options: of the data source's sink: ``kafka.bootstrap.servers``, ``topic`` and other ``kafka.*``.
+            ``kafka.transaction.timeout.ms`` (600000) has to be longer than a batch takes.
+        transactional_id: one for each query, and the same after every restart; a second query with it fences the first.
+        query: tells queries apart that had this transactional id one after the other; Spark's id of the query, which
+            is its checkpoint's, if not given.
+        tries: how often a batch is written before its error ends the query.
+
+    Raises:
+        ConfigError: an option is wrong, or there is no topic.
+    """
+
+    def __init__(
+        self, options: Mapping[str, str], transactional_id: str, *, query: str | None = None, tries: int = 3
+    ) -> None:
+        self._options = write_options(options)
+        self._arguments = (transactional_id, tries)
+        self._query = query
+        self._transactions = self._made()
+
+    def _made(self) -> BatchTransactions:
+        transactional_id, tries = self._arguments
+        return BatchTransactions(self._options, transactional_id, tries=tries)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the driver's producer, once the query has ended. May be called again."""
+        self._transactions.close()
+
+    def write(self, batch: "DataFrame", batch_id: int) -> None:
+        """Write a micro-batch, or nothing if it was written before; what ``foreachBatch`` takes.
+
+        Raises:
+            UsageError: a column is missing or of another type, or Spark is set to run a task twice.
+            ConfigError: it is not known which query this is; say ``query``.
+            ProducerFenced, InvalidProducerEpoch, InvalidTxnState: the transaction was open for too long, or another
+                query has this transactional id.
+            KafkaError: it cannot be committed.
+        """
+        spark = batch.sparkSession
+        _check_attempts(spark.conf)
+        check_columns(to_arrow_schema(batch.schema), self._options)
+        query = self._query or _query_of(spark)
+        partitions = len(self._transactions.partitions())
+        gathered = _gathered(batch, partitions)
+
+        def work(identity: ProducerIdentity) -> int:
+            found = gathered.mapInArrow(_Writing(self._options, identity), _WRITTEN).collect()
+            return sum(row.rows for row in found)
+
+        self._transactions.write(query, batch_id, work)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Spark Connect sends it to a process of its own, before the first batch.
+        return {**self.__dict__, "_transactions": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._transactions = self._made()
+
+
+def _check_attempts(conf: Any) -> None:
+    """No two attempts of a task may write into one transaction: leaders would take one's records for the other's."""
+    if str(conf.get("spark.speculation", "false")).lower() == "true":
+        raise UsageError("an exactly-once sink needs spark.speculation off: no two tasks may write one partition")
+    master = str(conf.get("spark.master", "local"))
+    is_local = master == "local" or master.startswith("local[")
+    # An attempt of a stage counts its tasks' attempts from 0 again, so the tasks themselves cannot tell.
+    if not is_local and str(conf.get("spark.stage.maxConsecutiveAttempts", "4")) != "1":
+        why = "a stage that lost an executor's data would be tried again within one transaction"
+        raise UsageError(f"an exactly-once sink needs spark.stage.maxConsecutiveAttempts=1: {why}")
+
+
+def _query_of(spark: Any) -> str:
+    """Spark's id of the query that runs in this thread."""
+    try:
+        found = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+    except Exception:  # Spark Connect has no context, and each version says so by another error
+        found = None
+    if not found:
+        raise ConfigError("Spark does not say which query this is: ExactlyOnceSink(..., query='a name of its own')")
+    return str(found)
+
+
+def _gathered(batch: "DataFrame", partitions: int) -> "DataFrame":
+    """The rows with the partition they go to, all of one partition in one task."""
+    named = [field for field in batch.schema if field.name not in ("topic", "partition")]
+    kept = [StructField(field.name, field.dataType) for field in named]  # Arrow's fields may all be null
+    schema = StructType([*kept, StructField("partition", IntegerType())])
+    rows = batch.drop("topic")
+    return rows.mapInArrow(Placing(partitions), schema).repartition(partitions, "partition")
+
+
+class _Writing:
+    """What the tasks call; it is pickled for them."""
+
+    def __init__(self, options: WriteOptions, identity: ProducerIdentity) -> None:
+        self._options, self._identity = options, identity
+
+    def __call__(self, batches: Iterable["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+        context = TaskContext.get()
+        if context is not None and context.attemptNumber() > 0:
+            # Leaders would take the records of one attempt for those of the other.
+            raise UsageError("a task of a transaction is not tried twice: the batch is aborted and written anew")
+        some = iter(batches)
+        first = next((batch for batch in some if batch.num_rows), None)
+        rows = 0
+        if first is not None:
+            rows = write_batches(self._options, chain([first], some), identity=self._identity)
+        partition = None if context is None else context.partitionId()
+        yield pa.record_batch({"partition": pa.array([partition], pa.int32()), "rows": pa.array([rows], pa.int64())})

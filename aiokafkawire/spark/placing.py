@@ -1,0 +1,50 @@
+"""Which partition of the topic each row goes to, where that has to be known before a row is written."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import pyarrow as pa
+
+from ..errors import UsageError
+from ..producer.partitioner import partition_for_key
+
+__all__ = ("Placing", "placed")
+
+_COLUMN: Final = "partition"
+
+
+class Placing:
+    """For ``mapInArrow``: fills the column ``partition``. Plain data: it is pickled for every task.
+
+    Args:
+        partitions: how many the topic has.
+    """
+
+    def __init__(self, partitions: int) -> None:
+        self._partitions = partitions
+
+    def __call__(self, batches: Iterable["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+        """The same rows, each with its partition."""
+        for number, batch in enumerate(batches):
+            yield placed(batch, self._partitions, number)
+
+
+def placed(batch: "pa.RecordBatch", partitions: int, turn: int) -> "pa.RecordBatch":
+    """The rows with a partition each: the one they name, else by their key, as Java's client does, else in turn.
+
+    Raises:
+        UsageError: a row names a partition that the topic does not have.
+    """
+    names = batch.schema.names
+    count = batch.num_rows
+    named = batch.column(_COLUMN).to_pylist() if _COLUMN in names else [None] * count
+    keys = batch.column("key").cast(pa.binary()).to_pylist() if "key" in names else [None] * count
+    chosen = []
+    for row, (partition, key) in enumerate(zip(named, keys, strict=True)):
+        if partition is None:
+            partition = (turn + row) % partitions if key is None else partition_for_key(key, partitions)
+        elif not 0 <= partition < partitions:
+            raise UsageError(f"a row names partition {partition}, and the topic has {partitions}")
+        chosen.append(partition)
+    columns = {name: batch.column(name) for name in names if name != _COLUMN}
+    return pa.record_batch({**columns, _COLUMN: pa.array(chosen, pa.int32())})

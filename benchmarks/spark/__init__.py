@@ -1,0 +1,1 @@
+"""Kafka in Spark: our data source beside Spark's own, in one session."""

@@ -1,0 +1,84 @@
+"""Which ranges the options mean, asked of a broker. Spark is not needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aiokafkawire import ConfigError, KafkaError, blocking
+from aiokafkawire.spark.failures import DataLost
+from aiokafkawire.spark.lookup import batch_ranges
+from aiokafkawire.spark.options import read_options
+
+
+@pytest.fixture
+def ranges(kafka: blocking.Client, bootstrap: str) -> Any:
+    """Two topics: flights-0 has records of 0, 1000, ... 9000 ms, flights-1 none, and flown-0 five."""
+    kafka.admin.create_topics({"flights": 2, "flown": 1})
+    with kafka.producer() as producer:
+        for one in range(10):
+            producer.send("flights", b"x", partition=0, timestamp_ms=1_000 * one)
+        producer.send_many("flown", [b"x"] * 5)
+
+    def ask(**options: str) -> list[str]:
+        given = {"kafka.bootstrap.servers": bootstrap, **options}
+        found = kafka.loop.call(batch_ranges, kafka.asynchronous, read_options(given, streaming=False))
+        return [str(one) for one in found]
+
+    return ask
+
+
+EARLIEST, LATEST = '{"flights":{"0":-2,"1":-2}}', '{"flights":{"0":-1,"1":-1}}'
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"subscribe": "flights"}, ["flights-0[0:10]"]),
+        ({"subscribe": "flights,flown"}, ["flights-0[0:10]", "flown-0[0:5]"]),
+        ({"subscribePattern": "fl.*n"}, ["flown-0[0:5]"]),
+        ({"subscribePattern": "fl"}, []),
+        ({"assign": '{"flights":[1],"flown":[0]}'}, ["flown-0[0:5]"]),
+        ({"subscribe": "flights", "startingOffsets": EARLIEST, "endingOffsets": LATEST}, ["flights-0[0:10]"]),
+        (
+            {"subscribe": "flights", "startingOffsets": '{"flights":{"0":3,"1":0}}', "endingOffsets": "latest"},
+            ["flights-0[3:10]"],
+        ),
+        ({"subscribe": "flights", "endingOffsets": '{"flights":{"0":7,"1":-1}}'}, ["flights-0[0:7]"]),
+        ({"assign": '{"flights":[0]}', "startingTimestamp": "2500"}, ["flights-0[3:10]"]),
+        ({"assign": '{"flights":[0]}', "startingOffsetsByTimestamp": '{"flights":{"0":4000}}'}, ["flights-0[4:10]"]),
+        ({"subscribe": "flights", "endingTimestamp": "4000"}, ["flights-0[0:4]"]),
+        (
+            {"subscribe": "flights", "endingOffsetsByTimestamp": '{"flights":{"0":99000,"1":0}}'},
+            ["flights-0[0:10]"],
+        ),
+        (
+            {"subscribe": "flights", "startingTimestamp": "3000", "startingOffsetsByTimestampStrategy": "latest"},
+            ["flights-0[3:10]"],
+        ),
+        (
+            {"subscribe": "flights", "startingOffsets": '{"flights":{"0":50,"1":0}}', "failOnDataLoss": "false"},
+            [],
+        ),
+    ],
+)
+def test_options_mean_ranges(ranges: Any, options: dict[str, str], found: list[str]) -> None:
+    assert ranges(**options) == found
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "told"),
+    [
+        ({"subscribe": "nowhere"}, KafkaError, "nowhere"),
+        ({"assign": '{"flights":[0,7]}'}, ConfigError, "assign: there is no partition flights-7"),
+        ({"subscribe": "flights", "startingTimestamp": "3000"}, ConfigError, "no record of flights-1 is as late"),
+        ({"subscribe": "flights", "startingOffsets": '{"flights":{"0":1}}'}, ConfigError, "must name exactly"),
+        ({"subscribe": "flights", "startingOffsets": '{"flights":{"0":50,"1":0}}'}, DataLost, "and 50 was asked for"),
+    ],
+)
+def test_what_is_not_there_is_one_clear_error(
+    ranges: Any, options: dict[str, str], error: type[KafkaError], told: str
+) -> None:
+    with pytest.raises(error, match=told):
+        ranges(**options)
