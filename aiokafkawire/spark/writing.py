@@ -16,6 +16,8 @@ __all__ = ("check_columns", "write_batches")
 
 _BATCH_SIZE: Final = 128 * 1024
 """``batch.size`` where nothing else is said: a task has many records at hand, and no one waits for the first."""
+_LINGER_MS: Final = 5
+"""``linger.ms`` where nothing else is said, Java's since Kafka 4.0 (KIP-1030): fewer and fuller batches."""
 _BYTES: Final = "a string or binary"
 
 
@@ -36,6 +38,7 @@ def write_batches(
     settings, rows = options.settings, 0
     producing = settings.producer.copy()
     producing.setdefault("batch_size", _BATCH_SIZE)
+    producing.setdefault("linger_ms", _LINGER_MS)
     with (
         blocking.Client(settings.bootstrap_servers, **settings.client) as kafka,
         kafka.producer(identity=identity, **producing) as producer,
