@@ -15,7 +15,7 @@ from benchmarks.group_faults.member import Membership
 from benchmarks.machine import ROOT
 
 _READY = 90.0
-_CLOSING = 90.0
+_CLOSING = 30.0
 """Seconds that a member has for closing before it is killed."""
 _REST = 0.05
 
@@ -136,7 +136,7 @@ class Group:
             member.kill()
 
     def close(self, place: int) -> threading.Thread:
-        """Tell the member to close in order; the place is free at once. The thread ends when it has, or after 90 s."""
+        """Tell the member to close in order; the place is free at once. The thread ends when it has, or after 30 s."""
         member = self._leave(place)
         closing = threading.Thread(target=self._close, args=(member,), daemon=True)
         closing.start()
