@@ -32,7 +32,6 @@ from ..types import Address
 from .brokers import Brokers
 from .forms import in_newest_form
 from .known import KnowsCluster
-from .login_wanted import login_wanted
 from .metadata import EMPTY, Snapshot, Topic, forget, is_large, merge, other_cluster
 from .metadata_forms import excuse_starting, keep_only, metadata_forms
 from .recovery import Recovery
@@ -302,6 +301,8 @@ class LearnsMetadata(KnowsCluster):
         except ConnectionLost as lost:
             if self.config.uses_sasl or self._snapshot.nodes:
                 raise
+            from .login_wanted import login_wanted  # few listeners hang up like that
+
             raise (await login_wanted(self.brokers, address, left()) or lost) from lost
         if response.error_code != ErrorCode.NONE:
             raise broker_error(response.error_code, f"{address} to Metadata")
