@@ -69,12 +69,18 @@ class LoginModule(NamedTuple):
     options: Mapping[str, str]
 
 
-_TOKEN: Final = re.compile(r'\s*(?:"(?P<quoted>(?:\\.|[^"\\])*)"|(?P<word>[^\s="\';]+)|(?P<mark>[=;]))', re.S)
+_TOKEN: Final = re.compile(
+    r"""\s*(?:(?P<quote>["'])(?P<quoted>(?:\\.|(?!(?P=quote))[^\\])*)(?P=quote)|"""
+    r"""(?P<word>[^\s="';]+)|(?P<mark>[=;]))""",
+    re.S,
+)
 _FLAGS: Final = ("required", "requisite", "sufficient", "optional")
 
 
 def parse_jaas(text: str) -> LoginModule:
     """Read a login module: ``org.example.PlainLoginModule required username="alice" password="...";``.
+
+    Either kind of quotes will do, as in Java.
 
     Raises:
         ConfigError: it is none, or there are several.

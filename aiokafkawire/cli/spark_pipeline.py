@@ -222,7 +222,10 @@ def _read_totals(kafka: blocking.Client, topic: str) -> list[CarrierDelay]:
         end = consumer.offsets({where: OffsetSpec.LATEST})[where]
         consumer.assign({where: OffsetSpec.EARLIEST})
         while end is not None and (consumer.position(where) or 0) < end.offset:
-            for record in consumer.poll(10_000, timeout=10.0):
+            some = consumer.poll(10_000, timeout=10.0)
+            if not some:
+                raise CommandFailed(f"nothing more came of {where} within 10 s, and its end is {end.offset}")
+            for record in some:
                 last[record.key or b""] = json.loads(record.value or b"{}")
     sums: dict[str, list[float]] = {}
     for total in last.values():

@@ -212,6 +212,7 @@ def test_a_broken_escape_is_told_by_its_line() -> None:
         (PLAIN, LoginModule("PlainLoginModule", {"username": "alice", "password": "s3cret"})),
         ("M REQUIRED\n a = b\n c=\"d e\" ;", LoginModule("M", {"a": "b", "c": "d e"})),
         ('a.b.M required x="\\"\\\\\\n";', LoginModule("M", {"x": '"\\\n'})),
+        ("M required a='b' c='d\"e\\'f' g=\"h'i\";", LoginModule("M", {"a": "b", "c": "d\"e'f", "g": "h'i"})),
         ("M optional;", LoginModule("M", {})),
     ],
 )  # fmt: skip
@@ -219,7 +220,7 @@ def test_the_grammar_of_jaas(text: str, found: LoginModule) -> None:
     assert parse_jaas(text) == found
 
 
-@given(st.one_of(st.text(), st.text(alphabet='aM ="\\;requid\n')))
+@given(st.one_of(st.text(), st.text(alphabet="aM =\"\\;'requid\n")))
 def test_any_text_is_read_or_refused(text: str) -> None:
     for read in (parse_properties, parse_jaas, settings_from, lambda one: parse_jaas(f"M required {one};")):
         with suppress(ConfigError):
