@@ -7,7 +7,7 @@ from typing import Any, cast
 import anyio
 import pytest
 from support.clusters import metadata, opened
-from support.connecting import connected
+from support.connecting import connected, eventually
 from support.scripted_broker import SPOKEN, ScriptedBroker, api_versions
 
 from aiokafkawire import Client, ConnectionLost, NoBrokerReachable
@@ -118,12 +118,10 @@ async def test_a_newer_broker_whose_connection_was_cut_is_not_taken_for_an_old_o
         broker.on[ApiKey.LIST_GROUPS] = lambda _: ListGroupsResponse(error_code=0, groups=[])
 
         async def cut_and_answer() -> None:
-            while not broker.peers:
-                await anyio.lowlevel.checkpoint()
+            await eventually(lambda: bool(broker.peers))
             await broker.peers[0].next()
             await broker.peers[0].stream.aclose()
-            while len(broker.peers) < 2:
-                await anyio.lowlevel.checkpoint()
+            await eventually(lambda: len(broker.peers) >= 2)
             asked = await broker.peers[1].next()  # ApiVersions, once it has answered what old ones do
             await asked.answer(api_versions(SPOKEN))
 
@@ -140,8 +138,7 @@ async def test_a_broker_that_is_only_slow_is_not_taken_for_an_old_one() -> None:
         broker.on[ApiKey.LIST_OFFSETS] = lambda _: ListOffsetsResponse(topics=[])
 
         async def answer_late() -> None:
-            while len(broker.peers) < 2:
-                await anyio.lowlevel.checkpoint()
+            await eventually(lambda: len(broker.peers) >= 2)
             asked = await broker.peers[0].next()
             await broker.peers[1].next()  # ListGroups, and with it he would pass for 0.9
             await asked.answer(api_versions(SPOKEN))
@@ -192,8 +189,7 @@ async def test_a_listener_inside_tls_that_is_only_slow_is_told_as_what_it_is() -
     async with ScriptedBroker(spoken=None) as broker:
 
         async def refuse_late() -> None:
-            while len(broker.peers) < 2:
-                await anyio.lowlevel.checkpoint()
+            await eventually(lambda: len(broker.peers) >= 2)
             await broker.peers[1].next()
             await broker.peers[1].stream.send(b"\x15\x03\x03\x00\x02\x02\x28")  # an alert
 
@@ -213,8 +209,7 @@ async def test_who_is_logged_in_to_is_no_old_broker_however_slow() -> None:
         )
 
         async def answer_late() -> None:
-            while not broker.peers:
-                await anyio.lowlevel.checkpoint()
+            await eventually(lambda: bool(broker.peers))
             asked = await broker.peers[0].next()
             await anyio.sleep(
                 5 * SOON["api_version_request_timeout_ms"] / 1000
@@ -283,8 +278,7 @@ async def test_what_lanes_find_out_side_by_side_is_forgotten_with_any_of_them() 
 
 
 async def _hang_up(broker: ScriptedBroker, index: int) -> None:
-    while len(broker.peers) <= index:
-        await anyio.lowlevel.checkpoint()
+    await eventually(lambda: len(broker.peers) > index)
     await broker.peers[index].next()
     await broker.peers[index].stream.aclose()
 
