@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -33,29 +32,14 @@ def connector(folder: Path) -> tuple[list[Path], str]:
 @contextmanager
 def session(jars: list[Path]) -> Iterator["SparkSession"]:
     """A session of two local cores with these jars; its Python processes import this tree."""
-    from pyspark.sql import SparkSession
-
-    os.environ["PYTHONPATH"] = os.pathsep.join([support.tree(), os.environ.get("PYTHONPATH", "")])
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     settings = {
         "spark.jars": ",".join(map(str, jars)),
         "spark.driver.memory": "4g",
-        "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.streaming.numRecentProgressUpdates": "1000",
     }
-    builder = SparkSession.builder.master("local[2]").appName("aiokafkawire benchmarks")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    try:
+    with support.local_session(settings) as spark:
         yield spark
-    finally:
-        spark.stop()
 
 
 def versions() -> str:

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ("jvm_source", "limits", "missing", "running_spark", "tree", "writes_streams")
+__all__ = ("jvm_source", "limits", "local_session", "missing", "running_spark", "tree", "writes_streams")
 
 ROOT = Path(__file__).parent.parent.parent
 _JVM_SOURCE = (
@@ -74,24 +74,33 @@ def jvm_source(folder: Path) -> list[Path]:
 
 @contextmanager
 def running_spark(master: str = "local[2]") -> Iterator[SparkSession]:
-    """A session of two local cores. Its Python processes are this one's Python, with this tree in front.
+    """A session of two local cores for tests.
 
     With ``local[2,3]`` a task is tried three times, where it is once otherwise.
     """
+    settings = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
+    }
+    with local_session(settings, master) as session:
+        yield session
+
+
+@contextmanager
+def local_session(settings: Mapping[str, str], master: str = "local[2]") -> Iterator[SparkSession]:
+    """A session on this machine alone. Its Python processes are this one's Python, with this tree in front."""
     from pyspark.sql import SparkSession
 
     os.environ["PYTHONPATH"] = os.pathsep.join([tree(), os.environ.get("PYTHONPATH", "")])
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    settings = {
+    common = {
         "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
     }
     builder = SparkSession.builder.master(master).appName("aiokafkawire")
-    for name, value in settings.items():
+    for name, value in {**common, **settings}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
