@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import attrs
 
-from .. import blocking
 from ..client import Client
 from ..consumer.consumer import Consumer
 from ..errors import OffsetOutOfRange, RequestTimeout
@@ -15,6 +14,7 @@ from .chunk import Chunk
 from .lookup import data_lost
 from .offsets import OffsetRange
 from .options import ReadOptions
+from .worker import task_client
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,15 +34,14 @@ _GLANCE: Final = 0.05
 def read_range(options: ReadOptions, part: OffsetRange) -> Iterator["pa.RecordBatch"]:
     """The records of the range; the next record batch is made while the caller uses one.
 
-    Closing the iterator early closes the connections.
+    Closing the iterator early ends what it fetches.
 
     Raises:
         DataLost: offsets are gone, and ``failOnDataLoss`` is on.
         RequestTimeout: nothing came for ``kafkaConsumer.pollTimeoutMs``.
         KafkaError: fetching fails, at once or for ``default.api.timeout.ms``, and retries do not mend it.
     """
-    settings = options.settings
-    with blocking.Client(settings.bootstrap_servers, **settings.client) as kafka:
+    with task_client(options.settings) as kafka:
         reading = RangeReader(kafka.asynchronous, options, part)
         ahead = kafka.loop.begin(reading.next_record_batch)
         try:

@@ -27,7 +27,6 @@ from .lookup import batch_ranges
 from .options import ReadOptions, WriteOptions, read_options, write_options
 from .parts import Part, parts_of, read_part
 from .stream import LIMITS, StreamReader
-from .writing import write_batches
 
 try:  # Spark 4.1 and later
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
@@ -147,6 +146,13 @@ class BatchReader(DataSourceReader):
         return read_part(self._options, partition)
 
 
+def _written(options: WriteOptions, batches: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
+    from .writing import write_batches  # a process that only reads is the sooner ready without it
+
+    write_batches(options, batches)
+    return WriterCommitMessage()
+
+
 class BatchWriter(DataSourceArrowWriter):
     """A batch query's sink: at least once."""
 
@@ -155,8 +161,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
         """What a task does."""
-        write_batches(self._options, iterator)
-        return WriterCommitMessage()
+        return _written(self._options, iterator)
 
 
 if TYPE_CHECKING:
@@ -173,5 +178,4 @@ class StreamWriter(_StreamSink):
 
     def write(self, iterator: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
         """What a task does."""
-        write_batches(self._options, iterator)
-        return WriterCommitMessage()
+        return _written(self._options, iterator)

@@ -11,6 +11,7 @@ from .. import blocking
 from ..errors import UsageError
 from ..types import ProducerIdentity
 from .options import WriteOptions
+from .worker import task_client
 
 __all__ = ("check_columns", "write_batches")
 
@@ -40,7 +41,7 @@ def write_batches(
     producing.setdefault("batch_size", _BATCH_SIZE)
     producing.setdefault("linger_ms", _LINGER_MS)
     with (
-        blocking.Client(settings.bootstrap_servers, **settings.client) as kafka,
+        task_client(settings) as kafka,
         kafka.producer(identity=identity, **producing) as producer,
         nullcontext() if identity is None else producer.transaction(),
     ):
