@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ from aiokafkawire.errors import ErrorCode, RequestTimeout, TopicAuthorizationFai
 from aiokafkawire.exactly_once import Outgoing
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import Broker
+from aiokafkawire.testing.simulation import Simulation, simulate
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
 
@@ -50,13 +51,32 @@ class Loop:
 
 @asynccontextmanager
 async def looping(release: str | None = None, **options: Any) -> AsyncIterator[Loop]:
-    async with Broker(port=None, max_versions=release) as broker:
-        broker.create_topic("in")
-        broker.create_topic("out")
-        async with Client(broker.bootstrap, connector=broker.connect, **{**QUICK, **options}) as kafka:
-            async with kafka.producer() as producer:
-                await producer.send_many("in", numbers(0, 100))
-            yield Loop(broker, kafka)
+    async with (
+        Broker(port=None, max_versions=release) as broker,
+        Client(broker.bootstrap, connector=broker.connect, **{**QUICK, **options}) as kafka,
+    ):
+        yield await prepared(broker, kafka)
+
+
+async def prepared(broker: Broker, kafka: Client) -> Loop:
+    broker.create_topic("in")
+    broker.create_topic("out")
+    async with kafka.producer() as producer:
+        await producer.send_many("in", numbers(0, 100))
+    return Loop(broker, kafka)
+
+
+def in_virtual_time(**options: Any) -> Callable[[Callable[[Loop], Awaitable[None]]], None]:
+    """Run it at once, where limits are met however busy the machine is."""
+
+    def run(body: Callable[[Loop], Awaitable[None]]) -> None:
+        async def main(sim: Simulation) -> None:
+            async with sim.client("app", **{**QUICK, **options}) as kafka:
+                await body(await prepared(sim.broker, kafka))
+
+        simulate(main, nodes=1)
+
+    return run
 
 
 @pytest.mark.parametrize("api", [ApiKey.PRODUCE, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN])
@@ -93,8 +113,9 @@ async def test_what_no_abort_mends_ends_it_at_once() -> None:
         assert await loop.outcome() == numbers(0, 100)
 
 
-async def test_trouble_that_lasts_ends_it() -> None:
-    async with looping(default_api_timeout_ms=1_000) as loop:
+def test_trouble_that_lasts_ends_it() -> None:
+    @in_virtual_time(default_api_timeout_ms=1_000)
+    async def _(loop: Loop) -> None:
         order = loop.broker.on(ApiKey.PRODUCE, answer=ErrorCode.TRANSACTION_ABORTABLE, topic="out", times=None)
         with pytest.raises(TransactionAbortable):
             await loop.run()
@@ -102,8 +123,9 @@ async def test_trouble_that_lasts_ends_it() -> None:
         assert loop.calls == 1
 
 
-async def test_a_commit_whose_outcome_nobody_knows_ends_it_and_the_next_run_finds_out() -> None:
-    async with looping() as loop:
+def test_a_commit_whose_outcome_nobody_knows_ends_it_and_the_next_run_finds_out() -> None:
+    @in_virtual_time()
+    async def _(loop: Loop) -> None:
         order = loop.broker.on(ApiKey.END_TXN, drop="after", times=None)
         with pytest.raises(RequestTimeout, match="transactional_id 't': whether the transaction was committed is not"):
             await loop.run(producer_options={"max_block_ms": 300})
