@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 import anyio
 import attrs
@@ -41,6 +42,9 @@ from .unreachable import distrust, unreachable
 __all__ = ("LearnsMetadata",)
 
 _log = logging.getLogger("aiokafkawire")
+
+_LEAST_SHARE: Final = 0.1
+"""What an address has at least of all the time, however many there are."""
 
 
 class LearnsMetadata(KnowsCluster):
@@ -262,11 +266,12 @@ class LearnsMetadata(KnowsCluster):
         obeys: bool = False,
     ) -> bool:
         """Ask one after the other. Until a ``deadline`` each has its share of the time, so that one that is silent does
-        not keep us from the next. Who ``obeys`` asks nobody else once one says to begin again."""
+        not keep us from the next; but of very many no share is too short for a broker far away. Who ``obeys`` asks
+        nobody else once one says to begin again."""
         untried = list(addresses)
         while untried:
             now = self.runtime.now()
-            share = None if deadline is None else Deadline.after(deadline.left(now) / len(untried), now)
+            share = None if deadline is None else _share(deadline, now, len(untried))
             address = untried.pop(0)
             try:
                 await self._learned(*await self._ask_metadata(address, share))
@@ -343,3 +348,9 @@ class LearnsMetadata(KnowsCluster):
 
 def _demanding(errors: Mapping[Address, KafkaError]) -> bool:
     return any(isinstance(error, RebootstrapRequired) for error in errors.values())
+
+
+def _share(deadline: Deadline, now: float, count: int) -> Deadline:
+    """Until when the first of so many may take."""
+    left = deadline.left(now)
+    return Deadline.after(min(left, max(left / count, deadline.allowed * _LEAST_SHARE)), now)

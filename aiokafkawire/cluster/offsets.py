@@ -64,10 +64,9 @@ async def look_up_offsets(
             node = await cluster.leader(where, deadline)
             by_leader.setdefault(node, {})[where] = spec
         snapshot = cluster.snapshot
-        for node, asked in by_leader.items():
-            for where, error in (await _ask(cluster, node, asked, deadline, isolation, found)).items():
-                if tells_more(error, errors.get(where)):
-                    errors[where] = error
+        for where, error in (await _ask_all(cluster, by_leader, deadline, isolation, found)).items():
+            if tells_more(error, errors.get(where)):
+                errors[where] = error
         left = {where: spec for where, spec in left.items() if where not in found}
         if left:
             cluster.outdated(snapshot)
@@ -75,6 +74,32 @@ async def look_up_offsets(
                 raise _late(next(iter(left)), errors, deadline)
             await anyio.sleep(min(backoff.next(), deadline.left(cluster.runtime.now())))
     return found
+
+
+async def _ask_all(
+    cluster: Cluster,
+    by_leader: Mapping[Node, Mapping[TopicPartition, OffsetSpec]],
+    deadline: Deadline,
+    isolation: IsolationLevel,
+    found: dict[TopicPartition, OffsetAndTimestamp | None],
+) -> dict[TopicPartition, KafkaError]:
+    """Ask the leaders side by side, so that a slow one holds up no other. As :func:`_ask`."""
+    errors: dict[TopicPartition, KafkaError] = {}
+    failures: list[Exception] = []
+
+    async def ask(node: Node, asked: Mapping[TopicPartition, OffsetSpec]) -> None:
+        try:
+            errors.update(await _ask(cluster, node, asked, deadline, isolation, found))
+        except Exception as failure:  # raised as it is, and not in a group
+            failures.append(failure)
+            tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        for node, asked in by_leader.items():
+            tasks.start_soon(ask, node, asked)
+    if failures:
+        raise failures[0]
+    return errors
 
 
 async def _ask(

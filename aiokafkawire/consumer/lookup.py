@@ -40,12 +40,12 @@ class Lookup:
     def take_due(self) -> list[list[Place]]:
         """The places to look up now, in groups for :meth:`run`: one that cannot be looked up holds up no other.
 
-        Groups are topics; a partition without a leader, of a topic that is known, goes alone. What the consumer's
-        group has committed is asked for all at once.
+        Partitions with the same leader go together, and those of a topic that is not known yet; one without a leader,
+        of a topic that is known, goes alone. What the consumer's group has committed is asked for all at once.
         """
         snapshot = self._cluster.snapshot
         committed: list[Place] = []
-        groups: dict[str | TopicPartition, list[Place]] = {}
+        groups: dict[int | str | TopicPartition, list[Place]] = {}
         for place in self._positions.to_look_up():
             if place.ask_group:
                 place.looking_up = True
@@ -58,9 +58,12 @@ class Lookup:
                 self._on_change()
                 continue
             place.looking_up = True
-            topic = snapshot.topics.get(place.where.topic)
-            alone = topic is not None and topic.partitions and snapshot.leader(place.where) is None
-            groups.setdefault(place.where if alone else place.where.topic, []).append(place)
+            topic, leader = snapshot.topics.get(place.where.topic), snapshot.leader(place.where)
+            if leader is not None:
+                groups.setdefault(leader.node_id, []).append(place)
+            else:
+                is_known = topic is not None and topic.partitions
+                groups.setdefault(place.where if is_known else place.where.topic, []).append(place)
         return [*([committed] if committed else []), *groups.values()]
 
     async def run(self, places: list[Place]) -> None:

@@ -30,6 +30,8 @@ R = TypeVar("R", bound=Response)
 
 ANY_VERSION: Final = Versions.parse("0+")
 
+_SILENCE: Final = 0.25
+"""Seconds in which any network brings an answer: who says nothing for less may be far away, and is no old broker."""
 _HEAVY: Final = 256 * 1024
 """Answers above this are decoded on a thread, unless they carry records, which stay as they are."""
 
@@ -158,7 +160,7 @@ class Connection:
                         security=security,
                         dialled=dialled,
                     )
-                    soon = min(config.api_version_request_timeout_ms / 1000, limit / 4)
+                    soon = min(config.api_version_request_timeout_ms / 1000, max(limit / 4, _SILENCE))
                     found = await agreed(made, lambda known: open_as(known=known), soon)
                     if found is not made:
                         return found
