@@ -229,12 +229,17 @@ class Cluster(LearnsMetadata):
             KafkaError: an error that no retry mends, of the request or of :meth:`coordinator`.
         """
         tries = self._tries(f"{_name(request)} of {named(kind, key)}", deadline, backoff)
+        asked = set[Node]()
         while not tries.over:
             self.owner.require_open()
             snapshot, node = self.snapshot, None
             try:
                 node = await self.coordinator(kind, key, deadline)
                 tries.where = str(node.address)
+                if node not in asked:
+                    # Who takes over is ready soon, however long the one before was away.
+                    asked.add(node)
+                    tries.begin_anew()
                 if newer is not None:
                     request = newer()
                 return await self._ask_once(node, deadline, request, lane, wanted, check, slow=slow)
