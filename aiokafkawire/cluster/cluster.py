@@ -214,13 +214,14 @@ class Cluster(LearnsMetadata):
         backoff: Backoff | None = None,
         slow: bool = False,
         failed: Callable[[KafkaError], None] = lambda _: None,
+        newer: Callable[[], Request[R]] | None = None,
     ) -> R:
         """Ask the coordinator of a group or a transactional id, again and elsewhere as errors demand.
 
         A coordinator that says it is none, or whose connection fails, is looked up anew. ``check`` raises the
         BrokerError that an answer carries; retriable ones are tried again, after the waits of ``backoff`` if one is
         given. With ``slow`` the answer may take until the deadline, however late that is. ``failed`` hears why a try
-        has failed.
+        has failed. ``newer`` says, once a coordinator is found, what to ask instead: tries may be minutes apart.
 
         Raises:
             RequestTimeout: the deadline passed; the message has who was asked, and the last cause.
@@ -228,12 +229,19 @@ class Cluster(LearnsMetadata):
             KafkaError: an error that no retry mends, of the request or of :meth:`coordinator`.
         """
         tries = self._tries(f"{_name(request)} of {named(kind, key)}", deadline, backoff)
+        asked = set[Node]()
         while not tries.over:
             self.owner.require_open()
             snapshot, node = self.snapshot, None
             try:
                 node = await self.coordinator(kind, key, deadline)
                 tries.where = str(node.address)
+                if node not in asked:
+                    # Who takes over is ready soon, however long the one before was away.
+                    asked.add(node)
+                    tries.begin_anew()
+                if newer is not None:
+                    request = newer()
                 return await self._ask_once(node, deadline, request, lane, wanted, check, slow=slow)
             except KafkaError as error:
                 failed(error)

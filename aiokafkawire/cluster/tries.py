@@ -52,6 +52,10 @@ class Tries:
             self._cause, self._last = error, f"{type(error).__name__}: {error}"
         return refresh
 
+    def begin_anew(self) -> None:
+        """Somebody else is asked: the failures before do not make the waits longer."""
+        self._backoff.reset()
+
     async def wait(self) -> None:
         """Wait before the next try, but not beyond the deadline."""
         await anyio.sleep(min(self._backoff.next(), self.left))

@@ -142,14 +142,17 @@ class Commits:
         *,
         retention_ms: int | None = None,
         skip_deleted: bool,
+        newer: Callable[[], Mapping[TopicPartition, OffsetAndMetadata]] | None = None,
     ) -> None:
-        """Commit, and know of each partition whether that is certain."""
+        """Commit, and know of each partition whether that is certain. ``newer`` brings ``offsets`` up to date."""
         generation = self._offsets.group.generation_id
         for where in offsets:
             self._acknowledged[where] = None
         is_certain = False
         try:
-            await self._offsets.commit(offsets, deadline, retention_ms=retention_ms, skip_deleted=skip_deleted)
+            await self._offsets.commit(
+                offsets, deadline, retention_ms=retention_ms, skip_deleted=skip_deleted, newer=newer
+            )
             is_certain = True
         finally:
             # Of a membership that is over, nothing is taken any more.
@@ -157,7 +160,8 @@ class Commits:
                 self._acknowledged.update(offsets if is_certain else dict.fromkeys(offsets))
 
     async def commit_finished(self, *, within: float) -> None:
-        """Commit what the user has finished since the last time, in so many seconds.
+        """Commit what the user has finished since the last time, in so many seconds; when it is tried again, what is
+        finished by then.
 
         What fails is told by a warning: the next one commits it as well.
         """
@@ -171,8 +175,15 @@ class Commits:
                 return
             finished = {where: (self._positions.require(where), at) for where, at in self._positions.finished().items()}
             news = {where: at for where, (place, at) in finished.items() if self._last.get(where) != (place, at)}
+
+            def newer() -> Mapping[TopicPartition, OffsetAndMetadata]:
+                for where, at in self._positions.finished().items():
+                    if where in news and self._positions.get(where) is finished[where][0]:
+                        news[where], finished[where] = at, (finished[where][0], at)
+                return news
+
             if news:
-                await self._send(news, deadline, skip_deleted=True)
+                await self._send(news, deadline, skip_deleted=True, newer=newer)
             self._last = finished
         except KafkaError as error:
             if self.membership is not None and isinstance(error, BrokerError) and error.code in _NOT_ENTITLED:
@@ -183,9 +194,12 @@ class Commits:
             self._turn.release()
 
     async def keep_committing(self, every: float) -> None:
-        """Commit what is finished, at intervals of so many seconds."""
+        """Commit what is finished, at intervals of so many seconds; at once after a commit that has taken longer."""
+        now = self._cluster.runtime.now
+        due = now() + every
         while True:
-            await anyio.sleep(every)
+            await anyio.sleep(max(0.0, due - now()))
+            due = now() + every
             await self.commit_finished(within=self._cluster.config.default_api_timeout_ms / 1000)
 
     async def _take_turn(self, deadline: Deadline) -> None:

@@ -105,7 +105,9 @@ class Fetcher:
 
     async def run(self) -> None:
         """Fetch until closed."""
-        await self._worker.run()
+        # A partition may have another leader while the old one, and others, keep long polls or rest.
+        with self._cluster.watched(self.wake):
+            await self._worker.run()
 
     async def close(self) -> None:
         """Stop fetching."""

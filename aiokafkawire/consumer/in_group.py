@@ -13,6 +13,7 @@ from ..cluster.metadata import Snapshot
 from ..cluster.retry import Deadline
 from ..config import ConsumerConfig
 from ..errors import KafkaError, RequestTimeout, UsageError
+from ..group.absence import is_nobody
 from ..group.assignors import Assignor
 from ..group.classic import GroupMachine
 from ..group.consumer_member import ConsumerMember, partitions_of
@@ -32,7 +33,8 @@ __all__ = ("InGroup",)
 _log = logging.getLogger("aiokafkawire")
 
 _GRACE: Final = 0.4
-"""Seconds for a coordinator that moves: one that is away for longer is so for too long to wait with closing."""
+"""Seconds for a coordinator that moves: one that is away for longer is so for too long to wait with closing. One
+that is silent has as long again, to hear that the member leaves."""
 _FOR_LISTENERS: Final = 0.8
 _TOPICS_KNOWN_WITHIN: Final = 10.0
 """Seconds that a leader waits to hear of topics that it has never asked for."""
@@ -145,6 +147,11 @@ class InGroup:
                         if self._machine.is_member:
                             await self._give_up(self.member.owned, lost=False)
                 await self.membership.leave(reason, deadline)
+            if self._machine.state not in (GroupState.LEAVING, GroupState.OUTSIDE):
+                # Who is silent may hear of it all the same: then the others need not wait for the end of a session.
+                grace = 0.0 if is_nobody(self.membership.trouble) else _GRACE
+                with anyio.move_on_after(min(grace, deadline.left(self._cluster.runtime.now()))):
+                    await self.membership.leave(reason, deadline)
         finally:
             self._leaving = False
             self.membership.tell()

@@ -11,7 +11,7 @@ from ..types import CoordinatorType
 if TYPE_CHECKING:  # few members come to ask
     from ..protocol.messages.group_admin import DescribeGroupsResponse
 
-__all__ = ("Presence", "look_for_coordinator")
+__all__ = ("Presence", "is_nobody", "look_for_coordinator")
 
 _AWAY: Final = 1.0
 """Seconds in which a coordinator has to answer, wherever it is looked for: one that only moves is there by then."""
@@ -53,7 +53,7 @@ async def look_for_coordinator(
             CoordinatorType.GROUP, group_id, request, deadline, lane=lane, check=check, failed=tried
         )
     except RequestTimeout:
-        return Presence.AWAY if _is_nobody(last) else Presence.SILENT
+        return Presence.AWAY if is_nobody(last) else Presence.SILENT
     except BrokerError:
         pass  # an answer, if not the best
     except KafkaError:
@@ -62,7 +62,7 @@ async def look_for_coordinator(
     return Presence.THERE
 
 
-def _is_nobody(met: BaseException | None) -> bool:
+def is_nobody(met: BaseException | None) -> bool:
     """Whether the last try met somebody who is none, or nobody, or was not even told of anybody; and not silence."""
     while met is not None:
         if isinstance(met, ConnectionLost | BrokerError):

@@ -165,6 +165,12 @@ class Membership:
         """Leave the group, and have the coordinator know unless the deadline passes before."""
         self._leave_by = deadline
         self.machine.leave(reason)
+        unanswered = [scope for ask, scope in self._asking.items() if ask.kind is Kind.HEARTBEAT]
+        if unanswered:
+            # A coordinator that waits for its replicas keeps it, and would keep what comes behind it.
+            for scope in unanswered:
+                scope.cancel()
+            await self._cluster.brokers.close_lanes(self.lane)
         self._worker.wake()
         with anyio.move_on_after(deadline.left(self._clock())):
             await self.until(lambda: self.machine.state is GroupState.OUTSIDE)

@@ -9,7 +9,7 @@ from ..cluster.cluster import Cluster
 from ..cluster.forms import in_newest_form
 from ..cluster.retry import Deadline
 from ..errors import BrokerError, ErrorCode, KafkaError, UnknownTopicOrPartition, UnsupportedVersion
-from ..protocol.messages.group_offsets import OffsetCommitResponse, OffsetFetchResponse
+from ..protocol.messages.group_offsets import OffsetCommitRequest, OffsetCommitResponse, OffsetFetchResponse
 from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Request, Versions
 from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition, given_offsets
@@ -59,6 +59,7 @@ class GroupOffsets:
         *,
         retention_ms: int | None = None,
         skip_deleted: bool = False,
+        newer: Callable[[], Mapping[TopicPartition, OffsetAndMetadata]] | None = None,
     ) -> None:
         """Commit these offsets; it may be that only some are, if it raises.
 
@@ -68,6 +69,7 @@ class GroupOffsets:
             retention_ms: for how long the broker keeps them, whatever ``offsets.retention.minutes`` says; brokers know
                 this from 0.9 on.
             skip_deleted: partitions that there are no more need no offsets: they are not waited for.
+            newer: what to commit by now for the same partitions, asked at each try; a coordinator may be found late.
 
         Raises:
             UsageError: a partition is none, or has no offset; or a static member gives a retention.
@@ -79,13 +81,13 @@ class GroupOffsets:
         """
         given, group = given_offsets(offsets), self.group
         ids = _topic_ids(self._cluster, given)
-        check = partial(self._check_committed, group.group_id, given, skip_deleted)
+        check, latest = partial(self._check_committed, group.group_id, given, skip_deleted), newer or (lambda: given)
         try:
             try:
-                await self._commit(group, given, deadline, retention_ms, ids, check)
+                await self._commit(group, latest, deadline, retention_ms, ids, check)
             except TopicIdsOutdated:
                 self._cluster.outdated(self._cluster.snapshot)
-                await self._commit(group, given, deadline, retention_ms, {}, check)
+                await self._commit(group, latest, deadline, retention_ms, {}, check)
         except UnsupportedVersion as refused:
             if not goes_to_zookeeper(group, retention_ms):
                 raise _explained(refused, group, retention_ms) from None
@@ -94,21 +96,25 @@ class GroupOffsets:
     async def _commit(
         self,
         group: GroupMetadata,
-        given: Mapping[TopicPartition, OffsetAndMetadata],
+        latest: Callable[[], Mapping[TopicPartition, OffsetAndMetadata]],
         deadline: Deadline,
         retention_ms: int | None,
         ids: Mapping[str, UUID],
         check: Callable[[Mapping[str, UUID], OffsetCommitResponse], None],
     ) -> None:
+        def request() -> OffsetCommitRequest:
+            return commit_request(group, latest(), ids, retention_ms)
+
         await self._cluster.ask_coordinator(
             CoordinatorType.GROUP,
             group.group_id,
-            commit_request(group, given, ids, retention_ms),
+            request(),
             deadline,
             lane=self._lane,
             wanted=commit_versions(group, by_id=bool(ids), retention_ms=retention_ms),
             check=partial(check, ids),
             failed=self.heard,
+            newer=request,
         )
         self.heard(None)
 

@@ -218,6 +218,33 @@ async def test_the_waits_between_tries_may_be_the_callers() -> None:
         assert len(waits) == 3
 
 
+async def test_a_coordinator_that_takes_over_is_not_waited_for_as_the_one_before() -> None:
+    waits = list[float]()
+
+    class Noted(Backoff):
+        def next(self) -> float:
+            waits.append(round(super().next()))
+            return 0.0
+
+    class Middle(Random):
+        def uniform(self, a: float, b: float) -> float:
+            return (a + b) / 2
+
+    async with two() as both:
+
+        def found(asked: Asked) -> Response:
+            # Back and forth: those who were asked before are asked at ever longer intervals.
+            both.at = "second" if both.looked_up() in (4, 5, 7) else "first"
+            return both.found(asked)
+
+        for broker in (both.first, both.second):
+            broker.on[ApiKey.FIND_COORDINATOR] = found
+        beating(both.first, *[ErrorCode.NOT_COORDINATOR] * 4)
+        beating(both.second, *[ErrorCode.NOT_COORDINATOR] * 3)
+        await beat(both.cluster, backoff=Noted(1, 64, Middle(1)))
+        assert waits == [1, 2, 4, 1, 2, 4, 8]
+
+
 async def test_a_closed_client_finds_and_asks_no_coordinator() -> None:
     calls: list[Callable[[Cluster], Awaitable[object]]] = [
         lambda cluster: cluster.coordinator(GROUP, "g", cluster.deadline(60)),

@@ -9,6 +9,7 @@ import pytest
 from support.readers import reading
 
 from aiokafkawire import Client, TopicPartition
+from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import Broker
 
@@ -73,6 +74,59 @@ async def test_a_topic_that_is_gone_holds_up_no_commit(caplog: pytest.LogCapture
             assert await committed(kafka) == 2
             assert one.owned == {WHERE}
     assert not [one for one in caplog.messages if "not committed" in one]
+
+
+async def test_a_commit_that_is_tried_again_has_what_is_finished_by_then() -> None:
+    async with Broker(port=None) as broker:
+        broker.create_topic("t")
+        async with Client(broker.bootstrap, connector=broker.connect) as kafka, reading() as readers:
+            one = await readers.join(kafka, "g", "t", auto_commit_interval_ms=5_000)
+            await readers.until(lambda: one.owned == {WHERE})
+            away = broker.on(ApiKey.OFFSET_COMMIT, answer=ErrorCode.NOT_COORDINATOR, times=None)
+            await write(kafka, 0)
+            await readers.until(lambda: len(one.records) == 1)
+            await anyio.sleep(8)
+            assert commits(broker) > 1
+            await write(kafka, 1)
+            await readers.until(lambda: len(one.records) == 2)
+            away.remove()
+            await anyio.sleep(1.5)  # tries are 1.2 s apart at most
+            assert await committed(kafka) == 2
+
+
+async def test_a_commit_that_goes_back_is_tried_again_as_such() -> None:
+    async with Broker(port=None) as broker:
+        broker.create_topic("t")
+        async with Client(broker.bootstrap, connector=broker.connect) as kafka, reading() as readers:
+            one = await readers.join(kafka, "g", "t", auto_commit_interval_ms=5_000)
+            await readers.until(lambda: one.owned == {WHERE})
+            away = broker.on(ApiKey.OFFSET_COMMIT, answer=ErrorCode.NOT_COORDINATOR, times=None)
+            for number in range(3):
+                await write(kafka, number)
+            await readers.until(lambda: len(one.records) == 3)
+            await anyio.sleep(8)
+            one.consumer.pause(WHERE)
+            one.consumer.seek(WHERE, 1)
+            away.remove()
+            await anyio.sleep(1.5)
+            assert await committed(kafka) == 1
+
+
+async def test_a_commit_that_took_longer_than_the_interval_is_followed_by_the_next_at_once() -> None:
+    async with Broker(port=None) as broker:
+        broker.create_topic("t")
+        async with Client(broker.bootstrap, connector=broker.connect) as kafka, reading() as readers:
+            one = await readers.join(kafka, "g", "t", auto_commit_interval_ms=5_000)
+            await readers.until(lambda: one.owned == {WHERE})
+            await write(kafka, 0)
+            async with broker.hold(ApiKey.OFFSET_COMMIT) as held:
+                await held.arrived()
+                await write(kafka, 1)
+                await readers.until(lambda: len(one.records) == 2)
+                await anyio.sleep(6)
+            await anyio.sleep(1)
+            assert await committed(kafka) == 2
+            assert commits(broker) == 2
 
 
 async def write(kafka: Client, number: int, topic: str = "t") -> None:

@@ -45,6 +45,21 @@ async def test_a_leader_that_moved_is_followed_without_loss_or_duplicates() -> N
         assert consumer.position(a(0)) == 10
 
 
+async def test_a_leader_that_becomes_known_is_asked_while_the_old_one_keeps_a_long_poll() -> None:
+    async with serving({a(0): 1, a(1): 2}) as cluster, cluster.client() as client, client.consumer() as consumer:
+        cluster.fill(a(0), *numbers(0, 5))
+        consumer.assign({a(0): 0, a(1): 0})
+        consumer.pause(a(1))
+        assert await values(consumer, 5) == numbers(0, 5)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(check, consumer, numbers(5, 10))
+            await cluster.holds(1)
+            cluster.move(a(0), 2)
+            cluster.fill(a(0), *numbers(5, 10))
+            await client._cluster.refresh(client._cluster.snapshot, client._cluster.deadline(5))
+        assert consumer.position(a(0)) == 10
+
+
 @pytest.mark.parametrize("half", [False, True])
 async def test_a_connection_cut_during_a_fetch_is_opened_again(half: bool) -> None:
     async with serving({a(0): 1}) as cluster, cluster.client() as client, client.consumer() as consumer:

@@ -11,6 +11,7 @@ from support.group_lives import TOPIC, Life, in_a_group, membership_of, partitio
 from support.readers import Reader
 
 from aiokafkawire import TopicPartition
+from aiokafkawire.errors import ErrorCode
 from aiokafkawire.group.states import GroupState
 from aiokafkawire.protocol.api import ApiKey
 
@@ -73,6 +74,54 @@ def test_closing_does_not_wait_for_what_is_under_way(api: ApiKey) -> None:
             assert await closed_within(life, one, 5) < (1 if api is not ApiKey.FIND_COORDINATOR else 5.1)
             # A member with an id leaves, whatever it waits for.
             assert left(life) == (1 if api is ApiKey.SYNC_GROUP else 0)
+
+
+def test_leaving_does_not_wait_behind_a_heartbeat() -> None:
+    @in_a_group(feeds=False)
+    async def _(life: Life) -> None:
+        one, two = await life.both()
+        async with life.broker.hold(ApiKey.HEARTBEAT) as held:
+            await held.arrived(2)
+            assert await closed_within(life, one, 5) < 1
+            assert left(life) == 1
+            assert membership_of(one).trouble is None
+        await life.settled(two)
+
+
+def test_a_coordinator_that_keeps_commits_for_its_replicas_hears_of_who_leaves() -> None:
+    @in_a_group()
+    async def _(life: Life) -> None:
+        one, two = await life.both()
+        await life.under_way()
+        # As Kafka does while a replica is dead: what is asked has its effect, and is answered later.
+        async with life.broker.hold(ApiKey.OFFSET_COMMIT), life.broker.hold(ApiKey.HEARTBEAT) as held:
+            await held.arrived(2)
+            assert await closed_within(life, one, 5) < 4
+            assert left(life) == 1
+        began = life.sim.now()
+        await life.settled(two)
+        assert life.sim.now() - began < 4  # before the session would be over
+        await life.all_read()
+
+
+def test_who_unsubscribes_while_nobody_coordinates_the_group_is_no_member_any_more() -> None:
+    @in_a_group()
+    async def _(life: Life) -> None:
+        one = await life.join("one")
+        await life.settled(one)
+        await life.under_way()
+        on, apis = life.broker.on, (ApiKey.HEARTBEAT, ApiKey.OFFSET_COMMIT, ApiKey.LEAVE_GROUP)
+        away = [on(api, answer=ErrorCode.NOT_COORDINATOR, times=None) for api in apis]
+        began, machine = life.sim.now(), membership_of(one).machine
+        await one.consumer.unsubscribe(timeout=5)
+        assert life.sim.now() - began < 1
+        with anyio.fail_after(6):
+            await membership_of(one).until(lambda: machine.state is GroupState.OUTSIDE)
+        for order in away:
+            order.remove()
+        one.subscribe(TOPIC)
+        await life.settled(one)
+        await life.all_read()
 
 
 def test_a_member_that_has_not_yet_joined_again_leaves_as_the_one_it_was() -> None:
