@@ -27,7 +27,7 @@ from ..types import TimestampType, TopicPartition
 from .positions import Place, Positions
 from .source import source
 
-__all__ = ("AT_LEAST_ONE_SINCE", "Ask", "Fetched", "plan", "room_for_one", "within")
+__all__ = ("AT_LEAST_ONE_SINCE", "Ask", "Fetched", "plan", "rooms", "within")
 
 AT_LEAST_ONE_SINCE: Final = 3
 """The first version of Fetch that brings a first batch whole, however large, and that has a limit for all (KIP-74)."""
@@ -161,16 +161,29 @@ def plan(
     return asks, unled
 
 
-def room_for_one(
-    snapshot: Snapshot, positions: Positions, unread: Iterable[Fetched], promised: Iterable[int], limit: int, now: float
-) -> int:
-    """How many bytes the next fetch may bring: no broker gets so much that another has to wait for it.
+def rooms(
+    asked: Iterable[int],
+    snapshot: Snapshot,
+    positions: Positions,
+    unread: Iterable[Fetched],
+    promised: Iterable[int],
+    limit: int,
+    now: float,
+) -> dict[int, int]:
+    """How many bytes the next fetch of each broker may bring: none gets so much that another has to wait for it.
 
-    ``promised`` is what the fetches in flight may bring, ``limit`` what all together may hold.
+    Those that there is no room for are left out. ``promised`` is what the fetches in flight may bring, ``limit`` what
+    all together may hold.
     """
     kept = sum(len(one.records) for one in unread if not one.ask.place.rests)
     brokers = {node.node_id for place in positions if (node := source(snapshot, place, now)) is not None}
-    return min(limit - kept - sum(promised), max(1, limit // max(1, len(brokers))))
+    left, share, found = limit - kept - sum(promised), max(1, limit // max(1, len(brokers))), {}
+    for node_id in asked:
+        if left <= 0:
+            break
+        found[node_id] = min(left, share)
+        left -= found[node_id]
+    return found
 
 
 def within(asks: list[Ask], version: int, room: int) -> list[Ask]:

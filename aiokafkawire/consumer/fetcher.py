@@ -18,7 +18,7 @@ from ..protocol.schema import Versions
 from ..runtime import Worker
 from ..types import Address, IsolationLevel, TopicPartition
 from .arrivals import Arrivals, Came
-from .fetch import Ask, Fetched, plan, room_for_one, within
+from .fetch import Ask, Fetched, plan, rooms, within
 from .fetch_messages import answers, leaders_named, request
 from .lookup import Lookup
 from .positions import Place, Positions, some_of
@@ -134,12 +134,11 @@ class Fetcher:
         self._validation.start_due(tasks, snapshot, self.unread)
         most = self._config.max_partition_fetch_bytes
         asks, unled = plan(snapshot, positions, self.unread, self._promised, max_bytes=most, now=now)
-        for node_id, some in asks.items():
-            room = room_for_one(snapshot, positions, self.unread.values(), self._promised.values(), limit, now)
-            if room <= 0:
-                break
-            self._promised[node_id] = room
-            tasks.start_soon(self._fetch, snapshot, node_id, some, room)
+        if asks:
+            found = rooms(asks, snapshot, positions, self.unread.values(), self._promised.values(), limit, now)
+            self._promised |= found
+            for node_id, room in found.items():
+                tasks.start_soon(self._fetch, snapshot, node_id, asks[node_id], room)
         if not unled:
             return None
         self._troubled(snapshot, [positions.require(unled)], _why_unled(snapshot, unled), now)

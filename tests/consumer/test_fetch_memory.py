@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.clusters import partition
 
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
-from aiokafkawire.consumer.fetch import Ask, Fetched, plan, room_for_one, within
+from aiokafkawire.consumer.fetch import Ask, Fetched, plan, rooms, within
 from aiokafkawire.consumer.positions import Positions
 from aiokafkawire.protocol.messages.fetch import PartitionData
 from aiokafkawire.types import Address, TopicPartition
@@ -39,11 +39,9 @@ class Reading:
 
     def ask(self) -> None:
         asks, _ = plan(self.snapshot, self.positions, self.unread, self.promised, max_bytes=PARTITION_LIMIT, now=0.0)
-        for node, some in asks.items():
-            room = room_for_one(self.snapshot, self.positions, self.unread.values(), self.promised.values(), LIMIT, 0.0)
-            if room <= 0:
-                break
-            self.promised[node], self.asked[node] = room, within(some, self.version, room)
+        room = rooms(asks, self.snapshot, self.positions, self.unread.values(), self.promised.values(), LIMIT, 0.0)
+        for node, most in room.items():
+            self.promised[node], self.asked[node] = most, within(asks[node], self.version, most)
 
     def answer(self, node: int) -> None:
         """As much as is allowed: and of the first partition a whole batch, however large (KIP-74)."""
