@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from support import spark
 from support.needing import require
 
+from aiokafkawire.cli import spark_pipeline
 from aiokafkawire.cli.endings import CommandFailed
 from aiokafkawire.cli.main import main
 from aiokafkawire.cli.spark_session import check_java, check_pyspark, java_release, running_spark
@@ -97,6 +100,28 @@ def test_a_spark_that_does_not_start_says_why(home: Path) -> None:
     install(home, "echo 'Out of luck' >&2; exit 1")
     with pytest.raises(CommandFailed, match=r"Spark did not start: .*JAVA_GATEWAY_EXITED"), running_spark():
         pass
+
+
+class Query:
+    """One that never has read all, until it is stopped."""
+
+    def __init__(self) -> None:
+        self._stopped = threading.Event()
+
+    def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
+        assert self._stopped.wait(30)
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+
+@pytest.mark.spark
+def test_a_spark_that_stands_still_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    require(spark.missing())
+    monkeypatch.setattr(spark_pipeline, "_PATIENCE", 0.01)
+    query: Any = Query()
+    with pytest.raises(CommandFailed, match="Spark has not read all flights within"):
+        spark_pipeline._wait_for(query)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -11,7 +12,9 @@ from aiokafkawire.spark.options import WriteOptions
 from aiokafkawire.spark.writing import write_batches
 from aiokafkawire.types import ProducerIdentity
 
-__all__ = ("seen", "seen_at_last", "task")
+__all__ = ("seen", "seen_at_last", "task", "values_in")
+
+Level: TypeAlias = Literal["read_committed", "read_uncommitted"]
 
 
 def task(sink: WriteOptions, identity: ProducerIdentity, partition: int, *values: bytes) -> None:
@@ -34,13 +37,21 @@ def seen_at_last(sink: WriteOptions) -> list[bytes | None]:
 
 
 def seen(sink: WriteOptions, *, committed: bool = True) -> list[bytes | None]:
+    """The values that readers of committed records see, or all of them, sorted."""
     assert sink.topic is not None
-    where = [TopicPartition(sink.topic, index) for index in (0, 1)]
-    level: Literal["read_committed", "read_uncommitted"] = "read_committed" if committed else "read_uncommitted"
+    level: Level = "read_committed" if committed else "read_uncommitted"
+    return values_in(sink.settings.bootstrap_servers, sink.topic, 2, level)
+
+
+def values_in(
+    bootstrap: str | Sequence[str], topic: str, partitions: int, level: Level = "read_committed"
+) -> list[bytes | None]:
+    """The values in a topic, sorted."""
+    where = [TopicPartition(topic, index) for index in range(partitions)]
     found: list[bytes | None] = []
-    with blocking.Client(sink.settings.bootstrap_servers) as kafka, kafka.consumer(isolation_level=level) as consumer:
+    with blocking.Client(bootstrap) as kafka, kafka.consumer(isolation_level=level) as consumer:
         ends = {at: end.offset for at, end in consumer.offsets(dict.fromkeys(where, OffsetSpec.LATEST)).items() if end}
         consumer.assign(dict.fromkeys(where, OffsetSpec.EARLIEST))
         while any((consumer.position(at) or 0) < end for at, end in ends.items()):
             found += [record.value for record in consumer.poll(timeout=0.05)]
-    return sorted(found, key=str)
+    return sorted(found, key=lambda value: value or b"")
