@@ -86,6 +86,7 @@ def running_spark() -> "Iterator[SparkSession]":
     Raises:
         CommandFailed: Spark has not started; the message has what it says.
     """
+    from pyspark.errors import AnalysisException
     from pyspark.sql import SparkSession
 
     from ..spark.source import register
@@ -103,16 +104,20 @@ def running_spark() -> "Iterator[SparkSession]":
         # A batch without rows would only forget old hours.
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     }
-    builder = SparkSession.builder.master("local[2]").appName("aiokafkawire demo")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
     try:
+        builder = SparkSession.builder.master("local[2]").appName("aiokafkawire demo")
+        for name, value in settings.items():
+            builder = builder.config(name, value)
         spark = builder.getOrCreate()
     except Exception as error:  # of PySpark's, Py4J's or Java's kind: what they have in common is their text
         raise CommandFailed(f"Spark did not start: {str(error).strip().partition(chr(10))[0]}") from error
     try:
         spark.sparkContext.setLogLevel("ERROR")
-        register(spark)
+        try:
+            register(spark)
+        except AnalysisException as error:
+            if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":  # Spark 4.0 has found it by itself
+                raise
         yield spark
     finally:
         spark.stop()

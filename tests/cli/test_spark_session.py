@@ -102,6 +102,14 @@ def test_a_spark_that_does_not_start_says_why(home: Path) -> None:
         pass
 
 
+@pytest.mark.spark
+def test_a_spark_that_is_meant_to_be_elsewhere_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    require(spark.missing())
+    monkeypatch.setenv("SPARK_REMOTE", "sc://localhost:1")
+    with pytest.raises(CommandFailed, match=r"Spark did not start: .*Spark Connect"), running_spark():
+        pass
+
+
 class Query:
     """One that never has read all, until it is stopped."""
 
