@@ -3,9 +3,9 @@
 import csv
 import json
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -131,7 +131,6 @@ class _Pipeline:
             stack.callback(query.stop)
             send()  # Spark reads meanwhile
             _wait_for(query)
-            query.stop()
             listener.wait(_PATIENCE)
         return listener, group
 
@@ -181,26 +180,22 @@ class _Pipeline:
 
 
 def _wait_for(query: "StreamingQuery") -> None:
-    """Until it has read all. Spark's own wait has no end, so it is stopped when patience is."""
+    """Until it has read all; then it is stopped.
+
+    Spark's own wait has no end, and Ctrl-C breaks the connection to Spark that it is on: another thread waits there.
+    """
     from pyspark.errors import StreamingQueryException
 
-    late = threading.Event()
-
-    def give_up() -> None:
-        late.set()
-        query.stop()
-
-    timer = threading.Timer(_PATIENCE, give_up)
-    timer.daemon = True
-    timer.start()
-    try:
-        query.processAllAvailable()
-    except StreamingQueryException as error:
-        raise CommandFailed(f"Spark has failed: {error}") from error
-    finally:
-        timer.cancel()
-    if late.is_set():
-        raise CommandFailed(f"Spark has not read all flights within {_PATIENCE:.0f} s")
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(query.processAllAvailable)
+        try:
+            read.result(_PATIENCE)
+        except TimeoutError:
+            raise CommandFailed(f"Spark has not read all flights within {_PATIENCE:g} s") from None
+        except StreamingQueryException as error:
+            raise CommandFailed(f"Spark has failed: {error}") from error
+        finally:
+            query.stop()  # which ends the other thread's wait
 
 
 def _send(kafka: blocking.Client, topic: str, flights: list[Flight], compression: CompressionType) -> None:

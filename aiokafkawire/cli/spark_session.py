@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -108,7 +109,9 @@ def running_spark() -> "Iterator[SparkSession]":
         builder = SparkSession.builder.master("local[2]").appName("aiokafkawire demo")
         for name, value in settings.items():
             builder = builder.config(name, value)
-        spark = builder.getOrCreate()
+        # On another thread Ctrl-C finds no half-started Java, which would stay, and Spark makes the signal not its own.
+        with ThreadPoolExecutor(1) as pool:
+            spark = pool.submit(builder.getOrCreate).result()
     except Exception as error:  # of PySpark's, Py4J's or Java's kind: what they have in common is their text
         raise CommandFailed(f"Spark did not start: {str(error).strip().partition(chr(10))[0]}") from error
     try:
