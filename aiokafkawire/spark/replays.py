@@ -2,7 +2,7 @@
 
 from ..types import OffsetAndMetadata
 
-__all__ = ("group_of", "is_written", "mark_of")
+__all__ = ("group_of", "is_unknown", "is_written", "mark_of")
 
 
 def group_of(transactional_id: str) -> str:
@@ -18,3 +18,11 @@ def mark_of(query: str, batch_id: int) -> OffsetAndMetadata:
 def is_written(found: OffsetAndMetadata | None, query: str, batch_id: int) -> bool:
     """Whether the batch is in a transaction that was committed. Batches of other queries count from 0 anew."""
     return found is not None and found.metadata == query and batch_id < found.offset
+
+
+def is_unknown(found: OffsetAndMetadata | None, query: str, batch_id: int) -> bool:
+    """Whether there is no mark to tell by, though there were batches before: Kafka may have forgotten it.
+
+    Of a query's first batch nothing can be missed: there never was a mark.
+    """
+    return batch_id > 0 and (found is None or found.metadata != query)

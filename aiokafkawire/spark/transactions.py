@@ -15,7 +15,7 @@ from .. import blocking
 from ..errors import ConfigError, InvalidProducerEpoch, InvalidTxnState, KafkaError, ProducerFenced
 from ..types import OffsetAndMetadata, ProducerIdentity, TopicPartition
 from .options import WriteOptions
-from .replays import group_of, is_written, mark_of
+from .replays import group_of, is_unknown, is_written, mark_of
 
 __all__ = ("BatchTransactions",)
 
@@ -48,6 +48,7 @@ class BatchTransactions:
         self._group = group_of(transactional_id)
         self._kafka: blocking.Client | None = None
         self._producer: blocking.Producer | None = None
+        self._followed: str | None = None  # the query whose batches this driver knows of itself
 
     def write(self, query: str, batch_id: int, work: Callable[[ProducerIdentity], object]) -> bool:
         """Write a batch, unless it was written before: then ``work`` is not called. Returns whether it was.
@@ -62,9 +63,12 @@ class BatchTransactions:
         """
         producer = self._open()
         for left in reversed(range(self._tries)):
-            if is_written(self._mark(), query, batch_id):
+            mark = self._mark()
+            if is_written(mark, query, batch_id):
                 _log.info("batch %d of query %s was written before: it is left out", batch_id, query)
                 return False
+            if query != self._followed:
+                self._tell_if_unknown(mark, query, batch_id)
             try:
                 self._write_once(producer, mark_of(query, batch_id), work)
                 return True
@@ -102,6 +106,17 @@ class BatchTransactions:
         with producer.transaction() as transaction:
             work(producer.identity)
             transaction.commit_offsets({self._where: mark}, group=self._group)
+
+    def _tell_if_unknown(self, mark: OffsetAndMetadata | None, query: str, batch_id: int) -> None:
+        if is_unknown(mark, query, batch_id):
+            _log.warning(
+                "group %s has no mark of query %s, or no longer (offsets.retention.minutes): batch %d is written, and "
+                "if a driver before has written it and was killed before Spark knew, it is there twice",
+                self._group,
+                query,
+                batch_id,
+            )
+        self._followed = query
 
     def _mark(self) -> OffsetAndMetadata | None:
         assert self._kafka is not None

@@ -43,6 +43,13 @@ class SteersCluster:
         """
         self._cluster.apply_retention(self._topic(topic))
 
+    def apply_offsets_retention(self) -> None:
+        """Forget now what groups have committed and ``offsets.retention.minutes`` (7 days) have taken (KIP-211).
+
+        Time is the broker's ``clock``. It looks by itself, too, every ten minutes of the loop's time.
+        """
+        self._cluster.groups.expiry.check()
+
     def throttle(self, client_id: str | None, ms: int) -> None:
         """Have every answer to a client tell it to pause for so long, and its connection wait, as quotas do (KIP-219).
 

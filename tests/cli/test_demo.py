@@ -210,6 +210,23 @@ def test_flights_go_through_spark_and_another_topic() -> None:
     assert "lag 0." in done.stdout
 
 
+@pytest.mark.spark
+@pytest.mark.timeout(200)
+def test_an_interruption_while_java_starts_leaves_no_java() -> None:
+    require(spark.missing())
+    environment = {**os.environ, "PYTHONPATH": spark.tree()}
+    command = [sys.executable, "-m", "aiokafkawire", "demo", "--spark"]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        process.stderr.readline()  # the first is Java's
+        process.send_signal(signal.SIGINT)
+        # It comes back when nobody holds the pipes any more.
+        process.communicate(timeout=150)
+    assert process.returncode == 130
+
+
 def test_a_demo_with_spark_has_its_own_topics_and_needs_spark(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr("aiokafkawire.cli.main.find_spec", lambda name: None if name == "pyspark" else find_spec(name))
     assert main(["demo", "--spark"]) == 2

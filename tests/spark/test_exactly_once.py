@@ -48,6 +48,12 @@ def committed(spark: SparkSession, bootstrap: str, **options: str) -> list[int]:
     return sorted(row.v for row in rows.collect())
 
 
+def uncommit(checkpoint: Path, batch: int) -> None:
+    """As if the driver had been killed between Kafka's commit and Spark's own."""
+    for name in (str(batch), f".{batch}.crc"):
+        (checkpoint / "commits" / name).unlink(missing_ok=True)
+
+
 def test_every_batch_is_seen_once_though_spark_hands_the_last_over_again(
     spark: SparkSession, kafka: blocking.Client, bootstrap: str, tmp_path: Path
 ) -> None:
@@ -61,15 +67,35 @@ def test_every_batch_is_seen_once_though_spark_hands_the_last_over_again(
         batches = [40, 40, 20] if support.limits() else [100]
         assert [one.numInputRows for one in query.recentProgress] == batches
     assert committed(spark, bootstrap) == list(range(100))
-    # As if the driver had been killed between Kafka's commit and Spark's own.
-    for name in (str(len(batches) - 1), f".{len(batches) - 1}.crc"):
-        (tmp_path / "commits" / name).unlink(missing_ok=True)
+    uncommit(tmp_path, len(batches) - 1)
     fill(kafka, 100, 10)
     with ExactlyOnceSink(options, "delays-sink") as sink:
         # Without limits a run has one batch, and the first is what was left over.
         for _ in range(1 if support.limits() else 2):
             run(flights(spark, bootstrap), sink.write, tmp_path)
     assert committed(spark, bootstrap) == list(range(110))
+
+
+def test_a_query_whose_mark_is_gone_writes_its_last_batch_twice_and_goes_on(
+    spark: SparkSession, kafka: blocking.Client, bootstrap: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from aiokafkawire.spark.exactly_once import ExactlyOnceSink
+
+    kafka.admin.create_topics({"flights": 1, "delays": 2})
+    options = {"kafka.bootstrap.servers": bootstrap, "topic": "delays"}
+    for first in (0, 30):
+        fill(kafka, first, 30)
+        with ExactlyOnceSink(options, "delays-sink") as sink:
+            run(flights(spark, bootstrap), sink.write, tmp_path)
+    uncommit(tmp_path, 1)
+    kafka.loop.call(kafka.asynchronous.admin.delete_groups, "delays-sink-batches")
+    assert "no mark" not in caplog.text
+    fill(kafka, 60, 30)
+    with ExactlyOnceSink(options, "delays-sink") as sink:
+        for _ in range(1 if support.limits() else 2):
+            run(flights(spark, bootstrap), sink.write, tmp_path)
+    assert committed(spark, bootstrap) == sorted([*range(90), *range(30, 60)])
+    assert caplog.text.count("has no mark of query") == 1
 
 
 def test_a_task_that_fails_has_its_batch_written_anew(

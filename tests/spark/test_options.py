@@ -8,7 +8,7 @@ import pytest
 
 from aiokafkawire import ConfigError, TopicPartition
 from aiokafkawire.spark.offsets import EARLIEST, LATEST
-from aiokafkawire.spark.options import ReadOptions, read_options, write_options
+from aiokafkawire.spark.options import Bound, ReadOptions, read_options, write_options
 from aiokafkawire.spark.settings import read_settings
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
@@ -38,15 +38,20 @@ def test_keys_are_known_in_any_case_as_spark_gives_them() -> None:
     assert read_settings({"Kafka.Bootstrap.Servers": "here:1"}).bootstrap_servers == "here:1"
 
 
-def test_one_time_goes_before_times_and_these_before_offsets() -> None:
-    said = {"startingOffsets": '{"flights":{"0":3}}'}
-    assert batch(**said).start.offsets == {ZERO: 3}
-    said["startingOffsetsByTimestamp"] = '{"flights":{"0":1000}}'
-    assert batch(**said).start.times == {ZERO: 1000}
-    assert batch(**said).start.offsets is None
-    said["startingTimestamp"] = "5000"
-    assert batch(**said).start.time == 5000
-    assert batch(**said).start.times is None
+@pytest.mark.parametrize(("which", "bound"), [("starting", "start"), ("ending", "end")])
+def test_one_time_goes_before_times_and_these_before_offsets(which: str, bound: str) -> None:
+    said = {f"{which}Offsets": '{"flights":{"0":3}}'}
+
+    def meant() -> Bound:
+        found = getattr(batch(**said), bound)
+        assert isinstance(found, Bound)
+        return found
+
+    assert meant() == Bound(offsets={ZERO: 3}, option=f"{which}Offsets")
+    said[f"{which}OffsetsByTimestamp"] = '{"flights":{"0":1000}}'
+    assert meant() == Bound(times={ZERO: 1000}, option=f"{which}OffsetsByTimestamp")
+    said[f"{which}Timestamp"] = "5000"
+    assert meant() == Bound(time=5000, option=f"{which}Timestamp")
 
 
 def test_topics_are_named_matched_or_assigned() -> None:

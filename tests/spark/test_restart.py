@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from support import spark as support
+from support.micro_batches import values_in
 from support.needing import require
 
-from aiokafkawire import OffsetSpec, TopicPartition, blocking
+from aiokafkawire import blocking
 
 JOB = Path(__file__).with_name("streaming_job.py")
 
@@ -25,6 +27,30 @@ def begin(bootstrap: str, folder: Path, what: str = "table") -> subprocess.Popen
     command = [sys.executable, str(JOB), bootstrap, str(folder), what]
     with (folder / "log").open("ab") as log:
         return subprocess.Popen(command, env=environment, start_new_session=True, stdout=log, stderr=log)
+
+
+def run(bootstrap: str, folder: Path, what: str = "table") -> None:
+    """The job to its end."""
+    job = begin(bootstrap, folder, what)
+    try:
+        assert job.wait(300) == 0, (folder / "log").read_text()[-3_000:]
+    finally:
+        kill(job)
+
+
+def run_and_kill(bootstrap: str, folder: Path, batch: int, what: str = "table") -> None:
+    """The job until Spark has committed a batch."""
+    job = begin(bootstrap, folder, what)
+    try:
+        wait_for(folder / "checkpoint" / "commits" / str(batch), job)
+    finally:
+        kill(job)
+
+
+def kill(job: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):  # all of it has ended
+        os.killpg(job.pid, signal.SIGKILL)
+    job.wait()
 
 
 def wait_for(path: Path, job: subprocess.Popen[bytes]) -> None:
@@ -43,15 +69,9 @@ def test_a_driver_that_is_killed_loses_and_doubles_nothing(
     require(support.missing())
     fill(kafka, 1_000)
     for batch in (3, 9):
-        job = begin(bootstrap, tmp_path)
-        try:
-            wait_for(tmp_path / "checkpoint" / "commits" / str(batch), job)
-        finally:
-            os.killpg(job.pid, signal.SIGKILL)
-            job.wait()
-    job = begin(bootstrap, tmp_path)
-    assert job.wait(300) == 0, (tmp_path / "log").read_text()[-3_000:]
-    assert rows(tmp_path) == [(index, offset, b"%d" % offset) for index in (0, 1) for offset in range(1_000)]
+        run_and_kill(bootstrap, tmp_path, batch)
+    run(bootstrap, tmp_path)
+    assert rows(tmp_path) == each_once(1_000)
 
 
 @pytest.mark.spark
@@ -61,10 +81,9 @@ def test_a_worker_that_is_killed_has_its_task_tried_again(
 ) -> None:
     require(support.missing())
     fill(kafka, 300)
-    job = begin(bootstrap, tmp_path, "lossy table")
-    assert job.wait(300) == 0, (tmp_path / "log").read_text()[-3_000:]
+    run(bootstrap, tmp_path, "lossy table")
     assert (tmp_path / "killed").exists()
-    assert rows(tmp_path) == [(index, offset, b"%d" % offset) for index in (0, 1) for offset in range(300)]
+    assert rows(tmp_path) == each_once(300)
 
 
 @pytest.mark.spark
@@ -75,15 +94,9 @@ def test_a_topic_written_exactly_once_has_each_row_once_though_the_driver_is_kil
     require(support.missing())
     fill(kafka, 500)
     kafka.admin.create_topics({"copies": 3})
-    job = begin(bootstrap, tmp_path, "topic")
-    try:
-        wait_for(tmp_path / "checkpoint" / "commits" / "2", job)
-    finally:
-        os.killpg(job.pid, signal.SIGKILL)
-        job.wait()
-    job = begin(bootstrap, tmp_path, "topic")
-    assert job.wait(300) == 0, (tmp_path / "log").read_text()[-3_000:]
-    assert committed(bootstrap, "copies", 3) == sorted(2 * [b"%d" % one for one in range(500)])
+    run_and_kill(bootstrap, tmp_path, 2, "topic")
+    run(bootstrap, tmp_path, "topic")
+    assert values_in(bootstrap, "copies", 3) == sorted(2 * [b"%d" % one for one in range(500)])
 
 
 def fill(kafka: blocking.Client, count: int) -> None:
@@ -94,16 +107,9 @@ def fill(kafka: blocking.Client, count: int) -> None:
             producer.enqueue_many("flights", values, keys=values, partition=partition)
 
 
-def committed(bootstrap: str, topic: str, partitions: int) -> list[bytes | None]:
-    """The values that readers of committed records see, sorted."""
-    where = [TopicPartition(topic, index) for index in range(partitions)]
-    found: list[bytes | None] = []
-    with blocking.Client(bootstrap) as kafka, kafka.consumer(isolation_level="read_committed") as consumer:
-        ends = {at: end.offset for at, end in consumer.offsets(dict.fromkeys(where, OffsetSpec.LATEST)).items() if end}
-        consumer.assign(dict.fromkeys(where, OffsetSpec.EARLIEST))
-        while any((consumer.position(at) or 0) < end for at, end in ends.items()):
-            found += [record.value for record in consumer.poll(timeout=0.05)]
-    return sorted(found, key=lambda value: value or b"")
+def each_once(count: int) -> list[tuple[int, int, bytes]]:
+    """What `fill` has written, as `rows` tells it."""
+    return [(index, offset, b"%d" % offset) for index in (0, 1) for offset in range(count)]
 
 
 def rows(folder: Path) -> list[tuple[int, int, bytes]]:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 from uuid import uuid4
 
 import pyarrow as pa
 import pytest
 from anyio.from_thread import start_blocking_portal
+from support.micro_batches import seen, seen_at_last, task
 
 from aiokafkawire import ConfigError, KafkaError, OffsetSpec, TopicPartition, UsageError, blocking
 from aiokafkawire.errors import InvalidProducerEpoch, InvalidTxnState, ProducerFenced
 from aiokafkawire.spark.options import WriteOptions, write_options
 from aiokafkawire.spark.placing import placed
-from aiokafkawire.spark.replays import is_written, mark_of
 from aiokafkawire.spark.transactions import BatchTransactions
-from aiokafkawire.spark.writing import write_batches
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.types import ProducerIdentity
 
@@ -56,38 +54,6 @@ def driver(sink: WriteOptions, transactional_id: str) -> Iterator[BatchTransacti
     made = BatchTransactions(sink, transactional_id)
     yield made
     made.close()
-
-
-def task(sink: WriteOptions, identity: ProducerIdentity, partition: int, *values: bytes) -> None:
-    """What an executor does."""
-    rows = pa.record_batch({"value": list(values), "partition": pa.array([partition] * len(values), pa.int32())})
-    assert write_batches(sink, [rows], identity=identity) == len(values)
-
-
-def seen_at_last(sink: WriteOptions) -> list[bytes | None]:
-    """What is seen once the brokers have written how the last transaction ended, which comes after they say so."""
-    where = dict.fromkeys([TopicPartition(sink.topic or "", index) for index in (0, 1)], OffsetSpec.LATEST)
-    with (
-        blocking.Client(sink.settings.bootstrap_servers) as kafka,
-        kafka.consumer(isolation_level="read_committed") as consumer,
-        kafka.consumer() as everything,
-    ):
-        while consumer.offsets(where) != everything.offsets(where):
-            pass
-    return seen(sink)
-
-
-def seen(sink: WriteOptions, *, committed: bool = True) -> list[bytes | None]:
-    assert sink.topic is not None
-    where = [TopicPartition(sink.topic, index) for index in (0, 1)]
-    level: Literal["read_committed", "read_uncommitted"] = "read_committed" if committed else "read_uncommitted"
-    found: list[bytes | None] = []
-    with blocking.Client(sink.settings.bootstrap_servers) as kafka, kafka.consumer(isolation_level=level) as consumer:
-        ends = {at: end.offset for at, end in consumer.offsets(dict.fromkeys(where, OffsetSpec.LATEST)).items() if end}
-        consumer.assign(dict.fromkeys(where, OffsetSpec.EARLIEST))
-        while any((consumer.position(at) or 0) < end for at, end in ends.items()):
-            found += [record.value for record in consumer.poll(timeout=0.05)]
-    return sorted(found, key=str)
 
 
 def test_what_tasks_write_is_seen_when_the_batch_is_whole(sink: WriteOptions, driver: BatchTransactions) -> None:
@@ -214,13 +180,6 @@ def test_what_cannot_be_is_refused(sink: WriteOptions, bootstrap: str) -> None:
         BatchTransactions(write_options({"kafka.bootstrap.servers": bootstrap}), "t")
     with pytest.raises(ConfigError, match="tries must be 1 at least"):
         BatchTransactions(sink, "t", tries=0)
-
-
-def test_a_mark_is_of_its_query_alone() -> None:
-    mark = mark_of("q", 4)
-    assert [is_written(mark, "q", batch) for batch in (3, 4, 5)] == [True, True, False]
-    assert not is_written(mark, "another", 4)
-    assert not is_written(None, "q", 0)
 
 
 def test_rows_have_the_partition_they_name_or_that_of_their_key_or_one_in_turn() -> None:
