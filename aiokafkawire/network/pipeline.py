@@ -6,7 +6,7 @@ trusted any more: the first failure poisons the pipeline, and every waiter hears
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -129,15 +129,24 @@ class Pipeline:
         """
         if self.failure is not None:
             raise again(self.failure)
-        form = self._forms.get((type(request), version)) or self._form(type(request), version)
-        parts: list[Buffer] = [b"", form.before, _INT32.pack(self._correlation_id), form.behind]
-        encode_into(request, version, parts)
-        parts[0] = _INT32.pack(sum(map(len, parts)))
-        frame = b"".join(parts)
+        body: list[Buffer] = []
+        encode_into(request, version, body)
+        return self.send_encoded(type(request), version, body, slot, ahead=ahead)
+
+    def send_encoded(
+        self, kind: type[Request[Any]], version: int, body: Sequence[Buffer], slot: Slot | None, *, ahead: bool = False
+    ) -> bytes:
+        """As :meth:`send`, of a request of that ``kind`` that is encoded already: the parts of its ``body``."""
+        if self.failure is not None:
+            raise again(self.failure)
+        form = self._forms.get((kind, version)) or self._form(kind, version)
+        number = self._correlation_id
+        size = len(form.before) + _CORRELATION_ID_SIZE + len(form.behind) + sum(map(len, body))
+        frame = b"".join((_INT32.pack(size), form.before, _INT32.pack(number), form.behind, *body))
         if slot is not None:
             waiting = self._waiting if ahead or self._held_back is None else self._held_back
-            waiting.append((self._correlation_id, form, slot))
-        self._correlation_id = (self._correlation_id + 1) % _CORRELATION_IDS
+            waiting.append((number, form, slot))
+        self._correlation_id = (number + 1) % _CORRELATION_IDS
         return frame
 
     def _form(self, request: type[Request[Any]], version: int) -> "_Form":
