@@ -232,6 +232,8 @@ class Worker:
         self._scope = anyio.CancelScope()
         self.ended: anyio.Event = anyio.Event()
         """Set once no step will be taken any more."""
+        self.has_ended: bool = False
+        """Whether it is set; producers ask for every batch."""
 
     def wake(self) -> None:
         """There may be something to do."""
@@ -247,6 +249,7 @@ class Worker:
                         await self._pause(self._step(tasks))
                         self._wake, self._woken = new_event(), False
         finally:
+            self.has_ended = True
             self.ended.set()
             self._on_end()
 

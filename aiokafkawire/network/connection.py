@@ -272,6 +272,10 @@ class Connection:
         """Have what was submitted written, without waiting for anything."""
         self._wire.transmit_soon()
 
+    def transmit_at_once(self) -> bool:
+        """Write what was submitted if that never takes waiting; otherwise say so, and :meth:`transmit` does it."""
+        return self._wire.transmit_at_once()
+
     async def written(self) -> None:
         """Wait until nothing is in line: where no answer slows a caller down, the wire must.
 

@@ -91,6 +91,11 @@ class TransportWire(asyncio.BufferedProtocol):
             self._stalled_size = len(data)
             self._write(data)
 
+    def transmit_at_once(self) -> bool:
+        """As :meth:`.wire.Wire.transmit_at_once`."""
+        self.transmit_soon()
+        return True
+
     def _write(self, data: bytes) -> None:
         assert self._transport is not None  # or nothing is transmitted
         self._transport.write(data)

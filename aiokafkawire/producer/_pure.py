@@ -185,9 +185,11 @@ class Appender(Generic[K, V]):
             batch, index = self.append(topic, value, key, partition, timestamp_ms, headers)
         except (TopicNotReady, BufferFull):
             batch, index = await door.accept(topic, value, key, partition, timestamp_ms, headers)
-        if not index and door.is_idle:
-            await door.go_now()
-        elif not index or batch.builder.size >= batch.builder.limit:
+        if not index:
+            unwritten = door.go_now()
+            if unwritten is not None:
+                await unwritten
+        elif batch.builder.size >= batch.builder.limit:
             door.wake()
         return await batch.result.wait(index)
 

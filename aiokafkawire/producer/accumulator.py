@@ -30,7 +30,7 @@ from .batch import Batch
 from .idempotence import Sequences, Verdict
 from .result import BatchResult
 
-__all__ = ("NOT_NOW", "NO_LEADER", "Accumulator", "Drained")
+__all__ = ("NOTHING", "NOT_NOW", "NO_LEADER", "Accumulator", "Drained")
 
 T = TypeVar("T")
 
@@ -66,6 +66,10 @@ class Drained:
     """The brokers that something is due for, and that have as many requests as may be on their way."""
     soonest: float = float("inf")
     """When the first of those will be due by time that came to the head of their partitions just now."""
+
+
+NOTHING: Final = Drained()
+"""What there is to do where nothing was looked at."""
 
 
 class Accumulator:

@@ -1,6 +1,6 @@
 """What both twins of the appender have in common: whom they ask, and how they refuse."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
@@ -82,12 +82,11 @@ class Door(Protocol):
     def wake(self) -> None:
         """A batch was begun, or is full."""
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is on its way, and what was begun may go at once."""
+    def go_now(self) -> "Coroutine[Any, Any, None] | None":
+        """A batch was begun, and its caller has nothing better to do than to send it, if nothing is on its way.
 
-    async def go_now(self) -> None:
-        """A batch was begun, and its caller has nothing better to do than to send it."""
+        What is given is to be awaited at once; None where all is done.
+        """
 
     async def let_others_run(self) -> None:
         """Whoever calls never had to wait for a long time."""

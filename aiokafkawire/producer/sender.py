@@ -1,9 +1,9 @@
 """Takes ready batches to their leaders, and every answer back to the batches."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anyio.abc import TaskGroup
 
@@ -23,7 +23,7 @@ from ..network.connection import Connection
 from ..protocol.messages.produce import ProduceRequest
 from ..runtime import Worker, new_event
 from ..types import TopicPartition
-from .accumulator import NO_LEADER, NOT_NOW, Accumulator
+from .accumulator import NO_LEADER, NOT_NOW, NOTHING, Accumulator, Drained
 from .batch import Batch
 from .flights import Flights
 from .idempotence import Sequences
@@ -82,7 +82,7 @@ class Sender:
     @property
     def has_ended(self) -> bool:
         """Whether nothing is sent any more."""
-        return self._worker.ended.is_set()
+        return self._worker.has_ended
 
     @property
     def fatal(self) -> KafkaError | None:
@@ -131,8 +131,7 @@ class Sender:
         now = self._clock()
         self.outcomes.expire(now)
         self._leave_what_cannot_go()
-        for connection in self._send_what_is_due(now):
-            connection.transmit_soon()
+        self._send_what_is_due(now)
         waits = [*self._begin(tasks, now), *self._flights.end_silence(tasks, now)]
         moment = self.accumulator.deadline(now)
         if moment is not None:
@@ -165,33 +164,38 @@ class Sender:
             self._cluster.outdated(self._cluster.snapshot)
             yield self._cluster.config.retry_backoff_ms / 1000
 
-    def _send_what_is_due(self, now: float) -> list[Connection]:
-        """Submit every request that can go now; the connections that have something to transmit."""
-        if self._draining or self.has_ended:
-            return []
+    def _submit_what_is_due(self, now: float) -> tuple[Drained, list[Connection]]:
+        """Submit every request that can go now; :meth:`_note` is to be told of it, and the connections to transmit."""
+        if self._draining or self._worker.has_ended:
+            return NOTHING, []
         self._draining = True
         try:
             snapshot = self._cluster.snapshot
             self._leave_old_topics(snapshot)
             self._identity.follow()
             drained = self.accumulator.drain(partial(self._route, snapshot), now, flushing=self._flushing > 0)
-            connections = [self._submit(snapshot, node_id, batches, now) for node_id, batches in drained.requests]
+            connections: list[Connection] = []
+            for node_id, batches in drained.requests:
+                connection = self._routed[node_id]
+                self._flights.submit(connection, snapshot, node_id, batches, now)
+                if connection not in connections:
+                    connections.append(connection)
         finally:
             self._draining = False
+        return drained, connections
+
+    def _note(self, drained: Drained, now: float) -> None:
+        """What may be done when the requests are on the wire: brokers are at work on them meanwhile."""
+        if drained is NOTHING:
+            return
         for node_id in drained.full:
             self._stalls.tried(node_id, now, sent=False)
-        for node_id, _ in drained.requests:
+        for node_id, batches in drained.requests:
             self._stalls.tried(node_id, now, sent=True)
+            self._cluster.use([batch.where.topic for batch in batches], now)
         self._soonest = drained.soonest
         self._heavy += drained.heavy
         self._unled = self._unled or drained.unled
-        return list(dict.fromkeys(connections))
-
-    def _submit(self, snapshot: Snapshot, node_id: int, batches: list[Batch], now: float) -> Connection:
-        self._cluster.use([batch.where.topic for batch in batches], now)
-        connection = self._routed[node_id]
-        self._flights.submit(connection, snapshot, node_id, batches, now)
-        return connection
 
     def _go_on(self) -> None:
         if self.accumulator.has_waiting:
@@ -200,23 +204,35 @@ class Sender:
     def go(self) -> None:
         """Send what is due, as far as that needs no waiting; the rest is begun soon."""
         now = self._clock()
-        for connection in self._send_what_is_due(now):
-            connection.transmit_soon()
+        self._send_what_is_due(now)
         if self._needs_step(now):
             self.wake()
 
-    async def go_now(self) -> None:
-        """As :meth:`go`; the caller writes the requests itself, which saves a task switch."""
+    def _send_what_is_due(self, now: float) -> None:
+        drained, connections = self._submit_what_is_due(now)
+        for connection in connections:
+            connection.transmit_soon()
+        self._note(drained, now)
+
+    def go_now(self) -> Coroutine[Any, Any, None] | None:
+        """As :meth:`~aiokafkawire.producer.door.Door.go_now` says."""
+        if not self.accumulator.is_idle:
+            self.wake()
+            return None
         now = self._clock()
-        connections = self._send_what_is_due(now)
+        drained, connections = self._submit_what_is_due(now)
+        left = [connection for connection in connections if not connection.transmit_at_once()]
+        self._note(drained, now)
         # What waits lingers: who waits for nothing else wakes nobody.
         if self._needs_step(now) or self.accumulator.has_waiting:
             self.wake()
+        return self._transmit(left) if left else None
+
+    async def _transmit(self, connections: list[Connection]) -> None:
         for connection in connections[1:]:
             connection.transmit_soon()
-        for connection in connections[:1]:
-            with suppress(Exception):  # it is closed then, and what was on it is tried again
-                await connection.transmit()
+        with suppress(Exception):  # it is closed then, and what was on it is tried again
+            await connections[0].transmit()
 
     def _needs_step(self, now: float) -> bool:
         """Whether there is something to begin, or to wait for, that the next step would find too late."""
