@@ -18,7 +18,9 @@ from ..records._hot import record_size_bound
 from ..runtime import system_wall_ms
 from .door import SPARE as _SPARE, YIELD_EVERY as _YIELD_EVERY, header_pairs, refuse_partition, refuse_timestamp
 
-__all__ = ("Appender", "Budget", "OpenBatch", "OpenTopic", "Turn")
+__all__ = ("Appender", "Budget", "OpenBatch", "OpenTopic", "Turn", "Waiters")
+
+include "_hot_waiters.pxi"
 
 
 cdef extern from "Python.h":

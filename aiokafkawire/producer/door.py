@@ -1,6 +1,7 @@
 """What both twins of the appender have in common: whom they ask, and how they refuse."""
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextvars import Context
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
@@ -16,6 +17,7 @@ __all__ = (
     "YIELD_EVERY",
     "Choose",
     "Door",
+    "Loop",
     "Partitioning",
     "header_pairs",
     "refuse_partition",
@@ -105,6 +107,16 @@ class Door(Protocol):
 
         Raises where that takes too long.
         """
+
+
+class Loop(Protocol):
+    """As much of asyncio's event loop as it takes to have tasks wait."""
+
+    def create_future(self) -> Any:
+        """A future of it."""
+
+    def call_soon(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> object:
+        """Have it called in the next turn."""
 
 
 def refuse_timestamp(timestamp_ms: object) -> UsageError:

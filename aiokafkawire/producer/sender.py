@@ -21,7 +21,7 @@ from ..errors import (
 )
 from ..network.connection import Connection
 from ..protocol.messages.produce import ProduceRequest
-from ..runtime import Worker, new_event
+from ..runtime import Worker
 from ..types import TopicPartition
 from .accumulator import NO_LEADER, NOT_NOW, NOTHING, Accumulator, Drained
 from .batch import Batch
@@ -31,6 +31,7 @@ from .identity import Identity
 from .old_formats import NEWEST_MAGIC, magic_of
 from .outcomes import Outcomes, recreated
 from .partitioner import Stalls
+from .waking import new_event
 
 if TYPE_CHECKING:  # many a producer makes no transactions
     from .transactor import Transactor
