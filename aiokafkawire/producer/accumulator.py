@@ -86,6 +86,8 @@ class Accumulator:
         self._due: dict[TopicPartition, _Partition] = {}
         self._in_flight: dict[int, deque[float]] = {}
         self._batches = 0
+        self.begun_at: float = float("-inf")
+        """When the last batch was begun."""
         self.budget: Budget = Budget(config.buffer_memory)
         """Bytes that count against ``buffer_memory``."""
 
@@ -141,6 +143,7 @@ class Accumulator:
             index = waiting[-1].opened.append(self.budget, timestamp, key, value, headers)
             if index >= 0:
                 return waiting[-1], index
+        self.begun_at = now
         batch = self._open(where, now)
         batch.opened.append(self.budget, timestamp, key, value, headers)
         waiting.append(batch)
@@ -154,10 +157,6 @@ class Accumulator:
         result = BatchResult(where, self._new_event)
         opened = OpenBatch(builder, result, result.timestamps)
         return Batch(where, (self._batches, 0), opened, result, now, self._transactional)
-
-    def is_full(self, batch: Batch) -> bool:
-        """Whether the next record of the batch's partition begins another."""
-        return batch.closed or batch.builder.size >= self._config.batch_size
 
     def takes(self, where: TopicPartition, size: int) -> bool:
         """Whether the partition has an open batch with room for a record of up to ``size`` bytes."""
@@ -194,7 +193,10 @@ class Accumulator:
         sizes: dict[int, int] = {}
         for where, partition in self._due.items():
             batch = partition.waiting[0]
-            if batch.not_before > now or batch.compressing or not self._is_next(partition, batch):
+            if batch.not_before > now or batch.compressing:
+                continue
+            # Nearly always nothing of the partition is on its way, which is no question to the rules.
+            if (partition.on_their_way or partition.restart is not None) and not self._is_next(partition, batch):
                 continue
             leader = route(where)
             if leader < 0:
@@ -208,7 +210,7 @@ class Accumulator:
             if in_flight and len(in_flight) >= self._config.max_in_flight_requests_per_connection:
                 drained.full.add(leader)
                 continue
-            size = sizes.get(leader, 0) + batch.builder.size
+            size = sizes.get(leader, 0) + batch.opened.builder.size
             if leader in requests and size > self._config.max_request_size:
                 continue
             if batch.is_heavy:
@@ -246,7 +248,8 @@ class Accumulator:
     def _is_due(
         self, partition: _Partition, batch: Batch, in_flight: deque[float] | None, now: float, flushing: bool
     ) -> bool:
-        if len(partition.waiting) > 1 or self.is_full(batch):
+        opened = batch.opened
+        if len(partition.waiting) > 1 or opened.closed or opened.builder.size >= self._config.batch_size:
             return True
         since = batch.created_at if flushing else self._ready_at(batch)
         # However busy the lane is kept by other partitions: what was sent before will be answered, and then it goes.

@@ -84,7 +84,8 @@ class Flights:
             wanted = self._wanted(batches)
             spoken = connection.choose(ProduceRequest, wanted)
             magic = magic_of(spoken)
-            check_codec(self._codec, connection.versions[ProduceRequest.api_key], connection.where)
+            if self._codec:
+                check_codec(self._codec, connection.versions[ProduceRequest.api_key], connection.where)
             if magic < NEWEST_MAGIC and not self._sealed(flight, magic):
                 return
             slot = flight if self._acks else None

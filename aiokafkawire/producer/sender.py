@@ -71,6 +71,8 @@ class Sender:
         self._opening: set[int] = set()
         # Where what is drained goes, by node id: as it was found in the same step.
         self._routed: dict[int, Connection] = {}
+        # Where partitions went since the snapshot changed, which holds as long as the connection does.
+        self._routes: dict[TopicPartition, tuple[int, Connection]] = {}
         self._heavy: list[Batch] = []
         self._unled = False
         self._draining = False
@@ -220,7 +222,7 @@ class Sender:
         if not self.accumulator.is_idle:
             self.wake()
             return None
-        now = self._clock()
+        now = self.accumulator.begun_at
         drained, connections = self._submit_what_is_due(now)
         left = [connection for connection in connections if not connection.transmit_at_once()]
         self._note(drained, now)
@@ -249,6 +251,7 @@ class Sender:
     def _leave_old_topics(self, snapshot: Snapshot) -> None:
         if snapshot.generation != self._seen:
             self._seen = snapshot.generation
+            self._routes.clear()
             self.outcomes.drop(lambda batch: recreated(batch, snapshot))
 
     def _leave_what_cannot_go(self) -> None:
@@ -267,6 +270,10 @@ class Sender:
             return NOT_NOW
         if self._transaction is not None and not self._transaction.may_send(where):
             return NOT_NOW
+        known = self._routes.get(where)
+        if known is not None and known[1].failure is None:
+            self._routed[known[0]] = known[1]
+            return known[0]
         node = snapshot.leader(where)
         if node is None:
             return NO_LEADER
@@ -276,6 +283,7 @@ class Sender:
             self._stalls.tried(node.node_id, self._clock(), sent=False)
             return NOT_NOW
         self._routed[node.node_id] = connection
+        self._routes[where] = node.node_id, connection
         return node.node_id
 
     async def _open(self, node: Node) -> None:
