@@ -251,26 +251,25 @@ class Pipeline:
 
     def _answer(self, frame: bytes) -> None:
         expected, form, slot = self._waiting[0]
-        if form is _BARE:
-            self._answered(slot, frame, 0)
-            return
-        told, position = _INT32.unpack_from(frame)[0], _INT32.size
-        if form.answered == 1 and frame[position : position + 1] == _NO_TAGS:  # as nearly always
-            position += 1
-        elif form.answered:
-            try:
-                position = decode_prefix(ResponseHeader, form.answered, frame)[1]
-            except WireError as error:
-                raise WireError(f"{self._where} answered {form.name} with a broken header: {error}") from error
-        if told != expected:
-            raise WireError(f"{self._where} answered correlation id {told} where {expected} ({form.name}) was next")
-        self._answered(slot, frame, position)
-
-    def _answered(self, slot: Slot, frame: bytes, position: int) -> None:
+        position = 0
+        if form is not _BARE:
+            told, position = _INT32.unpack_from(frame)[0], _INT32.size
+            if form.answered == 1 and frame[position : position + 1] == _NO_TAGS:  # as nearly always
+                position += 1
+            elif form.answered:
+                position = self._behind_header(form, frame)
+            if told != expected:
+                raise WireError(f"{self._where} answered correlation id {told} where {expected} ({form.name}) was next")
         self._waiting.popleft()
         slot.resolve(frame, position)
         if self._on_idle is not None and not self._waiting:
             self._on_idle()
+
+    def _behind_header(self, form: _Form, frame: bytes) -> int:
+        try:
+            return decode_prefix(ResponseHeader, form.answered, frame)[1]
+        except WireError as error:
+            raise WireError(f"{self._where} answered {form.name} with a broken header: {error}") from error
 
     def hung_up(self) -> None:
         """The broker has closed the connection."""
