@@ -210,10 +210,11 @@ class Accumulator:
             if in_flight and len(in_flight) >= self._config.max_in_flight_requests_per_connection:
                 drained.full.add(leader)
                 continue
-            size = sizes.get(leader, 0) + batch.opened.builder.size
+            builder = batch.opened.builder
+            size = sizes.get(leader, 0) + builder.size
             if leader in requests and size > self._config.max_request_size:
                 continue
-            if batch.is_heavy:
+            if builder.codec and batch.is_heavy:
                 batch.close()
                 batch.compressing = True
                 drained.heavy.append(batch)
@@ -323,7 +324,7 @@ class Accumulator:
     def finish(self, batch: Batch) -> None:
         """The batch's outcome is known, and its memory free."""
         batch.close()
-        self.budget.used -= batch.builder.size
+        self.budget.used -= batch.opened.builder.size
         self._forget(batch.where)
 
     def put_back(self, batch: Batch, error: KafkaError, not_before: float) -> None:
