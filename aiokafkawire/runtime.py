@@ -58,7 +58,7 @@ def loop_time() -> float:
 
 
 class _Futures:
-    """An event on asyncio. Waiting is awaiting a future, with no coroutine around it: many may wait for one batch."""
+    """An event on asyncio. Waiting is awaiting a future, with no coroutine around it."""
 
     __slots__ = ("_futures", "_is_set", "_loop")
 
@@ -83,7 +83,7 @@ class _Futures:
 
 
 def new_event() -> Event:
-    """An event for those who await records: there may be a hundred thousand of them a second."""
+    """An event that is made and waited for often, as by workers."""
     loop = asyncio._get_running_loop()
     return anyio.Event() if loop is None else _Futures(loop)
 
@@ -232,6 +232,8 @@ class Worker:
         self._scope = anyio.CancelScope()
         self.ended: anyio.Event = anyio.Event()
         """Set once no step will be taken any more."""
+        self.has_ended: bool = False
+        """Whether it is set; producers ask for every batch."""
 
     def wake(self) -> None:
         """There may be something to do."""
@@ -247,6 +249,7 @@ class Worker:
                         await self._pause(self._step(tasks))
                         self._wake, self._woken = new_event(), False
         finally:
+            self.has_ended = True
             self.ended.set()
             self._on_end()
 

@@ -1,7 +1,7 @@
 """A connection to one broker: many requests in flight, answers in order, one failure ends it for all."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final, TypeVar
 
@@ -13,6 +13,7 @@ from ..protocol.api import ApiKey, choose_version
 from ..protocol.compiler import decode
 from ..protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
 from ..protocol.old_brokers import ANSWERS_API_VERSIONS, Known
+from ..protocol.primitives import Buffer
 from ..protocol.schema import Request, Response, Versions
 from ..runtime import Owner, Runtime
 from ..types import Address
@@ -245,6 +246,13 @@ class Connection:
         self._put_in_line(self._pipeline.send(request, spoken, slot))
         return spoken
 
+    def submit_encoded(
+        self, kind: type[Request[Any]], spoken: int, body: Sequence[Buffer], slot: Slot | None, now: float
+    ) -> None:
+        """As :meth:`submit`, of a request of that ``kind`` that its caller has encoded: the parts of its ``body``."""
+        self.used_at = now
+        self._put_in_line(self._pipeline.send_encoded(kind, spoken, body, slot))
+
     def choose(self, request: type[Request[Any]], wanted: Versions = ANY_VERSION) -> int:
         """The version in which such a request is sent.
 
@@ -265,6 +273,10 @@ class Connection:
     def transmit_soon(self) -> None:
         """Have what was submitted written, without waiting for anything."""
         self._wire.transmit_soon()
+
+    def transmit_at_once(self) -> bool:
+        """Write what was submitted if that never takes waiting; otherwise say so, and :meth:`transmit` does it."""
+        return self._wire.transmit_at_once()
 
     async def written(self) -> None:
         """Wait until nothing is in line: where no answer slows a caller down, the wire must.

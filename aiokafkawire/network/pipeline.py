@@ -6,7 +6,7 @@ trusted any more: the first failure poisons the pipeline, and every waiter hears
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -129,15 +129,24 @@ class Pipeline:
         """
         if self.failure is not None:
             raise again(self.failure)
-        form = self._forms.get((type(request), version)) or self._form(type(request), version)
-        parts: list[Buffer] = [b"", form.before, _INT32.pack(self._correlation_id), form.behind]
-        encode_into(request, version, parts)
-        parts[0] = _INT32.pack(sum(map(len, parts)))
-        frame = b"".join(parts)
+        body: list[Buffer] = []
+        encode_into(request, version, body)
+        return self.send_encoded(type(request), version, body, slot, ahead=ahead)
+
+    def send_encoded(
+        self, kind: type[Request[Any]], version: int, body: Sequence[Buffer], slot: Slot | None, *, ahead: bool = False
+    ) -> bytes:
+        """As :meth:`send`, of a request of that ``kind`` that is encoded already: the parts of its ``body``."""
+        if self.failure is not None:
+            raise again(self.failure)
+        form = self._forms.get((kind, version)) or self._form(kind, version)
+        number = self._correlation_id
+        size = len(form.before) + _CORRELATION_ID_SIZE + len(form.behind) + sum(map(len, body))
+        frame = b"".join((_INT32.pack(size), form.before, _INT32.pack(number), form.behind, *body))
         if slot is not None:
             waiting = self._waiting if ahead or self._held_back is None else self._held_back
-            waiting.append((self._correlation_id, form, slot))
-        self._correlation_id = (self._correlation_id + 1) % _CORRELATION_IDS
+            waiting.append((number, form, slot))
+        self._correlation_id = (number + 1) % _CORRELATION_IDS
         return frame
 
     def _form(self, request: type[Request[Any]], version: int) -> "_Form":
@@ -242,26 +251,25 @@ class Pipeline:
 
     def _answer(self, frame: bytes) -> None:
         expected, form, slot = self._waiting[0]
-        if form is _BARE:
-            self._answered(slot, frame, 0)
-            return
-        told, position = _INT32.unpack_from(frame)[0], _INT32.size
-        if form.answered == 1 and frame[position : position + 1] == _NO_TAGS:  # as nearly always
-            position += 1
-        elif form.answered:
-            try:
-                position = decode_prefix(ResponseHeader, form.answered, frame)[1]
-            except WireError as error:
-                raise WireError(f"{self._where} answered {form.name} with a broken header: {error}") from error
-        if told != expected:
-            raise WireError(f"{self._where} answered correlation id {told} where {expected} ({form.name}) was next")
-        self._answered(slot, frame, position)
-
-    def _answered(self, slot: Slot, frame: bytes, position: int) -> None:
+        position = 0
+        if form is not _BARE:
+            told, position = _INT32.unpack_from(frame)[0], _INT32.size
+            if form.answered == 1 and frame[position : position + 1] == _NO_TAGS:  # as nearly always
+                position += 1
+            elif form.answered:
+                position = self._behind_header(form, frame)
+            if told != expected:
+                raise WireError(f"{self._where} answered correlation id {told} where {expected} ({form.name}) was next")
         self._waiting.popleft()
         slot.resolve(frame, position)
         if self._on_idle is not None and not self._waiting:
             self._on_idle()
+
+    def _behind_header(self, form: _Form, frame: bytes) -> int:
+        try:
+            return decode_prefix(ResponseHeader, form.answered, frame)[1]
+        except WireError as error:
+            raise WireError(f"{self._where} answered {form.name} with a broken header: {error}") from error
 
     def hung_up(self) -> None:
         """The broker has closed the connection."""

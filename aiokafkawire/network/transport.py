@@ -87,9 +87,14 @@ class TransportWire(asyncio.BufferedProtocol):
     def transmit_soon(self) -> None:
         """As :meth:`.wire.Wire.transmit_soon`: a transport takes everything at once."""
         while self._outgoing and self._stall is None and self._transport is not None:
-            data = next_write(self._outgoing)
+            data = self._outgoing.popleft() if len(self._outgoing) == 1 else next_write(self._outgoing)
             self._stalled_size = len(data)
             self._write(data)
+
+    def transmit_at_once(self) -> bool:
+        """As :meth:`.wire.Wire.transmit_at_once`."""
+        self.transmit_soon()
+        return True
 
     def _write(self, data: bytes) -> None:
         assert self._transport is not None  # or nothing is transmitted

@@ -32,6 +32,9 @@ class Wire(Protocol):
     def transmit_soon(self) -> None:
         """Have what is in line written, without waiting for anything."""
 
+    def transmit_at_once(self) -> bool:
+        """Write what is in line if that never takes waiting, as with a loop's own transport; whether it is so."""
+
     async def written(self) -> None:
         """Wait until nothing is in line.
 
@@ -106,6 +109,10 @@ class StreamWire:
         """As :meth:`Wire.transmit_soon`."""
         if self._outgoing:
             self._to_write.set()
+
+    def transmit_at_once(self) -> bool:
+        """As :meth:`Wire.transmit_at_once`."""
+        return False
 
     async def written(self) -> None:
         """As :meth:`Wire.written`."""

@@ -1,3 +1,3 @@
-from ._pure import Appender, Budget, OpenBatch, OpenTopic, Turn
+from ._pure import Appender, Budget, OpenBatch, OpenTopic, Turn, Waiters
 
-__all__ = ("Appender", "Budget", "OpenBatch", "OpenTopic", "Turn")
+__all__ = ("Appender", "Budget", "OpenBatch", "OpenTopic", "Turn", "Waiters")

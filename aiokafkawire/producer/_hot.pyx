@@ -18,7 +18,9 @@ from ..records._hot import record_size_bound
 from ..runtime import system_wall_ms
 from .door import SPARE as _SPARE, YIELD_EVERY as _YIELD_EVERY, header_pairs, refuse_partition, refuse_timestamp
 
-__all__ = ("Appender", "Budget", "OpenBatch", "OpenTopic", "Turn")
+__all__ = ("Appender", "Budget", "OpenBatch", "OpenTopic", "Turn", "Waiters")
+
+include "_hot_waiters.pxi"
 
 
 cdef extern from "Python.h":
@@ -138,7 +140,7 @@ cdef class Appender:
     Arguments are those of the pure twin.
     """
 
-    cdef object _door, _choose, _wall_ms, _serialize_key, _serialize_value, _wake
+    cdef object _door, _choose, _wall_ms, _serialize_key, _serialize_value, _wake, _go_now
     cdef object _turns
     cdef Budget _budget
     cdef Py_ssize_t _most, _unyielded
@@ -158,7 +160,7 @@ cdef class Appender:
         bint asks_first=False,
     ):
         self._door, self._budget, self._most, self._wall_ms = door, budget, most, wall_ms
-        self._wake = door.wake
+        self._wake, self._go_now = door.wake, door.go_now
         self._choose, self._turns = partitioning.choose, partitioning.turns
         self._hashes_keys, self._ignores_keys = partitioning.hashes_keys, partitioning.ignores_keys
         self._reads_clock, self._asks_first = wall_ms is system_wall_ms, asks_first
@@ -189,9 +191,11 @@ cdef class Appender:
             batch = self.put(topic, value, key, partition, timestamp_ms, headers, &index)
         except (TopicNotReady, BufferFull):
             batch, index = await self._door.accept(topic, value, key, partition, timestamp_ms, headers)
-        if index == 0 and self._door.is_idle:
-            await self._door.go_now()
-        elif index == 0 or batch.builder.used >= batch.builder.limit:
+        if index == 0:
+            unwritten = self._go_now()
+            if unwritten is not None:
+                await unwritten
+        elif batch.builder.used >= batch.builder.limit:
             self._wake()
         result = batch.result
         # What result.wait(index) does, without its coroutine.

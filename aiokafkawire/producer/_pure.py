@@ -1,7 +1,7 @@
 """How a record comes into its batch, in plain Python: the readable twin of the compiled one."""
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar, final
 
 from ..errors import BufferFull, TopicNotReady, UsageError
@@ -9,9 +9,9 @@ from ..records._pure import Delivery
 from ..records.batch import BatchBuilder, record_size_bound
 from ..records.delivery import DeliveryResult
 from ..types import Header, Headers, RecordMetadata
-from .door import SPARE, YIELD_EVERY, Door, Partitioning, header_pairs, refuse_partition, refuse_timestamp
+from .door import SPARE, YIELD_EVERY, Door, Loop, Partitioning, header_pairs, refuse_partition, refuse_timestamp
 
-__all__ = ("Appender", "Budget", "OpenBatch", "OpenTopic", "Turn")
+__all__ = ("Appender", "Budget", "OpenBatch", "OpenTopic", "Turn", "Waiters")
 
 K = TypeVar("K", contravariant=True)
 V = TypeVar("V", contravariant=True)
@@ -104,6 +104,35 @@ class OpenTopic:
 
 
 @final
+class Waiters:
+    """An event of a batch on asyncio's ``loop``, for tasks alone. Each awaits a future, with no coroutine around it."""
+
+    __slots__ = ("_futures", "_is_set", "_loop")
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop, self._is_set = loop, False
+        self._futures: list[Any] = []
+
+    def set(self) -> None:
+        """Resume who waits, in the next turn of the loop and in the order in which they came."""
+        self._is_set = True
+        futures, self._futures = self._futures, []
+        for future in futures:
+            if not future.done():  # its task was cancelled
+                future.set_result(None)
+
+    def wait(self) -> Awaitable[None]:
+        """What to await, once."""
+        future = self._loop.create_future()
+        if self._is_set:
+            future.set_result(None)
+        else:
+            self._futures.append(future)
+        awaited: Awaitable[None] = future
+        return awaited
+
+
+@final
 class Appender(Generic[K, V]):
     """Puts records into the open batches of their partitions. What it is not told at once, it asks the ``door``.
 
@@ -185,9 +214,11 @@ class Appender(Generic[K, V]):
             batch, index = self.append(topic, value, key, partition, timestamp_ms, headers)
         except (TopicNotReady, BufferFull):
             batch, index = await door.accept(topic, value, key, partition, timestamp_ms, headers)
-        if not index and door.is_idle:
-            await door.go_now()
-        elif not index or batch.builder.size >= batch.builder.limit:
+        if not index:
+            unwritten = door.go_now()
+            if unwritten is not None:
+                await unwritten
+        elif batch.builder.size >= batch.builder.limit:
             door.wake()
         return await batch.result.wait(index)
 

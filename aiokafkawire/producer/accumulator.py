@@ -30,7 +30,7 @@ from .batch import Batch
 from .idempotence import Sequences, Verdict
 from .result import BatchResult
 
-__all__ = ("NOT_NOW", "NO_LEADER", "Accumulator", "Drained")
+__all__ = ("NOTHING", "NOT_NOW", "NO_LEADER", "Accumulator", "Drained")
 
 T = TypeVar("T")
 
@@ -68,6 +68,10 @@ class Drained:
     """When the first of those will be due by time that came to the head of their partitions just now."""
 
 
+NOTHING: Final = Drained()
+"""What there is to do where nothing was looked at."""
+
+
 class Accumulator:
     """Batches by partition. Times are seconds of the runtime's clock."""
 
@@ -82,6 +86,8 @@ class Accumulator:
         self._due: dict[TopicPartition, _Partition] = {}
         self._in_flight: dict[int, deque[float]] = {}
         self._batches = 0
+        self.begun_at: float = float("-inf")
+        """When the last batch was begun."""
         self.budget: Budget = Budget(config.buffer_memory)
         """Bytes that count against ``buffer_memory``."""
 
@@ -137,6 +143,7 @@ class Accumulator:
             index = waiting[-1].opened.append(self.budget, timestamp, key, value, headers)
             if index >= 0:
                 return waiting[-1], index
+        self.begun_at = now
         batch = self._open(where, now)
         batch.opened.append(self.budget, timestamp, key, value, headers)
         waiting.append(batch)
@@ -150,10 +157,6 @@ class Accumulator:
         result = BatchResult(where, self._new_event)
         opened = OpenBatch(builder, result, result.timestamps)
         return Batch(where, (self._batches, 0), opened, result, now, self._transactional)
-
-    def is_full(self, batch: Batch) -> bool:
-        """Whether the next record of the batch's partition begins another."""
-        return batch.closed or batch.builder.size >= self._config.batch_size
 
     def takes(self, where: TopicPartition, size: int) -> bool:
         """Whether the partition has an open batch with room for a record of up to ``size`` bytes."""
@@ -190,7 +193,10 @@ class Accumulator:
         sizes: dict[int, int] = {}
         for where, partition in self._due.items():
             batch = partition.waiting[0]
-            if batch.not_before > now or batch.compressing or not self._is_next(partition, batch):
+            if batch.not_before > now or batch.compressing:
+                continue
+            # Nearly always nothing of the partition is on its way, which is no question to the rules.
+            if (partition.on_their_way or partition.restart is not None) and not self._is_next(partition, batch):
                 continue
             leader = route(where)
             if leader < 0:
@@ -204,10 +210,11 @@ class Accumulator:
             if in_flight and len(in_flight) >= self._config.max_in_flight_requests_per_connection:
                 drained.full.add(leader)
                 continue
-            size = sizes.get(leader, 0) + batch.builder.size
+            builder = batch.opened.builder
+            size = sizes.get(leader, 0) + builder.size
             if leader in requests and size > self._config.max_request_size:
                 continue
-            if batch.is_heavy:
+            if builder.codec and batch.is_heavy:
                 batch.close()
                 batch.compressing = True
                 drained.heavy.append(batch)
@@ -242,7 +249,8 @@ class Accumulator:
     def _is_due(
         self, partition: _Partition, batch: Batch, in_flight: deque[float] | None, now: float, flushing: bool
     ) -> bool:
-        if len(partition.waiting) > 1 or self.is_full(batch):
+        opened = batch.opened
+        if len(partition.waiting) > 1 or opened.closed or opened.builder.size >= self._config.batch_size:
             return True
         since = batch.created_at if flushing else self._ready_at(batch)
         # However busy the lane is kept by other partitions: what was sent before will be answered, and then it goes.
@@ -316,7 +324,7 @@ class Accumulator:
     def finish(self, batch: Batch) -> None:
         """The batch's outcome is known, and its memory free."""
         batch.close()
-        self.budget.used -= batch.builder.size
+        self.budget.used -= batch.opened.builder.size
         self._forget(batch.where)
 
     def put_back(self, batch: Batch, error: KafkaError, not_before: float) -> None:

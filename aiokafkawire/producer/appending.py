@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from ..records.batch import load_beside
 
 if TYPE_CHECKING:
-    from ._pure import Appender, Budget, OpenBatch, OpenTopic, Turn
+    from ._pure import Appender, Budget, OpenBatch, OpenTopic, Turn, Waiters
 
-__all__ = ("Appender", "Budget", "OpenBatch", "OpenTopic", "Turn")
+__all__ = ("Appender", "Budget", "OpenBatch", "OpenTopic", "Turn", "Waiters")
 
 if not TYPE_CHECKING:
     _twin = load_beside(__package__)
@@ -16,3 +16,4 @@ if not TYPE_CHECKING:
     OpenBatch = _twin.OpenBatch
     OpenTopic = _twin.OpenTopic
     Turn = _twin.Turn
+    Waiters = _twin.Waiters

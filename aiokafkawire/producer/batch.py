@@ -87,7 +87,7 @@ class Batch:
         if self.sealed is None and magic < NEWEST_MAGIC:
             self.sealed = as_message_set(self.builder, magic, transactional=self.transactional)
         elif self.sealed is None:
-            self.sealed = self.builder.build(
+            self.sealed = self.opened.builder.build(
                 producer_id=self.producer_id,
                 producer_epoch=self.producer_epoch,
                 base_sequence=self.base_sequence,

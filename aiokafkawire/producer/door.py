@@ -1,6 +1,7 @@
 """What both twins of the appender have in common: whom they ask, and how they refuse."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextvars import Context
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
@@ -16,6 +17,7 @@ __all__ = (
     "YIELD_EVERY",
     "Choose",
     "Door",
+    "Loop",
     "Partitioning",
     "header_pairs",
     "refuse_partition",
@@ -82,12 +84,11 @@ class Door(Protocol):
     def wake(self) -> None:
         """A batch was begun, or is full."""
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is on its way, and what was begun may go at once."""
+    def go_now(self) -> "Coroutine[Any, Any, None] | None":
+        """A batch was begun, and its caller has nothing better to do than to send it, if nothing is on its way.
 
-    async def go_now(self) -> None:
-        """A batch was begun, and its caller has nothing better to do than to send it."""
+        What is given is to be awaited at once; None where all is done.
+        """
 
     async def let_others_run(self) -> None:
         """Whoever calls never had to wait for a long time."""
@@ -106,6 +107,16 @@ class Door(Protocol):
 
         Raises where that takes too long.
         """
+
+
+class Loop(Protocol):
+    """As much of asyncio's event loop as it takes to have tasks wait."""
+
+    def create_future(self) -> Any:
+        """A future of it."""
+
+    def call_soon(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> object:
+        """Have it called in the next turn."""
 
 
 def refuse_timestamp(timestamp_ms: object) -> UsageError:

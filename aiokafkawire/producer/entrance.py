@@ -61,7 +61,7 @@ class Entrance:
         self._accumulator = sender.accumulator
         self._available: dict[str, tuple[Topic, tuple[int, ...]]] = {}
         self.wake: Callable[[], None] = sender.wake
-        self.go_now: Callable[[], Coroutine[Any, Any, None]] = sender.go_now
+        self.go_now: Callable[[], Coroutine[Any, Any, None] | None] = sender.go_now
 
     def open_topic(self, topic: str, /) -> OpenTopic:
         """The topic, as soon as its partitions are known.
@@ -113,11 +113,6 @@ class Entrance:
         where = TopicPartition(topic, partition)
         batch, index = self._accumulator.append(where, timestamp, key, value, headers, now)
         return batch.opened, index
-
-    @property
-    def is_idle(self) -> bool:
-        """As :class:`~aiokafkawire.producer.door.Door` says."""
-        return self._accumulator.is_idle
 
     async def let_others_run(self) -> None:
         """As :class:`~aiokafkawire.producer.door.Door` says."""

@@ -46,15 +46,17 @@ class Flight:
         """There will be no answer."""
         self.lost(self, error)
 
+    def answer(self, response: ProduceResponse) -> PartitionProduceResponse | None:
+        """What is said of a batch that travels alone, where nothing else is said: there is nothing to sort."""
+        if len(self.batches) != 1 or len(response.responses) != 1:
+            return None
+        batch, topic = self.batches[0], response.responses[0]
+        answers = topic.partition_responses
+        is_it = topic.name == batch.where.topic or (not topic.name and topic.topic_id.int == batch.topic_id.int)
+        return answers[0] if is_it and len(answers) == 1 and answers[0].index == batch.where.partition else None
+
     def answers(self, response: ProduceResponse) -> Iterator[Answered]:
         """Each batch, answered."""
-        if len(self.batches) == 1 and len(response.responses) == 1:  # as with single sends: there is nothing to sort
-            batch, topic = self.batches[0], response.responses[0]
-            answers = topic.partition_responses
-            is_it = topic.name == batch.where.topic or (not topic.name and topic.topic_id == batch.topic_id)
-            if is_it and len(answers) == 1 and answers[0].index == batch.where.partition:
-                yield batch, answers[0]
-                return
         names = {batch.topic_id: batch.where.topic for batch in self.batches}
         found: dict[Any, PartitionProduceResponse] = {}
         for topic in response.responses:

@@ -1,7 +1,7 @@
 """The produce requests that are on their way: sent, answered, lost, or left because their broker keeps silent."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -18,6 +18,7 @@ from ..records.compression import Codec
 from .accumulator import Accumulator
 from .batch import Batch
 from .flight import Flight, message
+from .lone import LoneRequests
 from .old_formats import NEWEST_MAGIC, check_codec, magic_of
 from .outcomes import Outcomes
 
@@ -49,6 +50,10 @@ class Flights:
         self._timeout_ms = config.request_timeout_ms or cluster.config.request_timeout_ms
         self.timeout: float = self._timeout_ms / 1000
         """How long a broker may keep silent, in seconds."""
+        self._acks = config.required_acks
+        self._lone = LoneRequests(
+            acks=self._acks, timeout_ms=self._timeout_ms, transactional_id=config.transactional_id
+        )
         self._by_node: dict[int, deque[Flight]] = {}
         self._quiet: anyio.Event | None = None
         self._posted: list[Flight] = []
@@ -79,23 +84,29 @@ class Flights:
             wanted = self._wanted(batches)
             spoken = connection.choose(ProduceRequest, wanted)
             magic = magic_of(spoken)
-            check_codec(self._codec, connection.versions[ProduceRequest.api_key], connection.where)
+            if self._codec:
+                check_codec(self._codec, connection.versions[ProduceRequest.api_key], connection.where)
             if magic < NEWEST_MAGIC and not self._sealed(flight, magic):
                 return
-            request = message(
-                flight.batches,
-                acks=self._config.required_acks,
-                timeout_ms=self._timeout_ms,
-                transactional_id=self._config.transactional_id,
-                magic=magic,
-            )
-            slot = flight if request.acks else None
-            flight.version = connection.submit(request, slot, spoken=spoken, now=now)
+            slot = flight if self._acks else None
+            flight.version = spoken
+            if len(flight.batches) == 1:
+                batch = flight.batches[0]
+                body = self._lone.encoded(spoken, batch.where, batch.topic_id, batch.seal(magic))
+                connection.submit_encoded(ProduceRequest, spoken, body, slot, now)
+            else:
+                connection.submit(self._message(flight.batches, magic), slot, spoken=spoken, now=now)
         except Exception as error:
             self._lost(flight, as_kafka_error(error, f"producing to {connection.where}"))
         else:
             if slot is None:
                 self._posted.append(flight)
+
+    def _message(self, batches: Sequence[Batch], magic: int) -> ProduceRequest:
+        transactional_id = self._config.transactional_id
+        return message(
+            batches, acks=self._acks, timeout_ms=self._timeout_ms, transactional_id=transactional_id, magic=magic
+        )
 
     def _sealed(self, flight: Flight, magic: int) -> bool:
         """Leave out what an old format has no place for; whether anything is left."""

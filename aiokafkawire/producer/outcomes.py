@@ -58,6 +58,10 @@ class Outcomes:
 
     def answered(self, flight: Flight, response: ProduceResponse) -> None:
         """Every batch of the request has an answer, or should have."""
+        alone = flight.answer(response)
+        if alone is not None and not alone.error_code:
+            self._written(flight.batches[0], alone)
+            return
         answers = list(flight.answers(response))
         if any(answer is not None and answer.error_code for _, answer in answers):
             self._use_leaders(flight, response, answers)
@@ -65,11 +69,14 @@ class Outcomes:
             if answer is None:
                 self._ended(batch, WireError(f"the answer to Produce lacks {batch.where}, which was sent"), flight)
             elif answer.error_code == ErrorCode.NONE:
-                self._accumulator.arrived(batch)
-                if not batch.result.settled:
-                    self.finish(batch, answer.base_offset, answer.log_append_time_ms)
+                self._written(batch, answer)
             else:
                 self._ended(batch, broker_error(answer.error_code, _said(batch, answer)), flight)
+
+    def _written(self, batch: Batch, answer: PartitionProduceResponse) -> None:
+        self._accumulator.arrived(batch)
+        if not batch.result.settled:
+            self.finish(batch, answer.base_offset, answer.log_append_time_ms)
 
     def lost(self, flight: Flight, error: KafkaError) -> None:
         """No answer will come, and nobody knows what was written."""

@@ -1,9 +1,9 @@
 """Takes ready batches to their leaders, and every answer back to the batches."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anyio.abc import TaskGroup
 
@@ -21,9 +21,9 @@ from ..errors import (
 )
 from ..network.connection import Connection
 from ..protocol.messages.produce import ProduceRequest
-from ..runtime import Worker, new_event
+from ..runtime import Worker
 from ..types import TopicPartition
-from .accumulator import NO_LEADER, NOT_NOW, Accumulator
+from .accumulator import NO_LEADER, NOT_NOW, NOTHING, Accumulator, Drained
 from .batch import Batch
 from .flights import Flights
 from .idempotence import Sequences
@@ -31,6 +31,7 @@ from .identity import Identity
 from .old_formats import NEWEST_MAGIC, magic_of
 from .outcomes import Outcomes, recreated
 from .partitioner import Stalls
+from .waking import new_event
 
 if TYPE_CHECKING:  # many a producer makes no transactions
     from .transactor import Transactor
@@ -70,6 +71,8 @@ class Sender:
         self._opening: set[int] = set()
         # Where what is drained goes, by node id: as it was found in the same step.
         self._routed: dict[int, Connection] = {}
+        # Where partitions went since the snapshot changed, which holds as long as the connection does.
+        self._routes: dict[TopicPartition, tuple[int, Connection]] = {}
         self._heavy: list[Batch] = []
         self._unled = False
         self._draining = False
@@ -82,7 +85,7 @@ class Sender:
     @property
     def has_ended(self) -> bool:
         """Whether nothing is sent any more."""
-        return self._worker.ended.is_set()
+        return self._worker.has_ended
 
     @property
     def fatal(self) -> KafkaError | None:
@@ -131,8 +134,7 @@ class Sender:
         now = self._clock()
         self.outcomes.expire(now)
         self._leave_what_cannot_go()
-        for connection in self._send_what_is_due(now):
-            connection.transmit_soon()
+        self._send_what_is_due(now)
         waits = [*self._begin(tasks, now), *self._flights.end_silence(tasks, now)]
         moment = self.accumulator.deadline(now)
         if moment is not None:
@@ -165,33 +167,38 @@ class Sender:
             self._cluster.outdated(self._cluster.snapshot)
             yield self._cluster.config.retry_backoff_ms / 1000
 
-    def _send_what_is_due(self, now: float) -> list[Connection]:
-        """Submit every request that can go now; the connections that have something to transmit."""
-        if self._draining or self.has_ended:
-            return []
+    def _submit_what_is_due(self, now: float) -> tuple[Drained, list[Connection]]:
+        """Submit every request that can go now; :meth:`_note` is to be told of it, and the connections to transmit."""
+        if self._draining or self._worker.has_ended:
+            return NOTHING, []
         self._draining = True
         try:
             snapshot = self._cluster.snapshot
             self._leave_old_topics(snapshot)
             self._identity.follow()
             drained = self.accumulator.drain(partial(self._route, snapshot), now, flushing=self._flushing > 0)
-            connections = [self._submit(snapshot, node_id, batches, now) for node_id, batches in drained.requests]
+            connections: list[Connection] = []
+            for node_id, batches in drained.requests:
+                connection = self._routed[node_id]
+                self._flights.submit(connection, snapshot, node_id, batches, now)
+                if connection not in connections:
+                    connections.append(connection)
         finally:
             self._draining = False
+        return drained, connections
+
+    def _note(self, drained: Drained, now: float) -> None:
+        """What may be done when the requests are on the wire: brokers are at work on them meanwhile."""
+        if drained is NOTHING:
+            return
         for node_id in drained.full:
             self._stalls.tried(node_id, now, sent=False)
-        for node_id, _ in drained.requests:
+        for node_id, batches in drained.requests:
             self._stalls.tried(node_id, now, sent=True)
+            self._cluster.use([batch.where.topic for batch in batches], now)
         self._soonest = drained.soonest
         self._heavy += drained.heavy
         self._unled = self._unled or drained.unled
-        return list(dict.fromkeys(connections))
-
-    def _submit(self, snapshot: Snapshot, node_id: int, batches: list[Batch], now: float) -> Connection:
-        self._cluster.use([batch.where.topic for batch in batches], now)
-        connection = self._routed[node_id]
-        self._flights.submit(connection, snapshot, node_id, batches, now)
-        return connection
 
     def _go_on(self) -> None:
         if self.accumulator.has_waiting:
@@ -200,23 +207,35 @@ class Sender:
     def go(self) -> None:
         """Send what is due, as far as that needs no waiting; the rest is begun soon."""
         now = self._clock()
-        for connection in self._send_what_is_due(now):
-            connection.transmit_soon()
+        self._send_what_is_due(now)
         if self._needs_step(now):
             self.wake()
 
-    async def go_now(self) -> None:
-        """As :meth:`go`; the caller writes the requests itself, which saves a task switch."""
-        now = self._clock()
-        connections = self._send_what_is_due(now)
+    def _send_what_is_due(self, now: float) -> None:
+        drained, connections = self._submit_what_is_due(now)
+        for connection in connections:
+            connection.transmit_soon()
+        self._note(drained, now)
+
+    def go_now(self) -> Coroutine[Any, Any, None] | None:
+        """As :meth:`~aiokafkawire.producer.door.Door.go_now` says."""
+        if not self.accumulator.is_idle:
+            self.wake()
+            return None
+        now = self.accumulator.begun_at
+        drained, connections = self._submit_what_is_due(now)
+        left = [connection for connection in connections if not connection.transmit_at_once()]
+        self._note(drained, now)
         # What waits lingers: who waits for nothing else wakes nobody.
         if self._needs_step(now) or self.accumulator.has_waiting:
             self.wake()
+        return self._transmit(left) if left else None
+
+    async def _transmit(self, connections: list[Connection]) -> None:
         for connection in connections[1:]:
             connection.transmit_soon()
-        for connection in connections[:1]:
-            with suppress(Exception):  # it is closed then, and what was on it is tried again
-                await connection.transmit()
+        with suppress(Exception):  # it is closed then, and what was on it is tried again
+            await connections[0].transmit()
 
     def _needs_step(self, now: float) -> bool:
         """Whether there is something to begin, or to wait for, that the next step would find too late."""
@@ -232,6 +251,7 @@ class Sender:
     def _leave_old_topics(self, snapshot: Snapshot) -> None:
         if snapshot.generation != self._seen:
             self._seen = snapshot.generation
+            self._routes.clear()
             self.outcomes.drop(lambda batch: recreated(batch, snapshot))
 
     def _leave_what_cannot_go(self) -> None:
@@ -250,6 +270,10 @@ class Sender:
             return NOT_NOW
         if self._transaction is not None and not self._transaction.may_send(where):
             return NOT_NOW
+        known = self._routes.get(where)
+        if known is not None and known[1].failure is None:
+            self._routed[known[0]] = known[1]
+            return known[0]
         node = snapshot.leader(where)
         if node is None:
             return NO_LEADER
@@ -259,6 +283,7 @@ class Sender:
             self._stalls.tried(node.node_id, self._clock(), sent=False)
             return NOT_NOW
         self._routed[node.node_id] = connection
+        self._routes[where] = node.node_id, connection
         return node.node_id
 
     async def _open(self, node: Node) -> None:

@@ -95,12 +95,12 @@ class Doorkeeper:
     def wake(self) -> None:
         self.asked.append("wake")
 
-    @property
-    def is_idle(self) -> bool:
-        return len(self.asked) % 2 == 0
-
-    async def go_now(self) -> None:
+    def go_now(self) -> Coroutine[Any, Any, None] | None:
         self.asked.append("go now")
+        return self.write() if len(self.asked) % 2 else None
+
+    async def write(self) -> None:
+        self.asked.append("write")
 
     async def let_others_run(self) -> None:
         self.asked.append("let others run")
