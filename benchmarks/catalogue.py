@@ -199,6 +199,7 @@ ALONE: Final = {
     "benchmarks.group_faults": "consumer groups while brokers and members are killed",
     "benchmarks.closing": "how long a consumer takes to stop when its broker has just been killed",
     "benchmarks.micro": "the cost of single parts of aiokafkawire, of a waiting record and of the import",
+    "benchmarks.many_brokers": "what each broker costs in simulated clusters of up to 1,000 of them",
     "benchmarks.large_metadata": "how long 100,000 partitions hold the event loop",
     "benchmarks spark": "our data source beside Spark's own, in one Spark session; needs pyspark, Java 17 and Maven",
 }
