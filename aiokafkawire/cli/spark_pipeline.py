@@ -27,7 +27,7 @@ from .spark_session import check_java, check_pyspark, running_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from ..spark.listener import CommitsToGroup
 

@@ -15,16 +15,16 @@ The rules:
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any, Final
 
 import attrs
 
-from ..cluster.metadata import Snapshot
+from ..cluster.metadata import Node, Snapshot
 from ..protocol.messages.fetch import AbortedTransaction, PartitionData
 from ..records.batch import AnyBatch, AnyHeader, AnyReader, split
 from ..types import TimestampType, TopicPartition
-from .positions import Place, Positions
+from .positions import Place
 from .source import source
 
 __all__ = ("AT_LEAST_ONE_SINCE", "Ask", "Fetched", "plan", "rooms", "within")
@@ -128,32 +128,39 @@ class _Aborted:
 
 def plan(
     snapshot: Snapshot,
-    positions: Positions,
-    unread: Iterable[TopicPartition],
-    busy: Iterable[int],
+    places: Iterable[Place],
+    unread: Container[TopicPartition],
+    busy: Container[int],
     *,
     max_bytes: int,
     now: float,
 ) -> tuple[dict[int, list[Ask]], TopicPartition | None]:
     """The partitions to ask each broker for now, and one that is wanted and has no known leader, if there is any.
 
-    ``max_bytes`` is how much may come of one partition; ``now`` is in seconds.
+    ``places`` are all of each broker that is to be asked. ``max_bytes`` is how much may come of one partition; ``now``
+    is in seconds.
     """
-    skip, occupied = set(unread), set(busy)
-    for where in skip:
-        place = positions.get(where)
-        node = source(snapshot, place, now) if place is not None and not place.rests else None
-        if node is not None:
+    occupied: set[int] = set()
+    free: list[tuple[Place, Node | None]] = []
+    for place in sorted(places, key=lambda place: place.served):
+        if place.rests:
+            continue
+        node = source(snapshot, place, now)
+        if place.where not in unread:
+            free.append((place, node))
+        elif node is not None:
             occupied.add(node.node_id)
     asks: dict[int, list[Ask]] = {}
     unled: TopicPartition | None = None
-    for place in sorted(positions, key=lambda place: place.served):
-        if place.position is None or place.rests or place.lost or place.where in skip:
+    for place, node in free:
+        if place.position is None or place.lost:
             continue
-        known, node = snapshot.partition(place.where), source(snapshot, place, now)
+        known = snapshot.partition(place.where)
         if known is None or node is None:
             unled = place.where
-        elif node.node_id not in occupied and not place.needs_validation(known.leader_epoch):
+        elif (
+            node.node_id not in busy and node.node_id not in occupied and not place.needs_validation(known.leader_epoch)
+        ):
             limit = max(max_bytes, place.fetch_bytes or 0)
             from_leader = node.node_id == known.leader
             ask = Ask(place, place.epoch, place.position, known.leader_epoch, limit, from_leader)
@@ -162,22 +169,15 @@ def plan(
 
 
 def rooms(
-    asked: Iterable[int],
-    snapshot: Snapshot,
-    positions: Positions,
-    unread: Iterable[Fetched],
-    promised: Iterable[int],
-    limit: int,
-    now: float,
+    asked: Iterable[int], brokers: int, unread: Iterable[Fetched], promised: Iterable[int], limit: int
 ) -> dict[int, int]:
     """How many bytes the next fetch of each broker may bring: none gets so much that another has to wait for it.
 
-    Those that there is no room for are left out. ``promised`` is what the fetches in flight may bring, ``limit`` what
-    all together may hold.
+    Those that there is no room for are left out. So many ``brokers`` are read from; ``promised`` is what the fetches in
+    flight may bring, ``limit`` what all together may hold.
     """
     kept = sum(len(one.records) for one in unread if not one.ask.place.rests)
-    brokers = {node.node_id for place in positions if (node := source(snapshot, place, now)) is not None}
-    left, share, found = limit - kept - sum(promised), max(1, limit // max(1, len(brokers))), {}
+    left, share, found = limit - kept - sum(promised), max(1, limit // max(1, brokers)), {}
     for node_id in asked:
         if left <= 0:
             break

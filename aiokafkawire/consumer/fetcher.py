@@ -1,5 +1,6 @@
 """Keeps a fetch in flight to every broker that is read from, and what came until the user reaches it."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -18,6 +19,7 @@ from ..protocol.schema import Versions
 from ..runtime import Worker
 from ..types import Address, IsolationLevel, TopicPartition
 from .arrivals import Arrivals, Came
+from .attention import Attention
 from .fetch import Ask, Fetched, plan, rooms, within
 from .fetch_messages import answers, leaders_named, request
 from .lookup import Lookup
@@ -79,6 +81,7 @@ class Fetcher:
         )
         self._lookup = Lookup(cluster, positions, self._troubles, config.isolation, self._changed, group)
         self._validation = Validation(cluster, positions, self._troubles, self._changed)
+        self._attention = Attention(positions)
 
     @property
     def unread(self) -> dict[TopicPartition, Fetched]:
@@ -90,8 +93,9 @@ class Fetcher:
         """Whether nothing is fetched any more."""
         return self._worker.ended.is_set()
 
-    def wake(self) -> None:
-        """Something changed: the assignment, a position, what is unread."""
+    def wake(self, places: Iterable[Place] = ()) -> None:
+        """Something changed: the assignment, a position, what is unread; if ``places`` are given, of these alone."""
+        self._attention.turn_to(places)
         self._worker.wake()
 
     def tell(self) -> None:
@@ -99,8 +103,8 @@ class Fetcher:
         arrived, self.arrived = self.arrived, anyio.Event()
         arrived.set()
 
-    def _changed(self) -> None:
-        self.wake()
+    def _changed(self, places: Iterable[Place] = ()) -> None:
+        self.wake(places)
         self.tell()
 
     async def run(self) -> None:
@@ -124,26 +128,37 @@ class Fetcher:
 
     def _ask_what_is_wanted(self, tasks: TaskGroup) -> float | None:
         """Start fetches and lookups. How long to wait for a leader, in seconds; None until something happens."""
-        cluster, positions, now = self._cluster, self._positions, self._cluster.runtime.now()
-        cluster.use(dict.fromkeys(where.topic for where in positions.assigned))
-        self._arrivals.drop_stale()
-        self._troubles.forget_all_but(place.where for place in positions if not place.rests)
-        for places in self._lookup.take_due():
-            tasks.start_soon(self._lookup.run, places)
-        snapshot, limit = cluster.snapshot, self._config.fetch_max_bytes
-        self._validation.start_due(tasks, snapshot, self.unread)
+        cluster, now = self._cluster, self._cluster.runtime.now()
+        snapshot = cluster.snapshot
+        places = self._attention.take(snapshot, now)
+        if places is None:
+            places = list(self._positions)
+            self._arrivals.drop_stale()
+            self._troubles.forget_all_but(place.where for place in places if not place.rests)
+            for some in self._lookup.take_due():
+                tasks.start_soon(self._lookup.run, some)
+        cluster.use(dict.fromkeys(place.where.topic for place in places))
+        self._validation.start_due(tasks, snapshot, places, self.unread)
         most = self._config.max_partition_fetch_bytes
-        asks, unled = plan(snapshot, positions, self.unread, self._promised, max_bytes=most, now=now)
+        asks, unled = plan(snapshot, places, self.unread, self._promised, max_bytes=most, now=now)
         if asks:
-            found = rooms(asks, snapshot, positions, self.unread.values(), self._promised.values(), limit, now)
-            self._promised |= found
-            for node_id, room in found.items():
-                tasks.start_soon(self._fetch, snapshot, node_id, asks[node_id], room)
+            self._start_fetches(tasks, snapshot, asks)
         if not unled:
             return None
-        self._troubled(snapshot, [positions.require(unled)], _why_unled(snapshot, unled), now)
+        self._attention.turn_to()
+        self._troubled(snapshot, [self._positions.require(unled)], _why_unled(snapshot, unled), now)
         cluster.outdated(snapshot)
         return cluster.config.retry_backoff_ms / 1000
+
+    def _start_fetches(self, tasks: TaskGroup, snapshot: Snapshot, asks: dict[int, list[Ask]]) -> None:
+        limit = self._config.fetch_max_bytes
+        found = rooms(asks, self._attention.brokers, self.unread.values(), self._promised.values(), limit)
+        self._promised |= found
+        for node_id, room in found.items():
+            tasks.start_soon(self._fetch, snapshot, node_id, asks[node_id], room)
+        if len(found) < len(asks):
+            # Whoever makes room may be of another broker.
+            self._attention.turn_to()
 
     async def _fetch(self, snapshot: Snapshot, node_id: int, asks: list[Ask], room: int) -> None:
         """One fetch to one broker, and the rest that it gets after it."""
@@ -165,7 +180,7 @@ class Fetcher:
             self.wake()
             await anyio.sleep(rest)
         del self._promised[node_id]
-        self.wake()
+        self.wake([ask.place for ask in asks])
 
     async def _exchange(
         self, snapshot: Snapshot, node_id: int, asks: list[Ask], room: int, session: FetchSession

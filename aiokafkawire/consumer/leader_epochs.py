@@ -1,6 +1,6 @@
 """Whether a log still holds what was read of it, after another leader took over (KIP-320)."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
 import attrs
@@ -40,10 +40,10 @@ class Check:
         return positions.is_current(self.place, self.epoch) and self.place.position == self.position
 
 
-def due(snapshot: Snapshot, positions: Positions, unread: Collection[TopicPartition]) -> dict[int, list[Check]]:
+def due(snapshot: Snapshot, places: Iterable[Place], unread: Container[TopicPartition]) -> dict[int, list[Check]]:
     """The checks to make before more is fetched, by leader. What was fetched already is read first."""
     found: dict[int, list[Check]] = {}
-    for place in positions:
+    for place in places:
         # Most positions are valid, and this runs before each fetch.
         if place.position is None or place.leader_epoch is None or place.lost or place.validating or place.rests:
             continue

@@ -1,6 +1,6 @@
 """Finds where partitions without a position begin."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import anyio
@@ -20,7 +20,8 @@ __all__ = ("Lookup",)
 
 
 class Lookup:
-    """Looks offsets up for a consumer's places. ``on_change`` is called when there is something new.
+    """Looks offsets up for a consumer's places. ``on_change`` is called when there is something new of these places, or
+    of whichever.
 
     Without ``group``, no place asks for what a group has committed.
     """
@@ -31,7 +32,7 @@ class Lookup:
         positions: Positions,
         troubles: Troubles,
         isolation: IsolationLevel,
-        on_change: Callable[[], None],
+        on_change: Callable[[Sequence[Place]], None],
         group: "GroupOffsets | None" = None,
     ) -> None:
         self._cluster, self._positions, self._troubles = cluster, positions, troubles
@@ -55,7 +56,7 @@ class Lookup:
                 place.lost = True
                 why = "has no position, and auto_offset_reset is 'none': seek first"
                 self._troubles.report(place, UsageError(f"{place.where} {why}"))
-                self._on_change()
+                self._on_change(())
                 continue
             place.looking_up = True
             topic, leader = snapshot.topics.get(place.where.topic), snapshot.leader(place.where)
@@ -86,7 +87,7 @@ class Lookup:
                     place.position, place.spec = offsets[place.where], None
                     if not place.sought:
                         place.begun = OffsetAndMetadata(offsets[place.where])
-        self._on_change()
+        self._on_change(places)
 
     async def _run_committed(self, places: list[Place]) -> None:
         """Where the group has committed nothing, the default is due next; a partition that failed is due again."""
@@ -107,14 +108,14 @@ class Lookup:
             place.ask_group = place.where not in found or isinstance(one, BrokerError)
             if isinstance(one, OffsetAndMetadata):
                 place.begin(one)
-        self._on_change()
+        self._on_change(places)
 
     async def _failed(self, places: list[Place], epochs: dict[TopicPartition, int], error: KafkaError) -> None:
         # Whoever sought elsewhere or dropped the partitions meanwhile does not want to hear of it.
         current = [place for place in places if self._positions.is_current(place, epochs[place.where])]
         if current:
             self._troubles.report(current[0], error)
-            self._on_change()
+            self._on_change(())
             self._cluster.outdated(self._cluster.snapshot)
             await anyio.sleep(self._cluster.config.retry_backoff_max_ms / 1000)
 

@@ -66,6 +66,11 @@ class Place:
         """Whether nobody is to get records of it now, so that none are fetched."""
         return self.paused or self.withheld
 
+    @property
+    def wants_lookup(self) -> bool:
+        """Whether it has no position, and nobody looks it up yet."""
+        return self.position is None and not self.looking_up and not self.lost
+
     def needs_validation(self, leader_epoch: int) -> bool:
         """Whether the log may have been cut off before the position, since another leader came (KIP-320).
 
@@ -88,6 +93,8 @@ class Positions:
         self._epoch = 0
         self.marks: Marks = Marks()
         """Changes with every place that comes, goes, is sought elsewhere, or rests."""
+        self.changes: int = 0
+        """How often that was."""
 
     def __iter__(self) -> Iterator[Place]:
         return iter(self._places.values())
@@ -99,7 +106,7 @@ class Positions:
 
     def assign(self, starts: Mapping[TopicPartition, int | OffsetSpec | None]) -> None:
         """Replace the assignment. Partitions that stay keep their place, unless a start is given for them."""
-        self.marks.changes += 1
+        self._changed()
         before, self._places = self._places, {}
         for where, start in starts.items():
             kept = before.get(where)
@@ -107,14 +114,14 @@ class Positions:
 
     def appeared(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these as well, which have just appeared: they have no record that was not to be seen."""
-        self.marks.changes += 1
+        self._changed()
         for where in partitions:
             self._epoch += 1
             self._places[where] = Place(where, None, OffsetSpec.EARLIEST, self._epoch, ask_group=self._in_group)
 
     def add(self, partitions: Iterable[TopicPartition], *, withheld: bool = False) -> None:
         """Read these as well, from where the group has come to."""
-        self.marks.changes += 1
+        self._changed()
         for where in partitions:
             place = self._places[where] = self._place(where, None)
             place.withheld = withheld
@@ -128,18 +135,18 @@ class Positions:
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these no more."""
-        self.marks.changes += 1
+        self._changed()
         for where in partitions:
             self._places.pop(where, None)
 
     def pause(self, place: Place, paused: bool) -> None:
         """The user wants no records of it for a while, or wants them again."""
-        self.marks.changes += 1
+        self._changed()
         place.paused = paused
 
     def withhold(self, place: Place, withheld: bool) -> None:
         """Hand out no records of it while it changes hands, or again."""
-        self.marks.changes += 1
+        self._changed()
         place.withheld = withheld
 
     def finished(self) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -150,6 +157,10 @@ class Positions:
             if offset is not None:
                 found[place.where] = OffsetAndMetadata(offset, leader_epoch=place.leader_epoch)
         return found
+
+    def _changed(self) -> None:
+        self.changes += 1
+        self.marks.changes += 1
 
     def _place(self, where: TopicPartition, start: int | OffsetSpec | None) -> Place:
         self._epoch += 1
@@ -177,7 +188,7 @@ class Positions:
     def seek(self, where: TopicPartition, to: int | Start) -> None:
         """Go on from another offset; what was fetched or asked before counts no more."""
         place = self.require(where)
-        self.marks.changes += 1
+        self._changed()
         self._epoch += 1
         place.epoch, place.looking_up, place.lost, place.held = self._epoch, False, False, None
         place.sought = True
@@ -209,8 +220,7 @@ class Positions:
 
     def to_look_up(self) -> list[Place]:
         """The places without a position that nobody looks up yet."""
-        places = self._places.values()
-        return [place for place in places if place.position is None and not place.looking_up and not place.lost]
+        return [place for place in self._places.values() if place.wants_lookup]
 
 
 def some_of(partitions: Collection[TopicPartition]) -> str:

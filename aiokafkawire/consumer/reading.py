@@ -276,7 +276,7 @@ class ReadsRecords(Generic[K, V]):
 
     async def _ready(self, *, at_once: bool = False) -> Fetched | None:
         """The same, if there is some here; the user is about to have it in hand. ``at_once`` never waits."""
-        for fetched in list(self._fetcher.unread.values()):
+        for fetched in self._in_turn():
             if self._is_readable(fetched) and await self._begin_batch(fetched, at_once=at_once):
                 place = fetched.ask.place
                 place.leader_epoch, self._got_at = fetched.leader_epoch, self._cluster.runtime.now()
@@ -285,6 +285,13 @@ class ReadsRecords(Generic[K, V]):
                     self._in_hand.append(place)
                 return fetched
         return None
+
+    def _in_turn(self) -> Iterator[Fetched]:
+        """Unread data in the order in which it came. Mostly the first is taken, and then the others are not listed."""
+        unread = self._fetcher.unread
+        if unread:
+            yield next(iter(unread.values()))
+        yield from list(unread.values())
 
     def _finish_in_hand(self) -> None:
         """The user comes for more, or says that it has finished what it has in hand."""
@@ -337,7 +344,7 @@ class ReadsRecords(Generic[K, V]):
         where, unread = fetched.ask.place.where, self._fetcher.unread
         if unread.get(where) is fetched:
             del unread[where]
-        self._fetcher.wake()
+        self._fetcher.wake((fetched.ask.place,))
 
     def _is_readable(self, fetched: Fetched) -> bool:
         place = fetched.ask.place

@@ -1,6 +1,6 @@
 """Asks new leaders whether they have what was read of their partitions."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Container, Iterable
 from typing import Final
 
 import anyio
@@ -12,7 +12,7 @@ from ..errors import BrokerError, KafkaError, UnsupportedVersion, WireError, as_
 from ..protocol.schema import Versions
 from ..types import TopicPartition
 from .leader_epochs import Check, answered, due, request, settle
-from .positions import Positions, some_of
+from .positions import Place, Positions, some_of
 from .trouble import Troubles
 
 __all__ = ("Validation",)
@@ -31,9 +31,11 @@ class Validation:
         self._on_change = on_change
         self._backoff = cluster.backoff()
 
-    def start_due(self, tasks: TaskGroup, snapshot: Snapshot, unread: Collection[TopicPartition]) -> None:
-        """Begin the checks that are due now."""
-        for node_id, checks in due(snapshot, self._positions, unread).items():
+    def start_due(
+        self, tasks: TaskGroup, snapshot: Snapshot, places: Iterable[Place], unread: Container[TopicPartition]
+    ) -> None:
+        """Begin the checks that are due now for these places."""
+        for node_id, checks in due(snapshot, places, unread).items():
             for check in checks:
                 check.place.validating = True
             tasks.start_soon(self._run, snapshot, node_id, checks)

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+import anyio
 from anyio.abc import TaskGroup
 
 from ..cluster.cluster import Cluster
@@ -38,6 +39,9 @@ if TYPE_CHECKING:  # many a producer makes no transactions
 
 __all__ = ("Sender",)
 
+_TOGETHER: Final = 0.001
+"""Seconds within which connections count as opened together, if more are still being opened."""
+
 
 class Sender:
     """One producer's way to the brokers. ``on_room`` is called whenever memory became free.
@@ -69,6 +73,7 @@ class Sender:
         # What a step has to begin: connections, producer ids, threads, and waits for the wire.
         self._unopened: dict[int, Node] = {}
         self._opening: set[int] = set()
+        self._gathers_opened = False
         # Where what is drained goes, by node id: as it was found in the same step.
         self._routed: dict[int, Connection] = {}
         # Where partitions went since the snapshot changed, which holds as long as the connection does.
@@ -301,7 +306,17 @@ class Sender:
                 self.accumulator.blame(cause, lambda batch: _leads(snapshot, node, batch.where))
         finally:
             self._opening.discard(node.node_id)
-            self.wake()
+        await self._wake_for_opened()
+
+    async def _wake_for_opened(self) -> None:
+        """What waits is looked at once for connections that open together, and not for each of a thousand."""
+        if self._opening:
+            if self._gathers_opened:
+                return
+            self._gathers_opened = True
+            await anyio.sleep(_TOGETHER)
+            self._gathers_opened = False
+        self.wake()
 
     async def _compress(self, batch: Batch) -> None:
         try:

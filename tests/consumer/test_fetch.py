@@ -1,6 +1,6 @@
 """What is asked of each broker, and what its answers mean."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
@@ -46,8 +46,8 @@ def positions(*numbers: int) -> Positions:
 def planned(
     known: Snapshot,
     wanted: Positions,
-    unread: Iterable[TopicPartition] = (),
-    busy: Iterable[int] = (),
+    unread: Sequence[TopicPartition] = (),
+    busy: Sequence[int] = (),
     *,
     max_bytes: int = 1_000,
 ) -> tuple[dict[int, list[Ask]], TopicPartition | None]:

@@ -121,7 +121,8 @@ async def test_an_empty_answer_below_the_end_of_the_log_is_a_message_too_large()
         options = {**QUICK, "allow_auto_create_topics": True, "receive_message_max_bytes": 100_000}
         async with (
             Client(broker.bootstrap, connector=broker.connect, **options) as client,
-            client.consumer(max_partition_fetch_bytes=10) as consumer,
+            # Each try waits as long as that, for records that do not come.
+            client.consumer(max_partition_fetch_bytes=10, fetch_max_wait_ms=20) as consumer,
         ):
             consumer.assign({where: 0})
             assert await values(consumer, 1) == [b"x" * 3_000]

@@ -9,6 +9,7 @@ from support.clusters import partition
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
 from aiokafkawire.consumer.fetch import Ask, Fetched, plan, rooms, within
 from aiokafkawire.consumer.positions import Positions
+from aiokafkawire.consumer.source import source
 from aiokafkawire.protocol.messages.fetch import PartitionData
 from aiokafkawire.types import Address, TopicPartition
 
@@ -39,7 +40,8 @@ class Reading:
 
     def ask(self) -> None:
         asks, _ = plan(self.snapshot, self.positions, self.unread, self.promised, max_bytes=PARTITION_LIMIT, now=0.0)
-        room = rooms(asks, self.snapshot, self.positions, self.unread.values(), self.promised.values(), LIMIT, 0.0)
+        brokers = {source(self.snapshot, one, 0.0) for one in self.positions}
+        room = rooms(asks, len(brokers), self.unread.values(), self.promised.values(), LIMIT)
         for node, most in room.items():
             self.promised[node], self.asked[node] = most, within(asks[node], self.version, most)
 

@@ -73,7 +73,7 @@ async def test_the_time_is_that_of_the_lookup_and_what_is_later_than_all_is_the_
             opened.runtime = runtime
             positions = Positions(Ago(DAY - 100))
             troubles = Troubles(positions, 5.0)
-            lookup = Lookup(opened, positions, troubles, IsolationLevel.READ_UNCOMMITTED, lambda: None)
+            lookup = Lookup(opened, positions, troubles, IsolationLevel.READ_UNCOMMITTED, lambda _: None)
             for time, timestamps, position in ((DAY, [100], 1), (DAY + 800, [900, -1], 3)):
                 wall = time
                 asked.clear()
