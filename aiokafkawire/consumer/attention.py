@@ -25,6 +25,8 @@ class Attention:
         self._changes = -1
         # None for all of them.
         self._touched: list[Place] | None = None
+        self.topics: tuple[str, ...] = ()
+        """The topics of all places; those that are paused, too."""
 
     @property
     def brokers(self) -> int:
@@ -71,6 +73,7 @@ class Attention:
 
     def _sort(self, snapshot: Snapshot, now: float) -> None:
         self._snapshot, self._changes, self._by_broker = snapshot, self._positions.changes, {}
+        self.topics = tuple(dict.fromkeys(place.where.topic for place in self._positions))
         for place in self._positions:
             node = source(snapshot, place, now)
             if node is not None:

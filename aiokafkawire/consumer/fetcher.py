@@ -137,7 +137,7 @@ class Fetcher:
             self._troubles.forget_all_but(place.where for place in places if not place.rests)
             for some in self._lookup.take_due():
                 tasks.start_soon(self._lookup.run, some)
-        cluster.use(dict.fromkeys(place.where.topic for place in places))
+        cluster.use(self._attention.topics)
         self._validation.start_due(tasks, snapshot, places, self.unread)
         most = self._config.max_partition_fetch_bytes
         asks, unled = plan(snapshot, places, self.unread, self._promised, max_bytes=most, now=now)

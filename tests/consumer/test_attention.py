@@ -55,6 +55,9 @@ def test_all_of_a_brokers_partitions_are_looked_at_and_no_others() -> None:
     assert looking.take() == [0, 1, 3, 4, 6, 7, 9, 10]
     # Once; and who is woken by the time that is up looks at everything.
     assert looking.take() is None
+    looking.positions.appeared([TopicPartition("b", 0)])
+    assert looking.take() is None
+    assert looking.attention.topics == ("a", "b")
 
 
 def _touched(looking: Looking) -> None:
