@@ -302,7 +302,7 @@ class ConsumerConfig:
     """Whether the offsets of what was finished are committed by itself: at intervals, before partitions are given up,
     and on closing. Finished is a record, or a batch, once the next was asked for."""
     auto_commit_interval_ms: int = whole(5_000, least=1)
-    """How often."""
+    """How often; after an assignment sooner at first."""
     heartbeat_thread: bool = choice(False, True, False)
     """Whether a thread sends heartbeats while user code blocks the event loop, up to ``max_poll_interval_ms``."""
     stall_timeout_ms: int | None = optional_whole(least=1)

@@ -1,5 +1,6 @@
 """Which broker to ask: routes requests, with retries inside one deadline, and finds coordinators."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -153,10 +154,11 @@ class Cluster(LearnsMetadata):
         check: Callable[[R], None],
         *,
         slow: bool = False,
+        patience: float = math.inf,
     ) -> R:
         connection = await self.connection(node, lane, deadline)
         left = deadline.left(self.runtime.now())
-        answer = await connection.request(request, timeout=left, wanted=wanted, slow=slow)
+        answer = await connection.request(request, timeout=min(left, patience), wanted=wanted, slow=slow)
         check(answer)
         return answer
 
@@ -215,13 +217,15 @@ class Cluster(LearnsMetadata):
         slow: bool = False,
         failed: Callable[[KafkaError], None] = lambda _: None,
         newer: Callable[[], Request[R]] | None = None,
+        patience: float = math.inf,
     ) -> R:
         """Ask the coordinator of a group or a transactional id, again and elsewhere as errors demand.
 
         A coordinator that says it is none, or whose connection fails, is looked up anew. ``check`` raises the
         BrokerError that an answer carries; retriable ones are tried again, after the waits of ``backoff`` if one is
         given. With ``slow`` the answer may take until the deadline, however late that is. ``failed`` hears why a try
-        has failed. ``newer`` says, once a coordinator is found, what to ask instead: tries may be minutes apart.
+        has failed. ``newer`` says, once a coordinator is found, what to ask instead: tries may be minutes apart. After
+        ``patience`` seconds without an answer the ``lane`` is opened anew for the next try, which has twice as long.
 
         Raises:
             RequestTimeout: the deadline passed; the message has who was asked, and the last cause.
@@ -242,10 +246,14 @@ class Cluster(LearnsMetadata):
                     tries.begin_anew()
                 if newer is not None:
                     request = newer()
-                return await self._ask_once(node, deadline, request, lane, wanted, check, slow=slow)
+                return await self._ask_once(node, deadline, request, lane, wanted, check, slow=slow, patience=patience)
             except KafkaError as error:
                 failed(error)
                 refresh = tries.failed(error)
+                if patience < math.inf and isinstance(error, RequestTimeout):
+                    # A broker reads what comes next on a connection only when this is answered.
+                    await self.brokers.close_lanes(lane)
+                    patience *= 2
                 # A broker that is silent or gone may coordinate no more; one that complains of a topic does.
                 if node is not None and (refresh is Refresh.COORDINATOR or not isinstance(error, BrokerError)):
                     self._coordinators.forget(kind, key, node)

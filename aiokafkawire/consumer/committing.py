@@ -1,6 +1,7 @@
 """Commits for one consumer: what the user asks for, and by itself what the user has finished."""
 
 import logging
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -25,14 +26,27 @@ _log = logging.getLogger("aiokafkawire")
 _INCOMPLETE: Final = (GroupState.ASSIGNING, GroupState.SYNCING)
 _REST: Final = 0.02
 """Seconds between the tries of a commit that meets a rebalance."""
+_PATIENCE: Final = 1.0
+"""Seconds that an automatic commit waits for its answer at least, before what is finished by then is sent."""
+_SOON: Final = 1 / 8
+"""After what part of the interval is committed first what was assigned anew; from then on it takes twice as long."""
+_SILENT: Final = 0.2
+"""Seconds after which a commit that was given up may have nothing else sent behind it: its coordinator waits."""
 _NOT_ENTITLED: Final = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS)
 
 
 class Commits:
-    """One commit goes after the other, so that none that was tried again overtakes what was committed later."""
+    """One commit goes after the other, so that none that was tried again overtakes what was committed later.
 
-    def __init__(self, cluster: Cluster, positions: Positions, offsets: GroupOffsets) -> None:
-        self._cluster, self._positions, self._offsets = cluster, positions, offsets
+    Args:
+        cluster: of the coordinator.
+        positions: what there is to commit.
+        offsets: commits them.
+        every: seconds between the automatic commits.
+    """
+
+    def __init__(self, cluster: Cluster, positions: Positions, offsets: GroupOffsets, every: float) -> None:
+        self._cluster, self._positions, self._offsets, self._every = cluster, positions, offsets, every
         self.membership: Membership | None = None
         """Who commits, of a consumer that takes part in its group; see :meth:`join`."""
         self.listening: int | None = None
@@ -44,6 +58,9 @@ class Commits:
         # What was finished of partitions that were given up, whether or not it could be committed by itself.
         self._finished: dict[TopicPartition, OffsetAndMetadata] = {}
         self._commits_elsewhere = False
+        # Since when a commit has been unanswered: the one under way, or one that was given up.
+        self._unanswered_since: float | None = None
+        self._begun = anyio.Event()
 
     def join(self, membership: "Membership") -> None:
         """Commit as this member from now on."""
@@ -66,6 +83,7 @@ class Commits:
         for where in partitions:
             self._acknowledged.pop(where, None)
             self._finished.pop(where, None)
+        self._begun.set()
 
     def give_up(self, partitions: Collection[TopicPartition]) -> None:
         """These are given up, after :meth:`commit_finished`: should they come back, then from there in any case."""
@@ -143,6 +161,7 @@ class Commits:
         retention_ms: int | None = None,
         skip_deleted: bool,
         newer: Callable[[], Mapping[TopicPartition, OffsetAndMetadata]] | None = None,
+        patience: float = math.inf,
     ) -> None:
         """Commit, and know of each partition whether that is certain. ``newer`` brings ``offsets`` up to date."""
         generation = self._offsets.group.generation_id
@@ -151,7 +170,12 @@ class Commits:
         is_certain = False
         try:
             await self._offsets.commit(
-                offsets, deadline, retention_ms=retention_ms, skip_deleted=skip_deleted, newer=newer
+                offsets,
+                deadline,
+                retention_ms=retention_ms,
+                skip_deleted=skip_deleted,
+                newer=newer,
+                patience=patience,
             )
             is_certain = True
         finally:
@@ -163,7 +187,9 @@ class Commits:
         """Commit what the user has finished since the last time, in so many seconds; when it is tried again, what is
         finished by then.
 
-        What fails is told by a warning: the next one commits it as well.
+        A coordinator that waits for its replicas answers late. Should this member be killed meanwhile, what it has
+        sent will count: so it is sent again and again. What fails is told by a warning: the next one commits it as
+        well.
         """
         deadline = self._cluster.deadline(within)
         try:
@@ -175,6 +201,7 @@ class Commits:
                 return
             finished = {where: (self._positions.require(where), at) for where, at in self._positions.finished().items()}
             news = {where: at for where, (place, at) in finished.items() if self._last.get(where) != (place, at)}
+            began, patience = self._cluster.runtime.now(), max(self._every, _PATIENCE)
 
             def newer() -> Mapping[TopicPartition, OffsetAndMetadata]:
                 for where, at in self._positions.finished().items():
@@ -183,9 +210,14 @@ class Commits:
                 return news
 
             if news:
-                await self._send(news, deadline, skip_deleted=True, newer=newer)
-            self._last = finished
+                await self._open_anew_if_silent()
+                await self._send(news, deadline, skip_deleted=True, newer=newer, patience=patience)
+                self._unanswered_since = None
+            # A try that was left unanswered might still have its effect after the last one: then commit once more.
+            self._last = finished if self._cluster.runtime.now() - began < patience else {}
         except KafkaError as error:
+            if not isinstance(error, RequestTimeout):
+                self._unanswered_since = None
             if self.membership is not None and isinstance(error, BrokerError) and error.code in _NOT_ENTITLED:
                 self._tell_member(error)
             else:
@@ -193,13 +225,30 @@ class Commits:
         finally:
             self._turn.release()
 
-    async def keep_committing(self, every: float) -> None:
-        """Commit what is finished, at intervals of so many seconds; at once after a commit that has taken longer."""
-        now = self._cluster.runtime.now
-        due = now() + every
+    async def _open_anew_if_silent(self) -> None:
+        """Send nothing behind a commit that was given up unanswered: it would not be read before that is answered."""
+        now = self._cluster.runtime.now()
+        if self._unanswered_since is not None and now - self._unanswered_since >= _SILENT:
+            await self._offsets.close()
+        self._unanswered_since = now
+
+    async def keep_committing(self) -> None:
+        """Commit what is finished, at the intervals; at once after a commit that has taken longer.
+
+        After an assignment they are shorter at first: whoever takes partitions over often has much to read at once, and
+        in troubled times others will have to take them over from it.
+        """
+        now, interval = self._cluster.runtime.now, self._every
+        due = now() + interval
         while True:
-            await anyio.sleep(max(0.0, due - now()))
-            due = now() + every
+            with anyio.move_on_after(max(0.0, due - now())):
+                await self._begun.wait()
+            if self._begun.is_set():
+                self._begun, interval = anyio.Event(), self._every * _SOON
+                due = min(due, now() + interval)
+                continue
+            interval = min(2 * interval, self._every)
+            due = now() + interval
             await self.commit_finished(within=self._cluster.config.default_api_timeout_ms / 1000)
 
     async def _take_turn(self, deadline: Deadline) -> None:

@@ -1,6 +1,7 @@
 """Drives a member of a classic group: asks its coordinator, and has the member do what its part is."""
 
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -38,6 +39,8 @@ _log = logging.getLogger("aiokafkawire")
 
 _LATE: Final = 5.0
 """Seconds that a coordinator may take beyond the rebalance timeout to tell who has joined."""
+_LEFT: Final = 1.0
+"""Seconds for an answer to LeaveGroup: a coordinator that is silent has most likely read it, and waits for replicas."""
 
 
 class Role(Protocol):
@@ -274,6 +277,7 @@ class Membership:
                 check=self._check,
                 slow=ask.kind.is_slow,
                 failed=self.heard,
+                patience=_LEFT if ask.kind is Kind.LEAVE else math.inf,
             )
 
         return await in_newest_form(ask.forms, in_form)

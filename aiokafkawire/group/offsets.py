@@ -1,5 +1,6 @@
 """Commits a group's offsets and looks them up: asks the group's coordinator, or who else has them."""
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from uuid import UUID
@@ -60,6 +61,7 @@ class GroupOffsets:
         retention_ms: int | None = None,
         skip_deleted: bool = False,
         newer: Callable[[], Mapping[TopicPartition, OffsetAndMetadata]] | None = None,
+        patience: float = math.inf,
     ) -> None:
         """Commit these offsets; it may be that only some are, if it raises.
 
@@ -70,6 +72,9 @@ class GroupOffsets:
                 this from 0.9 on.
             skip_deleted: partitions that there are no more need no offsets: they are not waited for.
             newer: what to commit by now for the same partitions, asked at each try; a coordinator may be found late.
+            patience: seconds for an answer. Then it is tried again on another connection, for twice as long: a
+                coordinator that waits for its replicas has taken what it does not answer, but reads nothing behind it.
+                What else is asked on the lane meanwhile fails, and is to be tried again.
 
         Raises:
             UsageError: a partition is none, or has no offset; or a static member gives a retention.
@@ -84,10 +89,10 @@ class GroupOffsets:
         check, latest = partial(self._check_committed, group.group_id, given, skip_deleted), newer or (lambda: given)
         try:
             try:
-                await self._commit(group, latest, deadline, retention_ms, ids, check)
+                await self._commit(group, latest, deadline, retention_ms, ids, check, patience)
             except TopicIdsOutdated:
                 self._cluster.outdated(self._cluster.snapshot)
-                await self._commit(group, latest, deadline, retention_ms, {}, check)
+                await self._commit(group, latest, deadline, retention_ms, {}, check, patience)
         except UnsupportedVersion as refused:
             if not goes_to_zookeeper(group, retention_ms):
                 raise _explained(refused, group, retention_ms) from None
@@ -101,6 +106,7 @@ class GroupOffsets:
         retention_ms: int | None,
         ids: Mapping[str, UUID],
         check: Callable[[Mapping[str, UUID], OffsetCommitResponse], None],
+        patience: float,
     ) -> None:
         def request() -> OffsetCommitRequest:
             return commit_request(group, latest(), ids, retention_ms)
@@ -115,6 +121,7 @@ class GroupOffsets:
             check=partial(check, ids),
             failed=self.heard,
             newer=request,
+            patience=patience,
         )
         self.heard(None)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
 import anyio
 import pytest
-from support.readers import reading
+from support.readers import Reader, Readers, reading
 
 from aiokafkawire import Client, TopicPartition
 from aiokafkawire.errors import ErrorCode
@@ -24,34 +27,52 @@ def anyio_backend() -> tuple[str, dict[str, Any]]:
     return "trio", {"clock": testing.MockClock(autojump_threshold=0)}
 
 
+@asynccontextmanager
+async def member(*, every_ms: int) -> AsyncIterator[tuple[Broker, Client, Readers, Reader]]:
+    """The only member of its group, which has a partition by now, and commits by itself."""
+    async with Broker(port=None) as broker:
+        broker.create_topic("t")
+        async with Client(broker.bootstrap, connector=broker.connect) as kafka, reading() as readers:
+            one = await readers.join(kafka, "g", "t", auto_commit_interval_ms=every_ms)
+            await readers.until(lambda: one.owned == {WHERE})
+            yield broker, kafka, readers, one
+
+
 async def committed(kafka: Client) -> int | None:
     found = (await kafka.admin.list_consumer_group_offsets("g")).get(WHERE)
     return None if found is None else found.offset
 
 
 async def test_what_is_finished_is_committed_at_intervals() -> None:
-    async with Broker(port=None) as broker:
-        broker.create_topic("t")
-        async with Client(broker.bootstrap, connector=broker.connect) as kafka, reading() as readers:
-            one = await readers.join(kafka, "g", "t", auto_commit_interval_ms=5_000)
-            await readers.until(lambda: one.owned == {WHERE})
-            joined = anyio.current_time()
-            for number in range(3):
-                await write(kafka, number)
-            await readers.until(lambda: len(one.records) == 3)
-            assert await committed(kafka) is None
-            await anyio.sleep(joined + 6 - anyio.current_time())
-            assert await committed(kafka) == 3
-            # Without news nothing is committed.
+    async with member(every_ms=5_000) as (broker, kafka, readers, one):
+        joined = anyio.current_time()
+        for number in range(3):
+            await write(kafka, number)
+        await readers.until(lambda: len(one.records) == 3)
+        assert await committed(kafka) is None
+        await anyio.sleep(joined + 6 - anyio.current_time())
+        assert await committed(kafka) == 3
+        # Without news nothing is committed.
+        before = commits(broker)
+        await anyio.sleep(60)
+        assert commits(broker) == before
+        await write(kafka, 3)
+        await readers.until(lambda: len(one.records) == 4)
+        assert await committed(kafka) == 3
+        await anyio.sleep(6)
+        assert await committed(kafka) == 4
+        assert commits(broker) == before + 1
+
+
+async def test_what_was_assigned_anew_is_committed_sooner_at_first() -> None:
+    async with member(every_ms=8_000) as (broker, kafka, *_):
+        joined, times = anyio.current_time(), list[float]()
+        while len(times) < 5:
+            await write(kafka, 0)
             before = commits(broker)
-            await anyio.sleep(60)
-            assert commits(broker) == before
-            await write(kafka, 3)
-            await readers.until(lambda: len(one.records) == 4)
-            assert await committed(kafka) == 3
-            await anyio.sleep(6)
-            assert await committed(kafka) == 4
-            assert commits(broker) == before + 1
+            await anyio.sleep(0.1)
+            times += [anyio.current_time() - joined] * (commits(broker) - before)
+    assert [round(later - before) for before, later in pairwise([0.0, *times])] == [1, 2, 4, 8, 8]
 
 
 async def test_a_topic_that_is_gone_holds_up_no_commit(caplog: pytest.LogCaptureFixture) -> None:
@@ -77,56 +98,83 @@ async def test_a_topic_that_is_gone_holds_up_no_commit(caplog: pytest.LogCapture
 
 
 async def test_a_commit_that_is_tried_again_has_what_is_finished_by_then() -> None:
-    async with Broker(port=None) as broker:
-        broker.create_topic("t")
-        async with Client(broker.bootstrap, connector=broker.connect) as kafka, reading() as readers:
-            one = await readers.join(kafka, "g", "t", auto_commit_interval_ms=5_000)
-            await readers.until(lambda: one.owned == {WHERE})
-            away = broker.on(ApiKey.OFFSET_COMMIT, answer=ErrorCode.NOT_COORDINATOR, times=None)
-            await write(kafka, 0)
-            await readers.until(lambda: len(one.records) == 1)
-            await anyio.sleep(8)
-            assert commits(broker) > 1
-            await write(kafka, 1)
-            await readers.until(lambda: len(one.records) == 2)
-            away.remove()
-            await anyio.sleep(1.5)  # tries are 1.2 s apart at most
-            assert await committed(kafka) == 2
+    async with member(every_ms=5_000) as (broker, kafka, readers, one):
+        away = broker.on(ApiKey.OFFSET_COMMIT, answer=ErrorCode.NOT_COORDINATOR, times=None)
+        await write(kafka, 0)
+        await readers.until(lambda: len(one.records) == 1)
+        await anyio.sleep(8)
+        assert commits(broker) > 1
+        await write(kafka, 1)
+        await readers.until(lambda: len(one.records) == 2)
+        away.remove()
+        await anyio.sleep(1.5)  # tries are 1.2 s apart at most
+        assert await committed(kafka) == 2
 
 
 async def test_a_commit_that_goes_back_is_tried_again_as_such() -> None:
-    async with Broker(port=None) as broker:
-        broker.create_topic("t")
-        async with Client(broker.bootstrap, connector=broker.connect) as kafka, reading() as readers:
-            one = await readers.join(kafka, "g", "t", auto_commit_interval_ms=5_000)
-            await readers.until(lambda: one.owned == {WHERE})
-            away = broker.on(ApiKey.OFFSET_COMMIT, answer=ErrorCode.NOT_COORDINATOR, times=None)
-            for number in range(3):
-                await write(kafka, number)
-            await readers.until(lambda: len(one.records) == 3)
-            await anyio.sleep(8)
-            one.consumer.pause(WHERE)
-            one.consumer.seek(WHERE, 1)
-            away.remove()
-            await anyio.sleep(1.5)
-            assert await committed(kafka) == 1
+    async with member(every_ms=5_000) as (broker, kafka, readers, one):
+        away = broker.on(ApiKey.OFFSET_COMMIT, answer=ErrorCode.NOT_COORDINATOR, times=None)
+        for number in range(3):
+            await write(kafka, number)
+        await readers.until(lambda: len(one.records) == 3)
+        await anyio.sleep(8)
+        one.consumer.pause(WHERE)
+        one.consumer.seek(WHERE, 1)
+        away.remove()
+        await anyio.sleep(1.5)
+        assert await committed(kafka) == 1
 
 
 async def test_a_commit_that_took_longer_than_the_interval_is_followed_by_the_next_at_once() -> None:
-    async with Broker(port=None) as broker:
-        broker.create_topic("t")
-        async with Client(broker.bootstrap, connector=broker.connect) as kafka, reading() as readers:
-            one = await readers.join(kafka, "g", "t", auto_commit_interval_ms=5_000)
-            await readers.until(lambda: one.owned == {WHERE})
+    async with member(every_ms=5_000) as (broker, kafka, readers, one):
+        await write(kafka, 0)
+        async with broker.hold(ApiKey.OFFSET_COMMIT) as held:
+            await held.arrived()
+            await write(kafka, 1)
+            await readers.until(lambda: len(one.records) == 2)
+            await anyio.sleep(6)
+            # The second try is on its way without this one.
+            await write(kafka, 2)
+            await readers.until(lambda: len(one.records) == 3)
+        await anyio.sleep(1)
+        assert await committed(kafka) == 3
+        assert commits(broker) == 3
+
+
+async def test_what_is_finished_while_a_commit_is_unanswered_is_sent_as_well() -> None:
+    """As when replicas are dead: the coordinator has what it does not answer, and would read nothing behind it."""
+    async with member(every_ms=1_000) as (broker, kafka, *_):
+        async with broker.hold(ApiKey.OFFSET_COMMIT, at="after") as held:
             await write(kafka, 0)
-            async with broker.hold(ApiKey.OFFSET_COMMIT) as held:
-                await held.arrived()
-                await write(kafka, 1)
-                await readers.until(lambda: len(one.records) == 2)
-                await anyio.sleep(6)
-            await anyio.sleep(1)
+            await held.arrived()
+            assert await committed(kafka) == 1
+            await write(kafka, 1)
+            await anyio.sleep(1.5)
             assert await committed(kafka) == 2
-            assert commits(broker) == 2
+            await write(kafka, 2)
+            await anyio.sleep(2.5)  # each try is waited for twice as long as the one before
+            assert await committed(kafka) == 3
+            assert commits(broker) == 3
+        # One of those left behind could have its effect last.
+        await anyio.sleep(8)
+        assert commits(broker) == 4
+        await anyio.sleep(10)
+        assert commits(broker) == 4
+
+
+async def test_who_closes_while_a_commit_is_unanswered_commits_what_is_finished_by_then() -> None:
+    async with (
+        member(every_ms=5_000) as (broker, kafka, readers, one),
+        broker.hold(ApiKey.OFFSET_COMMIT, at="after") as held,
+    ):
+        await write(kafka, 0)
+        await held.arrived()
+        await write(kafka, 1)
+        await readers.until(lambda: len(one.records) == 2)
+        await anyio.sleep(0.5)
+        with anyio.fail_after(3):
+            await one.consumer.close(2)
+        assert await committed(kafka) == 2
 
 
 async def write(kafka: Client, number: int, topic: str = "t") -> None:
