@@ -54,15 +54,39 @@ class Arrivals:
         self._replica_age, self._largest = replica_age, max(1, largest - _ENVELOPE)
         self.unread: dict[TopicPartition, Fetched] = {}
         """Fetched data by partition, in the order in which it came."""
+        self.ahead: dict[TopicPartition, Fetched] = {}
+        """What comes after that."""
         self._served = 0
 
     def drop_stale(self) -> None:
         """What was fetched for a place that is gone would keep its partition out of every fetch."""
-        stale = [
-            where for where, one in self.unread.items() if not self._positions.is_current(one.ask.place, one.ask.epoch)
-        ]
-        for where in stale:
-            del self.unread[where]
+        for kept in (self.unread, self.ahead):
+            stale = [
+                where for where, one in kept.items() if not self._positions.is_current(one.ask.place, one.ask.epoch)
+            ]
+            for where in stale:
+                del kept[where]
+
+    def has_much(self, where: TopicPartition) -> bool:
+        """Whether there is so much unread that what comes after it can be asked for."""
+        fetched = self.unread.get(where)
+        return fetched is not None and fetched.end is not None
+
+    def used_up(self, fetched: Fetched) -> bool:
+        """The user has read it, or cannot: whether what comes after it is here, and is unread now."""
+        where = fetched.ask.place.where
+        if self.unread.get(where) is not fetched:
+            return False
+        del self.unread[where]
+        following = self.ahead.pop(where, None)
+        if following is None or not self.is_next(following.ask):
+            return False
+        self.unread[where] = following
+        return True
+
+    def is_next(self, ask: Ask) -> bool:
+        """Whether what was asked for is what the user reads next."""
+        return self._positions.is_current(ask.place, ask.epoch) and ask.place.position == ask.offset
 
     def take(self, ask: Ask, answer: Fetched | KafkaError, came: Came) -> Outcome:
         """What one partition's answer brings. Nothing, if someone sought elsewhere meanwhile."""
@@ -93,6 +117,11 @@ class Arrivals:
         place.fetch_bytes = None
         self._served += 1
         place.served = self._served
+        if place.where in self.unread:
+            self.ahead[place.where] = answer
+            return Outcome()
+        if not self.is_next(ask):  # what is before it could not be read
+            return Outcome(moved=True)
         self.unread[place.where] = answer
         return Outcome(told=True)
 
@@ -114,6 +143,9 @@ class Arrivals:
     def _error(self, ask: Ask, error: KafkaError, came: Came) -> Outcome:
         place = ask.place
         place.replica = None
+        outdated = remedy(error).refresh is Refresh.METADATA or isinstance(error, UnknownLeaderEpoch)
+        if not self.is_next(ask):  # once the user gets there it is told, if it still is so
+            return Outcome(failed=True, outdated=outdated)
         # A follower may lag behind, or be ahead in what it deleted: the leader is asked then.
         if isinstance(error, OffsetOutOfRange) and ask.from_leader and not self._positions.reset(place):
             place.lost = True
@@ -122,7 +154,6 @@ class Arrivals:
             return Outcome(told=True)
         # After a reset as well: a broker that finds every offset out of range is not asked for ever without a word.
         self._troubles.failed([place], error, came.began, came.now)
-        outdated = remedy(error).refresh is Refresh.METADATA or isinstance(error, UnknownLeaderEpoch)
         return Outcome(failed=True, outdated=outdated, told=True)
 
 

@@ -82,7 +82,7 @@ class Consumer(ReadsRecords[K, V]):
         super().__init__(cluster, config, positions, fetcher, key_deserializer, value_deserializer)
         self._topics, self._lane, self._assignors = topics, lane, assignors
         self._offsets, self._joins = offsets, joins
-        self._commits = _commits(cluster, positions, offsets) if offsets is not None else None
+        self._commits = _commits(cluster, config, positions, offsets) if offsets is not None else None
         self._in_group: InGroup | None = None
         self._background = anyio.CancelScope()
 
@@ -137,7 +137,7 @@ class Consumer(ReadsRecords[K, V]):
 
     async def _keep_committing(self, commits: "Commits") -> None:
         with self._background:
-            await commits.keep_committing(self._config.auto_commit_interval_ms / 1000)
+            await commits.keep_committing()
 
     async def _follow(self, whole: WholeTopics) -> None:
         with self._background:
@@ -267,6 +267,10 @@ class Consumer(ReadsRecords[K, V]):
             UsageError: the partition is not assigned.
         """
         return self._positions.require(partition).position
+
+    def _fetch_until(self, where: TopicPartition, offset: int) -> None:
+        """Fetch nothing of it from there on: for whoever reads a range, in this package."""
+        self._positions.require(where).until = offset
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Hand out no records of these partitions until :meth:`resume`; what was fetched is kept.
@@ -405,7 +409,7 @@ class Consumer(ReadsRecords[K, V]):
         return self._commits
 
 
-def _commits(cluster: Cluster, positions: Positions, offsets: "GroupOffsets") -> "Commits":
+def _commits(cluster: Cluster, config: ConsumerConfig, positions: Positions, offsets: "GroupOffsets") -> "Commits":
     from .committing import Commits
 
-    return Commits(cluster, positions, offsets)
+    return Commits(cluster, positions, offsets, config.auto_commit_interval_ms / 1000)

@@ -3,9 +3,10 @@
 The rules:
 
 1. One fetch to each broker at a time. A partition is asked of one broker: its leader, or a closer replica.
-2. A partition with unread data, a pause, no position, or one that is not validated stays out of the next fetch. And so
-   does a broker of which something is unread: asked for its idle partitions alone, it would wait, and the busy one with
-   it.
+2. A partition with a pause, no position, one that is not validated, or nothing more that is wanted stays out of the
+   next fetch. One with much unread is asked for what comes after that, so that brokers are at work while the user
+   reads; with little it stays out, and so does what has unread data twice. A broker of which a partition stays out for
+   that is not asked at all: asked for its idle partitions alone, it would wait, and the busy one with it.
 3. Brokers fill a limited answer in the order of the request: who was served last is asked for last. In a session they
    see to that themselves.
 4. Unread data of all partitions together stays below ``fetch_max_bytes``, which the fetches in flight share; what
@@ -15,13 +16,14 @@ The rules:
 """
 
 from collections import deque
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
 
-from ..cluster.metadata import Node, Snapshot
+from ..cluster.metadata import Node, Partition, Snapshot
 from ..protocol.messages.fetch import AbortedTransaction, PartitionData
+from ..records import layout
 from ..records.batch import AnyBatch, AnyHeader, AnyReader, split
 from ..types import TimestampType, TopicPartition
 from .positions import Place
@@ -29,6 +31,8 @@ from .source import source
 
 __all__ = ("AT_LEAST_ONE_SINCE", "Ask", "Fetched", "plan", "rooms", "within")
 
+_MUCH: Final = 64 * 1024
+"""Bytes of a partition from which on the next ones are asked for: with fewer its end is near."""
 AT_LEAST_ONE_SINCE: Final = 3
 """The first version of Fetch that brings a first batch whole, however large, and that has a limit for all (KIP-74)."""
 
@@ -59,6 +63,7 @@ class Fetched:
     def __init__(self, ask: Ask, data: PartitionData, *, committed_only: bool) -> None:
         self.ask: Ask = ask
         self.records: memoryview = memoryview(data.records or b"")
+        self._end: int | None = -1  # nobody has asked
         self.high_watermark: int = data.high_watermark
         self.preferred_replica: int | None = data.preferred_read_replica if data.preferred_read_replica >= 0 else None
         """The broker that should be asked instead."""
@@ -74,6 +79,13 @@ class Fetched:
         """Who set the timestamps of that batch."""
         self.leader_epoch: int | None = None
         """Under which leader that batch was written; None if it is older than such epochs (Kafka 0.11)."""
+
+    @property
+    def end(self) -> int | None:
+        """The offset after the last batch, if there is so much before it that it is worth to ask for what follows."""
+        if self._end == -1:
+            self._end = _end(self.records) if len(self.records) >= _MUCH else None
+        return self._end
 
     def __iter__(self) -> Iterator[AnyBatch]:
         return self
@@ -97,6 +109,20 @@ class Fetched:
             self.batch_end, self.leader_epoch = header.next_offset, _epoch(header)
             return batch
         raise StopIteration
+
+
+def _end(records: memoryview) -> int | None:
+    """None where that is not known: of formats before record batches, and where there is none, or a broken one."""
+    last, position = None, 0
+    while len(records) - position > layout.MAGIC_AT:
+        (length,) = layout.INT32.unpack_from(records, position + layout.LENGTH_AT)
+        size = layout.LOG_OVERHEAD + length
+        if records[position + layout.MAGIC_AT] != layout.MAGIC or size < layout.HEADER_SIZE:
+            return None
+        if size > len(records) - position:
+            break
+        last, position = position, position + size
+    return None if last is None else next(split(records[last:])).header.next_offset
 
 
 def _epoch(header: AnyHeader) -> int | None:
@@ -129,7 +155,8 @@ class _Aborted:
 def plan(
     snapshot: Snapshot,
     places: Iterable[Place],
-    unread: Container[TopicPartition],
+    unread: Mapping[TopicPartition, Fetched],
+    ahead: Container[TopicPartition],
     busy: Container[int],
     *,
     max_bytes: int,
@@ -137,35 +164,44 @@ def plan(
 ) -> tuple[dict[int, list[Ask]], TopicPartition | None]:
     """The partitions to ask each broker for now, and one that is wanted and has no known leader, if there is any.
 
-    ``places`` are all of each broker that is to be asked. ``max_bytes`` is how much may come of one partition; ``now``
-    is in seconds.
+    ``places`` are all of each broker that is to be asked. What is ``ahead`` comes after what is ``unread`` of the same
+    partition. ``max_bytes`` is how much may come of one partition; ``now`` is in seconds.
     """
     occupied: set[int] = set()
-    free: list[tuple[Place, Node | None]] = []
+    free: list[tuple[Place, Node | None, int | None]] = []
     for place in sorted(places, key=lambda place: place.served):
         if place.rests:
             continue
         node = source(snapshot, place, now)
-        if place.where not in unread:
-            free.append((place, node))
+        fetched = unread.get(place.where)
+        if fetched is None:
+            free.append((place, node, place.position))
+        elif place.where not in ahead and fetched.end is not None:
+            free.append((place, node, fetched.end))
         elif node is not None:
             occupied.add(node.node_id)
     asks: dict[int, list[Ask]] = {}
     unled: TopicPartition | None = None
-    for place, node in free:
-        if place.position is None or place.lost:
+    for place, node, offset in free:
+        if offset is None or place.lost or (place.until is not None and offset >= place.until):
             continue
         known = snapshot.partition(place.where)
         if known is None or node is None:
             unled = place.where
-        elif (
-            node.node_id not in busy and node.node_id not in occupied and not place.needs_validation(known.leader_epoch)
-        ):
+        elif node.node_id not in busy and node.node_id not in occupied and _goes_on(place, known, unread):
             limit = max(max_bytes, place.fetch_bytes or 0)
             from_leader = node.node_id == known.leader
-            ask = Ask(place, place.epoch, place.position, known.leader_epoch, limit, from_leader)
+            ask = Ask(place, place.epoch, offset, known.leader_epoch, limit, from_leader)
             asks.setdefault(node.node_id, []).append(ask)
     return asks, unled
+
+
+def _goes_on(place: Place, known: Partition, unread: Mapping[TopicPartition, Fetched]) -> bool:
+    """Whether the log that its leader has now is known to go with what is before."""
+    fetched = unread.get(place.where)
+    if fetched is not None and fetched.ask.leader_epoch != known.leader_epoch:
+        return False
+    return not place.needs_validation(known.leader_epoch)
 
 
 def rooms(

@@ -1,9 +1,11 @@
 """Keeps a fetch in flight to every broker that is read from, and what came until the user reaches it."""
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from ..cluster.cluster import Cluster
@@ -88,6 +90,12 @@ class Fetcher:
         """Fetched data by partition, in the order in which it came."""
         return self._arrivals.unread
 
+    def used_up(self, fetched: Fetched) -> None:
+        """The user has read this, or cannot: there is room for more."""
+        if self._arrivals.used_up(fetched):
+            self.tell()
+        self.wake((fetched.ask.place,))
+
     @property
     def has_ended(self) -> bool:
         """Whether nothing is fetched any more."""
@@ -140,7 +148,8 @@ class Fetcher:
         cluster.use(self._attention.topics)
         self._validation.start_due(tasks, snapshot, places, self.unread)
         most = self._config.max_partition_fetch_bytes
-        asks, unled = plan(snapshot, places, self.unread, self._promised, max_bytes=most, now=now)
+        ahead = self._arrivals.ahead
+        asks, unled = plan(snapshot, places, self.unread, ahead, self._promised, max_bytes=most, now=now)
         if asks:
             self._start_fetches(tasks, snapshot, asks)
         if not unled:
@@ -152,7 +161,8 @@ class Fetcher:
 
     def _start_fetches(self, tasks: TaskGroup, snapshot: Snapshot, asks: dict[int, list[Ask]]) -> None:
         limit = self._config.fetch_max_bytes
-        found = rooms(asks, self._attention.brokers, self.unread.values(), self._promised.values(), limit)
+        kept = chain(self.unread.values(), self._arrivals.ahead.values())
+        found = rooms(asks, self._attention.brokers, kept, self._promised.values(), limit)
         self._promised |= found
         for node_id, room in found.items():
             tasks.start_soon(self._fetch, snapshot, node_id, asks[node_id], room)
@@ -164,28 +174,39 @@ class Fetcher:
         """One fetch to one broker, and the rest that it gets after it."""
         began = self._cluster.runtime.now()
         session = self._sessions.setdefault(node_id, FetchSession())
+        told = False
         try:
-            rest = await self._exchange(snapshot, node_id, asks, room, session)
+            rest, told = await self._exchange(snapshot, node_id, asks, room, session)
         except Exception as raised:
             session.restart()
             rest = self._failed(node_id)
             error = as_kafka_error(raised, f"fetching {some_of([ask.place.where for ask in asks])}")
-            wanted = [ask.place for ask in asks if self._positions.is_current(ask.place, ask.epoch)]
-            for place in wanted:
-                place.replica = None
-            self._troubled(snapshot, wanted, error, began)
+            wanted = [ask for ask in asks if self._positions.is_current(ask.place, ask.epoch)]
+            for ask in wanted:
+                ask.place.replica = None
+            # Who still has something to read before it is not troubled yet.
+            self._troubled(snapshot, [ask.place for ask in wanted if self._arrivals.is_next(ask)], error, began)
         self._promised[node_id] = 0
         if rest > 0:
+            if told:
+                self.tell()
             # Some of its partitions may be another's by now.
             self.wake()
             await anyio.sleep(rest)
         del self._promised[node_id]
         self.wake([ask.place for ask in asks])
+        if told and rest <= 0:
+            if any(self._arrivals.has_much(ask.place.where) for ask in asks):
+                # Who reads may keep the loop for ten milliseconds. So the worker begins the next fetch before, and that
+                # sends its request.
+                await anyio.lowlevel.checkpoint()
+                await anyio.lowlevel.checkpoint()
+            self.tell()
 
     async def _exchange(
         self, snapshot: Snapshot, node_id: int, asks: list[Ask], room: int, session: FetchSession
-    ) -> float:
-        """Ask, and take the answer. How long the broker is to rest, in seconds."""
+    ) -> tuple[float, bool]:
+        """Ask, and take the answer. How long the broker is to rest, in seconds, and whether there is something new."""
         began = self._cluster.runtime.now()
         connection = await self._cluster.connection(snapshot.nodes[node_id], self._lane)
         ids = {topic: snapshot.topic_id(topic) for topic in dict.fromkeys(ask.place.where.topic for ask in asks)}
@@ -199,19 +220,19 @@ class Fetcher:
         if response.error_code != ErrorCode.NONE:
             session.refused(response.error_code)
             if response.error_code in _SESSION_ERRORS and not turn.is_full:
-                return 0.0
+                return 0.0, False
             raise broker_error(response.error_code, f"{connection.where} to Fetch")
         session.answered(turn, response.session_id)
         now = self.answered[node_id] = self._cluster.runtime.now()
-        failed, waits = self._take(turn, response, session, connection.where, Came(snapshot, began, now, version))
+        failed, waits, told = self._take(turn, response, session, connection.where, Came(snapshot, began, now, version))
         if failed:
-            return self._failed(node_id)
+            return self._failed(node_id), told
         self._backoffs.pop(node_id, None)
         if response.throttle_time_ms > 0:
-            return float(response.throttle_time_ms) / 1000
+            return float(response.throttle_time_ms) / 1000, told
         # Asked to wait for data, it said at once that there is none. Nothing is wrong with that, once.
         hurried = waits and now - began < self._config.fetch_max_wait_ms / 2000
-        return self._cluster.config.retry_backoff_ms / 1000 if hurried else 0.0
+        return self._cluster.config.retry_backoff_ms / 1000 if hurried else 0.0, told
 
     async def _ask(self, connection: Connection, turn: Turn, version: int, room: int) -> FetchResponse:
         long_poll = self._config.fetch_max_wait_ms / 1000
@@ -223,8 +244,8 @@ class Fetcher:
 
     def _take(
         self, turn: Turn, response: FetchResponse, session: FetchSession, where: str, came: Came
-    ) -> tuple[bool, bool]:
-        """Whether something failed, and whether there was nothing to do at all."""
+    ) -> tuple[bool, bool, bool]:
+        """Whether something failed, whether there was nothing to do at all, and whether there is something new."""
         self._use_leaders(turn, response)
         failed, waits, told = False, True, False
         quiet = dict(turn.asks)
@@ -238,9 +259,7 @@ class Fetcher:
             failed, told = failed or outcome.failed, told or outcome.told
             waits = waits and not outcome.moved and not (isinstance(answer, Fetched) and answer.records)
         self._troubles.all_over(quiet)
-        if told:
-            self.tell()
-        return failed, waits
+        return failed, waits, told
 
     def _use_leaders(self, turn: Turn, response: FetchResponse) -> None:
         leaders = leaders_named(turn, response)

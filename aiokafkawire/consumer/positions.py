@@ -52,6 +52,8 @@ class Place:
     """The broker to read from rather than from the leader (KIP-392)."""
     replica_until: float = 0.0
     """When to ask the leader again, in seconds of the runtime's clock."""
+    until: int | None = None
+    """From where on nothing is fetched; None for no end."""
     fetch_bytes: int | None = None
     """How much the next fetch must be able to bring, where that is more than the setting."""
 

@@ -324,7 +324,7 @@ class ReadsRecords(Generic[K, V]):
             )
         except CorruptBatch:
             # Whoever enters the loop again must not find the batch behind it: it is fetched anew.
-            self._forget(fetched)
+            self._fetcher.used_up(fetched)
             if self._is_readable(fetched):
                 raise
             return False
@@ -338,13 +338,7 @@ class ReadsRecords(Generic[K, V]):
             size = len(fetched.records)
             told = f"{size} bytes came without a whole batch that reaches it"
             raise CorruptBatch(f"{place.where} at offset {place.position}: {told}; to go on, seek beyond it")
-        self._forget(fetched)
-
-    def _forget(self, fetched: Fetched) -> None:
-        where, unread = fetched.ask.place.where, self._fetcher.unread
-        if unread.get(where) is fetched:
-            del unread[where]
-        self._fetcher.wake((fetched.ask.place,))
+        self._fetcher.used_up(fetched)
 
     def _is_readable(self, fetched: Fetched) -> bool:
         place = fetched.ask.place

@@ -94,6 +94,7 @@ class RangeReader:
         await consumer.__aenter__()
         self._consumer = consumer
         consumer.assign({self._where: self.part.start})
+        consumer._fetch_until(self._where, self.part.end)
         return consumer
 
     def _wants_more(self, consumer: Consumer[bytes, bytes], chunk: Chunk) -> bool:

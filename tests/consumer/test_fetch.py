@@ -51,7 +51,8 @@ def planned(
     *,
     max_bytes: int = 1_000,
 ) -> tuple[dict[int, list[Ask]], TopicPartition | None]:
-    return plan(known, wanted, unread, busy, max_bytes=max_bytes, now=0.0)
+    little = {where: fetched(b"") for where in unread}
+    return plan(known, wanted, little, (), busy, max_bytes=max_bytes, now=0.0)
 
 
 def batch(

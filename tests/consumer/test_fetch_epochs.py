@@ -57,7 +57,7 @@ def test_a_position_is_checked_once_for_each_leader(known: Snapshot, told: dict[
     positions, place = read(**told)
     found = due(known, positions, ())
     assert (1 in found) is expected
-    assert (plan(known, positions, (), (), max_bytes=1, now=0.0)[0] == {}) is expected
+    assert (plan(known, positions, {}, (), (), max_bytes=1, now=0.0)[0] == {}) is expected
     if expected:
         assert found == {1: [Check(place, place.epoch, 7, 2, 3)]}
 

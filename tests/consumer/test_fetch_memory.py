@@ -39,7 +39,9 @@ class Reading:
         self.asked: dict[int, list[Ask]] = {}
 
     def ask(self) -> None:
-        asks, _ = plan(self.snapshot, self.positions, self.unread, self.promised, max_bytes=PARTITION_LIMIT, now=0.0)
+        asks, _ = plan(
+            self.snapshot, self.positions, self.unread, (), self.promised, max_bytes=PARTITION_LIMIT, now=0.0
+        )
         brokers = {source(self.snapshot, one, 0.0) for one in self.positions}
         room = rooms(asks, len(brokers), self.unread.values(), self.promised.values(), LIMIT)
         for node, most in room.items():

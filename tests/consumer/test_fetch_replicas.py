@@ -61,9 +61,9 @@ def test_a_broker_of_which_something_is_unread_is_not_asked_whatever_it_leads() 
     positions.assign({T: 0})
     place = positions.require(T)
     place.replica, place.replica_until = 2, 10.0
-    (asks,) = plan(snapshot(), positions, (), (1,), max_bytes=9, now=5.0)[0].items()
+    (asks,) = plan(snapshot(), positions, {}, (), (1,), max_bytes=9, now=5.0)[0].items()
     assert (asks[0], asks[1][0].from_leader, asks[1][0].leader_epoch) == (2, False, 3)
-    assert plan(snapshot(), positions, (), (2,), max_bytes=9, now=5.0)[0] == {}
+    assert plan(snapshot(), positions, {}, (), (2,), max_bytes=9, now=5.0)[0] == {}
 
 
 # --- what an answer does -------------------------------------------------------------------------------------

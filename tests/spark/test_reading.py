@@ -11,6 +11,7 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from aiokafkawire import Client, KafkaError, NewTopic, RequestTimeout, blocking
+from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.spark.failures import DataLost
 from aiokafkawire.spark.lookup import batch_ranges
 from aiokafkawire.spark.offsets import OffsetRange
@@ -144,6 +145,19 @@ def test_a_broker_lost_in_mid_task_is_one_error(portal: BlockingPortal) -> None:
     with pytest.raises(KafkaError, match=r"could be fetched of flights-0 for 0\.5 s"):
         for _ in rows:
             pass
+
+
+def test_nothing_behind_the_range_is_fetched(portal: BlockingPortal) -> None:
+    with portal.wrap_async_context_manager(Broker()) as broker:
+        broker.create_topic("flights", partitions=1)
+        with blocking.Client(broker.bootstrap) as kafka, kafka.producer() as producer:
+            for _ in range(10):
+                producer.send("flights", b"v" * 40_000)
+        asked = options(broker.bootstrap, kafka__max__partition__fetch__bytes="100000")
+        assert read(asked, 0, 6).num_rows == 6
+        fetches = [one.request.topics for one in broker.requests if one.api is ApiKey.FETCH]
+        asked_for = {each.fetch_offset for topics in fetches for topic in topics for each in topic.partitions}
+        assert asked_for == {0, 2, 4}
 
 
 def test_a_reader_that_is_closed_early_leaves_no_thread(kafka: blocking.Client, bootstrap: str) -> None:

@@ -3,7 +3,7 @@
 import errno
 from collections.abc import Callable
 from random import Random
-from typing import Protocol
+from typing import Final, Protocol
 
 import anyio
 from anyio.abc import ByteStream
@@ -14,6 +14,9 @@ from .trace import Trace
 from .way import Way
 
 __all__ = ("Dial", "Network")
+
+_LOOK_AT: Final = 64
+"""Connections, open or not, among which those that are over are looked for."""
 
 
 class Dial(Protocol):
@@ -68,6 +71,8 @@ class Network(Hand):
         self.bandwidth: float | None = bandwidth
         self._ways: dict[tuple[str, int], Way] = {}
         self._open: list[tuple[str, int, Connection]] = []
+        self._look_at = _LOOK_AT
+        self._listening: dict[tuple[str, int], int] = {}
         self._hands: list[Hand] = [self]
         self._count = 0
 
@@ -82,7 +87,9 @@ class Network(Hand):
         return connect
 
     async def _connect(self, client: str, host: str, port: int) -> ByteStream:
-        node = self._addresses().get((host, port))
+        if (host, port) not in self._listening:
+            self._listening = self._addresses()
+        node = self._listening.get((host, port))
         if node is None:
             raise OSError(errno.EHOSTUNREACH, f"no route to {host}:{port}")
         way = self._way(client, node)
@@ -100,10 +107,16 @@ class Network(Hand):
         except ConnectionRefusedError as refused:
             raise self._refused(name, refused) from None
         self._trace.add(f"{name} is open")
-        # What is closed at one end may still have something under way to the other.
-        self._open = [one for one in self._open if not one[2].is_over]
-        self._open.append((client, node, made))
+        self._remember(client, node, made)
         return made.client
+
+    def _remember(self, client: str, node: int, made: Connection) -> None:
+        # What is closed at one end may still have something under way to the other. To look for what is over at each of
+        # a thousand connections would take time that grows with the square of their number.
+        if len(self._open) >= self._look_at:
+            self._open = [one for one in self._open if not one[2].is_over]
+            self._look_at = max(_LOOK_AT, 2 * len(self._open))
+        self._open.append((client, node, made))
 
     def _refused(self, name: str, error: ConnectionRefusedError) -> ConnectionRefusedError:
         self._trace.add(f"{name} is refused")
