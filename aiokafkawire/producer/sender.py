@@ -41,6 +41,8 @@ __all__ = ("Sender",)
 
 _TOGETHER: Final = 0.001
 """Seconds within which connections count as opened together, if more are still being opened."""
+_TOGETHER_OF_EACH: Final = 0.000_02
+"""The same for each of those, where that comes to more: a thousand take a second to open."""
 
 
 class Sender:
@@ -314,7 +316,7 @@ class Sender:
             if self._gathers_opened:
                 return
             self._gathers_opened = True
-            await anyio.sleep(_TOGETHER)
+            await anyio.sleep(max(_TOGETHER, len(self._opening) * _TOGETHER_OF_EACH))
             self._gathers_opened = False
         self.wake()
 
