@@ -45,7 +45,10 @@ def test_a_server_does_not_outlive_a_killed_test_run(tmp_path: Path) -> None:
     server, pipe = held_open(tmp_path)
     run = (
         "import os; from pathlib import Path; from support.guarded_process import GuardedProcess\n"
-        f"GuardedProcess({server.command!r}, Path({str(server.log)!r})).launch(); os.kill(os.getpid(), 9)"
+        f"server = GuardedProcess({server.command!r}, Path({str(server.log)!r}))\n"
+        # Killed before, the shell would never open the pipe, and whoever reads it would wait for that.
+        "server.launch(); server.wait_until(lambda: 'up' in server.log.read_text(), 'the shell', 30)\n"
+        "os.kill(os.getpid(), 9)"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
     with subprocess.Popen([sys.executable, "-c", run], env=environment) as killed, pipe.open("rb") as end:

@@ -215,7 +215,10 @@ def test_flights_go_through_spark_and_another_topic() -> None:
 def test_an_interruption_while_java_starts_leaves_no_java() -> None:
     require(spark.missing())
     environment = {**os.environ, "PYTHONPATH": spark.tree()}
-    command = [sys.executable, "-m", "aiokafkawire", "demo", "--spark"]
+    # As in a terminal, also where these tests run in the background of a shell that has them ignore the signal.
+    interruptible = "import signal, runpy; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    demo = "import sys; sys.argv[1:] = ['demo', '--spark']; runpy.run_module('aiokafkawire', run_name='__main__')"
+    command = [sys.executable, "-c", f"{interruptible}; {demo}"]
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

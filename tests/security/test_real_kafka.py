@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from secrets import token_hex
 from typing import Any
 
@@ -158,7 +159,21 @@ async def test_tls_and_none(kafka: ApacheKafka, papers: Papers) -> None:
     assert type(await refusal(kafka.addresses["BOTH"], **options_of("PLAIN"))) is SecurityMismatch
 
 
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"])
+# Each takes two lifetimes of a login, so the loops take turns; test_renewals.py has each of them.
+@pytest.mark.parametrize(
+    ("mechanism", "anyio_backend"),
+    [
+        pytest.param("PLAIN", ("trio", {}), id="PLAIN-trio"),
+        pytest.param(
+            "SCRAM-SHA-256",
+            ("asyncio", {"use_uvloop": True}),
+            id="SCRAM-SHA-256-uvloop",
+            marks=pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not installed"),
+        ),
+        pytest.param("SCRAM-SHA-512", ("trio", {}), id="SCRAM-SHA-512-trio"),
+        pytest.param("OAUTHBEARER", ("asyncio", {}), id="OAUTHBEARER-asyncio"),
+    ],
+)
 async def test_a_login_that_ends_is_renewed_under_way(kafka: ApacheKafka, mechanism: str) -> None:
     topic = token_hex(6)
     options = options_of(mechanism, allow_auto_create_topics=True)
