@@ -7,6 +7,7 @@ import pytest
 from support.clusters import Net, hang, metadata, opened
 from support.connecting import eventually, running_tasks
 from support.scripted_broker import ScriptedBroker
+from support.virtual_time import virtual_time
 
 from aiokafkawire.errors import ErrorCode, NoBrokerReachable, WireError
 from aiokafkawire.protocol.api import ApiKey
@@ -27,6 +28,7 @@ async def quiet(host: str, port: int) -> Any:
     return memory_connection()[0]
 
 
+@virtual_time
 @pytest.mark.parametrize("first", [None, hang, quiet, babble], ids=["refuses", "hangs", "is quiet", "is no Kafka"])
 async def test_an_address_that_leads_nowhere_does_not_keep_us_from_the_next(first: Any) -> None:
     async with ScriptedBroker() as broker:
@@ -40,6 +42,7 @@ async def test_an_address_that_leads_nowhere_does_not_keep_us_from_the_next(firs
         assert list(dict.fromkeys(net.dials)) == ["bad", "good"]
 
 
+@virtual_time
 async def test_when_no_address_leads_to_a_broker_each_is_told_with_its_cause() -> None:
     net = Net()
     net.hosts.update(hangs=hang, quiet=quiet, babbles=babble)
@@ -81,6 +84,7 @@ async def test_a_broker_that_comes_up_in_time_is_found() -> None:
                 pass
 
 
+@virtual_time
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
@@ -96,6 +100,7 @@ async def test_an_answer_that_leads_nowhere_is_told_in_time(answer: Any, told: s
                 raise AssertionError("opened")
 
 
+@virtual_time
 async def test_a_metadata_answer_that_does_not_come_is_told_in_time() -> None:
     async with ScriptedBroker() as broker:
         with anyio.fail_after(5), pytest.raises(NoBrokerReachable, match="no answer from b:9092 to Metadata within"):

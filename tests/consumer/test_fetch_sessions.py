@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.connecting import eventually
 from support.fetching import values
+from support.virtual_time import virtual_time
 
 from aiokafkawire import Client, Consumer, RequestTimeout
 from aiokafkawire.config import ConsumerConfig
@@ -326,6 +327,7 @@ async def test_records_come_once_whatever_becomes_of_a_session(end: str) -> None
 
 
 @pytest.mark.anyio
+@virtual_time
 async def test_a_broker_that_refuses_every_session_is_not_asked_in_a_tight_loop_and_told() -> None:
     async with Broker(port=None) as broker:
         broker.create_topic("a")

@@ -9,6 +9,7 @@ from support.faulty_cluster import a, fetched, serving
 from support.fetching import check, fetches, numbers, take, values
 from support.raw_client import batch_of
 from support.scripted_broker import Asked
+from support.virtual_time import virtual_time
 
 from aiokafkawire import RequestTimeout, TopicPartition, WireError
 from aiokafkawire.errors import (
@@ -76,6 +77,7 @@ async def test_a_connection_cut_during_a_fetch_is_opened_again(half: bool) -> No
             await stream.aclose()
 
 
+@virtual_time
 async def test_lasting_trouble_is_told_with_its_cause_and_the_loop_may_be_entered_again() -> None:
     async with (
         serving({a(0): 1, a(1): 2}) as cluster,
@@ -101,6 +103,7 @@ async def test_lasting_trouble_is_told_with_its_cause_and_the_loop_may_be_entere
         assert await values(consumer, 1) == [b"at last"]
 
 
+@virtual_time
 async def test_a_silent_broker_is_told_in_time() -> None:
     async with (
         serving({a(0): 1}) as cluster,
@@ -113,6 +116,7 @@ async def test_a_silent_broker_is_told_in_time() -> None:
             await take(consumer, 1)
 
 
+@virtual_time
 async def test_an_unknown_topic_is_told_when_it_lasts() -> None:
     async with (
         serving({a(0): 1}) as cluster,

@@ -10,6 +10,7 @@ import anyio
 import pytest
 from support.clusters import QUICK
 from support.fetching import numbers, take, values
+from support.virtual_time import virtual_time
 
 from aiokafkawire import Client, RequestTimeout, TopicPartition
 from aiokafkawire.errors import ErrorCode, GroupAuthorizationFailed, TopicAuthorizationFailed
@@ -100,6 +101,7 @@ async def test_what_no_retry_mends_is_told_and_looked_up_again(error: ErrorCode,
                     continue
 
 
+@virtual_time
 async def test_a_coordinator_that_is_never_found_is_told() -> None:
     async with running(default_api_timeout_ms=100) as (broker, client), client.consumer(group_id="g") as consumer:
         broker.on(ApiKey.OFFSET_FETCH, answer=ErrorCode.COORDINATOR_NOT_AVAILABLE, times=None)

@@ -7,7 +7,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 from support.raw_client import RawClient, batch_of, fetch_request, produce_request
 from support.three_brokers import cluster, error, to, values
-from trio.testing import MockClock
+from support.virtual_time import virtual_time
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.messages.group_admin import ListGroupsRequest
@@ -180,11 +180,7 @@ async def test_who_waits_for_a_broker_that_stops_is_served_by_the_rest() -> None
 # --- time ----------------------------------------------------------------------------------------------------------
 
 
-def virtual_time() -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("anyio_backend", [("trio", {"clock": MockClock(autojump_threshold=0)})])
-
-
-@virtual_time()
+@virtual_time
 async def test_who_lags_for_too_long_is_no_longer_in_sync() -> None:
     async with cluster(replica_lag_time_max_ms=10_000) as (broker, client, _, _):
         broker.hold_replica("t", 0, 3)
@@ -201,7 +197,7 @@ async def test_who_lags_for_too_long_is_no_longer_in_sync() -> None:
         assert values(await client.fetch("t", 0)) == [b"a"]
 
 
-@virtual_time()
+@virtual_time
 async def test_who_caught_up_in_between_lags_anew() -> None:
     async with cluster(replica_lag_time_max_ms=10_000) as (broker, client, _, _):
         for _ in range(2):

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from support.raw_client import RawClient, records_of
 from support.transactional import READ_COMMITTED, TransactionalProducer, aborted_of
-from trio.testing import MockClock
+from support.virtual_time import virtual_time
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.messages.group_offsets import (
@@ -23,8 +23,6 @@ from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.transactions.transaction import HIGHEST_EPOCH
 
 pytestmark = pytest.mark.anyio
-
-virtual_time = pytest.mark.parametrize("anyio_backend", [("trio", {"clock": MockClock(autojump_threshold=0)})])
 
 
 @asynccontextmanager
