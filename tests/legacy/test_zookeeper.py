@@ -9,6 +9,7 @@ import anyio
 import pytest
 from anyio.abc import ByteStream
 from support.lines import Lines, nowhere, spoken_for
+from support.virtual_time import virtual_time
 from support.zookeeper import ZooKeeperServer
 
 from aiokafkawire.errors import ConfigError, ConnectionLost, KafkaError, RequestTimeout, UsageError
@@ -250,6 +251,7 @@ async def talk(*says: bytes, ends: bool = False, then: Callable[[ZooKeeper], Any
             return error
 
 
+@virtual_time
 async def test_a_session_is_kept_by_pings() -> None:
     pings = anyio.Event()
 
