@@ -8,6 +8,7 @@ from support.connecting import eventually
 from support.faulty_cluster import a, produced, serving
 from support.producing import numbers, outcome, producing, sent
 from support.scripted_broker import Asked
+from support.virtual_time import virtual_time
 
 from aiokafkawire import (
     ConnectionLost,
@@ -98,6 +99,7 @@ async def test_a_connection_that_is_cut_before_the_request_is_opened_again() -> 
             assert (await producer.send("a", b"1")).offset == 1
 
 
+@virtual_time
 async def test_whoever_waits_is_told_the_last_cause_when_time_is_up() -> None:
     async with serving({a(0): 1, a(1): 2}) as cluster, cluster.client() as client:
         cluster.on_produce = lambda node, asked: cluster.written(asked, {a(0): 6})
@@ -116,6 +118,7 @@ async def test_whoever_waits_is_told_the_last_cause_when_time_is_up() -> None:
             assert isinstance(error.__cause__, NotLeaderOrFollower)
 
 
+@virtual_time
 @pytest.mark.parametrize("request_timeout_ms", [50, 30_000])
 async def test_a_silent_broker_costs_no_more_than_the_delivery_timeout(request_timeout_ms: int) -> None:
     async with (
@@ -136,6 +139,7 @@ async def test_a_silent_broker_costs_no_more_than_the_delivery_timeout(request_t
             assert "sent, and not answered" in str(late.value)
 
 
+@virtual_time
 async def test_an_answer_that_comes_too_late_changes_nothing() -> None:
     async with (
         serving({a(0): 1}) as cluster,
@@ -154,6 +158,7 @@ async def test_an_answer_that_comes_too_late_changes_nothing() -> None:
             await late
 
 
+@virtual_time
 async def test_a_partition_without_a_leader_is_told_in_time_and_holds_up_no_other() -> None:
     async with (
         serving({a(0): -1, a(1): 1}) as cluster,

@@ -11,6 +11,7 @@ from support.connecting import eventually
 from support.faulty_cluster import FaultyCluster, a, produced, serving
 from support.producing import numbers, producing, sent
 from support.scripted_broker import Asked
+from support.virtual_time import virtual_time
 
 from aiokafkawire import KafkaError, RequestTimeout
 from aiokafkawire.errors import ErrorCode, NotEnoughReplicas, OutOfOrderSequenceNumber
@@ -231,6 +232,7 @@ async def test_without_retries_what_fails_is_told_and_a_later_one_finds_new_numb
         assert cluster.numbered(a(0)) == [(7, 0, 0), (7, 1, 0)]
 
 
+@virtual_time
 async def test_a_broker_that_is_down_costs_its_own_partitions_and_one_line(caplog: pytest.LogCaptureFixture) -> None:
     async with serving({a(0): 1, a(1): 2}) as cluster, cluster.client() as client:
         del cluster.net.hosts["n2"]
