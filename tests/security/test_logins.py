@@ -114,7 +114,7 @@ async def test_a_broker_that_hangs_up_on_whoever_asks_may_be_back_soon() -> None
         )
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(hang_up_on_metadata, broker)
-            error = await refusal("b:9092", connector=broker.connect, bootstrap_timeout_ms=300)
+            error = await refusal("b:9092", connector=broker.connect, bootstrap_timeout_ms=1_000)
             tasks.cancel_scope.cancel()
         assert type(error) is NoBrokerReachable
         assert "does this listener ask for a SASL login?" in str(error)
@@ -138,7 +138,7 @@ async def test_a_broker_from_before_saslauthenticate() -> None:
             async with Client(broker.bootstrap, **alice(mechanism)):
                 pass
         error = await refusal(
-            broker.bootstrap, bootstrap_timeout_ms=300, **alice("PLAIN", sasl_password="wrong-secret")
+            broker.bootstrap, bootstrap_timeout_ms=1_000, **alice("PLAIN", sasl_password="wrong-secret")
         )
         assert type(error) is NoBrokerReachable
         assert "a broker from before 1.0 does so if it refuses the login" in str(error)

@@ -6,26 +6,23 @@ import ssl
 import time
 from collections.abc import Iterator
 from importlib.util import find_spec
-from secrets import token_hex
 from typing import Any
 
-import anyio
 import pytest
 from support.apache_kafka import ApacheKafka, missing
 from support.bearer import unsecured
 from support.needing import require
 from support.securing import (
-    LIFETIME_MS,
     Papers,
     expired,
     login,
     make_papers,
+    outlives_its_login,
     refusal,
     secured_kafka,
     there_and_back,
 )
 
-from aiokafkawire import Client
 from aiokafkawire.errors import (
     BrokerNotTrusted,
     ClientCertificateRefused,
@@ -175,14 +172,4 @@ async def test_tls_and_none(kafka: ApacheKafka, papers: Papers) -> None:
     ],
 )
 async def test_a_login_that_ends_is_renewed_under_way(kafka: ApacheKafka, mechanism: str) -> None:
-    topic = token_hex(6)
-    options = options_of(mechanism, allow_auto_create_topics=True)
-    async with Client(kafka.addresses["RENEWED"], **options) as client, client.producer() as producer:
-        await producer.send(topic, b"first")
-        connections = [lane.connection for lane in client._cluster.brokers._lanes.values()]
-        ends, count = anyio.current_time() + LIFETIME_MS / 1000 * 2, 1
-        while anyio.current_time() < ends:  # Kafka hangs up on who asks with a login that has ended
-            await producer.send(topic, b"more")
-            count += 1
-        assert connections == [lane.connection for lane in client._cluster.brokers._lanes.values()]
-        assert all(one is not None and one.failure is None for one in connections)
+    await outlives_its_login(kafka.addresses["RENEWED"], **options_of(mechanism))

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from secrets import token_hex
-from typing import Any
 
-import anyio
 import pytest
 from support.apache_kafka import ApacheKafka, missing
 from support.kerberos import REALM, Kerberos, missing_kerberos
 from support.needing import require
-from support.securing import LIFETIME_MS, Papers, make_papers, refusal, there_and_back, tls_properties
+from support.securing import (
+    LIFETIME_MS,
+    Papers,
+    make_papers,
+    outlives_its_login,
+    refusal,
+    there_and_back,
+    tls_properties,
+)
 
-from aiokafkawire import Client
 from aiokafkawire.errors import AuthenticationFailed, SaslAuthenticationFailed
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.usefixtures("nothing_fails_unheard")]
@@ -72,16 +76,7 @@ async def test_records_of_who_has_a_ticket_inside_tls(kafka: ApacheKafka, papers
 
 
 async def test_a_login_that_ends_is_renewed_under_way(kafka: ApacheKafka) -> None:
-    topic = token_hex(6)
-    options: dict[str, Any] = {**GSSAPI, "allow_auto_create_topics": True}
-    async with Client(kafka.addresses["RENEWED"], **options) as client, client.producer() as producer:
-        await producer.send(topic, b"first")
-        connections = [lane.connection for lane in client._cluster.brokers._lanes.values()]
-        ends = anyio.current_time() + LIFETIME_MS / 1000 * 2
-        while anyio.current_time() < ends:  # Kafka hangs up on who asks with a login that has ended
-            await producer.send(topic, b"more")
-        assert connections == [lane.connection for lane in client._cluster.brokers._lanes.values()]
-        assert all(one is not None and one.failure is None for one in connections)
+    await outlives_its_login(kafka.addresses["RENEWED"], **GSSAPI)
 
 
 async def test_a_service_that_the_realm_does_not_know(kafka: ApacheKafka) -> None:

@@ -29,6 +29,7 @@ __all__ = (
     "expired",
     "login",
     "make_papers",
+    "outlives_its_login",
     "refusal",
     "secured_kafka",
     "there_and_back",
@@ -213,3 +214,21 @@ def secured_kafka(papers: Papers, users: Mapping[str, str]) -> ApacheKafka:
         for user, password in users.items()
     ]
     return ApacheKafka(properties=found, listeners=LISTENERS, scram=scram)
+
+
+async def outlives_its_login(bootstrap: str, **options: Any) -> None:
+    """Write for two lifetimes of a login, each `LIFETIME_MS`, by the same connections all the time."""
+    async with Client(bootstrap, **options, allow_auto_create_topics=True) as client, client.producer() as producer:
+        topic, lanes = token_hex(6), client._cluster.brokers._lanes
+        await producer.send(topic, b"first")
+        for _ in range(5):
+            before, longest, now = [lane.connection for lane in lanes.values()], 0.0, anyio.current_time()
+            ends = now + LIFETIME_MS / 1000 * 2
+            while now < ends:  # Kafka hangs up on who asks with a login that has ended
+                await producer.send(topic, b"more")
+                longest, now = max(longest, anyio.current_time() - now), anyio.current_time()
+            if before == [lane.connection for lane in lanes.values()]:
+                break
+            # It is renewed a little before its end, which a machine that stands still may miss.
+            assert longest > LIFETIME_MS / 1000 * 0.05
+        assert all(one is not None and one.failure is None for one in before)
