@@ -6,6 +6,7 @@ import anyio
 import pytest
 from support.clusters import Net, metadata, opened, partition, topic
 from support.scripted_broker import ScriptedBroker
+from support.virtual_time import virtual_time
 
 from aiokafkawire.cluster.cluster import any_broker
 from aiokafkawire.errors import ConnectionLost, ErrorCode, NoBrokerReachable, RequestTimeout, broker_error
@@ -13,8 +14,7 @@ from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.metadata import MetadataRequest
 from aiokafkawire.protocol.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 
-testing = pytest.importorskip("trio.testing")
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, virtual_time]
 
 DEFAULTS: dict[str, Any] = {
     "retry_backoff_ms": 100,
@@ -23,11 +23,6 @@ DEFAULTS: dict[str, Any] = {
     "reconnect_backoff_max_ms": 1000,
 }
 DELETE = DeleteTopicsRequest(topics=[], timeout_ms=1)
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    return "trio", {"clock": testing.MockClock(autojump_threshold=0)}
 
 
 async def test_metadata_is_asked_for_again_when_it_has_grown_old() -> None:

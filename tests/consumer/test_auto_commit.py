@@ -5,26 +5,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
-from typing import Any
 
 import anyio
 import pytest
 from support.readers import Reader, Readers, reading
+from support.virtual_time import virtual_time
 
 from aiokafkawire import Client, TopicPartition
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import Broker
 
-testing = pytest.importorskip("trio.testing")
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, virtual_time]
 
 WHERE = TopicPartition("t", 0)
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    return "trio", {"clock": testing.MockClock(autojump_threshold=0)}
 
 
 @asynccontextmanager

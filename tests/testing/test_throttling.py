@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 from support.raw_client import RawClient, batch_of, fetch_request, produce_request
+from support.virtual_time import virtual_time
 
 from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest, MetadataRequest
 from aiokafkawire.protocol.messages.produce import ProduceResponse
@@ -21,16 +22,9 @@ from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.configs.quotas import ClientQuotas, Limit, Operation, entity_of
 from aiokafkawire.testing.configs.throttling import Rate
 
-testing = pytest.importorskip("trio.testing")
-
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, virtual_time]
 
 LARGE = batch_of(b"v" * 20_000)
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    return "trio", {"clock": testing.MockClock(autojump_threshold=0)}
 
 
 @pytest.fixture

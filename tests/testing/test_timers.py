@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
 
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
+from support.virtual_time import virtual_time
 
 from aiokafkawire.testing.cluster.timers import Timers
 
-testing = pytest.importorskip("trio.testing")
-
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    return "trio", {"clock": testing.MockClock(autojump_threshold=0)}
+pytestmark = [pytest.mark.anyio, virtual_time]
 
 
 @asynccontextmanager
