@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from support.apache_kafka import NEEDS, ApacheKafka, missing
 from support.log_scan import LogScan
 from support.needing import require
+from support.virtual_time import VIRTUAL, virtual_backend
 
 from aiokafkawire.protocol import compiler
 from aiokafkawire.records import batch
@@ -88,7 +89,7 @@ def _backend(backend: object, name: str, *, needs: str) -> Any:
 def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
     """The event loop of an anyio test: asyncio, asyncio on uvloop, and trio, one after the other."""
     backend: tuple[str, dict[str, Any]] = request.param
-    return backend
+    return virtual_backend() if request.param == VIRTUAL else backend
 
 
 @pytest.fixture(autouse=True)

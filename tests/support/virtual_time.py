@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
-__all__ = ("virtual_time",)
+__all__ = ("VIRTUAL", "virtual_backend", "virtual_time")
+
+VIRTUAL = "virtual"
 
 
-def _backend() -> Any:
-    if find_spec("trio") is None:
-        return pytest.param(None, marks=pytest.mark.skip(reason="trio is not installed"))
-    from trio.testing import MockClock
-
-    return pytest.param(("trio", {"clock": MockClock(autojump_threshold=0)}), id="virtual")
+def virtual_backend() -> tuple[str, dict[str, Any]]:
+    """A loop whose clock begins anew."""
+    testing = pytest.importorskip("trio.testing")
+    return "trio", {"clock": testing.MockClock(autojump_threshold=0)}
 
 
-virtual_time = pytest.mark.parametrize("anyio_backend", [_backend()])
+virtual_time = pytest.mark.parametrize("anyio_backend", [VIRTUAL], indirect=True)
 """The test runs on trio, and whenever all of its tasks wait the time is what the first of them waits for."""

@@ -10,14 +10,14 @@ import pytest
 from support.group_members import GroupMember
 from support.raw_client import RawClient
 from support.virtual_groups import GROUP, Join, reach
+from support.virtual_time import virtual_backend
 
 from aiokafkawire.testing.broker import Broker
 
 
 @pytest.fixture
 def anyio_backend() -> tuple[str, dict[str, Any]]:
-    testing = pytest.importorskip("trio.testing")
-    return "trio", {"clock": testing.MockClock(autojump_threshold=0)}
+    return virtual_backend()
 
 
 @pytest.fixture
