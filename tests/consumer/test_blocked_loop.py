@@ -48,8 +48,8 @@ async def test_a_thread_keeps_the_membership_and_the_log_says_what_blocks(caplog
     with BackgroundBroker(group_min_session_timeout_ms=100) as kafka:
         async with member(kafka, heartbeat_thread=True) as consumer:
             before = consumer.health().membership
-            # A thread that sends every 375 ms at the earliest has lived through a session by then.
-            block(kafka, beats=5)
+            # A thread that sends every 375 ms at the earliest has lived through two sessions by then.
+            block(kafka, beats=9)
             await anext(consumer)
             await consumer.commit()
             after = consumer.health().membership

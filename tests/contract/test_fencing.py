@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from secrets import token_hex
 
@@ -114,6 +115,15 @@ async def test_a_producer_that_is_fenced_between_transactions(kafka: Client, whe
 # --- time ----------------------------------------------------------------------------------------------------------
 
 
+@contextmanager
+def in_time() -> Iterator[None]:
+    """What fails here has come after the timeout."""
+    try:
+        yield
+    except KafkaError as late:
+        raise TooSlow from late
+
+
 async def given_time(trial: Callable[[int], Awaitable[None]]) -> None:
     """Try with a timeout, in ms, that is over soon; and with longer ones where the machine stood still meanwhile."""
     for timeout_ms in (400, 4_000):
@@ -139,18 +149,14 @@ async def test_a_transaction_that_is_open_for_too_long(
         async with kafka.producer(transactional_id=name, transaction_timeout_ms=timeout_ms) as producer:
             with pytest.raises(Undone if how == "undo" else error):
                 async with producer.transaction() as tx:
-                    try:
+                    with in_time():
                         await tx.send(where.topic, b"late", partition=0)
-                    except KafkaError as early:
-                        raise TooSlow from early
                     await timed_out(cluster, name)
                     await call(tx, how, where, name)
             if goes_on:
-                try:
+                with in_time():
                     async with producer.transaction() as tx:
                         await tx.send(where.topic, b"next", partition=0)
-                except KafkaError as early:
-                    raise TooSlow from early
             else:
                 with pytest.raises(error, match=f"transactional_id '{name}'.*make another producer"):
                     async with producer.transaction():
@@ -175,12 +181,10 @@ async def left_open(cluster: Where, where: TopicPartition, name: str, timeout_ms
     async with cluster.client() as client:  # whose end knows nothing of transactions
         producer = await client.producer(transactional_id=name, transaction_timeout_ms=timeout_ms).__aenter__()
         tx = await producer.transaction().__aenter__()
-        try:
+        with in_time():
             await tx.send(where.topic, b"half done", partition=0)
             await tx.enqueue(where.topic, b"half sent", partition=0)
             await tx.commit_offsets({where: 1}, group=name)
-        except KafkaError as early:
-            raise TooSlow from early
 
 
 async def test_a_successor_aborts_what_a_dead_producer_has_left(
