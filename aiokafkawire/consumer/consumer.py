@@ -242,6 +242,8 @@ class Consumer(ReadsRecords[K, V]):
         self._fetcher.tell()
 
     def _polls(self) -> tuple[int, bool]:
+        if self._positions.lent is not None:
+            self._positions.lent.settle()
         return self._marks.asked, self._waiting > 0
 
     @property

@@ -1,6 +1,7 @@
 """Where a consumer is in each of its partitions, and what it wants of them."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Protocol
 
 import attrs
 
@@ -81,6 +82,16 @@ class Place:
         return self.leader_epoch is not None and leader_epoch >= 0 and self.validated != leader_epoch
 
 
+class Lends(Protocol):
+    """Records that were read ahead for another thread, which takes them by itself; see ``read_ahead.py``."""
+
+    def settle(self) -> None:
+        """Move the positions behind the records that the thread has taken."""
+
+    def finish(self) -> None:
+        """Count the records as finished that the thread has taken."""
+
+
 class Positions:
     """The assignment.
 
@@ -97,9 +108,16 @@ class Positions:
         """Changes with every place that comes, goes, is sought elsewhere, or rests."""
         self.changes: int = 0
         """How often that was."""
+        self.lent: Lends | None = None
+        """Who knows how many records another thread has taken; asked before the positions are looked at."""
 
     def __iter__(self) -> Iterator[Place]:
+        self._settle()
         return iter(self._places.values())
+
+    def _settle(self) -> None:
+        if self.lent is not None:
+            self.lent.settle()
 
     @property
     def assigned(self) -> tuple[TopicPartition, ...]:
@@ -154,7 +172,7 @@ class Positions:
     def finished(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Where to read on so that nothing is missed that the user has not finished, or has not got yet."""
         found = {}
-        for place in self._places.values():
+        for place in self:
             offset = place.position if place.held is None else place.held
             if offset is not None:
                 found[place.where] = OffsetAndMetadata(offset, leader_epoch=place.leader_epoch)
@@ -163,6 +181,7 @@ class Positions:
     def _changed(self) -> None:
         self.changes += 1
         self.marks.changes += 1
+        self._settle()  # afterwards: from now on the other thread takes nothing more
 
     def _place(self, where: TopicPartition, start: int | OffsetSpec | None) -> Place:
         self._epoch += 1
@@ -182,6 +201,7 @@ class Positions:
         Raises:
             UsageError: it is not assigned.
         """
+        self._settle()
         place = self._places.get(where)
         if place is None:
             raise UsageError(f"{where} is not assigned to this consumer; assigned are {some_of(self._places)}")

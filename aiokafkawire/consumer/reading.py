@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -274,10 +274,14 @@ class ReadsRecords(Generic[K, V]):
     def health(self) -> ConsumerHealth:
         """How the consumer is."""
 
-    async def _ready(self, *, at_once: bool = False) -> Fetched | None:
+    async def _ready(self, *, at_once: bool = False, without: Collection[Fetched] = ()) -> Fetched | None:
         """The same, if there is some here; the user is about to have it in hand. ``at_once`` never waits."""
         for fetched in self._in_turn():
-            if self._is_readable(fetched) and await self._begin_batch(fetched, at_once=at_once):
+            if (
+                fetched not in without
+                and self._is_readable(fetched)
+                and await self._begin_batch(fetched, at_once=at_once)
+            ):
                 place = fetched.ask.place
                 place.leader_epoch, self._got_at = fetched.leader_epoch, self._cluster.runtime.now()
                 if place.held is None:
@@ -295,6 +299,8 @@ class ReadsRecords(Generic[K, V]):
 
     def _finish_in_hand(self) -> None:
         """The user comes for more, or says that it has finished what it has in hand."""
+        if self._positions.lent is not None:
+            self._positions.lent.finish()
         if self._reading is not None:
             self._reading.ask.place.held = None
         for place in self._in_hand:
