@@ -16,7 +16,7 @@ import anyio.from_thread
 
 from .errors import UsageError
 
-__all__ = ("Loop",)
+__all__ = ("Call", "Loop")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,14 +28,14 @@ class Loop:
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._thread: threading.Thread | None = None
-        self._running: _Running | None = None
-        self._calls: set[_Call[Any]] = set()
+        self._running: Running | None = None
+        self._calls: set[Call[Any]] = set()
 
     def start(self) -> None:
         """Start the thread. Once it is running, or was stopped, it cannot be started again."""
         if self._thread is not None:
             raise UsageError("this event loop was started before: make another")
-        started: _Call[_Running] = _Call()
+        started: Call[Running] = Call()
         # A daemon: who forgets to close a client must not wait for ever when the interpreter ends.
         self._thread = threading.Thread(
             target=_serve, args=(started, self._calls), name="aiokafkawire-blocking", daemon=True
@@ -84,7 +84,7 @@ class Loop:
         running = self.require()
         if self._thread is threading.current_thread():
             raise UsageError("this is the client's own thread, where waiting for a call would take for ever")
-        call: _Call[T] = _Call(partial(function, *args, **kwargs))
+        call: Call[T] = Call(partial(function, *args, **kwargs))
         try:
             self._calls.add(call)
             self.post(running.tasks.start_soon, call.run)
@@ -115,7 +115,7 @@ class Loop:
         except RuntimeError as error:
             raise UsageError("this client is closed: open another") from error
 
-    def require(self) -> "_Running":
+    def require(self) -> "Running":
         """Return the running loop. Raises as :meth:`begin`."""
         if self.is_elsewhere:
             raise UsageError(f"this client was opened in process {self._pid}: after a fork, open another")
@@ -124,7 +124,7 @@ class Loop:
         return self._running
 
 
-class _Running:
+class Running:
     """What a thread calls into: the loop, and those who start tasks on it."""
 
     def __init__(self, portal: anyio.from_thread.BlockingPortal, tasks: anyio.abc.TaskGroup, outside: Context) -> None:
@@ -139,7 +139,7 @@ class _Running:
         self.stop: anyio.Event = anyio.Event()
 
 
-class _Call(Generic[T]):
+class Call(Generic[T]):
     """A call that one thread waits for and the loop's thread makes.
 
     Ctrl-C may interrupt the waiting thread between any two calls of functions. So the two threads share a plain lock,
@@ -198,12 +198,12 @@ class _Call(Generic[T]):
             del error  # its traceback refers to this frame
 
 
-def _serve(started: _Call[_Running], calls: set[_Call[Any]]) -> None:
+def _serve(started: Call[Running], calls: set[Call[Any]]) -> None:
     outside = copy_context()
 
     async def serve() -> None:
         async with anyio.from_thread.BlockingPortal() as portal, anyio.create_task_group() as tasks:
-            running = _Running(portal, tasks, outside)
+            running = Running(portal, tasks, outside)
             started.end(None, running)
             await running.stop.wait()
             tasks.cancel_scope.cancel()
