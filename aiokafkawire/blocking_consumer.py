@@ -276,13 +276,16 @@ class Consumer(Generic[K, V]):
         while (before := self._turn) is not None:  # its caller was interrupted
             before.scope.cancel()
             await before.ended.wait()
-        turn = self._turn = _Turn()
+        turn, was_closed = _Turn(), self._is_closed
+        self._turn = turn
         try:
             with turn.scope:
                 return await function()
-            if self._is_closed:
-                raise _Closed("the consumer was closed while a call of it was waiting")
             raise UsageError("another call of this consumer began before this one had ended")
+        except (StopAsyncIteration, UsageError) as error:
+            if was_closed or not self._is_closed:
+                raise
+            raise _Closed("the consumer was closed while a call of it was waiting") from error
         finally:
             self._turn = None
             turn.ended.set()
