@@ -129,7 +129,7 @@ def test_a_paused_partition_rests_at_once_and_goes_on_with_the_next_record(kafka
             assert consumer.paused == (partition,)
             assert consumer.poll(timeout=0.05) == []
             consumer.resume(partition)
-            assert consumer.paused == ()
+            assert not consumer.paused
             assert next(iter(consumer)).offset == goal + 1
             assert [record.offset for record in consumer.poll(2)] == [goal + 2, goal + 3]
         assert consumer.high_watermark(partition) == 1000
@@ -293,7 +293,7 @@ def test_a_second_thread_in_a_call_is_refused(kafka: blocking.Client, topic: str
         for call in (consumer.poll, consumer.pause, lambda: next(iter(consumer)), lambda: consumer.seek(partition, 1)):
             with pytest.raises(UsageError, match="another thread is in a call"):
                 call()
-        assert consumer.health().partitions[partition].high_watermark is not None
+        assert partition in consumer.health().partitions
         consumer.close()
         other.join(10)
         assert [type(error).__mro__[1] for error in raised] == [UsageError]

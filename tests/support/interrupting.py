@@ -21,10 +21,10 @@ _CALLS = frozenset(
 class Interrupt:
     """Raises KeyboardInterrupt at one moment of what this thread does meanwhile, outside the file that uses it.
 
-        with Interrupt(17, but=__file__) as interrupt:
-            ...
-        if not interrupt.raised:
-            ...  # there are fewer moments than that
+    with Interrupt(17, but=__file__) as interrupt:
+        ...
+    if not interrupt.raised:
+        ...  # there are fewer moments than that
     """
 
     def __init__(self, at: int, *, but: str) -> None:
