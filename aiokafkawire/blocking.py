@@ -11,6 +11,7 @@ A client has one thread, with an event loop in it, on which everything asynchron
 4. After leaving, the thread is gone. It keeps no process from ending.
 """
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
@@ -19,8 +20,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 from .admin.admin import NewTopic
 from .blocking_consumer import Consumer
 from .blocking_producer import Delivery, Producer, Transaction
+from .blocking_transform import Process, run_transform
 from .client import Client as AsyncClient
-from .config import ClientOptions, ConsumerOptions, ProducerOptions
+from .config import AutoOffsetReset, ClientOptions, ConsumerOptions, ProducerOptions
 from .loop_thread import Loop
 from .types import OffsetAndMetadata, OffsetAndTimestamp, OffsetSpec, ProducerIdentity, TopicPartition
 
@@ -164,6 +166,40 @@ class Client:
         The deserializers are called on the client's thread, a few hundred records ahead of the iteration.
         """
         return Consumer(self._loop, self._loop.here(partial(self._client.consumer, *topics, **options)))
+
+    def transform(
+        self,
+        source: str | Sequence[str],
+        process: Process,
+        *,
+        group_id: str,
+        transactional_id: str,
+        max_records: int = 500,
+        commit_interval_ms: int = 100,
+        auto_offset_reset: AutoOffsetReset = "earliest",
+        stop: threading.Event | None = None,
+        until_end: bool = False,
+        consumer_options: ConsumerOptions | None = None,
+        producer_options: ProducerOptions | None = None,
+    ) -> int:
+        """Consume, process, produce, each record exactly once, in transactions; see :meth:`.Client.transform`.
+
+        ``process`` is a plain function, which this thread calls. It goes on until ``stop`` is set, by another thread or
+        a signal handler, until it is interrupted, or fails. Interrupted, it aborts the open transaction.
+        """
+        run = partial(
+            self._client.transform,
+            source,
+            group_id=group_id,
+            transactional_id=transactional_id,
+            max_records=max_records,
+            commit_interval_ms=commit_interval_ms,
+            auto_offset_reset=auto_offset_reset,
+            until_end=until_end,
+            consumer_options=consumer_options,
+            producer_options=producer_options,
+        )
+        return run_transform(self._loop, run, process, stop)
 
 
 class Admin:

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from aiokafkawire import GroupMetadata, TopicPartition, UsageError, blocking
+from aiokafkawire import GroupMetadata, Outgoing, TopicPartition, UsageError, blocking
 from aiokafkawire.consumer.health import PartitionHealth
 from aiokafkawire.group.assignors import RoundRobinAssignor
+from aiokafkawire.records.batch import ConsumerRecord
 from aiokafkawire.testing.background import BackgroundBroker
 
 Partitions = tuple[TopicPartition, ...]
@@ -246,3 +247,44 @@ def test_a_forked_process_gets_nothing_of_what_was_read_ahead(kafka: blocking.Cl
                 os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         assert next(records).offset == 1
+
+
+# --- transform ---------------------------------------------------------------------------------------------
+
+
+def test_transform_processes_on_the_calling_thread(kafka: blocking.Client, topic: str) -> None:
+    out = f"{topic}-out"
+    kafka.admin.create_topics({out: 1})
+    stop = threading.Event()
+    threads = set()
+    fails = True
+
+    def process(records: list[ConsumerRecord[bytes, bytes]]) -> Iterator[Outgoing]:
+        threads.add(threading.get_ident())
+        if fails and any(record.offset > 150 for record in records):
+            raise ZeroDivisionError
+        for record in records:
+            yield Outgoing(out, b"%d-%d" % (record.partition, record.offset))
+            if record.offset == 299:
+                stop.set()
+
+    options: dict[str, Any] = {"group_id": topic, "transactional_id": topic, "max_records": 100}
+    with pytest.raises(ZeroDivisionError):
+        kafka.transform(topic, process, **options)
+    fails = False
+    assert kafka.transform(topic, process, stop=stop, **options) > 0
+    kafka.transform(topic, process, until_end=True, **options)
+    assert threads == {threading.get_ident()}
+    with kafka.consumer(out, auto_offset_reset="earliest", isolation_level="read_committed") as consumer:
+        found = [record.value or b"" for _, record in zip(range(600), consumer, strict=False)]
+    assert sorted(found) == sorted(b"%d-%d" % (where, offset) for where in (0, 1) for offset in range(300))
+
+
+def test_interrupting_transform_aborts_what_is_open(kafka: blocking.Client, topic: str) -> None:
+    def interrupted(records: object) -> list[Outgoing]:
+        raise KeyboardInterrupt
+
+    options: dict[str, Any] = {"group_id": topic, "transactional_id": topic}
+    with pytest.raises(KeyboardInterrupt):
+        kafka.transform(topic, interrupted, **options)
+    assert kafka.transform(topic, lambda records: [], until_end=True, **options) == 600
