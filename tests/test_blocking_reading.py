@@ -136,6 +136,30 @@ def test_a_paused_partition_rests_at_once_and_goes_on_with_the_next_record(kafka
         assert consumer.health().partitions[partition].position == 134
 
 
+def test_what_is_read_again_hides_no_committed_record(kafka: blocking.Client) -> None:
+    """After a pause the fetched data is read again, from behind the marker of a transaction that was aborted."""
+    topic = f"topic-{token_hex(6)}"
+    kafka.admin.create_topics({topic: 1})
+    partition = TopicPartition(topic, 0)
+    with kafka.producer(transactional_id=topic) as producer:
+        with pytest.raises(ZeroDivisionError), producer.transaction() as transaction:
+            transaction.send_many(topic, [b"aborted"] * 5)
+            raise ZeroDivisionError
+        for _ in range(3):
+            with producer.transaction() as transaction:
+                transaction.send_many(topic, [b"committed"] * 5)
+    with reader(kafka, topic, isolation_level="read_committed") as consumer:
+        seen = [next(iter(consumer))]
+        consumer.pause(partition)
+        assert consumer.poll(timeout=0.05) == []
+        consumer.resume(partition)
+        seen += [record for _, record in zip(range(14), consumer, strict=False)]
+        assert consumer.poll(timeout=0.05) == []
+        assert consumer.position(partition) == 24  # behind the markers
+    assert [record.offset for record in seen] == [*range(6, 11), *range(12, 17), *range(18, 23)]
+    assert {record.value for record in seen} == {b"committed"}
+
+
 def test_a_poll_returns_records_of_several_partitions(kafka: blocking.Client, topic: str) -> None:
     with kafka.producer() as producer:
         producer.send_many(topic, [b"x"] * 10, partition=1)
