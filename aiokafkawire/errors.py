@@ -319,8 +319,9 @@ class DeliveryFailed(KafkaError):
 
 
 class CommitFailed(KafkaError):
-    """Offsets were not committed, since the consumer has lost the partitions meanwhile: who has them now reads again
-    what was not committed before.
+    """Offsets were not committed, since this consumer no longer owns the partitions; the message says why.
+
+    The records since the last commit are read again, by this consumer or another: discard what was done with them.
     """
 
 

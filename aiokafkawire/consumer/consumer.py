@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import anyio
 
@@ -11,6 +11,7 @@ from ..cluster.offsets import look_up_offsets
 from ..cluster.retry import Deadline
 from ..config import ConsumerConfig
 from ..errors import UsageError
+from ..records.batch import ConsumerRecord
 from ..types import (
     GroupMetadata,
     OffsetAndMetadata,
@@ -335,21 +336,47 @@ class Consumer(ReadsRecords[K, V]):
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Where to read on, after the last record handed out, to be committed as it is.
 
-        Partitions whose position is still being looked up are not in it.
+        Partitions whose position is still being looked up are not in it. Partitions that were taken away while their
+        records were being processed are in it until more records are asked for: :meth:`commit` and the coordinator
+        refuse them then.
         """
-        return {
-            place.where: OffsetAndMetadata(place.position, leader_epoch=place.leader_epoch)
-            for place in self._positions
-            if place.position is not None
-        }
+        return self._positions.to_commit()
 
     def group_metadata(self) -> GroupMetadata:
-        """Who commits, for ``transaction.commit_offsets(offsets, group=...)`` (KIP-447).
+        """Return the membership that commits, for ``transaction.commit_offsets(offsets, group=...)`` (KIP-447).
+
+        It is the one under which the records in hand were handed out: if the group has taken their partitions away
+        since, the coordinator refuses it, even if this consumer has joined again meanwhile.
 
         Raises:
             UsageError: the consumer was made without a ``group_id``.
         """
         return self._committing().group
+
+    def owns(self, record: ConsumerRecord[Any, Any] | ConsumerBatch[Any, Any]) -> bool:
+        """Return whether a record, or a batch, that was handed out still counts.
+
+        If not, the group has taken the partition away since, another consumer may process the record, and committing it
+        fails. False for what this consumer has not handed out under its present assignment. Nothing is asked of the
+        coordinator, so a member that was evicted a moment ago may not know of it yet: only a commit, or a transaction,
+        is certain.
+        """
+        offset = record.next_offset - 1 if isinstance(record, ConsumerBatch) else record.offset
+        place = self._positions.get(TopicPartition(record.topic, record.partition))
+        if place is None or not place.has_handed_out(offset):
+            return False
+        return self._in_group is None or self._in_group.membership.machine.is_member
+
+    def check_ownership(self) -> None:
+        """Raise if the group took partitions away while their records were being processed.
+
+        They are in hand until more records are asked for. :meth:`commit` and ``transaction.commit_offsets(consumer)``
+        begin with this check.
+
+        Raises:
+            CommitFailed: it has; the message says why.
+        """
+        self._positions.require_in_hand()
 
     async def commit(
         self,
@@ -368,13 +395,16 @@ class Consumer(ReadsRecords[K, V]):
 
         Raises:
             RequestTimeout: not in time; the message has the last cause.
-            CommitFailed: the group has given the partitions to others meanwhile.
+            CommitFailed: the group has taken the partitions away while their records were being processed; nothing is
+                committed, and what was done with the records is to be discarded.
             UnknownMemberId: the group has members, and this consumer is none.
             OffsetMetadataTooLarge, GroupAuthorizationFailed, ...: what the broker answers; some may be committed.
             UnsupportedVersion: the broker takes no ``retention_ms``.
             UsageError: the consumer was made without a ``group_id``, or what is given is no offset.
         """
         commits = self._committing()
+        if offsets is None:
+            self.check_ownership()
         given = self.positions() if offsets is None else offsets
         if given:
             await commits.commit(

@@ -281,7 +281,7 @@ class ReadsRecords(Generic[K, V]):
                 place = fetched.ask.place
                 place.leader_epoch, self._got_at = fetched.leader_epoch, self._cluster.runtime.now()
                 if place.held is None:
-                    place.held = place.position
+                    place.hold()
                     self._in_hand.append(place)
                 return fetched
         return None
@@ -299,6 +299,7 @@ class ReadsRecords(Generic[K, V]):
             self._reading.ask.place.held = None
         for place in self._in_hand:
             place.held = None
+        self._positions.lost_in_hand.clear()
         self._on_release()
 
     async def _begin_batch(self, fetched: Fetched, *, at_once: bool) -> bool:

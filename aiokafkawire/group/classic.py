@@ -349,7 +349,7 @@ class GroupMachine:
                 self._prepare("the group is rebalancing")
         elif then in (Then.LOSE, Then.LOSE_GENERATION):
             self._reset(lose_id=then is Then.LOSE)
-            self._prepare(f"the member was told {type(error).__name__}")
+            self._prepare(_lost_because(then, error))
         elif then is Then.FAIL:
             self._fail(error)
 
@@ -359,7 +359,7 @@ class GroupMachine:
         self._again = self._wish = None
         self.resumed = False
         self._enter(_PREPARING)
-        self.task = Prepare(lost=not self.is_member)
+        self.task = Prepare(lost=not self.is_member, reason=reason)
 
     def _left(self) -> None:
         self._enter(_OUTSIDE)
@@ -387,3 +387,11 @@ class GroupMachine:
         self._asked = None
         if state not in _BEATING:
             self._beating = None
+
+
+def _lost_because(then: Then, error: BrokerError) -> str:
+    if then is Then.LOSE:
+        why = "no heartbeat reached it within session_timeout_ms, or the member was removed"
+    else:
+        why = "the group has rebalanced without it"
+    return f"the coordinator refused the membership with {type(error).__name__}: {why}"

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 import anyio
 
-from ..errors import InvalidProducerEpoch, KafkaError, ProducerFenced, TransactionAborted, UsageError, again
+from ..errors import (
+    CommitFailed,
+    InvalidProducerEpoch,
+    KafkaError,
+    ProducerFenced,
+    TransactionAborted,
+    UsageError,
+    again,
+)
 from ..records.batch import Delivery
 from ..types import (
     GroupMetadata,
@@ -41,6 +49,9 @@ class Consumed(Protocol):
 
     def group_metadata(self) -> GroupMetadata:
         """Its group and membership (KIP-447)."""
+
+    def check_ownership(self) -> None:
+        """Raise CommitFailed if records that it has handed out are no longer its own to commit."""
 
 
 class Transaction(Generic[K, V]):
@@ -152,7 +163,9 @@ class Transaction(Generic[K, V]):
 
         Raises:
             UsageError: no transaction is open, or offsets came without a group.
-            IllegalGeneration, UnknownMemberId, FencedInstanceId: the membership is over, others read on; abort.
+            CommitFailed: the group has taken the partitions away meanwhile, and others read on. The transaction can
+                only be aborted, even if this error is caught.
+            FencedInstanceId: another consumer has the same ``group_instance_id``; likewise.
             KafkaError: why the transaction can only be aborted.
         """
         self._require_open()
@@ -161,6 +174,11 @@ class Transaction(Generic[K, V]):
                 raise UsageError("offsets need the group that commits them: commit_offsets(offsets, group='...')")
             offsets = given_offsets(consumed)
         else:
+            try:
+                consumed.check_ownership()
+            except CommitFailed as error:
+                self._transactor.machine.must_abort(error)
+                raise
             offsets, group = dict(consumed.positions()), group or consumed.group_metadata()
         whose = GroupMetadata(group) if isinstance(group, str) else group
         commit = self._transactor.machine.add_offsets(whose, offsets)

@@ -22,7 +22,7 @@ from ..protocol.messages.transactions import EndTxnRequest, InitProducerIdReques
 from ..protocol.schema import Versions
 from ..types import GroupMetadata, OffsetAndMetadata, ProducerIdentity, TopicPartition
 from .open_transaction import Begun, OffsetsCommit, OpenTransaction
-from .transaction_errors import Consequence, after_batch, after_refusal, explained, leaves_doubt
+from .transaction_errors import Consequence, after_batch, after_refusal, commit_failed, explained, leaves_doubt
 from .transaction_requests import PRODUCE_V1, PRODUCE_V2, Ask, end, init_producer_id
 
 __all__ = ("PRODUCE_V1", "PRODUCE_V2", "Ask", "OffsetsCommit", "TransactionMachine", "TransactionState")
@@ -160,6 +160,16 @@ class TransactionMachine:
         self._require(_OPEN, "no offsets can be committed")
         return self._transaction.add_offsets(group, offsets) if offsets else OffsetsCommit(done=True)
 
+    def must_abort(self, error: KafkaError) -> None:
+        """Refuse to commit, for a reason that the brokers do not know.
+
+        Raises:
+            UsageError: no transaction is open.
+            KafkaError: why it can only be aborted already, or the producer has failed.
+        """
+        self._require(_OPEN, "no offsets can be committed")
+        self._can_only_abort(error, in_doubt=False)
+
     def commit(self) -> None:
         """Commit, once the offsets are in. No batch of the transaction is left.
 
@@ -258,7 +268,7 @@ class TransactionMachine:
         if found is Consequence.NO_TRANSACTION and self._transaction.begun is not Begun.YES:
             self._close()
         elif found is Consequence.ABORT:
-            self._can_only_abort(error, in_doubt=leaves_doubt(error))
+            self._can_only_abort(commit_failed(ask.request, error), in_doubt=leaves_doubt(error))
         else:
             self._fail(explained(self.transactional_id, error, ask.request))
 
