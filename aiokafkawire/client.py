@@ -25,7 +25,7 @@ from .consumer.consumer import Consumer
 from .errors import ConfigError, UsageError
 from .network.stream import Connector, connect_tcp
 from .producer.producer import Producer
-from .runtime import Runtime
+from .runtime import Runtime, finish, warn_unclosed
 from .types import ProducerIdentity
 
 if TYPE_CHECKING:
@@ -92,9 +92,23 @@ class Client:
         self._state = "open"
 
     async def close(self) -> None:
-        """Close all connections; what ``async with`` does on leaving. May be called again, from any task."""
+        """Close all connections; what ``async with`` does on leaving. May be called again, from any task.
+
+        A cancellation does not keep it from that: it is raised afterwards.
+
+        Raises:
+            UsageError: this is another event loop than the one on which the client was opened. The client stays open
+                if that loop still lives, to be closed there.
+        """
+        if self._state == "open" and self._cluster.owner.has_lost_loop:
+            self._state = "closed"
+        self._cluster.owner.require_own_loop()
         self._state = "closed"
-        await self._cluster.close()
+        await finish(self._cluster.close)
+
+    def __del__(self) -> None:
+        if getattr(self, "_state", "new") == "open":
+            warn_unclosed(self, "client")
 
     @property
     def admin(self) -> Admin:

@@ -227,6 +227,11 @@ class Brokers:
                 del self._lanes[key]
                 await connection.close()
 
+    def drop(self) -> None:
+        """Let go of all connections: their event loop has ended and cannot close them. Nothing opens afterwards."""
+        self._closed = True
+        self._lanes.clear()
+
     async def close(self) -> None:
         """Close everything; nothing opens afterwards."""
         self._closed = True

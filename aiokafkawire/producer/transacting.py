@@ -4,10 +4,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
-import anyio
-
 from ..errors import InvalidProducerEpoch, KafkaError, ProducerFenced, TransactionAborted, UsageError, again
 from ..records.batch import Delivery
+from ..runtime import CLOSE_SECONDS, finish
 from ..types import (
     GroupMetadata,
     Headers,
@@ -28,9 +27,6 @@ __all__ = ("Consumed", "Transaction")
 
 K = TypeVar("K", contravariant=True)
 V = TypeVar("V", contravariant=True)
-
-_ABORT_SECONDS = 5.0
-"""How long a transaction whose body was cancelled may take to abort; the brokers do it otherwise, in time."""
 
 
 class Consumed(Protocol):
@@ -211,8 +207,7 @@ class Transaction(Generic[K, V]):
         if isinstance(why, Exception):
             await self._abort_now(why)
             return
-        with anyio.move_on_after(_ABORT_SECONDS, shield=True):
-            await self._abort_now(why)
+        await finish(self._abort_now, why, within=CLOSE_SECONDS)
 
     async def _abort_now(self, why: BaseException) -> None:
         transactor = self._transactor
