@@ -268,6 +268,11 @@ class Owner:
             raise UsageError(_elsewhere(self.has_lost_loop))
 
     @property
+    def has_closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._closing.is_set()
+
+    @property
     def has_lost_loop(self) -> bool:
         """Whether the event loop on which it was opened runs no more, and never will."""
         has_ended = self._ended.is_set() and not self._closing.is_set()

@@ -152,7 +152,7 @@ class Consumer(ReadsRecords[K, V]):
                 self._has_closed.set()
 
     def __del__(self) -> None:
-        if getattr(self, "_state", "new") == "open":
+        if getattr(self, "_state", "new") == "open" and not self._cluster.owner.has_closed:
             warn_unclosed(self, "consumer")
 
     async def _finish(self, deadline: Deadline) -> None:

@@ -149,7 +149,7 @@ class Producer(Generic[K, V]):
 
     def __del__(self) -> None:
         entrance = getattr(self, "_entrance", None)
-        if entrance is not None and entrance.state == "open":
+        if entrance is not None and entrance.state == "open" and not self._cluster.owner.has_closed:
             warn_unclosed(self, "producer")
 
     def _leave(self, state: str) -> None:
