@@ -31,6 +31,7 @@ __all__ = (
     "loop_time",
     "new_event",
     "on_trio",
+    "opened_at",
     "system_wall_ms",
     "warn_unclosed",
 )
@@ -133,9 +134,24 @@ async def finish(function: Callable[[Unpack[Ts]], Awaitable[Any]], *args: *Ts, w
         raise failed
 
 
-def warn_unclosed(what: object, kind: str) -> None:
-    """Warn that ``what`` is collected and was not closed. With tracemalloc on, Python says where it was made."""
-    message = f"unclosed {kind}: use it as 'async with', or await its close() in the event loop that opened it"
+def opened_at() -> str:
+    """Return the line of the user's program that opens something now, for :func:`warn_unclosed`.
+
+    It is empty unless tracemalloc is on, as whoever looks for the cause of a ResourceWarning switches it on.
+    """
+    tracemalloc = sys.modules.get("tracemalloc")
+    if tracemalloc is None or not tracemalloc.is_tracing():
+        return ""
+    frame = sys._getframe()
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == __package__:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def warn_unclosed(what: object, kind: str, opened: str) -> None:
+    """Warn that ``what`` is collected and was not closed, and where it was ``opened``, if that is known."""
+    where = f", opened at {opened}" if opened else ""
+    message = f"unclosed {kind}{where}: use it as 'async with', or await its close() in the event loop that opened it"
     warnings.warn(message, ResourceWarning, stacklevel=2, source=what)
 
 
@@ -266,6 +282,16 @@ class Owner:
             return
         if self._was_opened:
             raise UsageError(_elsewhere(self.has_lost_loop))
+
+    def require_loop(self, made: str) -> None:
+        """Refuse to have something ``made`` outside of an event loop, or on another one.
+
+        Raises:
+            UsageError: that is so.
+        """
+        if asyncio._get_running_loop() is None and _trio_token() is None:
+            raise UsageError(f"a {made} is made in the event loop that uses it: call client.{made}() in a coroutine")
+        self.require_own_loop()
 
     @property
     def has_closed(self) -> bool:

@@ -74,8 +74,9 @@ class Brokers:
         Raises:
             ConnectionLost, WireError: it cannot be opened, or failed a moment ago (``reconnect_backoff_ms``).
             AuthenticationFailed, ConfigError: broker and client do not trust one another.
-            UsageError: the client is closed.
+            UsageError: the client is closed, or this is another event loop than its own.
         """
+        self._owner.require_own_loop()
         held = self._lanes.get((address, lane))
         if held is None:
             held = self._lanes[address, lane] = _Lane(self._new_backoff())

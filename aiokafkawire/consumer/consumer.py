@@ -11,7 +11,7 @@ from ..cluster.offsets import look_up_offsets
 from ..cluster.retry import Deadline
 from ..config import ConsumerConfig
 from ..errors import UsageError
-from ..runtime import CLOSE_SECONDS, finish, warn_unclosed
+from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
 from ..types import (
     GroupMetadata,
     OffsetAndMetadata,
@@ -88,12 +88,13 @@ class Consumer(ReadsRecords[K, V]):
         self._in_group: InGroup | None = None
         self._background = anyio.CancelScope()
         self._has_closed = anyio.Event()
+        self._opened_at = ""
 
     async def __aenter__(self) -> Self:
         if self._state != "new":
             raise UsageError(f"this consumer is {self._state}: ask the client for another")
         self._cluster.owner.spawn(self._fetcher.run)
-        self._state = "open"
+        self._state, self._opened_at = "open", opened_at()
         try:
             if self._commits is not None and self._config.enable_auto_commit:
                 self._cluster.owner.spawn(self._keep_committing, self._commits)
@@ -153,7 +154,7 @@ class Consumer(ReadsRecords[K, V]):
 
     def __del__(self) -> None:
         if getattr(self, "_state", "new") == "open" and not self._cluster.owner.has_closed:
-            warn_unclosed(self, "consumer")
+            warn_unclosed(self, "consumer", self._opened_at)
 
     async def _finish(self, deadline: Deadline) -> None:
         if self._in_group is not None:

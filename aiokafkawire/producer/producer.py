@@ -13,7 +13,7 @@ from ..config import ProducerConfig
 from ..errors import BufferFull, DeliveryFailed, KafkaError, TopicNotReady, UsageError
 from ..records.batch import Delivery
 from ..records.compression import Codec, check_level
-from ..runtime import CLOSE_SECONDS, finish, warn_unclosed
+from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
 from ..types import Headers, ProducerIdentity, RecordMetadata, check_topic_name
 from .appending import Appender
 from .door import YIELD_EVERY
@@ -80,11 +80,13 @@ class Producer(Generic[K, V]):
         self._sender.on_end = self._appender.forget
         self._watching = ExitStack()
         self._has_closed = anyio.Event()
+        self._opened_at = ""
 
     async def __aenter__(self) -> Self:
         if self._entrance.state != "new":
             raise UsageError(f"this producer is {self._entrance.state}: ask the client for another")
         self._entrance.state = "closed"  # whatever comes of it, it is not to be opened twice
+        self._opened_at = opened_at()
         self._cluster.owner.spawn(self._sender.run)
         if self._transactor is not None:
             self._cluster.owner.spawn(self._transactor.run)
@@ -150,7 +152,7 @@ class Producer(Generic[K, V]):
     def __del__(self) -> None:
         entrance = getattr(self, "_entrance", None)
         if entrance is not None and entrance.state == "open" and not self._cluster.owner.has_closed:
-            warn_unclosed(self, "producer")
+            warn_unclosed(self, "producer", self._opened_at)
 
     def _leave(self, state: str) -> None:
         """Take no more records."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, Self, TypeVar
 
 from ..errors import InvalidProducerEpoch, KafkaError, ProducerFenced, TransactionAborted, UsageError, again
 from ..records.batch import Delivery
@@ -27,6 +27,9 @@ __all__ = ("Consumed", "Transaction")
 
 K = TypeVar("K", contravariant=True)
 V = TypeVar("V", contravariant=True)
+
+_ABORT_SECONDS: Final = CLOSE_SECONDS
+"""How long a transaction whose body was cancelled may take to abort; the brokers do it otherwise, in time."""
 
 
 class Consumed(Protocol):
@@ -207,7 +210,7 @@ class Transaction(Generic[K, V]):
         if isinstance(why, Exception):
             await self._abort_now(why)
             return
-        await finish(self._abort_now, why, within=CLOSE_SECONDS)
+        await finish(self._abort_now, why, within=_ABORT_SECONDS)
 
     async def _abort_now(self, why: BaseException) -> None:
         transactor = self._transactor
