@@ -259,7 +259,6 @@ class Consumer:
 
     def __init__(self, loop: Loop, consumer: AsyncConsumer[bytes, bytes]) -> None:
         self._loop, self._consumer = loop, consumer
-        self._batches = consumer.batches()
 
     def __enter__(self) -> Self:
         self._loop.call(self._consumer.__aenter__)
@@ -291,7 +290,7 @@ class Consumer:
 
     async def _next_batch(self, timeout: float | None) -> ConsumerBatch[bytes, bytes] | None:
         with anyio.move_on_after(timeout):
-            return await anext(self._batches)
+            return await anext(self._consumer.batches(), None)
         return None
 
     def assign(self, partitions: Iterable[TopicPartition] | Mapping[TopicPartition, int | OffsetSpec]) -> None:

@@ -25,7 +25,7 @@ from .consumer.consumer import Consumer
 from .errors import ConfigError, UsageError
 from .network.stream import Connector, connect_tcp
 from .producer.producer import Producer
-from .runtime import Runtime
+from .runtime import Runtime, finish, opened_at, warn_unclosed
 from .types import ProducerIdentity
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class Client:
         self._admin = Admin(self._cluster)
         self._lanes = count(1)
         self._state = "new"
+        self._opened_at = ""
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -88,13 +89,30 @@ class Client:
             raise UsageError(f"this client is {self._state}: make another")
         # Whatever comes of it, it is not to be opened twice.
         self._state = "closed"
+        self._opened_at = opened_at()
         await self._cluster.open()
         self._state = "open"
 
     async def close(self) -> None:
-        """Close all connections; what ``async with`` does on leaving. May be called again, from any task."""
+        """Close all connections; what ``async with`` does on leaving. May be called again, from any task.
+
+        A cancellation does not keep it from that: it is raised afterwards.
+
+        Raises:
+            UsageError: this is another event loop than the one on which the client was opened. The client stays open
+                if that loop still lives, to be closed there.
+        """
+        if self._cluster.owner.has_lost_loop:
+            if self._state == "closed":
+                return
+            self._state = "closed"
+        self._cluster.owner.require_own_loop()
         self._state = "closed"
-        await self._cluster.close()
+        await finish(self._cluster.close)
+
+    def __del__(self) -> None:
+        if getattr(self, "_state", "new") == "open":
+            warn_unclosed(self, "client", self._opened_at)
 
     @property
     def admin(self) -> Admin:
@@ -148,7 +166,9 @@ class Client:
 
         Raises:
             ConfigError: a setting is wrong.
+            UsageError: there is no event loop here, or another than the client's.
         """
+        self._cluster.owner.require_loop("producer")
         shared = identity.transactional_id if identity is not None else options.get("transactional_id")
         if options.setdefault("transactional_id", shared) != shared:
             raise ConfigError(f"transactional_id is {shared!r} with this identity")
@@ -206,7 +226,7 @@ class Client:
 
         Raises:
             ConfigError: a setting is wrong.
-            UsageError: a topic's name is not allowed.
+            UsageError: a topic's name is not allowed, or there is no event loop here, or another than the client's.
         """
         return self._consumer(topics, options, key_deserializer, value_deserializer, assignors)
 
@@ -220,6 +240,7 @@ class Client:
         *,
         joins: bool = True,
     ) -> Consumer[Any, Any]:
+        self._cluster.owner.require_loop("consumer")
         config = make(ConsumerConfig, options)
         _check_membership(config)
         if config.heartbeat_thread and self._connector is not connect_tcp:

@@ -157,7 +157,7 @@ class Commits:
                     if self.membership.machine.is_rebalancing and deadline.passed(self._cluster.runtime.now()):
                         raise RequestTimeout(f"the group rebalanced for longer than {deadline.allowed:g} s") from error
                     # A generation that was not complete yet may be by now.
-                    is_passing = error.code == ErrorCode.REBALANCE_IN_PROGRESS and not self._is_listening()
+                    is_passing = error.code == ErrorCode.REBALANCE_IN_PROGRESS and not self.is_listening
                     if not kept() or (self.membership.machine.generation == generation and not is_passing):
                         raise _failed(self._offsets.group.group_id, list(given), error) from error
                     await anyio.sleep(min(_REST, deadline.left(self._cluster.runtime.now())))
@@ -281,21 +281,22 @@ class Commits:
         self.membership.machine.commit_refused(self._offsets.group, error, self._cluster.runtime.now())
         self.membership.wake()
 
-    def _is_listening(self) -> bool:
+    @property
+    def is_listening(self) -> bool:
         """The rebalance waits for a listener, so a listener cannot wait for the rebalance."""
         return anyio.get_current_task().id == self.listening
 
     async def _wait_for_assignment(self, deadline: Deadline) -> None:
         """Between the JoinGroup and the SyncGroup of a generation nobody can commit."""
         membership = self.membership
-        if membership is not None and not self._is_listening():
+        if membership is not None and not self.is_listening:
             with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
                 await membership.until(lambda: membership.machine.state not in _INCOMPLETE)
 
     async def _wait_for_rebalance(self, error: BrokerError, deadline: Deadline, kept: Callable[[], bool]) -> None:
         assert self.membership is not None
         self._tell_member(error)
-        if self._is_listening():
+        if self.is_listening:
             return
         machine = self.membership.machine
 

@@ -12,6 +12,7 @@ from ..cluster.retry import Deadline
 from ..config import ConsumerConfig
 from ..errors import UsageError
 from ..records.batch import ConsumerRecord
+from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
 from ..types import (
     GroupMetadata,
     OffsetAndMetadata,
@@ -48,7 +49,8 @@ class Consumer(ReadsRecords[K, V]):
     """Reads records; made by :meth:`Client.consumer`, and used as ``async with``.
 
     Iterate it for records, or :meth:`batches` for whole batches. An error ends neither: enter the loop again, and
-    it goes on where it was. One task iterates at a time.
+    it goes on where it was. One task takes records at a time: another that does so meanwhile, or while the first has
+    some in hand, gets a UsageError.
 
     With a ``group_id`` and topics, or after :meth:`subscribe`, it shares the topics' partitions with the other members
     of the group: it has joined once :attr:`assignment` is not empty. What the user has finished is committed by itself
@@ -86,12 +88,14 @@ class Consumer(ReadsRecords[K, V]):
         self._commits = _commits(cluster, config, positions, offsets) if offsets is not None else None
         self._in_group: InGroup | None = None
         self._background = anyio.CancelScope()
+        self._has_closed = anyio.Event()
+        self._opened_at = ""
 
     async def __aenter__(self) -> Self:
         if self._state != "new":
             raise UsageError(f"this consumer is {self._state}: ask the client for another")
         self._cluster.owner.spawn(self._fetcher.run)
-        self._state = "open"
+        self._state, self._opened_at = "open", opened_at()
         try:
             if self._commits is not None and self._config.enable_auto_commit:
                 self._cluster.owner.spawn(self._keep_committing, self._commits)
@@ -111,24 +115,47 @@ class Consumer(ReadsRecords[K, V]):
     ) -> None:
         await self.close()
 
-    async def close(self, timeout: float = 5.0) -> None:
+    async def close(self, timeout: float = CLOSE_SECONDS) -> None:
         """Commit what is finished (``enable_auto_commit``), leave the group, and stop. May be called again.
 
         It ends within ``timeout`` seconds, whatever the brokers do, and soon if the group's coordinator is away: what
         is not committed then is read again by others. To wait for that, :meth:`commit` before.
+
+        A cancellation does not keep it from that: it is raised afterwards, and at most 5 seconds later. An iteration of
+        another task ends, and a :meth:`poll` that waits there gives an empty list.
+
+        Raises:
+            UsageError: a listener of the consumer called it, or this is another event loop than the client's.
         """
-        if self._state != "open":
-            return
-        # A listener that hears of it may still commit.
-        self._state = "closing"
+        if self._state == "open":
+            if self._cluster.owner.has_lost_loop:
+                self._state = "closed"
+            self._cluster.owner.require_own_loop()
+            if self._commits is not None and self._commits.is_listening:
+                raise UsageError("a listener cannot close the consumer: the rebalance waits for the listener")
+            # A listener that hears of it may still commit.
+            self._state = "closing"
+            self._fetcher.tell()
+            await finish(self._close, timeout)
+        elif self._state == "closing":
+            await finish(self._has_closed.wait)
+
+    async def _close(self, timeout: float) -> None:
         self._background.cancel()
         try:
             await self._finish(self._cluster.deadline(timeout))
         finally:
             self._state = "closed"
-            await self._fetcher.close()
-            if self._offsets is not None:
-                await self._offsets.close()
+            try:
+                await self._fetcher.close()
+                if self._offsets is not None:
+                    await self._offsets.close()
+            finally:
+                self._has_closed.set()
+
+    def __del__(self) -> None:
+        if getattr(self, "_state", "new") == "open" and not self._cluster.owner.has_closed:
+            warn_unclosed(self, "consumer", self._opened_at)
 
     async def _finish(self, deadline: Deadline) -> None:
         if self._in_group is not None:
@@ -400,11 +427,14 @@ class Consumer(ReadsRecords[K, V]):
             UnknownMemberId: the group has members, and this consumer is none.
             OffsetMetadataTooLarge, GroupAuthorizationFailed, ...: what the broker answers; some may be committed.
             UnsupportedVersion: the broker takes no ``retention_ms``.
-            UsageError: the consumer was made without a ``group_id``, or what is given is no offset.
+            UsageError: the consumer was made without a ``group_id``, or what is given is no offset, or there are no
+                ``offsets`` and another task takes the records.
         """
         commits = self._committing()
         if offsets is None:
             self.check_ownership()
+            if not commits.is_listening:
+                self._user.require_commit()
         given = self.positions() if offsets is None else offsets
         if given:
             await commits.commit(

@@ -2,7 +2,8 @@
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -21,6 +22,7 @@ from .fetcher import Fetcher
 from .health import ConsumerHealth
 from .iterating import RecordIterator
 from .positions import Place, Positions
+from .single_user import SingleUser, one_call_at_a_time
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,6 +116,7 @@ class ReadsRecords(Generic[K, V]):
         # The places of which the user has records in hand.
         self._in_hand: list[Place] = []
         self._marks = positions.marks
+        self._user = SingleUser(self._marks, self._has_in_hand)
         self._waiting = 0
         self._got_at: float | None = None
         # Called when nothing is in hand any more.
@@ -126,11 +129,17 @@ class ReadsRecords(Generic[K, V]):
         self._state = "new"
 
     def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
-        """Iterate the records. Raises as :meth:`__anext__` does; the iteration may be entered again."""
+        """Iterate the records. Raises as :meth:`__anext__` does; the iteration may be entered again.
+
+        It ends when the consumer is closed, by whichever task.
+        """
+        if self._has_been_closed():
+            return self  # which raises UsageError
         if RecordIterator is None:
-            return self
+            return _Records(self)
         return RecordIterator(self._marks, self._next_for, self._cluster.runtime.now is loop_time)
 
+    @one_call_at_a_time()
     async def __anext__(self) -> ConsumerRecord[K, V]:
         """The next record, waiting for one.
 
@@ -138,11 +147,20 @@ class ReadsRecords(Generic[K, V]):
             DeserializationError: the position is past the record, and the loop may be entered again.
             CorruptBatch: a batch is damaged; to go on, seek beyond it.
             KafkaError: fetching fails, at once or for ``default_api_timeout_ms``, and retries do not mend it.
+            StopAsyncIteration: another task has closed the consumer meanwhile.
+            UsageError: the consumer is not open, or another task uses it, or this is another event loop.
         """
         # Before a record is taken: a cancellation in here must not cost one.
         await self._let_others_run()
         return await self._next_record()
 
+    @one_call_at_a_time(ends=True)
+    async def _next_in_loop(self) -> ConsumerRecord[K, V]:
+        """As :meth:`__anext__`, of an ``async for`` in plain Python."""
+        await self._let_others_run()
+        return await self._next_record()
+
+    @one_call_at_a_time(ends=True)
     async def _next_for(self, iterator: RecordIterator) -> ConsumerRecord[K, V]:
         """As :meth:`__anext__`; what comes after it in the same batch, the iterator finds itself."""
         await self._let_others_run(look=True)
@@ -169,12 +187,14 @@ class ReadsRecords(Generic[K, V]):
                 return record
             place.position, reading.reader = reading.batch_end, None
 
+    @one_call_at_a_time()
     async def poll(self, max_records: int = 500, timeout: float | None = None) -> list[ConsumerRecord[K, V]]:
         """Up to ``max_records`` records, as soon as there are any.
 
         Args:
             max_records: the most to return; they may be of several partitions.
-            timeout: how long to wait for the first, in seconds; None waits for ever. After it, the list is empty.
+            timeout: how long to wait for the first, in seconds; None waits for ever. After it, the list is empty, and
+                so it is if another task closes the consumer meanwhile.
 
         Raises as the iteration does; with records in hand already, the next call does.
         """
@@ -182,10 +202,10 @@ class ReadsRecords(Generic[K, V]):
             raise UsageError(f"max_records is 1 at least, got {max_records}")
         await self._let_others_run()
         records: list[ConsumerRecord[K, V]] = []
-        with anyio.move_on_after(timeout):
+        with anyio.move_on_after(timeout), suppress(StopAsyncIteration):
             while not records:
                 self._take_from(await self._next_reading(), max_records, records)
-        while len(records) < max_records and not self._untold:
+        while len(records) < max_records and not self._untold and not self._has_been_closed():
             # Without waiting: a cancellation would cost the records that are here.
             reading = await self._ready(at_once=True)
             if reading is None:
@@ -217,10 +237,11 @@ class ReadsRecords(Generic[K, V]):
     def batches(self) -> AsyncIterator[ConsumerBatch[K, V]]:
         """Iterate whole batches instead of records: the fastest way. The position moves a batch at a time.
 
-        Of a batch that was begun as records, the rest comes. Raises as the iteration of records does.
+        Of a batch that was begun as records, the rest comes. Raises and ends as the iteration of records does.
         """
         return _Batches(self)
 
+    @one_call_at_a_time(ends=True)
     async def _next_batch(self) -> ConsumerBatch[K, V]:
         await self._let_others_run()
         while True:
@@ -239,6 +260,8 @@ class ReadsRecords(Generic[K, V]):
         since = self._cluster.runtime.now()
         while True:
             arrived = self._fetcher.arrived
+            if self._has_been_closed():
+                raise StopAsyncIteration
             self._require_open()
             if self._untold:
                 raise self._untold.popleft()
@@ -246,7 +269,7 @@ class ReadsRecords(Generic[K, V]):
             if fault is not None:
                 raise fault
             ready = await self._ready()
-            if ready is not None:
+            if ready is not None and not self._has_been_closed():
                 return ready
             self._waiting += 1
             try:
@@ -347,7 +370,17 @@ class ReadsRecords(Generic[K, V]):
             return False
         return fetched.ask.is_current and self._positions.get(place.where) is place
 
+    def _has_been_closed(self) -> bool:
+        return self._state in ("closing", "closed")
+
+    def _has_in_hand(self) -> bool:
+        """Whether the user has not come back for more since it got records."""
+        if self._reading is not None and self._reading.ask.place.held is not None:
+            return True
+        return any(place.held is not None for place in self._in_hand)
+
     def _require_open(self) -> None:
+        self._cluster.owner.require_own_loop()
         if self._state != "open" or self._fetcher.has_ended:
             state = "closed" if self._fetcher.has_ended else self._state
             raise UsageError(f"the consumer is {state}: use it inside its 'async with'")
@@ -361,11 +394,24 @@ class ReadsRecords(Generic[K, V]):
             self._yielded_at = self._cluster.runtime.now()
 
 
+class _Records(AsyncIterator[ConsumerRecord[K, V]]):
+    """An ``async for`` over records in plain Python."""
+
+    def __init__(self, consumer: ReadsRecords[K, V]) -> None:
+        self._consumer = consumer
+
+    def __anext__(self) -> Awaitable[ConsumerRecord[K, V]]:
+        return self._consumer._next_in_loop()
+
+
 class _Batches(AsyncIterator[ConsumerBatch[K, V]]):
     """An iterator that goes on after an error, which a generator would not."""
 
     def __init__(self, consumer: ReadsRecords[K, V]) -> None:
         self._consumer = consumer
+        self._began_closed = consumer._has_been_closed()
 
     async def __anext__(self) -> ConsumerBatch[K, V]:
+        if self._began_closed:
+            self._consumer._require_open()
         return await self._consumer._next_batch()

@@ -6,11 +6,14 @@ from itertools import repeat
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
+import anyio
+
 from ..cluster.cluster import Cluster
 from ..config import ProducerConfig
 from ..errors import BufferFull, DeliveryFailed, KafkaError, TopicNotReady, UsageError
 from ..records.batch import Delivery
 from ..records.compression import Codec, check_level
+from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
 from ..types import Headers, ProducerIdentity, RecordMetadata, check_topic_name
 from .appending import Appender
 from .door import YIELD_EVERY
@@ -36,8 +39,8 @@ class Producer(Generic[K, V]):
     Records of a partition are written once and in the order in which they were handed over, whatever is tried again,
     if ``acks`` is "all" and the brokers know how (0.11 and later, see ``enable_idempotence``).
 
-    Leaving it sends what is still waiting. When its body was cancelled it stops at once instead, and what was not
-    acknowledged fails.
+    Leaving it sends what is still waiting. When its body was cancelled, that takes 5 seconds at most, and what is not
+    acknowledged by then fails.
     """
 
     def __init__(
@@ -76,18 +79,21 @@ class Producer(Generic[K, V]):
         self.send = self._appender.send  # type: ignore[method-assign]
         self._sender.on_end = self._appender.forget
         self._watching = ExitStack()
+        self._has_closed = anyio.Event()
+        self._opened_at = ""
 
     async def __aenter__(self) -> Self:
         if self._entrance.state != "new":
             raise UsageError(f"this producer is {self._entrance.state}: ask the client for another")
         self._entrance.state = "closed"  # whatever comes of it, it is not to be opened twice
+        self._opened_at = opened_at()
         self._cluster.owner.spawn(self._sender.run)
         if self._transactor is not None:
             self._cluster.owner.spawn(self._transactor.run)
             try:
                 await self._transactor.until(self._transactor.is_ready, "asking for the producer id")
             except BaseException:
-                await self._stop()
+                await finish(self._stop)
                 raise
         self._watching.enter_context(self._cluster.watched(self._appender.forget))
         self._entrance.state = "open"
@@ -96,11 +102,9 @@ class Producer(Generic[K, V]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None and not isinstance(error, Exception):
-            await self._stop()
-            return
+        is_cancelled = error is not None and not isinstance(error, Exception)
         try:
-            await self.close()
+            await self._close(CLOSE_SECONDS if is_cancelled else None)
         except DeliveryFailed as failed:
             if error is None:
                 raise
@@ -110,13 +114,26 @@ class Producer(Generic[K, V]):
     async def close(self) -> None:
         """Send what is waiting, and stop. May be called again. It ends within ``delivery_timeout_ms``.
 
+        Once it is cancelled, it goes on for 5 seconds at most, and what is not acknowledged by then fails.
+
         Raises:
             DeliveryFailed: records failed that nobody awaited.
+            UsageError: this is another event loop than the client's.
         """
-        if self._entrance.state != "open":
-            return
-        # What would be accepted from now on, the flush would not wait for.
-        self._leave("closing")
+        await self._close(None)
+
+    async def _close(self, within: float | None) -> None:
+        if self._entrance.state == "open":
+            if self._cluster.owner.has_lost_loop:
+                self._leave("closed")
+            self._cluster.owner.require_own_loop()
+            # What would be accepted from now on, the flush would not wait for.
+            self._leave("closing")
+            await finish(self._flush_and_stop, within=within)
+        elif self._entrance.state == "closing":
+            await finish(self._has_closed.wait)
+
+    async def _flush_and_stop(self) -> None:
         try:
             await self.flush()
         finally:
@@ -125,9 +142,17 @@ class Producer(Generic[K, V]):
     async def _stop(self) -> None:
         self._leave("closed")
         self._watching.close()
-        if self._transactor is not None:
-            await self._transactor.stop()
-        await self._sender.close()
+        try:
+            if self._transactor is not None:
+                await self._transactor.stop()
+            await self._sender.close()
+        finally:
+            self._has_closed.set()
+
+    def __del__(self) -> None:
+        entrance = getattr(self, "_entrance", None)
+        if entrance is not None and entrance.state == "open" and not self._cluster.owner.has_closed:
+            warn_unclosed(self, "producer", self._opened_at)
 
     def _leave(self, state: str) -> None:
         """Take no more records."""
@@ -308,6 +333,7 @@ class Producer(Generic[K, V]):
         Raises:
             DeliveryFailed: records failed since the last flush that nobody awaited.
         """
+        self._cluster.owner.require_own_loop()
         await self._sender.flush()
 
     async def partitions_for(self, topic: str) -> tuple[int, ...]:
@@ -317,6 +343,7 @@ class Producer(Generic[K, V]):
             TopicNotReady: they are not known in time.
             BrokerError: the broker refuses.
         """
+        self._cluster.owner.require_own_loop()
         check_topic_name(topic)
         known = await self._cluster.topic(topic, self._cluster.deadline(self._config.max_block_ms / 1000))
         return tuple(partition.index for partition in known.partitions)
@@ -335,6 +362,7 @@ class Producer(Generic[K, V]):
             )
         from .transacting import Transaction
 
+        self._cluster.owner.require_own_loop()
         if self._entrance.state != "open":
             raise UsageError(f"the producer is {self._entrance.state}: use it inside its 'async with'")
         return Transaction(self, self._sender, self._transactor)

@@ -23,7 +23,7 @@ from ..errors import (
 from ..network.connection import Connection
 from ..protocol.messages.produce import ProduceRequest
 from ..runtime import Worker
-from ..types import TopicPartition
+from ..types import Event, TopicPartition
 from .accumulator import NO_LEADER, NOT_NOW, NOTHING, Accumulator, Drained
 from .batch import Batch
 from .flights import Flights
@@ -66,7 +66,7 @@ class Sender:
             self._transaction = transactor.machine
         self._clock = cluster.runtime.now
         sequences = Sequences() if config.idempotent else None
-        self.accumulator: Accumulator = Accumulator(config, new_event, sequences)
+        self.accumulator: Accumulator = Accumulator(config, self._new_event, sequences)
         self.outcomes: Outcomes = Outcomes(cluster, config, self.accumulator, on_room, self.wake, self._transaction)
         self._seen = -1
         self._flushing = 0
@@ -88,6 +88,11 @@ class Sender:
         self._worker = Worker(self._step, self._give_up)
         self.on_end: Callable[[], None] = lambda: None
         """Called when nothing can be sent any more."""
+
+    def _new_event(self) -> Event:
+        """Make the event of a batch that a task of the client's event loop awaits, and no other."""
+        self._cluster.owner.require_own_loop()
+        return new_event()
 
     @property
     def has_ended(self) -> bool:

@@ -2,9 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
-
-import anyio
+from typing import TYPE_CHECKING, Final, Generic, Protocol, Self, TypeVar
 
 from ..errors import (
     CommitFailed,
@@ -16,6 +14,7 @@ from ..errors import (
     again,
 )
 from ..records.batch import Delivery
+from ..runtime import CLOSE_SECONDS, finish
 from ..types import (
     GroupMetadata,
     Headers,
@@ -37,7 +36,7 @@ __all__ = ("Consumed", "Transaction")
 K = TypeVar("K", contravariant=True)
 V = TypeVar("V", contravariant=True)
 
-_ABORT_SECONDS = 5.0
+_ABORT_SECONDS: Final = CLOSE_SECONDS
 """How long a transaction whose body was cancelled may take to abort; the brokers do it otherwise, in time."""
 
 
@@ -229,8 +228,7 @@ class Transaction(Generic[K, V]):
         if isinstance(why, Exception):
             await self._abort_now(why)
             return
-        with anyio.move_on_after(_ABORT_SECONDS, shield=True):
-            await self._abort_now(why)
+        await finish(self._abort_now, why, within=_ABORT_SECONDS)
 
     async def _abort_now(self, why: BaseException) -> None:
         transactor = self._transactor

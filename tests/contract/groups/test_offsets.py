@@ -32,7 +32,7 @@ async def test_what_is_committed_by_hand_is_where_the_next_goes_on(
         other: OffsetAndMetadata(20),
         third: None,
     }
-    await one.consumer.commit()
+    await one.consumer.commit(one.consumer.positions())
     assert one.consumer.positions() == await one.consumer.committed([where, other, third])
     await one.consumer.commit({third: 19, where: 18})
     await one.close()
@@ -95,7 +95,7 @@ async def test_who_assigns_by_hand_stands_beside_the_group(
 ) -> None:
     one = await readers.join(kafka, group, filled)
     await readers.until(lambda: len(one.records) == COUNT)
-    await one.consumer.commit()
+    await one.consumer.commit(one.consumer.positions())
     where = TopicPartition(filled, 0)
     async with kafka.consumer(group_id=group, enable_auto_commit=False, **QUICK) as beside:
         beside.assign([where])
