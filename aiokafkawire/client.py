@@ -345,7 +345,7 @@ def _check_transform(
         raise UsageError(f"stop must be an anyio.Event or None, got {shown(stop)}")
     check_flag("until_end", until_end)
     for name, options in (("consumer_options", consumer_options), ("producer_options", producer_options)):
-        if options is not None and not isinstance(options, dict):
+        if options is not None and not (isinstance(options, dict) and all(isinstance(one, str) for one in options)):
             raise UsageError(f"{name} must be a dict of settings or None, got {shown(options)}")
 
 
