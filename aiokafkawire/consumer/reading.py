@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import anyio
 import anyio.lowlevel
 
+from ..arguments import INT64, check_seconds, is_integer, shown
 from ..cluster.cluster import Cluster
 from ..config import ConsumerConfig
 from ..errors import ConsumerStalled, CorruptBatch, UsageError
@@ -198,8 +199,7 @@ class ReadsRecords(Generic[K, V]):
 
         Raises as the iteration does; with records in hand already, the next call does.
         """
-        if max_records < 1:
-            raise UsageError(f"max_records is 1 at least, got {max_records}")
+        _check_poll(max_records, timeout)
         await self._let_others_run()
         records: list[ConsumerRecord[K, V]] = []
         with anyio.move_on_after(timeout), suppress(StopAsyncIteration):
@@ -402,6 +402,16 @@ class _Records(AsyncIterator[ConsumerRecord[K, V]]):
 
     def __anext__(self) -> Awaitable[ConsumerRecord[K, V]]:
         return self._consumer._next_in_loop()
+
+
+def _check_poll(max_records: object, timeout: object) -> None:
+    """Raise UsageError for arguments of poll(); other clients take the timeout first, which is no number of records."""
+    if not is_integer(max_records, 1, INT64):
+        if is_integer(max_records, -INT64, 0):
+            raise UsageError(f"max_records is 1 at least, got {max_records}")
+        hint = ": write poll(timeout=...) for seconds, and poll(max_records=...) for records"
+        raise UsageError(f"max_records must be an integer from 1 on, got {shown(max_records)}{hint}")
+    check_seconds("timeout", timeout)
 
 
 class _Batches(AsyncIterator[ConsumerBatch[K, V]]):

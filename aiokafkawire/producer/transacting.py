@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Generic, Protocol, Self, TypeVar
 
+from ..arguments import INT32, check_integer, check_text, shown
 from ..errors import (
     CommitFailed,
     InvalidProducerEpoch,
@@ -13,6 +14,7 @@ from ..errors import (
     UsageError,
     again,
 )
+from ..foreign_names import TRANSACTION, hint_at
 from ..records.batch import Delivery
 from ..runtime import CLOSE_SECONDS, finish
 from ..types import (
@@ -172,18 +174,24 @@ class Transaction(Generic[K, V]):
             if group is None:
                 raise UsageError("offsets need the group that commits them: commit_offsets(offsets, group='...')")
             offsets = given_offsets(consumed)
-        else:
+        elif all(hasattr(consumed, name) for name in ("positions", "group_metadata", "check_ownership")):
             try:
                 consumed.check_ownership()
             except CommitFailed as error:
                 self._transactor.machine.must_abort(error)
                 raise
-            offsets, group = dict(consumed.positions()), group or consumed.group_metadata()
-        whose = GroupMetadata(group) if isinstance(group, str) else group
+            offsets, group = dict(consumed.positions()), consumed.group_metadata() if group is None else group
+        else:
+            wanted = "a consumer, or a mapping such as {TopicPartition('orders', 0): 42}"
+            raise UsageError(f"what was consumed must be {wanted}, got {shown(consumed)}")
+        whose = _group(group)
         commit = self._transactor.machine.add_offsets(whose, offsets)
         await self._transactor.until(lambda: commit.done, f"committing offsets of group {whose.group_id!r}")
         if commit.error is not None:
             raise again(commit.error)
+
+    if not TYPE_CHECKING:  # for a type checker every name would be there
+        __getattr__ = hint_at(TRANSACTION)
 
     def _require_open(self) -> None:
         if self._state != "open":
@@ -249,6 +257,20 @@ class Transaction(Generic[K, V]):
             sender.outcomes.failures.take()
 
         return quiet
+
+
+def _group(given: object) -> GroupMetadata:
+    """Read the group that commits offsets."""
+    if not isinstance(given, GroupMetadata):
+        if not isinstance(given, str):
+            raise UsageError(f"group must be a group's id or consumer.group_metadata(), got {shown(given)}")
+        given = GroupMetadata(given)
+    check_text("group_id", given.group_id)
+    check_text("member_id", given.member_id, empty=True)
+    check_integer("generation_id", given.generation_id, -1, INT32)
+    if given.group_instance_id is not None:
+        check_text("group_instance_id", given.group_instance_id)
+    return given
 
 
 def _aborted(batch: Batch, why: BaseException) -> KafkaError:
