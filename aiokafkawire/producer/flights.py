@@ -85,7 +85,8 @@ class Flights:
             spoken = connection.choose(ProduceRequest, wanted)
             magic = magic_of(spoken)
             if self._codec:
-                check_codec(self._codec, connection.versions[ProduceRequest.api_key], connection.where)
+                release = connection.known.release if connection.known is not None else None
+                check_codec(self._codec, connection.versions[ProduceRequest.api_key], connection.where, release)
             if magic < NEWEST_MAGIC and not self._sealed(flight, magic):
                 return
             slot = flight if self._acks else None
