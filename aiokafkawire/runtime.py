@@ -19,7 +19,7 @@ from .types import Event
 
 __all__ = ("Offload", "Owner", "Runtime", "Worker", "loop_time", "new_event", "on_trio", "system_wall_ms")
 
-_log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire.runtime")
 _CANCELLED_OPENING_SECONDS = 1.0
 
 T = TypeVar("T")
