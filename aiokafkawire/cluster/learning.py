@@ -36,7 +36,7 @@ from .forms import in_newest_form
 from .known import KnowsCluster
 from .metadata import EMPTY, Snapshot, Topic, forget, is_large, merge, other_cluster
 from .metadata_forms import excuse_starting, keep_only, metadata_forms
-from .missing_topics import advice, does_not_exist
+from .missing_topics import advice, does_not_exist, say_missing
 from .recovery import Recovery
 from .retry import Backoff, Deadline
 from .topics_in_use import Names, TopicsInUse
@@ -193,6 +193,13 @@ class LearnsMetadata(KnowsCluster):
             return known
         with self.following(lambda: (name,)):
             return await self._wait_for_topic(name, deadline)
+
+    def not_ready(self, name: str) -> TopicNotReady:
+        """Return the error of a topic whose partitions are not known now, for a call that does not wait."""
+        if name not in self._topics.missing:
+            return TopicNotReady(f"the partitions of topic {name!r} are not known yet")
+        what_to_do = advice(allow_creation=self.config.allow_auto_create_topics)
+        return TopicNotReady(f"{say_missing([name])}, as the cluster said last: {what_to_do}")
 
     async def _wait_for_topic(self, name: str, deadline: Deadline) -> Topic:
         missing, config = self._topics.missing, self.config

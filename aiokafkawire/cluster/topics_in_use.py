@@ -59,7 +59,7 @@ class TopicsInUse:
         """Log what a Metadata answer for these topics says about those that do not exist."""
         news = self.missing.update(asked, snapshot.topic_error, self._followed_names(), now)
         if news.new:
-            _log.info("%s yet; asking the cluster again", say_missing(news.new))
+            _log.info("%s, says the cluster; asking again", say_missing(news.new))
         if news.overdue:
             why = "(UNKNOWN_TOPIC_OR_PARTITION)"
             what_to_do = advice(allow_creation=self._config.allow_auto_create_topics)
