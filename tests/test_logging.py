@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import pytest
 from support.clusters import QUICK
+from support.log_scan import forms_of
 from support.log_watch import LogWatch, watched_log
 
 from aiokafkawire import Client, Consumer, ProducerFenced
@@ -248,6 +249,23 @@ async def test_connections_and_requests_are_told_at_debug_and_no_record_is() -> 
     assert "from memory-1:9092: Produce v" in text
     assert "DEBUG network: connection to memory-1:9092 closed: " in text
     assert "payload" not in text
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+async def test_a_login_is_told_at_debug_and_its_password_is_not(mechanism: str) -> None:
+    password = "Kx4-logged-never"
+    options: dict[str, Any] = {"sasl_username": "alice", "sasl_password": password, "sasl_mechanism": mechanism}
+    with watched_log(logging.DEBUG) as log:
+        async with Broker(port=None, users={"alice": password}) as broker:
+            options |= {"security_protocol": "SASL_PLAINTEXT", "connector": broker.connect}
+            async with Client(broker.bootstrap, **options):
+                pass
+    told = f"DEBUG security: logged in to memory-1:9092 by {mechanism}, until the connection closes"
+    assert log.of("security") == [told]
+    assert any("SaslAuthenticate v" in line for line in log.of("network"))
+    text = "\n".join(log.lines)
+    assert not [form for form in forms_of(password) if form in text]
 
 
 @pytest.mark.anyio
