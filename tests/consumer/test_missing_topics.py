@@ -62,8 +62,8 @@ def test_every_member_knows_it_and_reads_the_topic_soon_after_it_is_created(capl
         ):
             await _joined(leads)
             await _joined(follows)
-            for _ in range(3):  # longer than an unused topic stays in the metadata
-                await anyio.sleep(400)
+            for pause in (5, 400, 800):  # longer than an unused topic stays in the metadata
+                await anyio.sleep(pause)
                 assert leads.health().why_idle == follows.health().why_idle == MISSING
             sim.broker.create_topic("oders", partitions=2)
             await anyio.sleep(25)
