@@ -114,6 +114,7 @@ class ClientOptions(NetworkOptions, total=False):
     reconnect_backoff_max_ms: int
     metadata_max_age_ms: int
     metadata_max_idle_ms: int
+    topic_metadata_propagation_max_ms: int
     connections_max_idle_ms: int
     receive_message_max_bytes: int
     allow_auto_create_topics: bool
@@ -149,6 +150,10 @@ class ClientConfig(NetworkConfig):
     """How old metadata may grow before it is asked for again, though nothing failed."""
     metadata_max_idle_ms: int = whole(300_000, least=1)
     """How long a topic that nobody uses stays in the metadata that is asked for (KIP-526)."""
+    topic_metadata_propagation_max_ms: int = whole(10_000)
+    """How long ``send`` and a consumer without a group wait for a topic that the cluster says does not exist, before
+    TopicNotReady: a topic that was created just now is unknown to some brokers for a moment. Shorter limits
+    (``max_block_ms``, ``default_api_timeout_ms``) hold as well."""
     connections_max_idle_ms: int = whole(540_000, least=1)
     """How long a connection may stay unused before it is closed."""
     receive_message_max_bytes: int = whole(_FRAME, least=1024)

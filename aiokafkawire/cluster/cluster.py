@@ -197,11 +197,17 @@ class Cluster(LearnsMetadata):
         """The coordinator as it is remembered, without asking."""
         return self._coordinators.known(kind, key)
 
-    def doubt_coordinator(self, kind: CoordinatorType, key: str) -> None:
-        """It is silent: another may be the coordinator by now. Whoever asks next looks it up."""
+    def doubt_coordinator(self, kind: CoordinatorType, key: str, cause: KafkaError | None = None) -> None:
+        """Look the coordinator up again on the next request, since it is silent. The ``cause`` is logged."""
         known = self._coordinators.known(kind, key)
         if known is not None:
+            if cause is not None:
+                self._coordinators.log.lost(kind, key, known, cause)
             self._coordinators.forget(kind, key, known)
+
+    def log_coordinator(self, kind: CoordinatorType, key: str) -> None:
+        """Log at INFO which broker coordinates this group or transactional id, from now on."""
+        self._coordinators.log.follow(kind, key)
 
     async def ask_coordinator(
         self,
@@ -246,7 +252,11 @@ class Cluster(LearnsMetadata):
                     tries.begin_anew()
                 if newer is not None:
                     request = newer()
-                return await self._ask_once(node, deadline, request, lane, wanted, check, slow=slow, patience=patience)
+                answer = await self._ask_once(
+                    node, deadline, request, lane, wanted, check, slow=slow, patience=patience
+                )
+                self._coordinators.log.answered(kind, key, node)
+                return answer
             except KafkaError as error:
                 failed(error)
                 refresh = tries.failed(error)
@@ -256,6 +266,7 @@ class Cluster(LearnsMetadata):
                     patience *= 2
                 # A broker that is silent or gone may coordinate no more; one that complains of a topic does.
                 if node is not None and (refresh is Refresh.COORDINATOR or not isinstance(error, BrokerError)):
+                    self._coordinators.log.lost(kind, key, node, error)
                     self._coordinators.forget(kind, key, node)
             if refresh is Refresh.METADATA:
                 self.outdated(snapshot)

@@ -13,7 +13,7 @@ from ..errors import BrokerError, CommitFailed, ErrorCode, KafkaError, RequestTi
 from ..group.offsets import GroupOffsets
 from ..group.states import GroupState
 from ..group.tasks import Take
-from ..types import GroupMetadata, OffsetAndMetadata, TopicPartition, given_offsets
+from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition, given_offsets
 from .positions import Place, Positions, some_of
 
 if TYPE_CHECKING:  # who assigns by hand joins no group
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # who assigns by hand joins no group
 
 __all__ = ("Commits",)
 
-_log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire.consumer")
 
 _INCOMPLETE: Final = (GroupState.ASSIGNING, GroupState.SYNCING)
 _REST: Final = 0.02
@@ -47,6 +47,7 @@ class Commits:
 
     def __init__(self, cluster: Cluster, positions: Positions, offsets: GroupOffsets, every: float) -> None:
         self._cluster, self._positions, self._offsets, self._every = cluster, positions, offsets, every
+        cluster.log_coordinator(CoordinatorType.GROUP, offsets.group.group_id)
         self.membership: Membership | None = None
         """Who commits, of a consumer that takes part in its group; see :meth:`join`."""
         self.listening: int | None = None
@@ -234,7 +235,7 @@ class Commits:
             if self.membership is not None and isinstance(error, BrokerError) and error.code in _NOT_ENTITLED:
                 self._tell_member(error)
             else:
-                _log.warning("offsets were not committed by itself: %s", error)
+                _log.warning("auto-commit of group %r failed: %s", self._offsets.group.group_id, error)
         finally:
             self._turn.release()
 

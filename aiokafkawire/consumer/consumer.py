@@ -369,8 +369,8 @@ class Consumer(ReadsRecords[K, V]):
 
     def health(self) -> ConsumerHealth:
         """How the consumer is: what it reads, how far it is, what its group says, and why nothing arrives."""
-        membership = self._in_group.membership if self._in_group is not None else None
-        return look_at(self._cluster, self._positions, self._fetcher, membership, self._got_at)
+        topics = self._topics if self._in_group is None else ()
+        return look_at(self._cluster, self._positions, self._fetcher, self._in_group, self._got_at, topics)
 
     # --- the group's offsets ---------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ from .subscription import Listener, Listeners, Subscription
 
 __all__ = ("InGroup",)
 
-_log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire.group")
 
 _GRACE: Final = 0.4
 """Seconds for a coordinator that moves: one that is away for longer is so for too long to wait with closing. One
@@ -101,6 +101,15 @@ class InGroup:
     def _machine(self) -> GroupMachine:
         return self.membership.machine
 
+    @property
+    def _named(self) -> str:
+        return self._machine.settings.named
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics that are subscribed to by name."""
+        return self.subscription.topics if self.subscription is not None else ()
+
     # --- what the user wants -----------------------------------------------------------------------------
 
     def open(self) -> None:
@@ -115,6 +124,8 @@ class InGroup:
             self._watches_all = True
             self._cluster.owner.spawn(self._watch_all_topics)
         self._cluster.use(subscription.topics)
+        if any(topic not in self._cluster.snapshot.topics for topic in subscription.topics):
+            self._cluster.outdated(self._cluster.snapshot)  # to hear soon which of them do not exist
         if before is None or before.topics != subscription.topics or before.pattern != subscription.pattern:
             self.membership.want(f"subscribed to {subscription}" if before is None else "the subscription has changed")
 
@@ -203,7 +214,7 @@ class InGroup:
         try:
             assigned = await assigned_in(self._cluster, group_id, deadline, self.membership.lane)
         except KafkaError as error:
-            _log.warning("leading group %r without knowing who has what: %s", group_id, error)
+            _log.warning("leading group %r without its current assignment, DescribeGroups failed: %s", group_id, error)
             return partitions
         if assigned is None:
             return partitions
@@ -224,6 +235,8 @@ class InGroup:
                 return None
             self._resumable = []
             self.member.took(task, change)
+            told = "assigned in %s, generation %d: %s; %d partitions in all"
+            _log.info(told, self._named, task.generation, some_of(change.added), len(self.member.owned))
             await self._begin(change.added)
         return "partitions were given up for others" if change.revoked else self._outdated(self._cluster.snapshot)
 
@@ -242,6 +255,7 @@ class InGroup:
             places = [place for place in self._resumable if place.where.topic in wanted]
             starts = {place.where: self._commits.start_of(place) for place in places}
             self._resumable = []
+            _log.info("reading on in %s while it has no coordinator: %s", self._named, some_of(starts))
             self.member.took_back(starts)
             self._commits.begin(starts)
             self._positions.resume(starts)
@@ -308,12 +322,14 @@ class InGroup:
         self._forget(partitions, reason)
 
     def _forget(self, partitions: Sequence[TopicPartition], reason: str, *, lost: bool = False) -> None:
+        if partitions:
+            _log.info("%s in %s: %s", "lost" if lost else "revoked", self._named, some_of(partitions))
         in_hand = self._positions.take_away(partitions, self._machine.last_group, reason)
         if in_hand and not self._leaving:
             _log.warning(
                 "%s took %s away while records were being processed, since %s; those records are read again from the "
                 "last commit, and commits of them fail",
-                self._machine.settings.named,
+                self._named,
                 some_of([one.place.where for one in in_hand]),
                 reason,
             )
@@ -355,12 +371,12 @@ class InGroup:
             while any(topic not in self._cluster.snapshot.topics for topic in topics):
                 await self._cluster.refresh(self._cluster.snapshot, deadline)
         except RequestTimeout as error:
-            _log.warning("leading %s without knowing all topics: %s", self._machine.settings.named, error)
+            _log.warning("leading %s without the metadata of all its topics: %s", self._named, error)
 
     async def _follow(self) -> None:
         """Rebalance when topics come and go, or get more partitions, as far as this member has to see to it."""
         snapshot = self._cluster.snapshot
-        with self._following:
+        with self._following, self._cluster.following(lambda: self.topics, lambda: self.member.watched):
             while True:
                 snapshot = await self._cluster.newer(snapshot)
                 self._cluster.use(self.member.watched)

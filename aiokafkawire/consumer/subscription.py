@@ -40,6 +40,10 @@ class Subscription:
         matching = [name for name in snapshot.topics if self.pattern.fullmatch(name)]
         return tuple(sorted(name for name in matching if not snapshot.topics[name].is_internal))
 
+    def unmatched_in(self, snapshot: Snapshot) -> str | None:
+        """Return the pattern if no topic matches it."""
+        return self.pattern.pattern if self.pattern is not None and not self.topics_in(snapshot) else None
+
     def __str__(self) -> str:
         return f"pattern {self.pattern.pattern!r}" if self.pattern is not None else ", ".join(self.topics)
 

@@ -1,5 +1,6 @@
 """What becomes of batches: written, tried again, split, numbered anew, or failed."""
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from .transaction import TransactionMachine
 
 __all__ = ("Outcomes", "recreated")
+
+_log = logging.getLogger("aiokafkawire.producer")
 
 
 class Outcomes:
@@ -123,18 +126,24 @@ class Outcomes:
         elif gone is not None:
             self.fail(batch, gone)
         elif verdict is not None and again:
-            accumulator.put_back(batch, error, self._not_before(batch, verdict))
-            self._on_retry()
+            self._try_again(batch, error, self._not_before(batch, verdict))
         elif isinstance(error, MessageTooLarge) and batch.count > 1:
             accumulator.put_back_halved(batch)
             self._on_retry()
         elif retry and again:
             # Those behind the first wait for it, and not for their own sake.
             wait = self._backoff(batch.where) if first and not self._knows_better(batch, flight) else 0.0
-            accumulator.put_back(batch, error, self._clock() + wait)
-            self._on_retry()
+            self._try_again(batch, error, self._clock() + wait)
         else:
             self.fail(batch, error)
+
+    def _try_again(self, batch: Batch, error: KafkaError, not_before: float) -> None:
+        if _log.isEnabledFor(logging.DEBUG):
+            delay = max(0.0, not_before - self._clock()) * 1000
+            told = "retrying a batch of %d records for %s in %.0f ms (try %d): %s"
+            _log.debug(told, batch.count, batch.where, delay, batch.tries + 1, error)
+        self._accumulator.put_back(batch, error, not_before)
+        self._on_retry()
 
     def _not_before(self, batch: Batch, verdict: Verdict) -> float:
         # What waits for those before it, or gets another number, has not failed; but a broker that refuses the
@@ -179,6 +188,7 @@ class Outcomes:
         self._backoffs.pop(batch.where, None)
         self._accumulator.finish(batch)
         batch.result.fail(error)
+        _log.debug("failed to send %d records to %s: %s", batch.count, batch.where, error)
         self.failures.add(batch.result)
         if self._transaction is not None:
             self._transaction.batch_failed(batch.where, error, sent=batch.base_sequence >= 0)

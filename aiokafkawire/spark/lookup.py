@@ -14,7 +14,7 @@ from .options import Bound, ReadOptions, Topics
 
 __all__ = ("batch_ranges", "data_lost", "ends", "partitions_of", "resolve")
 
-_log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire.spark")
 
 
 async def partitions_of(kafka: Client, topics: Topics) -> list[TopicPartition]:

@@ -219,7 +219,7 @@ async def test_who_gets_no_producer_id_sends_without_numbers_and_one_line_says_s
         assert cluster.numbered(a(0)) == [(-1, -1, -1)] * 3
     (told,) = [record for record in caplog.records if record.levelno >= level]
     assert told.levelno == level
-    assert told.message.startswith("records are sent without idempotence, so retries may double them: ")
+    assert told.message.startswith("sending without idempotence, so a retry may write a record twice: ")
     caplog.clear()
 
 
