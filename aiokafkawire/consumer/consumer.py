@@ -261,12 +261,17 @@ class Consumer(ReadsRecords[K, V]):
         self._fetcher.wake()
 
     def position(self, partition: TopicPartition) -> int | None:
-        """The offset after the last record handed out; None while the first is being looked up.
+        """Return the offset after the last record handed out; None while the first is being looked up.
+
+        It is past what follows that record and is not for users, as soon as that is fetched: control records, records
+        of aborted transactions (``read_committed``), and offsets that compaction has removed.
 
         Raises:
             UsageError: the partition is not assigned.
         """
-        return self._positions.require(partition).position
+        place = self._positions.require(partition)
+        self._pass_hidden_batches(self._fetcher.unread.get(partition))
+        return place.position
 
     def _fetch_until(self, where: TopicPartition, offset: int) -> None:
         """Fetch nothing of it from there on: for whoever reads a range, in this package."""
@@ -327,8 +332,13 @@ class Consumer(ReadsRecords[K, V]):
 
     def health(self) -> ConsumerHealth:
         """How the consumer is: what it reads, how far it is, what its group says, and why nothing arrives."""
+        self._pass_all_hidden_batches()
         membership = self._in_group.membership if self._in_group is not None else None
         return look_at(self._cluster, self._positions, self._fetcher, membership, self._got_at)
+
+    def _pass_all_hidden_batches(self) -> None:
+        for fetched in list(self._fetcher.unread.values()):
+            self._pass_hidden_batches(fetched)
 
     # --- the group's offsets ---------------------------------------------------------------------------
 
@@ -337,6 +347,7 @@ class Consumer(ReadsRecords[K, V]):
 
         Partitions whose position is still being looked up are not in it.
         """
+        self._pass_all_hidden_batches()
         return {
             place.where: OffsetAndMetadata(place.position, leader_epoch=place.leader_epoch)
             for place in self._positions
