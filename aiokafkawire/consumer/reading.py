@@ -124,6 +124,7 @@ class ReadsRecords(Generic[K, V]):
         # Errors that the next call raises.
         self._untold: deque[Exception] = deque()
         self._yielded_at = 0.0
+        self._was_cancelled = False
         self._state = "new"
 
     def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
@@ -190,8 +191,10 @@ class ReadsRecords(Generic[K, V]):
             # Without waiting: a cancellation would cost the records that are here.
             try:
                 reading = self._ready()
-            except Exception:  # the next call raises it
-                break
+            except Exception:
+                if records:  # these come first, and the next call raises it
+                    break
+                raise
             if reading is None:
                 break
             self._take_from(reading, max_records, records)
@@ -396,9 +399,15 @@ class ReadsRecords(Generic[K, V]):
         """Looking at the clock costs more than a record does: it is done for every few."""
         self._marks.asked += 1
         look = look or self._marks.asked % _LOOK_EVERY == 0
-        if look and self._cluster.runtime.now() - self._yielded_at > _YIELD_EVERY:
+        if not look:
+            return
+        # A call that was cancelled here did let others run. If the next were as well, calls in scopes that are cancelled
+        # from the beginning would never get a record.
+        if not self._was_cancelled and self._cluster.runtime.now() - self._yielded_at > _YIELD_EVERY:
+            self._was_cancelled = True
             await anyio.lowlevel.checkpoint()
             self._yielded_at = self._cluster.runtime.now()
+        self._was_cancelled = False
 
 
 class _Batches(AsyncIterator[ConsumerBatch[K, V]]):
