@@ -28,9 +28,10 @@ from .foreign_names import CLIENT, hint_at
 from .network.stream import Connector, connect_tcp
 from .producer.producer import Producer
 from .runtime import Runtime, finish, opened_at, warn_unclosed
-from .types import BytesLike, ProducerIdentity, check_topic_name
+from .types import BytesLike, OffsetSpec, ProducerIdentity, check_topic_name
 
 if TYPE_CHECKING:
+    from .bounded_reads import BatchReader, Bounds, RecordReader
     from .exactly_once import Process
     from .group.assignors import Assignor
 
@@ -271,6 +272,98 @@ class Client:
         return Consumer(
             self._cluster, config, lane, topics, key_deserializer, value_deserializer, assignors, joins=joins
         )
+
+    @overload
+    def read_records(
+        self, topic: str, *, start: "Bounds" = ..., end: "Bounds | None" = None, **options: Unpack[ConsumerOptions]
+    ) -> "RecordReader[bytes, bytes]": ...
+    @overload
+    def read_records(
+        self,
+        topic: str,
+        *,
+        start: "Bounds" = ...,
+        end: "Bounds | None" = None,
+        key_deserializer: Callable[[bytes], K],
+        **options: Unpack[ConsumerOptions],
+    ) -> "RecordReader[K, bytes]": ...
+    @overload
+    def read_records(
+        self,
+        topic: str,
+        *,
+        start: "Bounds" = ...,
+        end: "Bounds | None" = None,
+        value_deserializer: Callable[[bytes], V],
+        **options: Unpack[ConsumerOptions],
+    ) -> "RecordReader[bytes, V]": ...
+    @overload
+    def read_records(
+        self,
+        topic: str,
+        *,
+        start: "Bounds" = ...,
+        end: "Bounds | None" = None,
+        key_deserializer: Callable[[bytes], K],
+        value_deserializer: Callable[[bytes], V],
+        **options: Unpack[ConsumerOptions],
+    ) -> "RecordReader[K, V]": ...
+    def read_records(
+        self,
+        topic: str,
+        *,
+        start: "Bounds" = OffsetSpec.EARLIEST,
+        end: "Bounds | None" = None,
+        key_deserializer: Callable[[bytes], Any] | None = None,
+        value_deserializer: Callable[[bytes], Any] | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> "RecordReader[Any, Any]":
+        """Read a topic from a start to an end, record by record; the iteration ends by itself.
+
+        It ends on topics with transactions, compacted ones and empty ones too, whose last offset may be no record's.
+
+        Args:
+            topic: all of its partitions are read, or those that a mapping names.
+            start: where to begin, for all partitions or by partition: an offset, or an OffsetSpec. Nothing is read of a
+                partition that has no record so late.
+            end: the offset after the last record to read, given likewise. None: the ends as they are when it begins.
+                An offset may not be beyond the end of the log; a transaction that is open before it is waited for.
+            key_deserializer, value_deserializer: as for :meth:`consumer`.
+            options: see :class:`~aiokafkawire.config.ConsumerConfig`. The default of ``isolation_level`` is
+                ``"read_committed"`` here, so that only records that count are read, up to the first open transaction;
+                that of ``auto_offset_reset`` is ``"none"``, so that records that were deleted raise OffsetOutOfRange.
+
+        Raises:
+            ConfigError: a setting is wrong, or there is a ``group_id``.
+            UsageError: what is given is no topic, no offset, or not of this topic.
+        """
+        from .bounded_reads import RecordReader, reader_options
+
+        consumer = self._consumer((), reader_options(options), key_deserializer, value_deserializer)
+        return RecordReader(consumer, topic, start, end)
+
+    def read_batches(
+        self,
+        topic: str,
+        *,
+        start: "Bounds" = OffsetSpec.EARLIEST,
+        end: "Bounds | None" = None,
+        columns: Sequence[str] | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> "BatchReader":
+        """Read a topic from a start to an end as ``pyarrow.RecordBatch``, in bounded memory; see :meth:`read_records`.
+
+        Args:
+            topic, start, end, options: as for :meth:`read_records`.
+            columns: some of those that :meth:`ConsumerBatch.to_arrow` has, in this order; None for all.
+
+        Raises:
+            ConfigError, UsageError: as :meth:`read_records`; also if there is no such column.
+            ImportError: pyarrow is not installed (``pip install aiokafkawire[arrow]``).
+        """
+        from .bounded_reads import BatchReader, reader_options
+
+        return BatchReader(self._consumer((), reader_options(options)), topic, start, end, columns)
 
     async def transform(
         self,

@@ -301,12 +301,17 @@ class Consumer(ReadsRecords[K, V]):
         self._fetcher.wake()
 
     def position(self, partition: TopicPartition) -> int | None:
-        """The offset after the last record handed out; None while the first is being looked up.
+        """Return the offset after the last record handed out; None while the first is being looked up.
+
+        It is past what follows that record and is not for users, as soon as that is fetched: control records, records
+        of aborted transactions (``read_committed``), and offsets that compaction has removed.
 
         Raises:
             UsageError: the partition is not assigned.
         """
-        return self._positions.require(check_partition(partition)).position
+        place = self._positions.require(check_partition(partition))
+        self._pass_hidden_batches(self._fetcher.unread.get(place.where))
+        return place.position
 
     def _fetch_until(self, where: TopicPartition, offset: int) -> None:
         """Fetch nothing of it from there on: for whoever reads a range, in this package."""
@@ -369,8 +374,13 @@ class Consumer(ReadsRecords[K, V]):
 
     def health(self) -> ConsumerHealth:
         """How the consumer is: what it reads, how far it is, what its group says, and why nothing arrives."""
+        self._pass_all_hidden_batches()
         topics = self._topics if self._in_group is None else ()
         return look_at(self._cluster, self._positions, self._fetcher, self._in_group, self._got_at, topics)
+
+    def _pass_all_hidden_batches(self) -> None:
+        for fetched in list(self._fetcher.unread.values()):
+            self._pass_hidden_batches(fetched)
 
     # --- the group's offsets ---------------------------------------------------------------------------
 
@@ -381,6 +391,7 @@ class Consumer(ReadsRecords[K, V]):
         records were being processed are in it until more records are asked for: :meth:`commit` and the coordinator
         refuse them then.
         """
+        self._pass_all_hidden_batches()
         return self._positions.to_commit()
 
     def group_metadata(self) -> GroupMetadata:

@@ -86,6 +86,11 @@ class Place:
         return self.paused or self.withheld
 
     @property
+    def has_reached_end(self) -> bool:
+        """Whether it is read up to ``until``."""
+        return self.until is not None and self.position is not None and self.position >= self.until
+
+    @property
     def wants_lookup(self) -> bool:
         """Whether it has no position, and nobody looks it up yet."""
         return self.position is None and not self.looking_up and not self.lost
