@@ -30,7 +30,7 @@ from .flights import Flights
 from .idempotence import Sequences
 from .identity import Identity
 from .old_formats import NEWEST_MAGIC, magic_of
-from .outcomes import Outcomes, recreated
+from .outcomes import Outcomes
 from .partitioner import Stalls
 from .waking import new_event
 
@@ -259,7 +259,8 @@ class Sender:
         if snapshot.generation != self._seen:
             self._seen = snapshot.generation
             self._routes.clear()
-            self.outcomes.drop(lambda batch: recreated(batch, snapshot))
+            self.outcomes.leave_old_topics(snapshot)
+            self._leave_what_cannot_go()
 
     def _leave_what_cannot_go(self) -> None:
         """What was never sent never will be, if its transaction can only be aborted or the producer has failed."""
