@@ -263,13 +263,16 @@ class Sender:
             self._leave_what_cannot_go()
 
     def _leave_what_cannot_go(self) -> None:
-        """What was never sent never will be, if its transaction can only be aborted or the producer has failed."""
+        """Fail what waits, if its transaction can only be aborted or the producer has failed.
+
+        A batch that may have been written goes out again in its transaction, which tells what became of it.
+        """
         machine, refused = self._transaction, self._identity.refused
         if refused is not None:
             self.outcomes.drop(lambda batch: again(refused))
         elif machine is not None and machine.error is not None:
             error, failed = machine.error, machine.has_failed
-            self.outcomes.drop(lambda batch: again(error) if failed or batch.base_sequence < 0 else None)
+            self.outcomes.drop(lambda batch: again(error) if failed or not batch.in_doubt else None)
 
     # --- routing ---------------------------------------------------------------------------------------
 
