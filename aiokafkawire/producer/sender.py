@@ -285,6 +285,9 @@ class Sender:
         if known is not None and known[1].failure is None:
             self._routed[known[0]] = known[1]
             return known[0]
+        if known is not None and not self._config.required_acks:
+            # With acks=0 a broker closes the connection for any error, so the metadata may be wrong: wait for newer.
+            return NO_LEADER
         node = snapshot.leader(where)
         if node is None:
             return NO_LEADER

@@ -59,6 +59,20 @@ async def test_an_idle_producer_sends_to_the_new_topic(kafka: Client, single: st
             assert await values(kafka, TopicPartition(single, 0)) == [b"%d" % number, b"more"]
 
 
+async def test_without_acknowledgements_one_record_is_lost_and_the_next_goes_to_the_new_topic(
+    kafka: Client, single: str
+) -> None:
+    """The broker closes the connection for the first record, which is all that it can say about it."""
+    where = TopicPartition(single, 0)
+    async with kafka.producer(acks=0) as producer:
+        await producer.send(single, b"old")
+        await create_anew(kafka, single)
+        with anyio.fail_after(30):
+            while not (found := await values(kafka, where)):
+                await producer.send(single, b"new")
+    assert set(found) == {b"new"}
+
+
 async def test_a_client_that_was_idle_writes_by_another_producer(cluster: Where, kafka: Client, single: str) -> None:
     async with cluster.client() as idle:
         async with idle.producer() as producer:
