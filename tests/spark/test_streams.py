@@ -11,7 +11,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 from support import spark as support
 from support.needing import require
-from support.partitions import add_partitions
+from support.partitions import add_partitions_blocking
 
 from aiokafkawire import ConfigError, KafkaError, RequestTimeout, TopicPartition, blocking
 from aiokafkawire.spark.failures import DataLost
@@ -94,7 +94,7 @@ def test_a_partition_that_comes_later_is_read_from_its_beginning(
     reader = readers(subscribePattern="flights")
     start = reader.latestOffset(reader.initialOffset(), everything())
     for count in (2, 3, 4):  # the reader's client knows the topic with fewer
-        add_partitions(kafka, "flights", count)
+        add_partitions_blocking(kafka, "flights", count)
         where = TopicPartition("flights", count - 1)
         with blocking.Client(bootstrap) as anew, anew.producer() as producer:
             producer.send_many("flights", [b"y"] * count, partition=where.partition)
