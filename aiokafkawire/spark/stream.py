@@ -38,7 +38,7 @@ except ImportError:
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ("LIMITS", "StreamReader")
+__all__ = ("LIMITS", "StreamReader", "SupportsTriggerAvailableNow")
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
