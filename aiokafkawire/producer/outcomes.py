@@ -67,6 +67,8 @@ class Outcomes:
         transaction: "TransactionMachine | None",
     ) -> None:
         self.failures: Failures = Failures()
+        self.on_failure: Callable[[KafkaError], None] | None = None
+        """Called after a batch has failed, with its error."""
         self._cluster, self._config, self._accumulator = cluster, config, accumulator
         self._on_room, self._on_retry, self._transaction = on_room, on_retry, transaction
         self._clock = cluster.runtime.now
@@ -207,6 +209,8 @@ class Outcomes:
             self._transaction.batch_failed(batch.where, error, sent=batch.base_sequence >= 0)
             self._on_retry()  # for the others, which will not be sent any more
         self._on_room()
+        if self.on_failure is not None:
+            self.on_failure(error)
 
     def expire(self, now: float) -> None:
         """Fail what has waited for too long, and what was on its way to a topic that is gone."""

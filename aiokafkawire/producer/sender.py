@@ -383,6 +383,17 @@ class Sender:
         finally:
             self._flushing -= 1
 
+    def stop_at_failure(self) -> None:
+        """Call :meth:`stop` as soon as a batch has failed."""
+        self.outcomes.on_failure = self.stop
+
+    def stop(self, error: KafkaError) -> None:
+        """Fail what is not in flight, and refuse records from now on: with this error, unless there is one already."""
+        if self.fatal is None:
+            self._identity.refused = error
+            self._identified()
+            self._leave_what_cannot_go()
+
     async def close(self) -> None:
         """Stop sending. What has no outcome fails; the broker may have written what was in flight."""
         await self._worker.stop()
