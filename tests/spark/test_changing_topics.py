@@ -14,7 +14,7 @@ from support.micro_batches import values_in
 from support.needing import require
 from support.partitions import add_partitions_blocking
 
-from aiokafkawire import blocking
+from aiokafkawire import NewTopic, blocking
 from aiokafkawire.errors import UnknownTopicOrPartition
 
 if TYPE_CHECKING:
@@ -72,15 +72,16 @@ def create_anew(servers: str, name: str, partitions: int = 2) -> None:
 
 def fill(servers: str, name: str, partition: int, values: range) -> None:
     with blocking.Client(servers) as kafka, kafka.producer() as producer:
-        producer.enqueue_many(name, [b"%d" % one for one in values], partition=partition)
+        producer.enqueue_many(name, [b"%0400d" % one for one in values], partition=partition)
 
 
-def numbers(spark: SparkSession, count: int) -> DataFrame:
-    return spark.range(0, count, 1, 2).selectExpr("cast(id as string) key", "cast(id as string) value")
+def padded(spark: SparkSession, count: int) -> DataFrame:
+    """So many numbers as rows of 400 bytes, which make many batches."""
+    return spark.range(0, count, 1, 2).selectExpr("cast(id as string) key", "lpad(cast(id as string), 400, '0') value")
 
 
 def write(frame: DataFrame, servers: str, name: str) -> None:
-    options = {"kafka.bootstrap.servers": servers, "topic": name}
+    options = {"kafka.bootstrap.servers": servers, "topic": name, "kafka.batch.size": "16384"}
     frame.write.format("aiokafkawire").options(**options).mode("append").save()
 
 
@@ -124,7 +125,7 @@ def test_partitions_added_while_a_stream_runs_are_read_from_their_beginning(
 
 @ON_BOTH
 def test_a_topic_created_anew_between_two_jobs_is_written_once(spark: SparkSession, servers: str, topic: str) -> None:
-    frame = numbers(spark, 20_000)
+    frame = padded(spark, 20_000)
     write(frame, servers, topic)
     for partitions in (2, 4):
         create_anew(servers, topic, partitions)
@@ -141,37 +142,49 @@ def test_a_topic_created_anew_between_two_streams_is_written_once(
     if not support.writes_streams():
         pytest.skip("streams are written from Spark 4.1 on")
     target = f"{topic}-target"
-    fill(servers, topic, 0, range(20_000))
+    fill(servers, topic, 0, range(10_000))
+    fill(servers, topic, 1, range(10_000, 20_000))
     with blocking.Client(servers) as kafka:
         kafka.admin.create_topics({target: 2})
     for number in range(3):
         frame = reading(spark, servers, topic, maxOffsetsPerTrigger="7000").select("key", "value")
         writer = frame.writeStream.format("aiokafkawire").option("kafka.bootstrap.servers", servers)
-        writer = writer.option("topic", target).option("checkpointLocation", str(tmp_path / str(number)))
+        writer = (
+            writer.option("topic", target)
+            .option("kafka.batch.size", "16384")
+            .option("checkpointLocation", str(tmp_path / str(number)))
+        )
         assert writer.trigger(availableNow=True).start().awaitTermination(200)
         assert counted(servers, target) == once(20_000)
         create_anew(servers, target)
 
 
 @ON_BOTH
-def test_tasks_that_are_tried_again_double_nothing_that_was_not_sent(
-    spark: SparkSession, servers: str, topic: str, tmp_path: Path
+def test_a_task_that_is_tried_again_doubles_nothing_where_its_first_record_failed(
+    spark: SparkSession, servers: str
 ) -> None:
-    """Each task fails before its last rows, and once: what it had to send lingers until then."""
-    attempts = str(tmp_path)
+    name = f"topic-{token_hex(6)}"
+    with blocking.Client(servers) as kafka:
+        kafka.admin.create_topics({name: NewTopic(partitions=2, configs={"max.message.bytes": "1000"})})
 
-    def fails_once(batches: Iterator[Any]) -> Iterator[Any]:
+    def too_large_at_first(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
         from pyspark import TaskContext
 
         task = TaskContext.get()
         assert task is not None
-        yield from batches
-        if task.attemptNumber() == 0:
-            (Path(attempts) / str(task.partitionId())).touch()
-            raise RuntimeError("the first attempt fails")
+        for batch in batches:
+            values = batch.column("value").to_pylist()
+            if task.attemptNumber() == 0:
+                values = ["x" * 5_000, *values]
+            partition = pa.array([task.partitionId()] * len(values), pa.int32())
+            yield pa.record_batch({"value": values, "partition": partition})
 
-    frame = numbers(spark, 2_000).mapInArrow(fails_once, "key string, value string")
-    options = {"kafka.bootstrap.servers": servers, "topic": topic, "kafka.linger.ms": "60000"}
+    frame = (
+        spark.range(0, 2_000, 1, 2)
+        .selectExpr("cast(id as string) value")
+        .mapInArrow(too_large_at_first, "value string, partition int")
+    )
+    options = {"kafka.bootstrap.servers": servers, "topic": name, "kafka.batch.size": "200"}
     frame.write.format("aiokafkawire").options(**options).mode("append").save()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1"]
-    assert counted(servers, topic) == once(2_000)
+    assert counted(servers, name) == once(2_000)
