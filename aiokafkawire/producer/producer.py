@@ -144,6 +144,15 @@ class Producer(Generic[K, V]):
         finally:
             await self._stop()
 
+    def _stop_at_failure(self) -> None:
+        """Once a batch has failed, fail what is not in flight, and refuse records with the same error."""
+        self._sender.stop_at_failure()
+
+    async def _discard(self, error: KafkaError) -> None:
+        """Fail what is not in flight with this error, and wait until what is in flight has an outcome."""
+        self._sender.stop(error)
+        await self._sender.settled()
+
     async def _stop(self) -> None:
         self._leave("closed")
         self._watching.close()
