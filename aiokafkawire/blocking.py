@@ -12,7 +12,7 @@ A client has one thread, with an event loop in it, on which everything asynchron
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
@@ -24,9 +24,13 @@ from .blocking_transform import Process, run_transform
 from .client import Client as AsyncClient
 from .config import AutoOffsetReset, ClientOptions, ConsumerOptions, ProducerOptions
 from .loop_thread import Loop
+from .records.batch import ConsumerRecord
 from .types import OffsetAndMetadata, OffsetAndTimestamp, OffsetSpec, ProducerIdentity, TopicPartition
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from .bounded_reads import BatchReader, BoundedReader, Bounds, RecordReader
     from .group.assignors import Assignor
 
 __all__ = ("Admin", "Client", "Consumer", "Delivery", "Loop", "Producer", "Transaction")
@@ -167,6 +171,33 @@ class Client:
         """
         return Consumer(self._loop, self._loop.here(partial(self._client.consumer, *topics, **options)))
 
+    def read_records(
+        self,
+        topic: str,
+        *,
+        start: "Bounds" = OffsetSpec.EARLIEST,
+        end: "Bounds | None" = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> Iterator[ConsumerRecord[bytes, bytes]]:
+        """Read a topic from a start to an end, record by record; see :meth:`.Client.read_records`."""
+        reader = self._loop.here(lambda: self._client.read_records(topic, start=start, end=end, **options))
+        return _records_of(self._loop, reader)
+
+    def read_batches(
+        self,
+        topic: str,
+        *,
+        start: "Bounds" = OffsetSpec.EARLIEST,
+        end: "Bounds | None" = None,
+        columns: Sequence[str] | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> "Iterator[pa.RecordBatch]":
+        """Read a topic from a start to an end as ``pyarrow.RecordBatch``; see :meth:`.Client.read_batches`."""
+        made = self._loop.here(
+            lambda: self._client.read_batches(topic, start=start, end=end, columns=columns, **options)
+        )
+        return _batches_of(self._loop, made)
+
     def transform(
         self,
         source: str | Sequence[str],
@@ -200,6 +231,31 @@ class Client:
             producer_options=producer_options,
         )
         return run_transform(self._loop, run, process, stop)
+
+
+def _records_of(loop: Loop, reader: "RecordReader[bytes, bytes]") -> Iterator[ConsumerRecord[bytes, bytes]]:
+    try:
+        while records := loop.call(reader.take):
+            yield from records
+    finally:
+        _close_reader(loop, reader)
+
+
+def _batches_of(loop: Loop, reader: "BatchReader") -> "Iterator[pa.RecordBatch]":
+    async def following() -> "pa.RecordBatch | None":
+        return await anext(reader, None)
+
+    try:
+        while (batch := loop.call(following)) is not None:
+            yield batch
+    finally:
+        _close_reader(loop, reader)
+
+
+def _close_reader(loop: Loop, reader: "BoundedReader[Any]") -> None:
+    # A generator may be left until after the client is closed, and its reader with it.
+    if loop.is_running and not loop.is_elsewhere:
+        loop.call(reader.aclose)
 
 
 class Admin:

@@ -10,10 +10,10 @@ import inspect
 import os
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Never, ParamSpec, Self, TypeVar
 
 import anyio
 
@@ -22,7 +22,9 @@ from .consumer.consumer import Consumer as AsyncConsumer
 from .consumer.consumer import ConsumerBatch
 from .consumer.health import ConsumerHealth
 from .consumer.read_ahead import Lent, ReadAhead
+from .consumer.reading import check_poll
 from .errors import UsageError
+from .foreign_names import CONSUMER, hint_at
 from .loop_thread import Loop
 from .records.batch import ConsumerRecord
 from .types import GroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, OffsetSpec, TopicPartition
@@ -83,10 +85,14 @@ class Consumer(Generic[K, V]):
     def close(self, timeout: float = 5.0) -> None:
         """Commit what is finished (``enable_auto_commit``), leave the group, and stop, within ``timeout`` seconds.
 
-        Any thread may call it. It ends the iterations of others, and their other calls with UsageError.
+        Any thread may call it, but no listener. It ends the iterations of others, a :meth:`poll` that waits gives an
+        empty list, and other calls that wait raise UsageError.
         """
-        if not self._loop.is_elsewhere:
-            self._loop.call(self._close, timeout)
+        if self._loop.is_elsewhere or not self._loop.is_running:
+            return
+        if self._is_listener():
+            raise UsageError("a listener cannot close the consumer: the rebalance waits for the listener")
+        self._loop.call(self._close, timeout)
 
     async def _close(self, timeout: float) -> None:
         self._is_closed = True
@@ -105,9 +111,11 @@ class Consumer(Generic[K, V]):
 
     def poll(self, max_records: int = 500, timeout: float | None = None) -> list[ConsumerRecord[K, V]]:
         """Return up to ``max_records`` records; after ``timeout`` seconds without any, an empty list."""
-        if isinstance(max_records, bool) or not isinstance(max_records, int) or max_records < 1:
-            raise UsageError(f"max_records must be an integer of at least 1, got {max_records!r}")
-        return self._take("together", max_records, timeout) or []
+        check_poll(max_records, timeout)
+        try:
+            return self._take("together", max_records, timeout) or []
+        except _Closed:
+            return []
 
     def batches(self, timeout: float | None = None) -> Iterator[ConsumerBatch[K, V]]:
         """Iterate whole batches, the fastest way; it ends after ``timeout`` seconds without one."""
@@ -151,11 +159,12 @@ class Consumer(Generic[K, V]):
 
     def subscribe(
         self,
-        *topics: str,
+        *topics: str | Collection[str],
         pattern: "str | re.Pattern[str] | None" = None,
         on_assigned: Listener | None = None,
         on_revoked: Listener | None = None,
         on_lost: Listener | None = None,
+        **unknown: Never,
     ) -> None:
         """Share the partitions of these topics with the other members of the group; instead of those before, if any.
 
@@ -167,7 +176,7 @@ class Consumer(Generic[K, V]):
             UsageError: as the asynchronous one, or a listener is a coroutine function.
         """
         listeners = {"on_assigned": on_assigned, "on_revoked": on_revoked, "on_lost": on_lost}
-        wrapped: Any = {name: self._wrapped(name, listener) for name, listener in listeners.items()}
+        wrapped: Any = {name: self._wrapped(name, listener) for name, listener in listeners.items()} | unknown
         self._ask_now(self._consumer.subscribe, *topics, pattern=pattern, **wrapped)
 
     def unsubscribe(self, timeout: float = 5.0) -> None:
@@ -240,18 +249,32 @@ class Consumer(Generic[K, V]):
         """Return what the group has committed for these partitions; None where that is nothing."""
         return self._ask(self._consumer.committed, partitions, timeout=timeout)
 
+    def owns(self, record: ConsumerRecord[Any, Any] | ConsumerBatch[Any, Any]) -> bool:
+        """Return whether a record, or a batch, that was returned still counts; see :meth:`.Consumer.owns`."""
+        return self._look(self._consumer.owns, record)
+
+    def check_ownership(self) -> None:
+        """Raise CommitFailed if the group took partitions away while their records were being processed."""
+        self._look(self._consumer.check_ownership)
+
+    if not TYPE_CHECKING:  # for a type checker every name would be there
+        __getattr__ = hint_at(CONSUMER)
+
     # --- one call at a time ------------------------------------------------------------------------------
 
     def _enter(self) -> None:
         """Begin a call; whoever does stores None in ``_caller`` at its end."""
         self._loop.require()
         me = threading.get_ident()
-        if self._listening is not None and self._listening.thread == me:
+        if self._is_listener():
             raise UsageError("a listener cannot read records: return from it, and read then")
         if self._caller is not None:
             whose = "another thread" if self._caller != me else "this thread"
             raise UsageError(f"{whose} is in a call of this consumer: a consumer has one caller at a time")
         self._caller = me
+
+    def _is_listener(self) -> bool:
+        return self._listening is not None and self._listening.thread == threading.get_ident()
 
     def _ask(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         listening = self._listening

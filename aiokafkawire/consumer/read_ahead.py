@@ -28,7 +28,7 @@ __all__ = ("Lent", "ReadAhead")
 K = TypeVar("K")
 V = TypeVar("V")
 
-_RECURRING = (ConsumerStalled, CorruptBatch, UsageError)
+_RECURRING = (ConsumerStalled, CorruptBatch, StopAsyncIteration, UsageError)
 """Errors that the next call raises again by itself."""
 
 
@@ -60,7 +60,9 @@ class _Part(Generic[K, V]):
     def settle(self, finished: int, taken: int) -> None:
         """Move the position behind what was taken; what was taken and is not finished is in the user's hands."""
         place = self.fetched.ask.place
-        place.position, place.leader_epoch = self.after(taken)
+        position, epoch = self.after(taken)
+        if taken < self.last or place.position is None or place.position < position:
+            place.position, place.leader_epoch = position, epoch
         in_hand = max(finished, self.first) < min(taken, self.last)
         place.held = self.after(finished)[0] if in_hand else None
 
@@ -166,9 +168,10 @@ class ReadAhead(Generic[K, V]):
         for part in lent.parts if lent is not None else ():
             if not self._is_current(part):
                 continue
-            assert lent is not None
+            assert lent is not None  # it has parts
+            place = part.fetched.ask.place
             if lent.taken >= part.last:
-                part.fetched.ask.place.position = part.cursor
+                place.position = max(part.cursor, place.position or 0)
             else:
                 part.fetched.rewind()
 
@@ -182,16 +185,16 @@ class ReadAhead(Generic[K, V]):
                     if kind == "batch":
                         _add_batch(lent, reading)
                     else:
-                        await self._add_records(lent, reading, most)
+                        self._add_records(lent, reading, most)
                 if kind == "together":
-                    await self._add_others(lent, most)
+                    self._add_others(lent, most)
         except _RECURRING:
             raise
         except Exception as error:
             lent.error = error
         return lent if lent.has_more else None
 
-    async def _add_records(self, lent: Lent[K, V], fetched: Fetched, most: int) -> None:
+    def _add_records(self, lent: Lent[K, V], fetched: Fetched, most: int) -> None:
         """Add records of one partition: of the batch that is begun, and of those after it in the same fetch."""
         place = fetched.ask.place
         assert place.position is not None  # there are records after it
@@ -207,7 +210,7 @@ class ReadAhead(Generic[K, V]):
                 break
             part.end = place.position = fetched.batch_end
             fetched.reader = None
-            if not await self._begin_next_batch(fetched):
+            if not self._begin_next_batch(fetched):
                 break
         lent.count = len(lent.records)
         part.last = lent.count + (lent.error is not None)
@@ -216,27 +219,27 @@ class ReadAhead(Generic[K, V]):
             lent.parts.append(part)
             place.position, place.leader_epoch = part.start, part.start_epoch
 
-    async def _begin_next_batch(self, fetched: Fetched) -> bool:
+    def _begin_next_batch(self, fetched: Fetched) -> bool:
         """Begin the next batch of the same fetch, if that takes no time. What is used up or damaged is left as it is.
 
         The consumer finds that out once the records before are taken.
         """
         try:
             fetched.begun = fetched.begun or next(fetched, None)
-            return fetched.begun is not None and await self._reads._begin_batch(fetched, at_once=True)
+            return fetched.begun is not None and self._reads._begin_batch(fetched)
         except CorruptBatch:
             return False
 
-    async def _add_others(self, lent: Lent[K, V], most: int) -> None:
+    def _add_others(self, lent: Lent[K, V], most: int) -> None:
         """Add records of other partitions that are here already."""
         while lent.error is None and lent.count < most and not self._reads._untold:
             try:
-                fetched = await self._reads._ready(at_once=True, without=[part.fetched for part in lent.parts])
+                fetched = self._reads._ready(without=[part.fetched for part in lent.parts])
             except CorruptBatch:  # it is raised again when these are taken
                 return
             if fetched is None:
                 return
-            await self._add_records(lent, fetched, most)
+            self._add_records(lent, fetched, most)
 
 
 def _add_batch(lent: Lent[K, V], fetched: Fetched) -> None:
