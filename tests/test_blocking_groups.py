@@ -75,6 +75,8 @@ def test_listeners_run_on_a_thread_of_their_own_and_may_call_the_consumer(kafka:
         consumer.resume(*partitions)
         with pytest.raises(UsageError, match="a listener cannot read"):
             consumer.poll()
+        with pytest.raises(UsageError, match="a listener cannot close"):
+            consumer.close()
 
     def revoked(partitions: Partitions) -> None:
         heard.append(("revoked", partitions, threading.current_thread().name))
@@ -89,7 +91,10 @@ def test_listeners_run_on_a_thread_of_their_own_and_may_call_the_consumer(kafka:
             records += consumer.poll(15 - len(records), timeout=30)
         assert {record.offset for record in records} == set(range(290, 300))
         assert consumer.group_metadata().generation_id > 0
+        consumer.check_ownership()
+        assert all(consumer.owns(record) for record in records)
         consumer.unsubscribe()
+        assert not any(consumer.owns(record) for record in records)
         assert consumer.assignment == ()
     assert heard == [("assigned", both, "aiokafkawire-listener"), ("revoked", both, "aiokafkawire-listener")]
 
