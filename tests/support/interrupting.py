@@ -1,4 +1,6 @@
-"""Ctrl-C at every moment, one after the other: KeyboardInterrupt where CPython looks at the beginning of a function, after the call of a function that is not written in Python, and when a
+"""Ctrl-C at every moment, one after the other: KeyboardInterrupt where CPython looks for signals.
+
+CPython looks at the beginning of a function, after the call of a function that is not written in Python, and when a
 loop jumps back. A trace function sees all of these, and raises at the one that is asked for. CPython 3.13.0 does not
 tell it of opcodes: there it sees the beginnings of functions alone.
 """
