@@ -20,6 +20,7 @@ import anyio
 from .admin.admin import NewTopic
 from .client import Client as AsyncClient
 from .config import ClientOptions, ConsumerOptions, ProducerOptions
+from .foreign_names import ADMIN, BLOCKING_CONSUMER, BLOCKING_PRODUCER, hint_at
 from .consumer.consumer import Consumer as AsyncConsumer
 from .consumer.consumer import ConsumerBatch
 from .loop_thread import Loop
@@ -127,6 +128,9 @@ class Client:
 
 class Producer:
     """Sends records; made by :meth:`Client.producer`. Errors are those of :class:`aiokafkawire.Producer`."""
+
+    if not TYPE_CHECKING:  # for a type checker every name would be there
+        __getattr__ = hint_at(BLOCKING_PRODUCER)
 
     def __init__(self, loop: Loop, producer: AsyncProducer[bytes, bytes]) -> None:
         self._loop, self._producer = loop, producer
@@ -257,6 +261,9 @@ class Consumer:
     Iterating hands out what :meth:`poll` has brought: up to 500 records count as in hand together.
     """
 
+    if not TYPE_CHECKING:  # for a type checker every name would be there
+        __getattr__ = hint_at(BLOCKING_CONSUMER)
+
     def __init__(self, loop: Loop, consumer: AsyncConsumer[bytes, bytes]) -> None:
         self._loop, self._consumer = loop, consumer
         self._batches = consumer.batches()
@@ -340,6 +347,9 @@ class Admin:
     Every ``timeout`` is in seconds, ``default_api_timeout_ms`` if not given. What is not here goes through
     ``kafka.loop.call(kafka.asynchronous.admin.describe_groups, ...)``.
     """
+
+    if not TYPE_CHECKING:  # for a type checker every name would be there
+        __getattr__ = hint_at(ADMIN)
 
     def __init__(self, loop: Loop, client: AsyncClient) -> None:
         self._loop, self._admin = loop, client.admin

@@ -59,7 +59,7 @@ def _check_partitioner(_: object, attribute: "attrs.Attribute[Any]", value: obje
     names = get_args(PartitionerName)
     if not callable(value) and value not in names:
         named = ", ".join(repr(name) for name in names)
-        raise ConfigError(f"{attribute.name} must be one of {named}, or a function, got {value!r}")
+        raise ConfigError(f"{attribute.name} must be one of {named}, or a function, got {value!r:.200}")
 
 
 def _tuple(value: object) -> object:
@@ -70,7 +70,7 @@ def _check_strategies(_: object, attribute: "attrs.Attribute[Any]", value: objec
     names = get_args(AssignmentStrategy)
     if not isinstance(value, tuple) or not value or any(one not in names for one in value):
         named = ", ".join(repr(name) for name in names)
-        raise ConfigError(f"{attribute.name} must be a sequence of some of {named}, got {value!r}")
+        raise ConfigError(f"{attribute.name} must be a sequence of some of {named}, got {value!r:.200}")
     if len(set(value)) < len(value):
         raise ConfigError(f"{attribute.name} names an assignor twice: {value!r}")
 
@@ -82,7 +82,7 @@ def _check_reset(_: object, attribute: "attrs.Attribute[Any]", value: object) ->
     if value in ("earliest", "latest", "none") or (isinstance(value, str) and duration_ms(value) is not None):
         return
     known = "'earliest', 'latest', 'none' or 'by_duration:' with an ISO 8601 duration such as P7DT12H"
-    raise ConfigError(f"{attribute.name} must be {known}, got {value!r}")
+    raise ConfigError(f"{attribute.name} must be {known}, got {value!r:.200}")
 
 
 def duration_ms(reset: str) -> int | None:
