@@ -20,9 +20,9 @@ import anyio
 from .admin.admin import NewTopic
 from .client import Client as AsyncClient
 from .config import ClientOptions, ConsumerOptions, ProducerOptions
-from .foreign_names import ADMIN, BLOCKING_CONSUMER, BLOCKING_PRODUCER, hint_at
 from .consumer.consumer import Consumer as AsyncConsumer
 from .consumer.consumer import ConsumerBatch
+from .foreign_names import ADMIN, BLOCKING_CONSUMER, BLOCKING_PRODUCER, hint_at
 from .loop_thread import Loop
 from .producer.producer import Producer as AsyncProducer
 from .records.batch import ConsumerRecord
