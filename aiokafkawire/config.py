@@ -6,7 +6,6 @@ and bounds. A test keeps the two alike.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Final, Literal, TypedDict, TypeVar, cast, get_args
 
 import attrs
@@ -14,7 +13,7 @@ import attrs
 from .config_fields import INT32, choice, optional, optional_text, optional_whole, text, whole
 from .config_network import NetworkConfig, NetworkOptions
 from .errors import ConfigError
-from .foreign_names import SETTINGS
+from .foreign_names import setting_hint
 from .types import Address, IsolationLevel
 
 __all__ = (
@@ -379,27 +378,9 @@ def make(cls: type[C], options: Mapping[str, Any]) -> C:
     known = [attribute.name for attribute in attrs.fields(cast("Any", cls))]
     for name in options:
         if name not in known:
-            raise ConfigError(f"unknown setting {name!r}: {_hint(cls, name, known)}")
+            others = {one.__name__: [field.name for field in attrs.fields(one)] for one in _CONFIGS}
+            raise ConfigError(f"unknown setting {name!r}: {setting_hint(cls.__name__, name, known, others)}")
     return cls(**options)
 
 
-_OWNERS: Final[tuple[tuple[type, str], ...]] = (
-    (ClientConfig, "Client(servers, {}=...)"),
-    (ProducerConfig, "client.producer({}=...)"),
-    (ConsumerConfig, "client.consumer({}=...)"),
-)
-
-
-def _hint(cls: type, name: str, known: Sequence[str]) -> str:
-    """What was meant: the setting under its name here, of its owner, or the nearest one."""
-    plain = name.replace(".", "_").replace("-", "_")
-    if plain in known:
-        return f"did you mean {plain}?"
-    foreign = SETTINGS.get(cls.__name__, {}).get(plain)
-    if foreign is not None:
-        return f"here: {foreign}"
-    for owner, call in _OWNERS:
-        if owner is not cls and cls.__name__ in SETTINGS and plain in [field.name for field in attrs.fields(owner)]:
-            return f"here: {call.format(plain)}"
-    near = get_close_matches(plain, known, n=1)
-    return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+_CONFIGS: Final[tuple[type, ...]] = (ClientConfig, ProducerConfig, ConsumerConfig)
