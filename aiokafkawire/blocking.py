@@ -23,6 +23,7 @@ from .blocking_producer import Delivery, Producer, Transaction
 from .blocking_transform import Process, run_transform
 from .client import Client as AsyncClient
 from .config import AutoOffsetReset, ClientOptions, ConsumerOptions, ProducerOptions
+from .foreign_names import ADMIN, hint_at
 from .loop_thread import Loop
 from .records.batch import ConsumerRecord
 from .types import OffsetAndMetadata, OffsetAndTimestamp, OffsetSpec, ProducerIdentity, TopicPartition
@@ -264,6 +265,9 @@ class Admin:
     Every ``timeout`` is in seconds, ``default_api_timeout_ms`` if not given. What is not here goes through
     ``kafka.loop.call(kafka.asynchronous.admin.describe_groups, ...)``.
     """
+
+    if not TYPE_CHECKING:  # for a type checker every name would be there
+        __getattr__ = hint_at(ADMIN)
 
     def __init__(self, loop: Loop, client: AsyncClient) -> None:
         self._loop, self._admin = loop, client.admin

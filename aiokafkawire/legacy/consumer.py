@@ -10,6 +10,7 @@ from typing import Final, Literal, Self, Unpack
 import anyio
 import attrs
 
+from ..arguments import INT32, is_integer, shown
 from ..config import make
 from ..errors import ConfigError, ConnectionLost, KafkaError, OffsetOutOfRange, RequestTimeout, again
 from ..network.stream import Connector, connect_tcp
@@ -106,6 +107,7 @@ class LegacyConsumer:
         check_segment("the group", group)
         if auto_offset_reset not in _RESETS:
             raise ConfigError(f"auto_offset_reset must be one of {', '.join(_RESETS)}, got {auto_offset_reset!r}")
+        _check_times(auto_commit_interval_ms=auto_commit_interval_ms, rebalance_backoff_ms=rebalance_backoff_ms)
         self._config = make(LegacyConfig, options)
         self._runtime = runtime or Runtime()
         self._reset = auto_offset_reset
@@ -315,23 +317,36 @@ class LegacyConsumer:
                 self._parts[place].committed = offset
 
 
+def _check_times(**given: int | None) -> None:
+    for name, value in given.items():
+        if value is None and name == "auto_commit_interval_ms":
+            continue
+        if not is_integer(value, 0, INT32):
+            raise ConfigError(f"{name} must be a whole number from 0 to {INT32}, got {shown(value)}")
+
+
 def _record(part: _Part, message: LegacyMessage) -> LegacyRecord:
     topic, where = part.place
     return LegacyRecord(topic, where.broker, where.partition, message.value, message.offset, message.next_offset)
 
 
 def _subscription(topics: Sequence[str] | Mapping[str, int], pattern: str | None) -> Subscription:
+    if not isinstance(topics, Sequence | Mapping):
+        raise ConfigError(f"topics must be a sequence of names or a mapping, got {shown(topics)}")
     if isinstance(topics, str) or bool(topics) is (pattern is not None):
         raise ConfigError("a consumer reads topics, given as a sequence of names or a mapping, or else a pattern")
     if pattern is not None:
+        if not isinstance(pattern, str):
+            raise ConfigError(f"pattern must be a string or None, got {shown(pattern)}")
         try:
             re.compile(pattern)
-        except (re.error, OverflowError, RecursionError) as cause:
+        except (re.error, TypeError, OverflowError, RecursionError) as cause:
             raise ConfigError(f"{pattern!r:.300} is no regular expression: {cause}") from cause
         return Subscription(pattern=pattern)
+    for topic in topics:
+        check_legacy_topic(topic)
     counts = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 1)
     for topic, streams in counts.items():
-        check_legacy_topic(topic)
         if isinstance(streams, bool) or not isinstance(streams, int) or streams < 1:
             raise ConfigError(f"the streams of {topic} must be a whole number from 1 on, got {streams!r}")
     return Subscription(counts)

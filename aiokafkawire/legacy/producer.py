@@ -7,7 +7,8 @@ from typing import Self, TypeAlias, Unpack
 
 import anyio
 
-from ..errors import ConnectionLost, UsageError
+from ..arguments import is_integer, shown
+from ..errors import ConfigError, ConnectionLost, UsageError
 from ..network.stream import Connector, connect_tcp
 from ..runtime import Runtime
 from .cluster import BrokerClients, Registry
@@ -62,6 +63,8 @@ class LegacyProducer:
         runtime: Runtime | None = None,
         **options: Unpack[LegacyOptions],
     ) -> None:
+        if not callable(partitioner):
+            raise ConfigError(f"partitioner must be a function of a key and a number, got {shown(partitioner)}")
         self._runtime = runtime or Runtime()
         self._partitioner = partitioner
         self._new_session: Callable[[], ZooKeeper] = partial(
@@ -103,12 +106,14 @@ class LegacyProducer:
             ZooKeeperError, RequestTimeout: ZooKeeper was needed, and did not help.
         """
         check_legacy_topic(topic)
+        if key is not None and not isinstance(key, str) and self._partitioner is java_hash_partitioner:
+            raise UsageError(f"key must be a string or None, got {shown(key)}")
         async with self._looking:
             places = await self._places_of(topic)
         if not places:
             raise ConnectionLost("no broker is registered in ZooKeeper")
         index = self._runtime.chance.randrange(len(places)) if key is None else self._partitioner(key, len(places))
-        if not 0 <= index < len(places):
+        if not is_integer(index, 0, len(places) - 1):
             raise UsageError(f"the partitioner chose {index} of {len(places)} partitions")
         place = places[index]
         client = await self._clients.of(place.broker)
