@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+import math
 import random
 import sys
 import time
+import warnings
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
-from typing import Any, Protocol, TypeVar, TypeVarTuple, Unpack
+from typing import Any, Final, Protocol, TypeVar, TypeVarTuple, Unpack
 
 import anyio
 import anyio.abc
@@ -17,10 +19,27 @@ import attrs
 from .errors import UsageError
 from .types import Event
 
-__all__ = ("Offload", "Owner", "Runtime", "Worker", "loop_time", "new_event", "on_trio", "system_wall_ms")
+__all__ = (
+    "CLOSE_SECONDS",
+    "Offload",
+    "Owner",
+    "Runtime",
+    "Worker",
+    "current_task",
+    "finish",
+    "has_ended",
+    "loop_time",
+    "new_event",
+    "on_trio",
+    "opened_at",
+    "system_wall_ms",
+    "warn_unclosed",
+)
 
 _log = logging.getLogger("aiokafkawire.runtime")
 _CANCELLED_OPENING_SECONDS = 1.0
+CLOSE_SECONDS: Final = 5.0
+"""How long closing may take once its caller is cancelled, in seconds."""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -49,6 +68,91 @@ def on_trio() -> bool:
     """Whether this is a task of trio's; otherwise it is one of asyncio's."""
     trio = sys.modules.get("trio")
     return trio is not None and trio.lowlevel.in_trio_task()
+
+
+def current_task() -> Any:
+    """Return the task of asyncio or trio that runs now; None where none does."""
+    if asyncio._get_running_loop() is not None:
+        return asyncio.current_task()
+    return sys.modules["trio"].lowlevel.current_task() if on_trio() else None
+
+
+def has_ended(task: Any) -> bool:
+    """Return whether this task of asyncio or trio has ended."""
+    if isinstance(task, asyncio.Future):
+        return task.done()
+    return getattr(task.coro, "cr_frame", None) is None
+
+
+def _trio_token() -> object:
+    """Return what identifies the trio run that is under way here; None where there is none."""
+    trio = sys.modules.get("trio")
+    if trio is None:
+        return None
+    try:
+        return trio.lowlevel.current_trio_token()
+    except RuntimeError:
+        return None
+
+
+async def finish(function: Callable[[Unpack[Ts]], Awaitable[Any]], *args: *Ts, within: float | None = None) -> None:
+    """Await ``function(*args)`` although the caller is cancelled meanwhile, and raise the cancellation afterwards.
+
+    ``function`` is cancelled ``within`` so many seconds, and :data:`CLOSE_SECONDS` after the first cancellation of the
+    caller. It has to shield what it must do nevertheless.
+    """
+    until = math.inf if within is None else anyio.current_time() + within
+    limit = anyio.CancelScope(deadline=until, shield=True)
+    ended = anyio.Event()
+    failed: Exception | None = None
+    cancelled: BaseException | None = None
+
+    async def run() -> None:
+        nonlocal failed
+        try:
+            with limit:
+                await function(*args)
+        except Exception as error:  # the task group would wrap it
+            failed = error
+        finally:
+            ended.set()
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+            try:
+                await ended.wait()
+            except BaseException as error:
+                cancelled = error
+                limit.deadline = min(limit.deadline, anyio.current_time() + CLOSE_SECONDS)
+                raise
+    except BaseExceptionGroup:
+        if cancelled is None:
+            raise
+        raise cancelled from None
+    if failed is not None:
+        raise failed
+
+
+def opened_at() -> str:
+    """Return the line of the user's program that opens something now, for :func:`warn_unclosed`.
+
+    It is empty unless tracemalloc is on, as whoever looks for the cause of a ResourceWarning switches it on.
+    """
+    tracemalloc = sys.modules.get("tracemalloc")
+    if tracemalloc is None or not tracemalloc.is_tracing():
+        return ""
+    frame = sys._getframe()
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == __package__:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def warn_unclosed(what: object, kind: str, opened: str) -> None:
+    """Warn that ``what`` is collected and was not closed, and where it was ``opened``, if that is known."""
+    where = f", opened at {opened}" if opened else ""
+    message = f"unclosed {kind}{where}: use it as 'async with', or await its close() in the event loop that opened it"
+    warnings.warn(message, ResourceWarning, stacklevel=2, source=what)
 
 
 def loop_time() -> float:
@@ -120,10 +224,15 @@ class Owner:
         self._closing = anyio.Event()
         self._ended = anyio.Event()
         self._detached: asyncio.Task[None] | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The asyncio loop on which it was opened; None on trio. Hot paths compare it with the running one."""
+        self._was_opened = False
+        self._trio: object = None
 
     async def open(self) -> None:
         """Start the detached task, and wait until it can take others."""
         started = anyio.Event()
+        self.loop, self._trio, self._was_opened = asyncio._get_running_loop(), _trio_token(), True
         if on_trio():
             import trio
 
@@ -155,10 +264,45 @@ class Owner:
         """Refuse what needs an open client.
 
         Raises:
-            UsageError: the client is not open, or closed already.
+            UsageError: the client is not open, or closed already, or was opened on another event loop.
         """
+        if not self._closing.is_set():
+            self.require_own_loop()
         if self._group is None or self._closing.is_set():
             raise UsageError("the client is not open: use it inside its 'async with'")
+
+    def require_own_loop(self) -> None:
+        """Refuse what happens on another event loop than the one on which it was opened.
+
+        Raises:
+            UsageError: that is so.
+        """
+        running = asyncio._get_running_loop()
+        if running is self.loop and (running is not None or self._trio is None or _trio_token() is self._trio):
+            return
+        if self._was_opened:
+            raise UsageError(_elsewhere(self.has_lost_loop))
+
+    def require_loop(self, made: str) -> None:
+        """Refuse to have something ``made`` outside of an event loop, or on another one.
+
+        Raises:
+            UsageError: that is so.
+        """
+        if asyncio._get_running_loop() is None and _trio_token() is None:
+            raise UsageError(f"a {made} is made in the event loop that uses it: call client.{made}() in a coroutine")
+        self.require_own_loop()
+
+    @property
+    def has_closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._closing.is_set()
+
+    @property
+    def has_lost_loop(self) -> bool:
+        """Whether the event loop on which it was opened runs no more, and never will."""
+        has_ended = self._ended.is_set() and not self._closing.is_set()
+        return has_ended or (self.loop is not None and self.loop.is_closed())
 
     def spawn(self, function: Callable[[Unpack[Ts]], Awaitable[Any]], *args: *Ts) -> None:
         """Run ``function(*args)`` in the background.
@@ -192,11 +336,29 @@ class Owner:
             self._on_fault(fault)
 
     async def close(self) -> None:
-        """Cancel every background task and wait until all have ended. May be called again, and when cancelled."""
+        """Cancel every background task and wait until all have ended. May be called again, and when cancelled.
+
+        Raises:
+            UsageError: it was opened on another event loop; nothing is waited for.
+        """
+        self.require_own_loop()
         self._closing.set()
         if self._group is not None:
             with anyio.CancelScope(shield=True):
                 await self._ended.wait()
+
+
+def _elsewhere(is_lost: bool) -> str:
+    if is_lost:
+        return (
+            "this client is used outside of the event loop on which it was opened, and that loop has ended: close a "
+            "client before its loop ends, and make another in the loop that uses it"
+        )
+    return (
+        "this client is used outside of the event loop on which it was opened: make the client in the loop that uses "
+        "it. With pytest-asyncio give the fixture that opens it and the tests that use it one loop_scope, as in "
+        "@pytest_asyncio.fixture(loop_scope='session') and @pytest.mark.asyncio(loop_scope='session')"
+    )
 
 
 class _Alarm:

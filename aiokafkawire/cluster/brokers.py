@@ -74,8 +74,9 @@ class Brokers:
         Raises:
             ConnectionLost, WireError: it cannot be opened, or failed a moment ago (``reconnect_backoff_ms``).
             AuthenticationFailed, ConfigError: broker and client do not trust one another.
-            UsageError: the client is closed.
+            UsageError: the client is closed, or this is another event loop than its own.
         """
+        self._owner.require_own_loop()
         held = self._lanes.get((address, lane))
         if held is None:
             held = self._lanes[address, lane] = _Lane(self._new_backoff())
@@ -229,6 +230,11 @@ class Brokers:
             if not connection.in_flight and now - connection.used_at >= limit:
                 del self._lanes[key]
                 await connection.close()
+
+    def drop(self) -> None:
+        """Let go of all connections: their event loop has ended and cannot close them. Nothing opens afterwards."""
+        self._closed = True
+        self._lanes.clear()
 
     async def close(self) -> None:
         """Close everything; nothing opens afterwards."""

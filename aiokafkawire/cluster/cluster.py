@@ -26,7 +26,7 @@ from .brokers import CONTROL
 from .coordinators import Coordinators, coordinator_in, lookup_forms, named
 from .forms import in_newest_form
 from .learning import LearnsMetadata
-from .metadata import Node, Snapshot
+from .metadata import Node, Snapshot, Topic
 from .metadata_forms import keep_only, metadata_forms
 from .retry import Backoff, Deadline
 from .tries import Tries
@@ -77,17 +77,24 @@ class Cluster(LearnsMetadata):
         raise RequestTimeout(f"no connection to {node.address} in time")
 
     async def leader(self, where: TopicPartition, deadline: Deadline) -> Node:
-        """The leader of a partition, as soon as one is known.
+        """The leader of a partition, as soon as one is known. Partitions may have been added since the last metadata.
 
         Raises:
             TopicNotReady: there is none at the deadline.
-            UsageError: the topic has no such partition.
+            UsageError: the topic has no such partition, as metadata says that came after the call.
         """
+        before = self.snapshot
         while True:
             topic = await self.topic(where.topic, deadline)
             snapshot = self.snapshot
             if not 0 <= where.partition < len(topic.partitions):
-                raise UsageError(f"topic {where.topic!r} has {len(topic.partitions)} partitions, no {where.partition}")
+                if where.partition < 0 or snapshot.generation > before.generation:
+                    raise _no_partition(where, topic)
+                try:
+                    await self.refresh(snapshot, deadline)
+                except RequestTimeout as timeout:
+                    raise _no_partition(where, topic) from timeout
+                continue
             node = snapshot.leader(where)
             if node is not None:
                 return node
@@ -291,6 +298,10 @@ class Cluster(LearnsMetadata):
         """A route for :meth:`ask`: the broker that has least to do, and has not failed."""
         nodes = {node.address: node for node in snapshot.nodes.values()}
         return next((nodes[address] for address in self.brokers.least_loaded_first(list(nodes))), None)
+
+
+def _no_partition(where: TopicPartition, topic: Topic) -> UsageError:
+    return UsageError(f"topic {where.topic!r} has {len(topic.partitions)} partitions, no {where.partition}")
 
 
 def _name(request: Request[R]) -> str:

@@ -111,7 +111,14 @@ class LearnsMetadata(KnowsCluster):
         raise unreachable(untried | errors, deadline.allowed)
 
     async def close(self) -> None:
-        """Close all connections and end all background tasks. May be called again."""
+        """Close all connections and end all background tasks. May be called again.
+
+        Raises:
+            UsageError: it was opened on another event loop. If that has ended, the connections are dropped.
+        """
+        if self.owner.has_lost_loop:
+            self.brokers.drop()
+        self.owner.require_own_loop()
         with anyio.CancelScope(shield=True):
             await self.brokers.close()
         await self.owner.close()

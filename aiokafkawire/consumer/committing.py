@@ -70,11 +70,15 @@ class Commits:
 
     @property
     def group(self) -> GroupMetadata:
-        """Who commits; after the end of a membership still that member, so that the coordinator refuses it.
+        """The membership under which the records in hand were handed out; without any, the present one.
 
-        Whoever asks may commit by itself, as transactions do.
+        After the end of a membership it is still that member, so that the coordinator refuses it. The caller may commit
+        by itself, as transactions do.
         """
         self._commits_elsewhere = True
+        for lost in self._positions.lost_in_hand.values():
+            if lost.group is not None:
+                return lost.group
         generation = self._become_member()
         last = self.membership.machine.last_group if self.membership is not None else None
         return last if generation < 0 and last is not None else self._offsets.group
@@ -111,18 +115,24 @@ class Commits:
 
         With ``skip_deleted`` partitions that there are no more are left out.
 
-        A rebalance that leaves this consumer their partitions only makes it take longer.
+        A rebalance that leaves this consumer their partitions only makes it take longer. What counts is the assignment
+        of this moment: should the partitions go and come back while the commit waits, it is refused.
 
         Raises:
-            CommitFailed: the partitions are another's by now, or may be.
+            CommitFailed: the partitions are another's by now, or may be; or they were, while their records were in
+                hand.
             RequestTimeout: not in time; the message has the last cause.
             KafkaError: another error that no retry mends.
         """
         given = given_offsets(offsets)
+        self._positions.require_in_hand(given)
         places = {where: self._positions.get(where) for where in given}
 
         def kept() -> bool:
             return all(place is not None and self._positions.get(at) is place for at, place in places.items())
+
+        def taken_away() -> bool:
+            return any(place is not None and self._positions.get(at) is not place for at, place in places.items())
 
         for where in given:
             self._finished.pop(where, None)  # from now on it is the user's word that counts
@@ -136,6 +146,9 @@ class Commits:
                         raise again(self.membership.machine.error)
                     # A group without members would take it from anybody, however long ago this was one.
                     raise _failed(self._offsets.group.group_id, list(given), broker_error(ErrorCode.UNKNOWN_MEMBER_ID))
+                if self.membership is not None and taken_away():
+                    # They may be assigned again, under another generation, which would be allowed to commit them.
+                    raise _failed(self._offsets.group.group_id, list(given), broker_error(ErrorCode.ILLEGAL_GENERATION))
                 try:
                     await self._send(given, deadline, retention_ms=retention_ms, skip_deleted=skip_deleted)
                 except BrokerError as error:
@@ -145,7 +158,7 @@ class Commits:
                     if self.membership.machine.is_rebalancing and deadline.passed(self._cluster.runtime.now()):
                         raise RequestTimeout(f"the group rebalanced for longer than {deadline.allowed:g} s") from error
                     # A generation that was not complete yet may be by now.
-                    is_passing = error.code == ErrorCode.REBALANCE_IN_PROGRESS and not self._is_listening()
+                    is_passing = error.code == ErrorCode.REBALANCE_IN_PROGRESS and not self.is_listening
                     if not kept() or (self.membership.machine.generation == generation and not is_passing):
                         raise _failed(self._offsets.group.group_id, list(given), error) from error
                     await anyio.sleep(min(_REST, deadline.left(self._cluster.runtime.now())))
@@ -269,21 +282,22 @@ class Commits:
         self.membership.machine.commit_refused(self._offsets.group, error, self._cluster.runtime.now())
         self.membership.wake()
 
-    def _is_listening(self) -> bool:
+    @property
+    def is_listening(self) -> bool:
         """The rebalance waits for a listener, so a listener cannot wait for the rebalance."""
         return anyio.get_current_task().id == self.listening
 
     async def _wait_for_assignment(self, deadline: Deadline) -> None:
         """Between the JoinGroup and the SyncGroup of a generation nobody can commit."""
         membership = self.membership
-        if membership is not None and not self._is_listening():
+        if membership is not None and not self.is_listening:
             with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
                 await membership.until(lambda: membership.machine.state not in _INCOMPLETE)
 
     async def _wait_for_rebalance(self, error: BrokerError, deadline: Deadline, kept: Callable[[], bool]) -> None:
         assert self.membership is not None
         self._tell_member(error)
-        if self._is_listening():
+        if self.is_listening:
             return
         machine = self.membership.machine
 

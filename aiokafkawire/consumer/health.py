@@ -85,6 +85,9 @@ class ConsumerHealth:
     """Why nothing arrives; None if something is here."""
     stalled: bool
     """Whether there may be records that it should get and does not; not if it has read everything."""
+    lost_in_hand: Mapping[TopicPartition, str] = attrs.field(factory=dict)
+    """The partitions that the group took away while their records were being processed, and why; until more records are
+    asked for, commits fail."""
     missing_topics: tuple[str, ...] = ()
     """The topics that it should read and that do not exist, as the cluster says."""
 
@@ -174,6 +177,7 @@ def look_at(
         partitions=partitions,
         why_idle=why,
         stalled=stalled,
+        lost_in_hand={partition: lost.reason for partition, lost in positions.lost_in_hand.items()},
         missing_topics=missing,
     )
 

@@ -156,7 +156,7 @@ class InGroup:
                 with anyio.move_on_after(deadline.left(self._cluster.runtime.now()) * _FOR_LISTENERS):
                     async with self._turn:
                         if self._machine.is_member:
-                            await self._give_up(self.member.owned, lost=False)
+                            await self._give_up(self.member.owned, reason=reason)
                 await self.membership.leave(reason, deadline)
             if self._machine.state not in (GroupState.LEAVING, GroupState.OUTSIDE):
                 # Who is silent may hear of it all the same: then the others need not wait for the end of a session.
@@ -184,11 +184,14 @@ class InGroup:
         async with self._turn:
             self._choose_topics()
             places = [place for where in self.member.owned if (place := self._positions.get(where)) is not None]
-            await self._give_up(self.member.to_give_up(lost=task.lost), lost=task.lost, task=task)
+            partitions = self.member.to_give_up(lost=task.lost)
             if task.lost:
+                await self._lose(partitions, task.reason)
                 self._resumable = []
-            elif places and not self.member.is_cooperative and not self.member.owned:
-                self._resumable, self._resumable_in = places, self._machine.generation
+            else:
+                await self._give_up(partitions, task=task)
+                if places and not self.member.is_cooperative and not self.member.owned:
+                    self._resumable, self._resumable_in = places, self._machine.generation
             self._choose_topics()
             return self.member.protocols()
 
@@ -225,7 +228,7 @@ class InGroup:
         """Give up what others get, and begin with what is new."""
         async with self._turn:
             change = self.member.change(task)
-            await self._give_up(change.revoked, lost=False, task=task)
+            await self._give_up(change.revoked, task=task)
             if task is not self._machine.task:
                 if self._machine.is_member:
                     self.member.stayed(task)
@@ -283,21 +286,22 @@ class InGroup:
             self._report(self._machine.error)
         async with self._turn:
             self._resumable = []
-            await self._give_up(self.member.owned, lost=True)
+            await self._lose(self.member.owned, task.reason)
 
-    async def _give_up(self, partitions: Sequence[TopicPartition], *, lost: bool, task: Task | None = None) -> None:
-        """Read these no more. Unless they are lost, the user finishes what it has in hand of them, and it is committed.
+    async def _lose(self, partitions: Sequence[TopicPartition], reason: str) -> None:
+        """Stop reading partitions that others may read already, for this reason, and call the listener."""
+        self._forget(partitions, reason, lost=True)
+        listeners = self._listeners
+        await self._tell(listeners.on_lost or listeners.on_revoked, partitions)
 
-        With a ``task``, the waiting ends when that is wanted no more; then nothing is given up yet.
+    async def _give_up(
+        self, partitions: Sequence[TopicPartition], *, task: Task | None = None, reason: str = "they were revoked"
+    ) -> None:
+        """Stop reading these: the user finishes what it has in hand of them, that is committed, and listeners hear.
+
+        With a ``task``, the waiting ends when that is no longer current; then nothing is given up yet.
         """
         if not partitions:
-            if lost:
-                self.member.gave_up((), lost=True)
-            return
-        if lost:
-            self._forget(partitions, lost=True)
-            listeners = self._listeners
-            await self._tell(listeners.on_lost or listeners.on_revoked, partitions)
             return
         places = [place for where in partitions if (place := self._positions.get(where)) is not None]
         for place in places:
@@ -315,11 +319,20 @@ class InGroup:
             await self._commits.commit_finished(within=self._config.session_timeout_ms / 1000)
             self._commits.give_up(partitions)
         await self._tell(self._listeners.on_revoked, partitions)
-        self._forget(partitions)
+        self._forget(partitions, reason)
 
-    def _forget(self, partitions: Sequence[TopicPartition], *, lost: bool = False) -> None:
-        _log.info("%s in %s: %s", "lost" if lost else "revoked", self._named, some_of(partitions))
-        self._positions.drop(partitions)
+    def _forget(self, partitions: Sequence[TopicPartition], reason: str, *, lost: bool = False) -> None:
+        if partitions:
+            _log.info("%s in %s: %s", "lost" if lost else "revoked", self._named, some_of(partitions))
+        in_hand = self._positions.take_away(partitions, self._machine.last_group, reason)
+        if in_hand and not self._leaving:
+            _log.warning(
+                "%s took %s away while records were being processed, since %s; those records are read again from the "
+                "last commit, and commits of them fail",
+                self._named,
+                some_of([one.place.where for one in in_hand]),
+                reason,
+            )
         self.member.gave_up(partitions, lost=lost)
         self.membership.tell()
         self._fetcher.wake()

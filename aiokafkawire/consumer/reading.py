@@ -2,13 +2,14 @@
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
-from functools import partial
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import anyio
 import anyio.lowlevel
 
+from ..arguments import INT64, check_seconds, is_integer, shown
 from ..cluster.cluster import Cluster
 from ..config import ConsumerConfig
 from ..errors import ConsumerStalled, CorruptBatch, UsageError
@@ -16,11 +17,13 @@ from ..records.batch import AnyReader, ConsumerRecord
 from ..records.columns import Columns
 from ..runtime import loop_time
 from ..types import TimestampType, TopicPartition
+from .background_decompression import LARGE, BackgroundDecompression
 from .fetch import Fetched
 from .fetcher import Fetcher
 from .health import ConsumerHealth
 from .iterating import RecordIterator
 from .positions import Place, Positions
+from .single_user import SingleUser, one_call_at_a_time
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,8 +33,6 @@ __all__ = ("ConsumerBatch", "ReadsRecords")
 K = TypeVar("K")
 V = TypeVar("V")
 
-_HEAVY = 64 * 1024
-"""Compressed batches above this are inflated on a thread."""
 _YIELD_EVERY = 0.01
 """Seconds after which a loop that never has to wait lets other tasks run."""
 _LOOK_EVERY = 16
@@ -110,27 +111,38 @@ class ReadsRecords(Generic[K, V]):
     ) -> None:
         self._cluster, self._config, self._positions, self._fetcher = cluster, config, positions, fetcher
         self._key_deserializer, self._value_deserializer = key_deserializer, value_deserializer
+        self._decompression = BackgroundDecompression(cluster, check_crcs=config.check_crcs, on_done=fetcher.tell)
         self._reading: Fetched | None = None
         # The places of which the user has records in hand.
         self._in_hand: list[Place] = []
         self._marks = positions.marks
+        self._user = SingleUser(self._marks, self._has_in_hand)
         self._waiting = 0
         self._got_at: float | None = None
         # Called when nothing is in hand any more.
         self._on_release: Callable[[], None] = lambda: None
         # Called when the user comes for more and has to wait for it.
         self._on_asked: Callable[[], None] = lambda: None
+        # Called before the iteration waits for data, with the positions past all that is here; may raise.
+        self._before_waiting: Callable[[], None] = lambda: None
         # Errors that the next call raises.
         self._untold: deque[Exception] = deque()
         self._yielded_at = 0.0
+        self._was_cancelled = False
         self._state = "new"
 
     def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
-        """Iterate the records. Raises as :meth:`__anext__` does; the iteration may be entered again."""
+        """Iterate the records. Raises as :meth:`__anext__` does; the iteration may be entered again.
+
+        It ends when the consumer is closed, by whichever task.
+        """
+        if self._has_been_closed():
+            return self  # which raises UsageError
         if RecordIterator is None:
-            return self
+            return _Records(self)
         return RecordIterator(self._marks, self._next_for, self._cluster.runtime.now is loop_time)
 
+    @one_call_at_a_time()
     async def __anext__(self) -> ConsumerRecord[K, V]:
         """The next record, waiting for one.
 
@@ -138,11 +150,20 @@ class ReadsRecords(Generic[K, V]):
             DeserializationError: the position is past the record, and the loop may be entered again.
             CorruptBatch: a batch is damaged; to go on, seek beyond it.
             KafkaError: fetching fails, at once or for ``default_api_timeout_ms``, and retries do not mend it.
+            StopAsyncIteration: another task has closed the consumer meanwhile.
+            UsageError: the consumer is not open, or another task uses it, or this is another event loop.
         """
         # Before a record is taken: a cancellation in here must not cost one.
         await self._let_others_run()
         return await self._next_record()
 
+    @one_call_at_a_time(ends=True)
+    async def _next_in_loop(self) -> ConsumerRecord[K, V]:
+        """As :meth:`__anext__`, of an ``async for`` in plain Python."""
+        await self._let_others_run()
+        return await self._next_record()
+
+    @one_call_at_a_time(ends=True)
     async def _next_for(self, iterator: RecordIterator) -> ConsumerRecord[K, V]:
         """As :meth:`__anext__`; what comes after it in the same batch, the iterator finds itself."""
         await self._let_others_run(look=True)
@@ -169,25 +190,31 @@ class ReadsRecords(Generic[K, V]):
                 return record
             place.position, reading.reader = reading.batch_end, None
 
+    @one_call_at_a_time()
     async def poll(self, max_records: int = 500, timeout: float | None = None) -> list[ConsumerRecord[K, V]]:
         """Up to ``max_records`` records, as soon as there are any.
 
         Args:
             max_records: the most to return; they may be of several partitions.
-            timeout: how long to wait for the first, in seconds; None waits for ever. After it, the list is empty.
+            timeout: how long to wait for the first, in seconds; None waits for ever. After it, the list is empty, and
+                so it is if another task closes the consumer meanwhile.
 
         Raises as the iteration does; with records in hand already, the next call does.
         """
-        if max_records < 1:
-            raise UsageError(f"max_records is 1 at least, got {max_records}")
+        _check_poll(max_records, timeout)
         await self._let_others_run()
         records: list[ConsumerRecord[K, V]] = []
-        with anyio.move_on_after(timeout):
+        with anyio.move_on_after(timeout), suppress(StopAsyncIteration):
             while not records:
                 self._take_from(await self._next_reading(), max_records, records)
-        while len(records) < max_records and not self._untold:
+        while len(records) < max_records and not self._untold and not self._has_been_closed():
             # Without waiting: a cancellation would cost the records that are here.
-            reading = await self._ready(at_once=True)
+            try:
+                reading = self._ready()
+            except Exception:
+                if records:  # these come first, and the next call raises it
+                    break
+                raise
             if reading is None:
                 break
             self._take_from(reading, max_records, records)
@@ -217,18 +244,35 @@ class ReadsRecords(Generic[K, V]):
     def batches(self) -> AsyncIterator[ConsumerBatch[K, V]]:
         """Iterate whole batches instead of records: the fastest way. The position moves a batch at a time.
 
-        Of a batch that was begun as records, the rest comes. Raises as the iteration of records does.
+        Of a batch that was begun as records, the rest comes. Raises and ends as the iteration of records does.
         """
         return _Batches(self)
 
+    @one_call_at_a_time(ends=True)
     async def _next_batch(self) -> ConsumerBatch[K, V]:
         await self._let_others_run()
         while True:
-            reading = await self._next_reading()
-            reader: AnyReader[K, V] | None = reading.reader
-            if reader is not None:
-                reading.reader, reading.ask.place.position = None, reading.batch_end
-                return ConsumerBatch(reading.ask.place.where, reader, reading.batch_end, reading.timestamp_type)
+            batch = self._take_batch(await self._next_reading())
+            if batch is not None:
+                return batch
+
+    def _take_batch(self, reading: Fetched) -> ConsumerBatch[K, V] | None:
+        reader: AnyReader[K, V] | None = reading.reader
+        if reader is None:
+            return None
+        reading.reader, reading.ask.place.position = None, reading.batch_end
+        return ConsumerBatch(reading.ask.place.where, reader, reading.batch_end, reading.timestamp_type)
+
+    def _ready_batch(self) -> ConsumerBatch[K, V] | None:
+        """Return another batch that is here, in hand together with those before; None if there is none.
+
+        Errors are left to the next call that waits.
+        """
+        try:
+            reading = self._ready()
+        except Exception:
+            return None
+        return None if reading is None else self._take_batch(reading)
 
     async def _next_reading(self) -> Fetched:
         """Fetched data of some partition with a batch begun; waits for it. What was in hand is finished."""
@@ -239,15 +283,18 @@ class ReadsRecords(Generic[K, V]):
         since = self._cluster.runtime.now()
         while True:
             arrived = self._fetcher.arrived
+            if self._has_been_closed():
+                raise StopAsyncIteration
             self._require_open()
             if self._untold:
                 raise self._untold.popleft()
             fault = self._fetcher.next_fault()
             if fault is not None:
                 raise fault
-            ready = await self._ready()
-            if ready is not None:
+            ready = self._ready()
+            if ready is not None and not self._has_been_closed():
                 return ready
+            self._before_waiting()
             self._waiting += 1
             try:
                 since = await self._wait_for(arrived, since)
@@ -274,14 +321,14 @@ class ReadsRecords(Generic[K, V]):
     def health(self) -> ConsumerHealth:
         """How the consumer is."""
 
-    async def _ready(self, *, at_once: bool = False) -> Fetched | None:
-        """The same, if there is some here; the user is about to have it in hand. ``at_once`` never waits."""
+    def _ready(self) -> Fetched | None:
+        """The same, if there is some here; the user is about to have it in hand."""
         for fetched in self._in_turn():
-            if self._is_readable(fetched) and await self._begin_batch(fetched, at_once=at_once):
+            if self._is_readable(fetched) and self._begin_batch(fetched):
                 place = fetched.ask.place
                 place.leader_epoch, self._got_at = fetched.leader_epoch, self._cluster.runtime.now()
                 if place.held is None:
-                    place.held = place.position
+                    place.hold()
                     self._in_hand.append(place)
                 return fetched
         return None
@@ -299,10 +346,14 @@ class ReadsRecords(Generic[K, V]):
             self._reading.ask.place.held = None
         for place in self._in_hand:
             place.held = None
+        self._positions.lost_in_hand.clear()
         self._on_release()
 
-    async def _begin_batch(self, fetched: Fetched, *, at_once: bool) -> bool:
-        """Make sure that a batch is begun. Data without another one is used up, and makes room for more."""
+    def _begin_batch(self, fetched: Fetched) -> bool:
+        """Make sure that a batch is begun. Data without another one is used up, and makes room for more.
+
+        A large compressed batch is begun once a thread has decompressed it; then the iteration looks again.
+        """
         if fetched.reader is not None:
             return True
         place, check = fetched.ask.place, self._config.check_crcs
@@ -311,10 +362,9 @@ class ReadsRecords(Generic[K, V]):
             if batch is None:
                 self._use_up(fetched)
                 return False
-            if batch.header.codec and batch.header.size > _HEAVY:
-                if at_once:
-                    return False
-                await self._cluster.runtime.offload(partial(batch.prepare, check_crcs=check))
+            is_large = batch.header.codec and batch.header.size > LARGE
+            if is_large and not self._decompression.is_done(fetched, batch):
+                return False
             fetched.reader = batch.records(
                 *place.where,
                 from_offset=place.position or 0,
@@ -325,12 +375,10 @@ class ReadsRecords(Generic[K, V]):
         except CorruptBatch:
             # Whoever enters the loop again must not find the batch behind it: it is fetched anew.
             self._fetcher.used_up(fetched)
-            if self._is_readable(fetched):
-                raise
-            return False
-        fetched.begun, fetched.timestamp_type = None, batch.header.timestamp_type
-        # Someone may have sought elsewhere while a thread inflated it.
-        return self._is_readable(fetched)
+            raise
+        fetched.begun, fetched.is_decompressed = None, False
+        fetched.timestamp_type = batch.header.timestamp_type
+        return True
 
     def _use_up(self, fetched: Fetched) -> None:
         place = fetched.ask.place
@@ -340,13 +388,43 @@ class ReadsRecords(Generic[K, V]):
             raise CorruptBatch(f"{place.where} at offset {place.position}: {told}; to go on, seek beyond it")
         self._fetcher.used_up(fetched)
 
+    def _pass_hidden_batches(self, fetched: Fetched | None) -> None:
+        """Move the position past control batches and aborted ones that follow what was handed out.
+
+        Does nothing while records of the last batch are left, and before the first record is handed out.
+        """
+        if fetched is None or fetched.begun is not None or not fetched.ask.is_current:
+            return
+        if not fetched.ask.offset < fetched.batch_end == fetched.ask.place.position:
+            return
+        # Whoever reads this batch has to ask for the next one, whose end the data has from here on.
+        self._marks.changes += 1
+        try:
+            if fetched.reader is not None:
+                next(fetched.reader, None)  # raises if bytes are left
+            fetched.reader = None
+            fetched.begun = next(fetched, None)
+        except CorruptBatch:  # the iteration raises it
+            if fetched.reader is None:
+                self._fetcher.used_up(fetched)
+
     def _is_readable(self, fetched: Fetched) -> bool:
         place = fetched.ask.place
-        if place.paused or place.withheld:
+        if place.paused or place.withheld or place.has_reached_end:
             return False
         return fetched.ask.is_current and self._positions.get(place.where) is place
 
+    def _has_been_closed(self) -> bool:
+        return self._state in ("closing", "closed")
+
+    def _has_in_hand(self) -> bool:
+        """Whether the user has not come back for more since it got records."""
+        if self._reading is not None and self._reading.ask.place.held is not None:
+            return True
+        return any(place.held is not None for place in self._in_hand)
+
     def _require_open(self) -> None:
+        self._cluster.owner.require_own_loop()
         if self._state != "open" or self._fetcher.has_ended:
             state = "closed" if self._fetcher.has_ended else self._state
             raise UsageError(f"the consumer is {state}: use it inside its 'async with'")
@@ -355,9 +433,35 @@ class ReadsRecords(Generic[K, V]):
         """Looking at the clock costs more than a record does: it is done for every few."""
         self._marks.asked += 1
         look = look or self._marks.asked % _LOOK_EVERY == 0
-        if look and self._cluster.runtime.now() - self._yielded_at > _YIELD_EVERY:
+        if not look:
+            return
+        # A call that was cancelled here did let others run. If the next one were cancelled as well, calls in scopes that
+        # are cancelled from the beginning would never get a record.
+        if not self._was_cancelled and self._cluster.runtime.now() - self._yielded_at > _YIELD_EVERY:
+            self._was_cancelled = True
             await anyio.lowlevel.checkpoint()
             self._yielded_at = self._cluster.runtime.now()
+        self._was_cancelled = False
+
+
+class _Records(AsyncIterator[ConsumerRecord[K, V]]):
+    """An ``async for`` over records in plain Python."""
+
+    def __init__(self, consumer: ReadsRecords[K, V]) -> None:
+        self._consumer = consumer
+
+    def __anext__(self) -> Awaitable[ConsumerRecord[K, V]]:
+        return self._consumer._next_in_loop()
+
+
+def _check_poll(max_records: object, timeout: object) -> None:
+    """Raise UsageError for arguments of poll(); other clients take the timeout first, which is no number of records."""
+    if not is_integer(max_records, 1, INT64):
+        if is_integer(max_records, -INT64, 0):
+            raise UsageError(f"max_records is 1 at least, got {max_records}")
+        hint = ": write poll(timeout=...) for seconds, and poll(max_records=...) for records"
+        raise UsageError(f"max_records must be an integer from 1 on, got {shown(max_records)}{hint}")
+    check_seconds("timeout", timeout)
 
 
 class _Batches(AsyncIterator[ConsumerBatch[K, V]]):
@@ -365,6 +469,9 @@ class _Batches(AsyncIterator[ConsumerBatch[K, V]]):
 
     def __init__(self, consumer: ReadsRecords[K, V]) -> None:
         self._consumer = consumer
+        self._began_closed = consumer._has_been_closed()
 
     async def __anext__(self) -> ConsumerBatch[K, V]:
+        if self._began_closed:
+            self._consumer._require_open()
         return await self._consumer._next_batch()

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import attrs
 
+from ..arguments import shown
 from ..cluster.metadata import Snapshot
 from ..errors import UsageError
 from ..types import TopicPartition, check_topic_name
@@ -55,15 +56,18 @@ def subscription_to(
     Raises:
         UsageError: it is neither topics nor a pattern, or both, or a name that no broker takes.
     """
-    names = tuple(dict.fromkeys(topics))
-    for name in names:
+    given = tuple(topics)
+    for name in given:
         check_topic_name(name)
+    names = tuple(dict.fromkeys(given))
     if (pattern is None) == (not names):
         raise UsageError("subscribe to topics or to a pattern, one of the two")
     try:
         compiled = re.compile(pattern) if pattern is not None else None
-    except (re.error, TypeError) as error:
-        raise UsageError(f"{pattern!r} is no regular expression: {error}") from error
+    except (re.error, TypeError, OverflowError, RecursionError) as error:
+        raise UsageError(f"{pattern!r:.200} is no regular expression: {error}") from error
+    if compiled is not None and not isinstance(compiled.pattern, str):
+        raise UsageError(f"pattern must be a regular expression of text, got {shown(pattern)}")
     for name, listener in attrs.asdict(listeners).items():
         if listener is not None and not callable(listener):
             raise UsageError(f"{name} must be a function, got {listener!r}")

@@ -353,7 +353,7 @@ class GroupMachine:
                 self._prepare("the group is rebalancing")
         elif then in (Then.LOSE, Then.LOSE_GENERATION):
             self._reset(lose_id=then is Then.LOSE)
-            self._prepare(f"the member was told {type(error).__name__}")
+            self._prepare(_lost_because(then, error))
         elif then is Then.FAIL:
             self._fail(error)
 
@@ -363,7 +363,7 @@ class GroupMachine:
         self._again = self._wish = None
         self.resumed = False
         self._enter(_PREPARING)
-        self.task = Prepare(lost=not self.is_member)
+        self.task = Prepare(lost=not self.is_member, reason=reason)
 
     def _left(self) -> None:
         self._enter(_OUTSIDE)
@@ -392,3 +392,11 @@ class GroupMachine:
         if state not in _BEATING:
             self._beating = None
         self.on_enter(before)
+
+
+def _lost_because(then: Then, error: BrokerError) -> str:
+    if then is Then.LOSE:
+        why = "no heartbeat reached it within session_timeout_ms, or the member was removed"
+    else:
+        why = "the group has rebalanced without it"
+    return f"the coordinator refused the membership with {type(error).__name__}: {why}"

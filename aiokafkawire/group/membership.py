@@ -225,8 +225,8 @@ class Membership:
         if left > 0:  # decided by what is waited for: rounded otherwise, a wait of 0 s would have no end
             return left
         self.overdue = True
-        reason = f"no records were asked for within {limit:g} s (max_poll_interval_ms)"
-        _log.warning("leaving %s: %s; the consumer rejoins when it asks again", self._settings.named, reason)
+        reason = f"the consumer asked for no records for {limit:g} s (max_poll_interval_ms)"
+        _log.warning("leaving %s: %s; it rejoins when it asks again", self._settings.named, reason)
         self.machine.expelled(reason)
         self.tell()
         return None

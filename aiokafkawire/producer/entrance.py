@@ -1,5 +1,6 @@
 """Where records come in: what the appender asks when it does not know a topic, or has no open batch."""
 
+import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,7 @@ class Entrance:
         """Puts a record into a batch, at once or not at all: the appender's, which asks this door in turn."""
         self._room, self._max_block = room, max_block
         self._cluster, self._sender, self._partitioning, self._transactor = cluster, sender, partitioning, transactor
+        self._owner = cluster.owner
         self._accumulator = sender.accumulator
         self._available: dict[str, tuple[Topic, tuple[int, ...]]] = {}
         self.wake: Callable[[], None] = sender.wake
@@ -71,6 +73,7 @@ class Entrance:
             TopicNotReady: its partitions are not known; they are asked for.
             KafkaError: why nothing can be sent any more.
         """
+        self._owner.require_own_loop()
         if self.state != "open" or self._sender.has_ended:
             state = "closed" if self._sender.has_ended else self.state
             raise UsageError(f"the producer is {state}: use it inside its 'async with'")
@@ -109,6 +112,8 @@ class Entrance:
         /,
     ) -> tuple[OpenBatch, int]:
         """As :class:`~aiokafkawire.producer.door.Door` says."""
+        if asyncio._get_running_loop() is not self._owner.loop:
+            self._owner.require_own_loop()
         now = self._cluster.runtime.now()
         where = TopicPartition(topic, partition)
         batch, index = self._accumulator.append(where, timestamp, key, value, headers, now)

@@ -1,16 +1,22 @@
 """The producer: what users call."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import repeat
+from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
+import anyio
+
+from ..arguments import refuse_list
 from ..cluster.cluster import Cluster
 from ..config import ProducerConfig
 from ..errors import BufferFull, DeliveryFailed, KafkaError, TopicNotReady, UsageError
+from ..foreign_names import PRODUCER, hint_at
 from ..records.batch import Delivery
 from ..records.compression import Codec, check_level
+from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
 from ..types import Headers, ProducerIdentity, RecordMetadata, check_topic_name
 from .appending import Appender
 from .door import YIELD_EVERY
@@ -36,8 +42,8 @@ class Producer(Generic[K, V]):
     Records of a partition are written once and in the order in which they were handed over, whatever is tried again,
     if ``acks`` is "all" and the brokers know how (0.11 and later, see ``enable_idempotence``).
 
-    Leaving it sends what is still waiting. When its body was cancelled it stops at once instead, and what was not
-    acknowledged fails.
+    Leaving it sends what is still waiting. When its body was cancelled, that takes 5 seconds at most, and what is not
+    acknowledged by then fails.
     """
 
     def __init__(
@@ -68,6 +74,7 @@ class Producer(Generic[K, V]):
             key_serializer,
             value_serializer,
             asks_first=self._transactor is not None,
+            thread_id=get_ident,
         )
         self._entrance.append = self._appender.append
         # The methods themselves: one that calls them would double what a record costs.
@@ -76,31 +83,33 @@ class Producer(Generic[K, V]):
         self.send = self._appender.send  # type: ignore[method-assign]
         self._sender.on_end = self._appender.forget
         self._watching = ExitStack()
+        self._has_closed = anyio.Event()
+        self._opened_at = ""
 
     async def __aenter__(self) -> Self:
         if self._entrance.state != "new":
             raise UsageError(f"this producer is {self._entrance.state}: ask the client for another")
         self._entrance.state = "closed"  # whatever comes of it, it is not to be opened twice
+        self._opened_at = opened_at()
         self._cluster.owner.spawn(self._sender.run)
         if self._transactor is not None:
             self._cluster.owner.spawn(self._transactor.run)
             try:
                 await self._transactor.until(self._transactor.is_ready, "asking for the producer id")
             except BaseException:
-                await self._stop()
+                await finish(self._stop)
                 raise
         self._watching.enter_context(self._cluster.watched(self._appender.forget))
+        self._appender.bind()
         self._entrance.state = "open"
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None and not isinstance(error, Exception):
-            await self._stop()
-            return
+        is_cancelled = error is not None and not isinstance(error, Exception)
         try:
-            await self.close()
+            await self._close(CLOSE_SECONDS if is_cancelled else None)
         except DeliveryFailed as failed:
             if error is None:
                 raise
@@ -110,24 +119,54 @@ class Producer(Generic[K, V]):
     async def close(self) -> None:
         """Send what is waiting, and stop. May be called again. It ends within ``delivery_timeout_ms``.
 
+        Once it is cancelled, it goes on for 5 seconds at most, and what is not acknowledged by then fails.
+
         Raises:
             DeliveryFailed: records failed that nobody awaited.
+            UsageError: this is another event loop than the client's.
         """
-        if self._entrance.state != "open":
-            return
-        # What would be accepted from now on, the flush would not wait for.
-        self._leave("closing")
+        await self._close(None)
+
+    async def _close(self, within: float | None) -> None:
+        if self._entrance.state == "open":
+            if self._cluster.owner.has_lost_loop:
+                self._leave("closed")
+            self._cluster.owner.require_own_loop()
+            # What would be accepted from now on, the flush would not wait for.
+            self._leave("closing")
+            await finish(self._flush_and_stop, within=within)
+        elif self._entrance.state == "closing":
+            await finish(self._has_closed.wait)
+
+    async def _flush_and_stop(self) -> None:
         try:
             await self.flush()
         finally:
             await self._stop()
 
+    def _stop_at_failure(self) -> None:
+        """Once a batch has failed, fail what is not in flight, and refuse records with the same error."""
+        self._sender.stop_at_failure()
+
+    async def _discard(self, error: KafkaError) -> None:
+        """Fail what is not in flight with this error, and wait until what is in flight has an outcome."""
+        self._sender.stop(error)
+        await self._sender.settled()
+
     async def _stop(self) -> None:
         self._leave("closed")
         self._watching.close()
-        if self._transactor is not None:
-            await self._transactor.stop()
-        await self._sender.close()
+        try:
+            if self._transactor is not None:
+                await self._transactor.stop()
+            await self._sender.close()
+        finally:
+            self._has_closed.set()
+
+    def __del__(self) -> None:
+        entrance = getattr(self, "_entrance", None)
+        if entrance is not None and entrance.state == "open" and not self._cluster.owner.has_closed:
+            warn_unclosed(self, "producer", self._opened_at)
 
     def _leave(self, state: str) -> None:
         """Take no more records."""
@@ -194,6 +233,9 @@ class Producer(Generic[K, V]):
             ValueError: there are more keys than values, or fewer.
             KafkaError: as :meth:`enqueue`; those before it go on.
         """
+        _check_column("values", values)
+        if keys is not None:
+            _check_column("keys", keys)
         accepted: list[Delivery] = []
         pairs = zip(values, repeat(None)) if keys is None else zip(values, keys, strict=True)
         for value, key in pairs:
@@ -237,8 +279,8 @@ class Producer(Generic[K, V]):
             UsageError: there are more keys than values, or fewer.
             KafkaError: as :meth:`enqueue`, with a note of how many records before it were accepted; these go on.
         """
-        count = len(values)
-        if keys is not None and len(keys) != count:
+        count = _length("values", values)
+        if keys is not None and _length("keys", keys) != count:
             raise UsageError(f"{count} values and {len(keys)} keys: there must be one key for each value")
         for first in range(0, count, YIELD_EVERY):
             # Before its records are accepted: whoever is cancelled in here knows that they were not.
@@ -308,6 +350,7 @@ class Producer(Generic[K, V]):
         Raises:
             DeliveryFailed: records failed since the last flush that nobody awaited.
         """
+        self._cluster.owner.require_own_loop()
         await self._sender.flush()
 
     async def partitions_for(self, topic: str) -> tuple[int, ...]:
@@ -317,9 +360,13 @@ class Producer(Generic[K, V]):
             TopicNotReady: they are not known in time.
             BrokerError: the broker refuses.
         """
+        self._cluster.owner.require_own_loop()
         check_topic_name(topic)
         known = await self._cluster.topic(topic, self._cluster.deadline(self._config.max_block_ms / 1000))
         return tuple(partition.index for partition in known.partitions)
+
+    if not TYPE_CHECKING:  # for a type checker every name would be there
+        __getattr__ = hint_at(PRODUCER)
 
     # --- transactions ----------------------------------------------------------------------------------
 
@@ -335,6 +382,7 @@ class Producer(Generic[K, V]):
             )
         from .transacting import Transaction
 
+        self._cluster.owner.require_own_loop()
         if self._entrance.state != "open":
             raise UsageError(f"the producer is {self._entrance.state}: use it inside its 'async with'")
         return Transaction(self, self._sender, self._transactor)
@@ -354,6 +402,19 @@ class Producer(Generic[K, V]):
         if self._transactor is None or not self._transactor.has_open():
             raise UsageError("there is an identity to share while a transaction is open")
         return self._transactor.machine.share()
+
+
+def _check_column(name: str, column: object) -> None:
+    """Raise UsageError unless these are several values: text and bytes are one."""
+    if isinstance(column, str | bytes | bytearray | memoryview | Mapping) or not isinstance(column, Iterable):
+        raise refuse_list(name, column, "[b'one', b'two']")
+
+
+def _length(name: str, column: Any) -> int:
+    _check_column(name, column)
+    if not hasattr(column, "__len__") or not hasattr(column, "__getitem__"):
+        raise refuse_list(name, column, "[b'one', b'two'], with a length (send_many() takes any iterable)")
+    return len(column)
 
 
 def _listed(part: Any) -> Sequence[Any]:

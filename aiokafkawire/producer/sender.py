@@ -23,14 +23,14 @@ from ..errors import (
 from ..network.connection import Connection
 from ..protocol.messages.produce import ProduceRequest
 from ..runtime import Worker
-from ..types import TopicPartition
+from ..types import Event, TopicPartition
 from .accumulator import NO_LEADER, NOT_NOW, NOTHING, Accumulator, Drained
 from .batch import Batch
 from .flights import Flights
 from .idempotence import Sequences
 from .identity import Identity
 from .old_formats import NEWEST_MAGIC, magic_of
-from .outcomes import Outcomes, recreated
+from .outcomes import Outcomes
 from .partitioner import Stalls
 from .waking import new_event
 
@@ -66,7 +66,7 @@ class Sender:
             self._transaction = transactor.machine
         self._clock = cluster.runtime.now
         sequences = Sequences() if config.idempotent else None
-        self.accumulator: Accumulator = Accumulator(config, new_event, sequences)
+        self.accumulator: Accumulator = Accumulator(config, self._new_event, sequences)
         self.outcomes: Outcomes = Outcomes(cluster, config, self.accumulator, on_room, self.wake, self._transaction)
         self._seen = -1
         self._flushing = 0
@@ -88,6 +88,11 @@ class Sender:
         self._worker = Worker(self._step, self._give_up)
         self.on_end: Callable[[], None] = lambda: None
         """Called when nothing can be sent any more."""
+
+    def _new_event(self) -> Event:
+        """Make the event of a batch that a task of the client's event loop awaits, and no other."""
+        self._cluster.owner.require_own_loop()
+        return new_event()
 
     @property
     def has_ended(self) -> bool:
@@ -259,16 +264,20 @@ class Sender:
         if snapshot.generation != self._seen:
             self._seen = snapshot.generation
             self._routes.clear()
-            self.outcomes.drop(lambda batch: recreated(batch, snapshot))
+            self.outcomes.leave_old_topics(snapshot)
+            self._leave_what_cannot_go()
 
     def _leave_what_cannot_go(self) -> None:
-        """What was never sent never will be, if its transaction can only be aborted or the producer has failed."""
+        """Fail what waits, if its transaction can only be aborted or the producer has failed.
+
+        A batch that may have been written goes out again in its transaction, which tells what became of it.
+        """
         machine, refused = self._transaction, self._identity.refused
         if refused is not None:
             self.outcomes.drop(lambda batch: again(refused))
         elif machine is not None and machine.error is not None:
             error, failed = machine.error, machine.has_failed
-            self.outcomes.drop(lambda batch: again(error) if failed or batch.base_sequence < 0 else None)
+            self.outcomes.drop(lambda batch: again(error) if failed or not batch.in_doubt else None)
 
     # --- routing ---------------------------------------------------------------------------------------
 
@@ -281,6 +290,9 @@ class Sender:
         if known is not None and known[1].failure is None:
             self._routed[known[0]] = known[1]
             return known[0]
+        if known is not None and not self._config.required_acks:
+            # With acks=0 a broker closes the connection for any error, so the metadata may be wrong: wait for newer.
+            return NO_LEADER
         node = snapshot.leader(where)
         if node is None:
             return NO_LEADER
@@ -375,6 +387,17 @@ class Sender:
             yield
         finally:
             self._flushing -= 1
+
+    def stop_at_failure(self) -> None:
+        """Call :meth:`stop` as soon as a batch has failed."""
+        self.outcomes.on_failure = self.stop
+
+    def stop(self, error: KafkaError) -> None:
+        """Fail what is not in flight, and refuse records from now on: with this error, unless there is one already."""
+        if self.fatal is None:
+            self._identity.refused = error
+            self._identified()
+            self._leave_what_cannot_go()
 
     async def close(self) -> None:
         """Stop sending. What has no outcome fails; the broker may have written what was in flight."""

@@ -181,7 +181,7 @@ def test_closing_ends_in_time_while_a_commit_is_under_way() -> None:
         await life.settled(one)
         await life.all_read()
         async with life.broker.hold(ApiKey.OFFSET_COMMIT) as held, anyio.create_task_group() as tasks:
-            tasks.start_soon(one.consumer.commit)
+            tasks.start_soon(one.consumer.commit, one.consumer.positions())
             await held.arrived()
             await closed_within(life, one, 5)
             tasks.cancel_scope.cancel()

@@ -146,7 +146,7 @@ async def test_the_coordinator_is_killed_while_the_group_is_stable(brokers: Kafk
         await anyio.to_thread.run_sync(brokers.kill, node)
         await load.goes_on()
         # A coordinator that is silent takes nothing away, and the next one knows the group.
-        await members[0].consumer.commit()
+        await members[0].consumer.commit(members[0].consumer.positions())
         assert members[0].generation == generation
         assert [len(member.told) for member in members] == told
         await anyio.to_thread.run_sync(brokers.restart, node)

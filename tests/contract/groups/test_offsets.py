@@ -12,8 +12,8 @@ from support.transactional import settled
 
 from aiokafkawire import Client, OffsetAndMetadata, TopicPartition, UsageError
 from aiokafkawire.errors import (
+    CommitFailed,
     GroupIdNotFound,
-    IllegalGeneration,
     UnknownMemberId,
 )
 
@@ -32,7 +32,7 @@ async def test_what_is_committed_by_hand_is_where_the_next_goes_on(
         other: OffsetAndMetadata(20),
         third: None,
     }
-    await one.consumer.commit()
+    await one.consumer.commit(one.consumer.positions())
     assert one.consumer.positions() == await one.consumer.committed([where, other, third])
     await one.consumer.commit({third: 19, where: 18})
     await one.close()
@@ -95,7 +95,7 @@ async def test_who_assigns_by_hand_stands_beside_the_group(
 ) -> None:
     one = await readers.join(kafka, group, filled)
     await readers.until(lambda: len(one.records) == COUNT)
-    await one.consumer.commit()
+    await one.consumer.commit(one.consumer.positions())
     where = TopicPartition(filled, 0)
     async with kafka.consumer(group_id=group, enable_auto_commit=False, **QUICK) as beside:
         beside.assign([where])
@@ -124,7 +124,7 @@ async def test_a_transaction_commits_for_a_member_but_not_for_one_that_was(
         before, positions = one.consumer.group_metadata(), one.consumer.positions()
         two = await readers.join(kafka, group, filled, enable_auto_commit=False)
         await readers.share(one, two, count=3)
-        with pytest.raises(IllegalGeneration):
+        with pytest.raises(CommitFailed, match="ILLEGAL_GENERATION"):
             async with producer.transaction() as tx:
                 await tx.commit_offsets(dict.fromkeys(positions, 1), group=before)
         await two.close()

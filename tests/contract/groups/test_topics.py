@@ -63,7 +63,7 @@ async def test_a_topic_that_is_deleted_takes_nothing_else_along_and_may_come_aga
         one = await readers.join(watching, group, filled, other)
         await readers.until(lambda: one.owned == all_of(filled) | all_of(other))
         await readers.until(lambda: len(one.records) == COUNT)
-        await one.consumer.commit()
+        await one.consumer.commit(one.consumer.positions())
         await kafka.admin.delete_topics([filled])
         await readers.until(lambda: one.owned == all_of(other))
         await write(kafka, other, COUNT, COUNT + 9)
