@@ -125,6 +125,7 @@ class Consumer(ReadsRecords[K, V]):
             await self._finish(self._cluster.deadline(timeout))
         finally:
             self._state = "closed"
+            self._decompression.close()
             await self._fetcher.close()
             if self._offsets is not None:
                 await self._offsets.close()
