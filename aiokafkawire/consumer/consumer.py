@@ -153,6 +153,7 @@ class Consumer(ReadsRecords[K, V]):
         finally:
             self._state = "closed"
             try:
+                self._decompression.close()
                 await self._fetcher.close()
                 if self._offsets is not None:
                     await self._offsets.close()

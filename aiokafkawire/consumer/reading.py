@@ -437,8 +437,8 @@ class ReadsRecords(Generic[K, V]):
         look = look or self._marks.asked % _LOOK_EVERY == 0
         if not look:
             return
-        # A call that was cancelled here did let others run. If the next one were cancelled too, calls in scopes that are
-        # cancelled from the beginning would never get a record.
+        # A call that was cancelled here did let others run. If each call were, those in scopes that are cancelled from
+        # the beginning would never get a record.
         if not self._was_cancelled and self._cluster.runtime.now() - self._yielded_at > _YIELD_EVERY:
             self._was_cancelled = True
             await anyio.lowlevel.checkpoint()
