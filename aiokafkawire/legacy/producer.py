@@ -8,7 +8,7 @@ from typing import Final, Self, TypeAlias, Unpack
 
 import anyio
 
-from ..errors import ConnectionLost, UsageError
+from ..errors import ConnectionLost, KafkaError, UsageError
 from ..network.stream import Connector, connect_tcp
 from ..runtime import Owner, Runtime
 from .cluster import BrokerClients, Registry
@@ -174,9 +174,9 @@ class LegacyProducer:
             try:
                 await fresh.__aenter__()
                 break
-            except ConnectionLost as lost:
-                self._last_cause = str(lost)
-                _log.warning("producer: no new ZooKeeper session, trying on: %s", lost)
+            except KafkaError as cause:
+                self._last_cause = str(cause)
+                _log.warning("producer: no new ZooKeeper session, trying on: %s", cause)
             await anyio.sleep(_PAUSE_SECONDS)
         self._zookeeper, self._renewed = fresh, None
         self._before, self._brokers_known = self._places, False

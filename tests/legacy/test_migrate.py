@@ -215,7 +215,32 @@ async def test_sources_are_found_in_zookeeper(zookeeper: ZooKeeperServer, target
             assert sorted(map(str, sources)) == ["0-0", "0-1", "1-0"]
             copied = await migrate(sources, "old", target, name="m", target_topic="t")
             assert copied == {BrokerPartition(0, 0): 1, BrokerPartition(0, 1): 0, BrokerPartition(1, 0): 1}
-    assert await content(target) == {0: [b"from 0", b"from 1"], 1: []}
+    assert await content(target) == {0: [b"from 0"], 1: [b"from 1"]}
+
+
+@pytest.mark.parametrize("exactly_once", [True, False])
+async def test_a_source_partition_stays_in_its_target_partition_whichever_sources_there_are(
+    broker: Broker, source: LegacyClient, target: Client, *, exactly_once: bool
+) -> None:
+    options: dict[str, Any] = {"name": "m", "exactly_once": exactly_once}
+    for at in ((1,), (2,), (0, 1), (0, 1, 2)):  # brokers that are down, and come back
+        await migrate({PLACES[number]: source for number in at}, "t", target, **options)
+    found = await content(target)
+    assert [one for one in found[0] if one in SENT[0]] == SENT[0]
+    assert [one for one in found[0] if one in SENT[2]] == SENT[2]
+    assert found[1] == SENT[1]
+    # Nor does it move when the target gets more partitions.
+    broker._cluster.topics.add_partitions("t", 3)
+    for number, value in enumerate((b"late 0", b"late 1", b"late 2")):
+        await source.produce("t", [value], partition=number)
+    await source.confirm()
+    async with Client(broker.bootstrap, connector=broker.connect) as target:
+        await migrate({PLACES[2]: source}, "t", target, **options)
+        await migrate(of(source), "t", target, **options)
+        later = await content(target)
+        assert sorted(later[0][len(found[0]) :]) == [b"late 0", b"late 2"]
+        assert later[1][len(found[1]) :] == [b"late 1"]
+        assert await end(target, 2) == 0
 
 
 async def test_arguments_are_checked(source: LegacyClient, target: Client, broker: Broker) -> None:
