@@ -208,6 +208,13 @@ class GroupMember:
         """Give up what is no longer ours, and claim what is; whether all of that was to be had."""
         registry = Registry(zookeeper)
         members = await self._members(zookeeper)
+        if self._member not in members:
+            # Somebody has deleted it, as Java's ConsoleConsumer deletes the whole group for --from-beginning.
+            _log.warning("%s: its registration is gone from ZooKeeper; the member joins again", self._told)
+            self._unbalanced()
+            await self._release(zookeeper, list(self._owned))
+            await self._register(zookeeper)
+            return False
         brokers = await registry.brokers(self._hear)
         topics = await self._topics(registry, members)
         wanted = decide(self._member, members, topics)
@@ -234,7 +241,11 @@ class GroupMember:
 
     async def _members(self, zookeeper: ZooKeeper) -> dict[str, Subscription]:
         found: dict[str, Subscription] = {}
-        for name in await zookeeper.children(self._paths.ids, self._hear):
+        try:
+            names = await zookeeper.children(self._paths.ids, self._hear)
+        except NoNode:
+            return {}
+        for name in names:
             path = self._paths.member(name)
             try:
                 data, _ = await zookeeper.get(path)

@@ -355,6 +355,30 @@ async def test_an_offset_below_0_that_java_committed_is_out_of_range(zookeeper: 
             assert [one.value for one in found] == [b"new"]
 
 
+async def test_a_member_whose_group_is_deleted_joins_again(zookeeper: ZooKeeperServer) -> None:
+    async with legacy_cluster(zookeeper, 1) as cluster, ZooKeeper(cluster.zookeeper) as session:
+        await cluster.topic(0, "t")
+        await produce(cluster, 0, 0, [b"a", b"b"])
+        async with member(cluster, "c1") as consumer:
+            assert [one.value for one in await take(consumer, 1)] == [b"a"]
+
+            async def delete(path: str) -> None:
+                for name in await session.children(path):
+                    await delete(f"{path}/{name}")
+                await session.delete(path)
+
+            await delete(PATHS.ids)
+            await delete("/consumers/g/owners")
+
+            async def is_back() -> bool:
+                return await session.exists(PATHS.owner("t", BrokerPartition(0, 0))) is not None
+
+            await until(is_back)
+            assert await nodes(cluster, PATHS.ids) == {"g_c1": b'{ "t": 1 }'}
+            await owns(consumer, 1)
+            assert (await take(consumer, 1))[0].value in (b"a", b"b")  # what was in hand was not finished
+
+
 async def test_a_filter_that_java_refuses_is_not_registered(zookeeper: ZooKeeperServer) -> None:
     async with legacy_cluster(zookeeper, 1) as cluster, ZooKeeper(cluster.zookeeper) as session:
         with pytest.raises(ConfigError, match=r"pz-\[a-z\]\{3,3\}"):
