@@ -5,6 +5,7 @@ would take time that grows with the square of their number.
 """
 
 from collections.abc import Iterable
+from itertools import islice
 
 from ..cluster.metadata import Snapshot
 from ..types import TopicPartition
@@ -32,6 +33,10 @@ class Attention:
     def brokers(self) -> int:
         """How many brokers there are to read from."""
         return len(self._by_broker)
+
+    def one_of(self, node_id: int) -> list[Place]:
+        """Return one of the places that this broker is asked for, if there is one: to look at it is to look at all."""
+        return list(islice(self._by_broker.get(node_id, {}).values(), 1))
 
     def turn_to(self, places: Iterable[Place] = ()) -> None:
         """Something has happened to these, and may concern others of their brokers; without any, to all."""

@@ -198,7 +198,8 @@ class Fetcher:
             self.wake()
             await anyio.sleep(rest)
         del self._promised[node_id]
-        self.wake([ask.place for ask in asks])
+        # Those that were asked for may be another broker's by now, and others wait for this one.
+        self.wake([*(ask.place for ask in asks), *self._attention.one_of(node_id)])
         if told and rest <= 0:
             if any(self._arrivals.has_much(ask.place.where) for ask in asks):
                 # Who reads may keep the loop for ten milliseconds. So the worker begins the next fetch before, and that

@@ -47,7 +47,7 @@ class BatchTransactions:
         self._where = TopicPartition(options.topic, 0)
         self._group = group_of(transactional_id)
         self._kafka: blocking.Client | None = None
-        self._producer: blocking.Producer | None = None
+        self._producer: blocking.Producer[bytes, bytes] | None = None
         self._followed: str | None = None  # the query whose batches this driver knows of itself
 
     def write(self, query: str, batch_id: int, work: Callable[[ProducerIdentity], object]) -> bool:
@@ -101,7 +101,10 @@ class BatchTransactions:
                 kafka.close()
 
     def _write_once(
-        self, producer: blocking.Producer, mark: OffsetAndMetadata, work: Callable[[ProducerIdentity], object]
+        self,
+        producer: blocking.Producer[bytes, bytes],
+        mark: OffsetAndMetadata,
+        work: Callable[[ProducerIdentity], object],
     ) -> None:
         with producer.transaction() as transaction:
             work(producer.identity)
@@ -126,7 +129,7 @@ class BatchTransactions:
         )
         return found.get(self._where)
 
-    def _open(self) -> blocking.Producer:
+    def _open(self) -> blocking.Producer[bytes, bytes]:
         if self._producer is None:
             settings = self._options.settings
             asked = settings.producer.copy()

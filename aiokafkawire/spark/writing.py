@@ -56,7 +56,7 @@ def write_batches(
 
 
 @contextmanager
-def _stopping_at_failure(kafka: blocking.Client, producer: blocking.Producer) -> Iterator[None]:
+def _stopping_at_failure(kafka: blocking.Client, producer: blocking.Producer[bytes, bytes]) -> Iterator[None]:
     """Drop what was not sent as soon as a record or the block fails, and wait for what is in flight.
 
     Spark tries the task again, so each record that is sent from then on would be in the topic twice.
@@ -141,7 +141,7 @@ def _rows(batch: "pa.RecordBatch", group: dict[str, object]) -> "pa.RecordBatch"
     return batch.filter(mask)
 
 
-def _send(producer: blocking.Producer, topic: str, partition: int | None, rows: "pa.RecordBatch") -> None:
+def _send(producer: blocking.Producer[bytes, bytes], topic: str, partition: int | None, rows: "pa.RecordBatch") -> None:
     values = rows.column("value").cast(pa.binary())
     keys = rows.column("key").cast(pa.binary()) if "key" in rows.schema.names else None
     headers = rows.column("headers").to_pylist() if "headers" in rows.schema.names else []

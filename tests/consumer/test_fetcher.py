@@ -46,6 +46,26 @@ async def test_a_leader_that_moved_is_followed_without_loss_or_duplicates() -> N
         assert consumer.position(a(0)) == 10
 
 
+async def test_a_partition_that_waits_for_a_busy_broker_is_read_although_the_partition_before_it_moves() -> None:
+    async with (
+        serving({a(0): 1, a(1): 1}) as cluster,
+        cluster.client(retry_backoff_ms=200) as client,
+        client.consumer() as consumer,
+    ):
+        cluster.fill(a(0), *numbers(0, 5))
+        consumer.assign({a(0): 0, a(1): 0})
+        consumer.pause(a(1))
+        assert await values(consumer, 5) == numbers(0, 5)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(check, consumer, numbers(5, 10))
+            await cluster.holds(1)
+            consumer.resume(a(1))
+            cluster.fill(a(1), *numbers(5, 10))
+            cluster.move(a(0), 2)
+            await client._cluster.refresh(client._cluster.snapshot, client._cluster.deadline(5))
+            await cluster.held[0].answer(cluster.answer({a(0): 6}))
+
+
 async def test_a_leader_that_becomes_known_is_asked_while_the_old_one_keeps_a_long_poll() -> None:
     async with serving({a(0): 1, a(1): 2}) as cluster, cluster.client() as client, client.consumer() as consumer:
         cluster.fill(a(0), *numbers(0, 5))
