@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from secrets import token_hex
 from typing import Any, TypeAlias
 
@@ -19,7 +19,7 @@ from aiokafkawire.errors import GroupIdNotFound
 
 pytestmark = pytest.mark.anyio
 
-Body: TypeAlias = Callable[[anyio.Event], Awaitable[None]]
+Body: TypeAlias = Callable[[anyio.Event], Coroutine[Any, Any, None]]
 """Sets the event, and goes on for ever."""
 
 
@@ -91,7 +91,7 @@ async def by_a_sibling_that_fails(body: Body) -> None:
 
     with pytest.raises(ExceptionGroup) as failed:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(body(ready))  # type: ignore[arg-type]
+            tasks.create_task(body(ready))
             tasks.create_task(fail())
     assert [type(error) for error in failed.value.exceptions] == [ZeroDivisionError]
 
