@@ -44,7 +44,7 @@ def faults(session: nox.Session) -> None:
 
 @nox.session
 def matrix(session: nox.Session) -> None:
-    """Every release of Apache Kafka from 0.8.2 on, and what of it works; a full run writes docs/releases.md."""
+    """Every release of Apache Kafka from 0.8.0 on, and what of it works; a full run writes docs/releases.md."""
     session.install("-e", ".[test]")
     session.run("pytest", "-m", "matrix", "-n", "0", *session.posargs, env={"AIOKAFKAWIRE_REQUIRE_KAFKA": "1"})
 

@@ -1,5 +1,6 @@
 """A Kafka client that speaks the wire protocol itself, on asyncio, uvloop and trio."""
 
+import logging
 from typing import TYPE_CHECKING
 
 from .admin.admin import Admin, NewTopic
@@ -100,6 +101,9 @@ __all__ = (
     "UsageError",
     "WireError",
 )
+
+# Programs choose what is shown and where: docs/logging.md.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _LATER = {"Outgoing": "exactly_once", "Transaction": "producer.transacting"}
 

@@ -13,7 +13,7 @@ A client has one thread, with an event loop in it, on which everything asynchron
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 import anyio
 
@@ -38,6 +38,7 @@ from .types import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from .bounded_reads import BatchReader, BoundedReader, Bounds, RecordReader
     from .producer.transacting import Transaction as AsyncTransaction
 
 __all__ = ("Admin", "Client", "Consumer", "Loop", "Producer", "Transaction")
@@ -115,6 +116,33 @@ class Client:
         """A consumer, to be used as ``with``; arguments and errors are those of :meth:`.Client.consumer`."""
         return Consumer(self._loop, self._loop.here(self._made_consumer, topics, options))
 
+    def read_records(
+        self,
+        topic: str,
+        *,
+        start: "Bounds" = OffsetSpec.EARLIEST,
+        end: "Bounds | None" = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> Iterator[ConsumerRecord[bytes, bytes]]:
+        """Read a topic from a start to an end, record by record; see :meth:`.Client.read_records`."""
+        reader = self._loop.here(lambda: self._client.read_records(topic, start=start, end=end, **options))
+        return _records_of(self._loop, reader)
+
+    def read_batches(
+        self,
+        topic: str,
+        *,
+        start: "Bounds" = OffsetSpec.EARLIEST,
+        end: "Bounds | None" = None,
+        columns: Sequence[str] | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> "Iterator[pa.RecordBatch]":
+        """Read a topic from a start to an end as ``pyarrow.RecordBatch``; see :meth:`.Client.read_batches`."""
+        made = self._loop.here(
+            lambda: self._client.read_batches(topic, start=start, end=end, columns=columns, **options)
+        )
+        return _batches_of(self._loop, made)
+
     # ParamSpec knows nothing of unpacked keyword arguments.
     def _made_producer(
         self, identity: ProducerIdentity | None, options: ProducerOptions
@@ -123,6 +151,31 @@ class Client:
 
     def _made_consumer(self, topics: tuple[str, ...], options: ConsumerOptions) -> AsyncConsumer[bytes, bytes]:
         return self._client.consumer(*topics, **options)
+
+
+def _records_of(loop: Loop, reader: "RecordReader[bytes, bytes]") -> Iterator[ConsumerRecord[bytes, bytes]]:
+    try:
+        while records := loop.call(reader.take):
+            yield from records
+    finally:
+        _close_reader(loop, reader)
+
+
+def _batches_of(loop: Loop, reader: "BatchReader") -> "Iterator[pa.RecordBatch]":
+    async def following() -> "pa.RecordBatch | None":
+        return await anext(reader, None)
+
+    try:
+        while (batch := loop.call(following)) is not None:
+            yield batch
+    finally:
+        _close_reader(loop, reader)
+
+
+def _close_reader(loop: Loop, reader: "BoundedReader[Any]") -> None:
+    # A generator may be left until after the client is closed, and its reader with it.
+    if loop.is_running and not loop.is_elsewhere:
+        loop.call(reader.aclose)
 
 
 class Producer:

@@ -1,7 +1,7 @@
 """The client: the front door to a cluster."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 import anyio
 
 from .admin.admin import Admin
+from .arguments import check_flag, flattened, items_of, shown
 from .cluster.cluster import Cluster
 from .config import (
     AutoOffsetReset,
@@ -23,12 +24,14 @@ from .config import (
 )
 from .consumer.consumer import Consumer
 from .errors import ConfigError, UsageError
+from .foreign_names import CLIENT, hint_at
 from .network.stream import Connector, connect_tcp
 from .producer.producer import Producer
 from .runtime import Runtime, finish, opened_at, warn_unclosed
-from .types import ProducerIdentity
+from .types import BytesLike, OffsetSpec, ProducerIdentity, check_topic_name
 
 if TYPE_CHECKING:
+    from .bounded_reads import BatchReader, Bounds, RecordReader
     from .exactly_once import Process
     from .group.assignors import Assignor
 
@@ -67,6 +70,10 @@ class Client:
         **options: Unpack[ClientOptions],
     ) -> None:
         config = make(ClientConfig, options)
+        if not callable(connector):
+            raise ConfigError(f"connector must be a coroutine function of host and port, got {shown(connector)}")
+        if runtime is not None and not isinstance(runtime, Runtime):
+            raise ConfigError(f"runtime must be a Runtime or None, got {shown(runtime)}")
         self._cluster = Cluster(parse_servers(bootstrap_servers), config, connector, runtime or Runtime())
         self._connector = connector
         self._admin = Admin(self._cluster)
@@ -114,6 +121,9 @@ class Client:
         if getattr(self, "_state", "new") == "open":
             warn_unclosed(self, "client", self._opened_at)
 
+    if not TYPE_CHECKING:  # for a type checker every name would be there
+        __getattr__ = hint_at(CLIENT)
+
     @property
     def admin(self) -> Admin:
         """Topics, groups and offsets."""
@@ -122,7 +132,7 @@ class Client:
     @overload
     def producer(
         self, *, identity: ProducerIdentity | None = None, **options: Unpack[ProducerOptions]
-    ) -> Producer[bytes, bytes]: ...
+    ) -> Producer[BytesLike, BytesLike]: ...
     @overload
     def producer(
         self,
@@ -130,7 +140,7 @@ class Client:
         key_serializer: Callable[[K], bytes],
         identity: ProducerIdentity | None = None,
         **options: Unpack[ProducerOptions],
-    ) -> Producer[K, bytes]: ...
+    ) -> Producer[K, BytesLike]: ...
     @overload
     def producer(
         self,
@@ -138,7 +148,7 @@ class Client:
         value_serializer: Callable[[V], bytes],
         identity: ProducerIdentity | None = None,
         **options: Unpack[ProducerOptions],
-    ) -> Producer[bytes, V]: ...
+    ) -> Producer[BytesLike, V]: ...
     @overload
     def producer(
         self,
@@ -159,8 +169,8 @@ class Client:
         """A producer, to be used as ``async with``.
 
         Args:
-            key_serializer: makes bytes of keys; without one they are bytes.
-            value_serializer: makes bytes of values; without one they are bytes.
+            key_serializer: makes bytes of keys; without one they are bytes, bytearrays or memoryviews.
+            value_serializer: makes bytes of values; without one they are the same.
             identity: another producer's, which has a transaction open, to write into that.
             options: see :class:`~aiokafkawire.config.ProducerConfig`.
 
@@ -168,6 +178,9 @@ class Client:
             ConfigError: a setting is wrong.
             UsageError: there is no event loop here, or another than the client's.
         """
+        _check_functions(key_serializer=key_serializer, value_serializer=value_serializer)
+        if identity is not None and not isinstance(identity, ProducerIdentity):
+            raise UsageError(f"identity must be the identity of another producer, got {shown(identity)}")
         self._cluster.owner.require_loop("producer")
         shared = identity.transactional_id if identity is not None else options.get("transactional_id")
         if options.setdefault("transactional_id", shared) != shared:
@@ -178,12 +191,12 @@ class Client:
 
     @overload
     def consumer(
-        self, *topics: str, assignors: Sequence["Assignor"] = (), **options: Unpack[ConsumerOptions]
+        self, *topics: str | Collection[str], assignors: Sequence["Assignor"] = (), **options: Unpack[ConsumerOptions]
     ) -> Consumer[bytes, bytes]: ...
     @overload
     def consumer(
         self,
-        *topics: str,
+        *topics: str | Collection[str],
         key_deserializer: Callable[[bytes], K],
         assignors: Sequence["Assignor"] = (),
         **options: Unpack[ConsumerOptions],
@@ -191,7 +204,7 @@ class Client:
     @overload
     def consumer(
         self,
-        *topics: str,
+        *topics: str | Collection[str],
         value_deserializer: Callable[[bytes], V],
         assignors: Sequence["Assignor"] = (),
         **options: Unpack[ConsumerOptions],
@@ -199,7 +212,7 @@ class Client:
     @overload
     def consumer(
         self,
-        *topics: str,
+        *topics: str | Collection[str],
         key_deserializer: Callable[[bytes], K],
         value_deserializer: Callable[[bytes], V],
         assignors: Sequence["Assignor"] = (),
@@ -207,7 +220,7 @@ class Client:
     ) -> Consumer[K, V]: ...
     def consumer(
         self,
-        *topics: str,
+        *topics: str | Collection[str],
         key_deserializer: Callable[[bytes], Any] | None = None,
         value_deserializer: Callable[[bytes], Any] | None = None,
         assignors: Sequence["Assignor"] = (),
@@ -216,8 +229,8 @@ class Client:
         """A consumer, to be used as ``async with``.
 
         Args:
-            topics: with a ``group_id`` share the partitions of these with the group, without one read all of them;
-                without topics, ``subscribe`` or ``assign`` says what is read.
+            topics: names, or one list of names: with a ``group_id`` share the partitions of these with the group,
+                without one read all of them; without topics, ``subscribe`` or ``assign`` says what is read.
             key_deserializer: reads keys; without one they are bytes.
             value_deserializer: reads values; without one they are bytes.
             assignors: of your own, instead of those that ``partition_assignment_strategy`` names; for this consumer
@@ -228,7 +241,8 @@ class Client:
             ConfigError: a setting is wrong.
             UsageError: a topic's name is not allowed, or there is no event loop here, or another than the client's.
         """
-        return self._consumer(topics, options, key_deserializer, value_deserializer, assignors)
+        names = flattened(topics)
+        return self._consumer(names, options, key_deserializer, value_deserializer, assignors)
 
     def _consumer(
         self,
@@ -243,6 +257,8 @@ class Client:
         self._cluster.owner.require_loop("consumer")
         config = make(ConsumerConfig, options)
         _check_membership(config)
+        _check_functions(key_deserializer=key_deserializer, value_deserializer=value_deserializer)
+        _check_assignors(assignors)
         if config.heartbeat_thread and self._connector is not connect_tcp:
             raise ConfigError("heartbeat_thread makes TCP connections of its own, but the client has its own connector")
         if config.heartbeat_thread:
@@ -256,6 +272,98 @@ class Client:
         return Consumer(
             self._cluster, config, lane, topics, key_deserializer, value_deserializer, assignors, joins=joins
         )
+
+    @overload
+    def read_records(
+        self, topic: str, *, start: "Bounds" = ..., end: "Bounds | None" = None, **options: Unpack[ConsumerOptions]
+    ) -> "RecordReader[bytes, bytes]": ...
+    @overload
+    def read_records(
+        self,
+        topic: str,
+        *,
+        start: "Bounds" = ...,
+        end: "Bounds | None" = None,
+        key_deserializer: Callable[[bytes], K],
+        **options: Unpack[ConsumerOptions],
+    ) -> "RecordReader[K, bytes]": ...
+    @overload
+    def read_records(
+        self,
+        topic: str,
+        *,
+        start: "Bounds" = ...,
+        end: "Bounds | None" = None,
+        value_deserializer: Callable[[bytes], V],
+        **options: Unpack[ConsumerOptions],
+    ) -> "RecordReader[bytes, V]": ...
+    @overload
+    def read_records(
+        self,
+        topic: str,
+        *,
+        start: "Bounds" = ...,
+        end: "Bounds | None" = None,
+        key_deserializer: Callable[[bytes], K],
+        value_deserializer: Callable[[bytes], V],
+        **options: Unpack[ConsumerOptions],
+    ) -> "RecordReader[K, V]": ...
+    def read_records(
+        self,
+        topic: str,
+        *,
+        start: "Bounds" = OffsetSpec.EARLIEST,
+        end: "Bounds | None" = None,
+        key_deserializer: Callable[[bytes], Any] | None = None,
+        value_deserializer: Callable[[bytes], Any] | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> "RecordReader[Any, Any]":
+        """Read a topic from a start to an end, record by record; the iteration ends by itself.
+
+        It ends on topics with transactions, compacted ones and empty ones too, whose last offset may be no record's.
+
+        Args:
+            topic: all of its partitions are read, or those that a mapping names.
+            start: where to begin, for all partitions or by partition: an offset, or an OffsetSpec. Nothing is read of a
+                partition that has no record so late.
+            end: the offset after the last record to read, given likewise. None: the ends as they are when it begins.
+                An offset may not be beyond the end of the log; a transaction that is open before it is waited for.
+            key_deserializer, value_deserializer: as for :meth:`consumer`.
+            options: see :class:`~aiokafkawire.config.ConsumerConfig`. The default of ``isolation_level`` is
+                ``"read_committed"`` here, so that only records that count are read, up to the first open transaction;
+                that of ``auto_offset_reset`` is ``"none"``, so that records that were deleted raise OffsetOutOfRange.
+
+        Raises:
+            ConfigError: a setting is wrong, or there is a ``group_id``.
+            UsageError: what is given is no topic, no offset, or not of this topic.
+        """
+        from .bounded_reads import RecordReader, reader_options
+
+        consumer = self._consumer((), reader_options(options), key_deserializer, value_deserializer)
+        return RecordReader(consumer, topic, start, end)
+
+    def read_batches(
+        self,
+        topic: str,
+        *,
+        start: "Bounds" = OffsetSpec.EARLIEST,
+        end: "Bounds | None" = None,
+        columns: Sequence[str] | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> "BatchReader":
+        """Read a topic from a start to an end as ``pyarrow.RecordBatch``, in bounded memory; see :meth:`read_records`.
+
+        Args:
+            topic, start, end, options: as for :meth:`read_records`.
+            columns: some of those that :meth:`ConsumerBatch.to_arrow` has, in this order; None for all.
+
+        Raises:
+            ConfigError, UsageError: as :meth:`read_records`; also if there is no such column.
+            ImportError: pyarrow is not installed (``pip install aiokafkawire[arrow]``).
+        """
+        from .bounded_reads import BatchReader, reader_options
+
+        return BatchReader(self._consumer((), reader_options(options)), topic, start, end, columns)
 
     async def transform(
         self,
@@ -302,9 +410,12 @@ class Client:
         """
         from .exactly_once import ExactlyOnce, joined
 
-        topics = (source,) if isinstance(source, str) else tuple(source)
+        topics = (source,) if isinstance(source, str) else tuple(items_of("source", source, "'orders' or ['orders']"))
         if not topics:
             raise UsageError("transform() needs a topic to read")
+        for topic in topics:
+            check_topic_name(topic)
+        _check_transform(process, stop, until_end, consumer_options, producer_options)
         reads = ConsumerOptions(
             group_id=group_id,
             auto_offset_reset=auto_offset_reset,
@@ -319,6 +430,37 @@ class Client:
         # First the producer: it ends what another with its id has left open, and so the offsets are settled.
         async with producer, consumer:
             return await loop.run(stop, until_end=until_end)
+
+
+def _check_functions(**given: object) -> None:
+    for name, function in given.items():
+        if function is not None and not callable(function):
+            raise ConfigError(f"{name} must be a function, got {shown(function)}")
+
+
+def _check_assignors(given: object) -> None:
+    """Raise ConfigError unless they are assignors, as :class:`~.group.assignors.Assignor` describes one."""
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise ConfigError(
+            "assignors must be a sequence of assignors of your own, got "
+            f"{shown(given)}; partition_assignment_strategy names those of Kafka"
+        )
+    for one in given:
+        if not callable(getattr(one, "assign", None)):
+            raise ConfigError(f"assignors must be objects with a method assign(), got {shown(one)}")
+
+
+def _check_transform(
+    process: object, stop: object, until_end: object, consumer_options: object, producer_options: object
+) -> None:
+    if not callable(process):
+        raise UsageError(f"process must be a function that takes records, got {shown(process)}")
+    if stop is not None and not (hasattr(stop, "wait") and hasattr(stop, "is_set")):
+        raise UsageError(f"stop must be an anyio.Event or None, got {shown(stop)}")
+    check_flag("until_end", until_end)
+    for name, options in (("consumer_options", consumer_options), ("producer_options", producer_options)):
+        if options is not None and not (isinstance(options, dict) and all(isinstance(one, str) for one in options)):
+            raise UsageError(f"{name} must be a dict of settings or None, got {shown(options)}")
 
 
 def _check_blocking(config: ClientConfig) -> None:

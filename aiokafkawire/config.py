@@ -11,9 +11,10 @@ from typing import Any, Final, Literal, TypedDict, TypeVar, cast, get_args
 
 import attrs
 
-from .config_fields import INT32, choice, optional, optional_whole, text, whole
+from .config_fields import INT32, choice, optional, optional_text, optional_whole, text, whole
 from .config_network import NetworkConfig, NetworkOptions
 from .errors import ConfigError
+from .foreign_names import SETTINGS
 from .types import Address, IsolationLevel
 
 __all__ = (
@@ -93,7 +94,7 @@ def duration_ms(reset: str) -> int | None:
     found = _DURATION.fullmatch(text) if prefix == "by_duration" and colon else None
     if found is None:
         return None
-    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    days, hours, minutes, seconds = (min(float(part or 0), 1e15) for part in found.groups())
     return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
 
 
@@ -113,6 +114,7 @@ class ClientOptions(NetworkOptions, total=False):
     reconnect_backoff_max_ms: int
     metadata_max_age_ms: int
     metadata_max_idle_ms: int
+    topic_metadata_propagation_max_ms: int
     connections_max_idle_ms: int
     receive_message_max_bytes: int
     allow_auto_create_topics: bool
@@ -148,6 +150,10 @@ class ClientConfig(NetworkConfig):
     """How old metadata may grow before it is asked for again, though nothing failed."""
     metadata_max_idle_ms: int = whole(300_000, least=1)
     """How long a topic that nobody uses stays in the metadata that is asked for (KIP-526)."""
+    topic_metadata_propagation_max_ms: int = whole(10_000)
+    """How long ``send`` and a consumer without a group wait for a topic that the cluster says does not exist, before
+    TopicNotReady: a topic that was created just now is unknown to some brokers for a moment. Shorter limits
+    (``max_block_ms``, ``default_api_timeout_ms``) hold as well."""
     connections_max_idle_ms: int = whole(540_000, least=1)
     """How long a connection may stay unused before it is closed."""
     receive_message_max_bytes: int = whole(_FRAME, least=1024)
@@ -211,7 +217,7 @@ class ProducerConfig:
     enable_idempotence: bool | None = choice(None, None, True, False)
     """Whether retries neither double nor reorder records (KIP-98). None is yes where it can be: ``acks`` is "all", and
     the brokers know how (0.11 and later)."""
-    transactional_id: str | None = optional(str, "a string")
+    transactional_id: str | None = optional_text()
     """The name under which transactions are made; a second producer with it fences the first (KIP-98)."""
     transaction_timeout_ms: int = whole(60_000, least=1)
     """How long a transaction may stay open before the brokers abort it."""
@@ -279,9 +285,9 @@ class ConsumerOptions(TypedDict, total=False):
 class ConsumerConfig:
     """What is read, and how much at once. Sizes are in bytes, times in ms."""
 
-    group_id: str | None = optional(str, "a string")
+    group_id: str | None = optional_text()
     """The group that shares the partitions of the topics, and under whose name offsets are committed."""
-    group_instance_id: str | None = optional(str, "a string")
+    group_instance_id: str | None = optional_text()
     """Makes a static member: who comes back under this name within the session timeout keeps its partitions, without
     a rebalance (KIP-345)."""
     client_rack: str = text("")
@@ -378,7 +384,27 @@ def make(cls: type[C], options: Mapping[str, Any]) -> C:
     known = [attribute.name for attribute in attrs.fields(cast("Any", cls))]
     for name in options:
         if name not in known:
-            near = get_close_matches(name.replace(".", "_"), known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-            raise ConfigError(f"unknown setting {name!r}: {hint}")
+            raise ConfigError(f"unknown setting {name!r}: {_hint(cls, name, known)}")
     return cls(**options)
+
+
+_OWNERS: Final[tuple[tuple[type, str], ...]] = (
+    (ClientConfig, "Client(servers, {}=...)"),
+    (ProducerConfig, "client.producer({}=...)"),
+    (ConsumerConfig, "client.consumer({}=...)"),
+)
+
+
+def _hint(cls: type, name: str, known: Sequence[str]) -> str:
+    """What was meant: the setting under its name here, of its owner, or the nearest one."""
+    plain = name.replace(".", "_").replace("-", "_")
+    if plain in known:
+        return f"did you mean {plain}?"
+    foreign = SETTINGS.get(cls.__name__, {}).get(plain)
+    if foreign is not None:
+        return f"here: {foreign}"
+    for owner, call in _OWNERS:
+        if owner is not cls and cls.__name__ in SETTINGS and plain in [field.name for field in attrs.fields(owner)]:
+            return f"here: {call.format(plain)}"
+    near = get_close_matches(plain, known, n=1)
+    return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"

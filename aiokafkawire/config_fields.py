@@ -1,10 +1,11 @@
 """Makers of the fields that settings are: each checks its value, and says what would do."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
+from .arguments import INT16, INT32, is_text, shown
 from .errors import ConfigError
 
 __all__ = (
@@ -19,8 +20,6 @@ __all__ = (
     "text",
     "whole",
 )
-
-INT32: Final = 2**31 - 1
 
 
 def whole(default: int, *, least: int = 0, most: int = INT32) -> Any:
@@ -50,7 +49,8 @@ def text(default: str) -> Any:
 
     def check(_: object, attribute: "attrs.Attribute[str]", value: object) -> None:
         if not isinstance(value, str):
-            raise ConfigError(f"{attribute.name} must be a string, got {value!r}")
+            raise ConfigError(f"{attribute.name} must be a string, got {shown(value)}")
+        _check_carried(attribute.name, value)
 
     return attrs.field(default=default, validator=check)
 
@@ -90,15 +90,6 @@ def secret(kind: type | tuple[type, ...] = str, named: str = "a string") -> Any:
     return attrs.field(default=None, repr=False, validator=check)
 
 
-def is_text(value: str) -> bool:
-    """Whether UTF-8 can say it, which half a surrogate pair cannot."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def optional_text(named: str = "a string", **more: Any) -> Any:
     """A field for a string that is sent as it is, or None; ``more`` are arguments of ``attrs.field``."""
 
@@ -106,11 +97,18 @@ def optional_text(named: str = "a string", **more: Any) -> Any:
         if value is None:
             return
         if not isinstance(value, str):
-            raise ConfigError(f"{attribute.name} must be {named} or None, got {value!r}")
-        if not is_text(value):
-            raise ConfigError(f"{attribute.name} has letters that UTF-8 cannot say (half a surrogate pair)")
+            raise ConfigError(f"{attribute.name} must be {named} or None, got {shown(value)}")
+        _check_carried(attribute.name, value)
 
     return attrs.field(default=None, validator=check, **more)
+
+
+def _check_carried(name: str, value: str) -> None:
+    """Raise ConfigError unless a request can carry the string."""
+    if not is_text(value):
+        raise ConfigError(f"{name} has letters that UTF-8 cannot say (half a surrogate pair)")
+    if len(value.encode()) > INT16:
+        raise ConfigError(f"{name} must be at most {INT16} bytes long, got {len(value.encode())} bytes")
 
 
 def provider(converter: Callable[[Any], Any] | None = None) -> Any:

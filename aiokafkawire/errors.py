@@ -274,7 +274,38 @@ class RequestTimeout(KafkaError, TimeoutError):
 
 
 class DeserializationError(KafkaError):
-    """A user's deserializer failed on one record; the consumer's position is past that record."""
+    """A user's deserializer failed on one record; the consumer's position is past that record.
+
+    It carries the record as it was read, so that the loop can log it, or send it to a dead-letter topic, and go on.
+
+    Attributes:
+        failed: "key" or "value", whichever could not be deserialized. ``__cause__`` is what the deserializer raised.
+        partition: its topic and number, as a TopicPartition.
+        offset: its place in the partition.
+        raw_key: the key's bytes, or None for a null key.
+        raw_value: the value's bytes, or None for a null value.
+        headers: names and values, in the producer's order.
+        timestamp: in ms since the epoch, -1 for none.
+    """
+
+    def __init__(
+        self,
+        told: str,
+        failed: str = "value",
+        partition: tuple[str, int] | None = None,
+        offset: int = -1,
+        raw_key: bytes | None = None,
+        raw_value: bytes | None = None,
+        headers: tuple[tuple[str, bytes | None], ...] = (),
+        timestamp: int = -1,
+    ) -> None:
+        super().__init__(told, failed, partition, offset, raw_key, raw_value, headers, timestamp)
+        self.failed, self.partition, self.offset = failed, partition, offset
+        self.raw_key, self.raw_value = raw_key, raw_value
+        self.headers, self.timestamp = headers, timestamp
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class LogTruncated(KafkaError):
@@ -319,8 +350,9 @@ class DeliveryFailed(KafkaError):
 
 
 class CommitFailed(KafkaError):
-    """Offsets were not committed, since the consumer has lost the partitions meanwhile: who has them now reads again
-    what was not committed before.
+    """Offsets were not committed, since this consumer no longer owns the partitions; the message says why.
+
+    The records since the last commit are read again, by this consumer or another: discard what was done with them.
     """
 
 

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias, TypeVar
 import anyio
 import attrs
 
+from .arguments import INT32, is_integer, shown
 from .cluster.cluster import Cluster
 from .cluster.retry import Deadline, remedy
 from .config import ConsumerOptions, ProducerOptions
@@ -84,8 +85,8 @@ class ExactlyOnce:
         commit_interval_ms: int,
     ) -> None:
         for name, number in (("max_records", max_records), ("commit_interval_ms", commit_interval_ms)):
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise ConfigError(f"{name} must be a whole number from 1 on, got {number!r}")
+            if not is_integer(number, 1, INT32):
+                raise ConfigError(f"{name} must be a whole number from 1 on, got {shown(number)}")
         self._cluster, self._consumer, self._producer, self._process = cluster, consumer, producer, process
         self._max_records, self._interval = max_records, commit_interval_ms / 1000
         self._ends: dict[TopicPartition, int] | None = None

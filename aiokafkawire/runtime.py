@@ -37,7 +37,7 @@ __all__ = (
     "warn_unclosed",
 )
 
-_log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire.runtime")
 _CANCELLED_OPENING_SECONDS = 1.0
 CLOSE_SECONDS: Final = 5.0
 """How long closing may take once its caller is cancelled, in seconds."""

@@ -8,7 +8,7 @@ from types import ModuleType
 
 __all__ = ("load_twin",)
 
-_log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire.runtime")
 _said: list[str] = []
 
 

@@ -7,11 +7,13 @@ from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
 import attrs
 
+from .arguments import INT32, INT64, check_mapping, check_text, is_integer, items_of, shown
 from .errors import UsageError
 
 __all__ = (
     "Address",
     "AwsCredentials",
+    "BytesLike",
     "Chance",
     "CoordinatorType",
     "Event",
@@ -27,16 +29,23 @@ __all__ = (
     "RecordMetadata",
     "TimestampType",
     "TopicPartition",
+    "check_group_id",
     "check_partition",
+    "check_spec",
     "check_start",
     "check_topic_name",
     "given_offsets",
+    "given_partitions",
+    "given_specs",
 )
+
+BytesLike: TypeAlias = bytes | bytearray | memoryview
+"""What producers take as bytes; they copy the bytes when they are given."""
 
 Header: TypeAlias = tuple[str, bytes | None]
 """A record header: a name, and bytes or null (KIP-82)."""
 
-Headers: TypeAlias = Sequence[Header] | Mapping[str, bytes | None]
+Headers: TypeAlias = Sequence[tuple[str, BytesLike | None]] | Mapping[str, BytesLike | None]
 """What ``send(headers=...)`` takes. Order and repeated names are kept when given as a sequence."""
 
 
@@ -198,8 +207,13 @@ class OffsetSpec:
         """The first record whose timestamp is at least ``timestamp_ms`` (ms since the epoch).
 
         Raises:
-            ValueError: the timestamp is negative.
+            TypeError: the timestamp is no integer.
+            ValueError: the timestamp is negative, or beyond 64 bits.
         """
+        if isinstance(timestamp_ms, bool) or not isinstance(timestamp_ms, int):
+            raise TypeError(f"a timestamp to look up must be an integer, ms since the epoch, got {shown(timestamp_ms)}")
+        if timestamp_ms > INT64:
+            raise ValueError(f"a timestamp to look up must be at most {INT64} ms, got {timestamp_ms}")
         if timestamp_ms < 0:
             raise ValueError(f"a timestamp to look up is ms since the epoch and not negative, got {timestamp_ms}")
         return cls(timestamp_ms)
@@ -210,35 +224,89 @@ OffsetSpec.LATEST = OffsetSpec(-1)
 OffsetSpec.MAX_TIMESTAMP = OffsetSpec(-3)
 
 
-def check_partition(given: tuple[str, int]) -> TopicPartition:
+_PARTITIONS = "[TopicPartition('orders', 0)]"
+_OFFSETS = "{TopicPartition('orders', 0): 42}"
+_SPECS = "{TopicPartition('orders', 0): OffsetSpec.LATEST}"
+
+
+def check_partition(given: object) -> TopicPartition:
     """Read a partition that a user gave, as a TopicPartition or a plain pair.
 
     Raises:
         UsageError: it is none.
     """
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise UsageError(
+            f"a partition must be a TopicPartition, such as TopicPartition('orders', 0); got {shown(given)}"
+        )
     topic, partition = given
     check_topic_name(topic)
-    if isinstance(partition, bool) or not isinstance(partition, int) or partition < 0:
-        raise UsageError(f"a partition is a number from 0 on, got {partition!r} for topic {topic!r}")
+    if not is_integer(partition, 0, INT32):
+        raise UsageError(
+            f"a partition is a number from 0 on, up to {INT32}; got {partition!r:.100} for topic {topic!r}"
+        )
     return TopicPartition(topic, partition)
 
 
-def given_offsets(
-    offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
-) -> dict[TopicPartition, OffsetAndMetadata]:
+def given_partitions(partitions: object) -> list[TopicPartition]:
+    """Read a collection of partitions that a user gave.
+
+    Raises:
+        UsageError: it is no collection, or one of them is no partition.
+    """
+    return [check_partition(one) for one in items_of("partitions", partitions, _PARTITIONS)]
+
+
+def given_offsets(offsets: object) -> dict[TopicPartition, OffsetAndMetadata]:
     """Read the offsets that a user gave.
 
     Raises:
         UsageError: a partition is none, or has no offset.
     """
+    check_mapping("offsets", offsets, _OFFSETS)
+    assert isinstance(offsets, Mapping)
     return {check_partition(where): _checked_offset(where, offset) for where, offset in offsets.items()}
 
 
 def _checked_offset(where: tuple[str, int], offset: object) -> OffsetAndMetadata:
     plain = offset.offset if isinstance(offset, OffsetAndMetadata) else offset
-    if isinstance(plain, bool) or not isinstance(plain, int) or plain < 0:
-        raise UsageError(f"{where} needs an offset, or an OffsetAndMetadata, to be committed; got {offset!r}")
-    return offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(plain)
+    if not is_integer(plain, 0, INT64):
+        told = f"to be committed, from 0 to {INT64}; got {shown(offset)}"
+        raise UsageError(f"{where} needs an offset, or an OffsetAndMetadata, {told}")
+    if not isinstance(offset, OffsetAndMetadata):
+        assert isinstance(plain, int)
+        return OffsetAndMetadata(plain)
+    check_text(f"the metadata of {where}", offset.metadata, empty=True)
+    if offset.leader_epoch is not None and not is_integer(offset.leader_epoch, -1, INT32):
+        raise UsageError(f"the leader_epoch of {where} must be an integer or None, got {shown(offset.leader_epoch)}")
+    return offset
+
+
+def given_specs(specs: object) -> dict[TopicPartition, "OffsetSpec"]:
+    """Read which offsets a user wants to have looked up.
+
+    Raises:
+        UsageError: a partition is none, or what is wanted is no OffsetSpec.
+    """
+    check_mapping("specs", specs, _SPECS)
+    assert isinstance(specs, Mapping)
+    found = {}
+    for given, spec in specs.items():
+        where = check_partition(given)
+        check_spec(where, spec)
+        found[where] = spec
+    return found
+
+
+def check_spec(where: TopicPartition, spec: object) -> None:
+    """Refuse what is no OffsetSpec.
+
+    Raises:
+        UsageError: the message says how to write one.
+    """
+    if not isinstance(spec, OffsetSpec) or not is_integer(spec.timestamp, -INT64 - 1, INT64):
+        known = "OffsetSpec.EARLIEST, OffsetSpec.LATEST, OffsetSpec.MAX_TIMESTAMP or OffsetSpec.at(timestamp_ms)"
+        raise UsageError(f"what to look up for {where} must be {known}, got {shown(spec)}")
 
 
 def check_start(where: TopicPartition, start: object) -> None:
@@ -248,11 +316,23 @@ def check_start(where: TopicPartition, start: object) -> None:
         UsageError: it is neither an offset nor an OffsetSpec.
     """
     if isinstance(start, OffsetSpec):
+        check_spec(where, start)
         return
     if isinstance(start, bool) or not isinstance(start, int):
-        raise UsageError(f"{where} can begin at an offset or an OffsetSpec, not at {start!r}")
+        raise UsageError(f"{where} can begin at an offset or an OffsetSpec, not at {shown(start)}")
     if start < 0:
         raise UsageError(f"{where} cannot begin at {start}: offsets begin at 0; for the ends use an OffsetSpec")
+    if start > INT64:
+        raise UsageError(f"{where} cannot begin at {start}: offsets end at {INT64}; for the ends use an OffsetSpec")
+
+
+def check_group_id(given: object) -> None:
+    """Refuse what cannot be a group's id.
+
+    Raises:
+        UsageError: it is no string, or empty.
+    """
+    check_text("group_id", given)
 
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -265,7 +345,7 @@ def check_topic_name(name: object) -> None:
         UsageError: the message says which rule it breaks.
     """
     if not isinstance(name, str):
-        raise UsageError(f"a topic's name is a string, got {name!r}")
+        raise UsageError(f"a topic's name is a string, got {name!r:.200}")
     if name in (".", "..") or not _TOPIC_NAME.fullmatch(name):
         rule = "1 to 249 of the letters a-z and A-Z, digits, '.', '_' and '-', and neither '.' nor '..'"
         raise UsageError(f"{name[:300]!r} cannot be a topic's name: it takes {rule}")

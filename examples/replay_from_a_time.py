@@ -1,4 +1,4 @@
-"""Go back in a topic: look offsets up by time, read from there to the end as it is now, and stop.
+"""Go back in a topic: read from a time to the end as it is now, and stop.
 
 python examples/replay_from_a_time.py                   # starts an in-process broker
 python examples/replay_from_a_time.py localhost:9092    # uses your cluster
@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import anyio
 
-from aiokafkawire import Client, OffsetSpec, TopicPartition
+from aiokafkawire import Client, OffsetSpec
 from aiokafkawire.testing.broker import Broker
 
 MIDNIGHT = datetime(2013, 1, 1, tzinfo=UTC)
@@ -36,24 +36,13 @@ async def write_a_day(kafka: Client, topic: str) -> None:
 
 
 async def replay(kafka: Client, topic: str, since: datetime) -> list[int]:
-    """The hours of all records since then, from every partition."""
-    known = await kafka.admin.describe_topic(topic)
-    partitions = [TopicPartition(topic, partition.index) for partition in known.partitions]
-    starts = await kafka.admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.at(ms(since))))
-    ends = await kafka.admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
-    # None: no record of that partition is so late, and there is nothing to read.
-    unread = {where: end.offset for where, end in ends.items() if end is not None and starts[where] is not None}
+    """The hours of all records since then, from every partition; it ends at the ends as they are now."""
     hours = []
-    async with kafka.consumer(value_deserializer=json.loads) as consumer:
-        consumer.assign({where: start.offset for where, start in starts.items() if start is not None})
-        while unread:
-            with anyio.fail_after(30):
-                record = await anext(consumer)
+    records = kafka.read_records(topic, start=OffsetSpec.at(ms(since)), value_deserializer=json.loads)
+    with anyio.fail_after(30):
+        async for record in records:
             assert record.value is not None
             hours.append(record.value["hour"])
-            where = TopicPartition(record.topic, record.partition)
-            if record.offset + 1 >= unread[where]:
-                del unread[where]
     return sorted(hours)
 
 

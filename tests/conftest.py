@@ -152,7 +152,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(scan.end)
     config.addinivalue_line("markers", "kafka: runs against a real Apache Kafka (set by using `apache_kafka`)")
     config.addinivalue_line("markers", "faults: kills brokers of a real cluster for minutes; run by `nox -s faults`")
-    config.addinivalue_line("markers", "matrix: boots every release from 0.8.2 on, in minutes; run by `nox -s matrix`")
+    config.addinivalue_line("markers", "matrix: boots every release from 0.8.0 on, in minutes; run by `nox -s matrix`")
     config.addinivalue_line("markers", "soak: a group rebalances for hours, or what feels like them; `nox -s soak`")
     config.addinivalue_line("markers", "spark: starts Spark, which takes half a minute; run by `nox -s spark`")
 

@@ -128,7 +128,7 @@ async def test_without_anyone_to_tell_a_fault_is_logged_with_its_traceback(caplo
         await anyio.wait_all_tasks_blocked()
     await owner.close()
     (record,) = caplog.records
-    assert record.name == "aiokafkawire"
+    assert record.name == "aiokafkawire.runtime"
     assert record.exc_info is not None
     assert isinstance(record.exc_info[1], ValueError)
 

@@ -1,10 +1,11 @@
 """The admin: topics made, deleted, listed and described, offsets looked up; groups are in :mod:`.groups`."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final, TypeAlias, overload
 
 import attrs
 
+from ..arguments import INT16, INT32, check_flag, check_mapping, check_text, is_integer, items_of, shown
 from ..cluster.cluster import controller
 from ..cluster.forms import Form, in_newest_form
 from ..cluster.metadata import EMPTY, Topic, is_large, merge
@@ -22,21 +23,66 @@ from ..protocol.messages.topics import (
     DeleteTopicState,
 )
 from ..protocol.schema import Request, Versions
-from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_partition, check_topic_name
+from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_topic_name, given_specs
 from .groups import AdministersGroups
 
-__all__ = ("Admin", "NewTopic")
+__all__ = ("Admin", "NewTopic", "NewTopics")
 
 _LANE = "admin"
 
 
-@attrs.frozen
+@attrs.frozen(init=False)
 class NewTopic:
-    """A topic to create. -1 leaves the number to the brokers (``num.partitions``, ``default.replication.factor``)."""
+    """A topic to create: ``NewTopic("orders", 6)``, or ``{"orders": NewTopic(6)}`` where a mapping has the name.
+
+    Args:
+        name: the topic's name; left out in a mapping.
+        partitions: how many; -1 leaves the number to the brokers (``num.partitions``).
+        replication_factor: how many replicas; -1 leaves the number to the brokers (``default.replication.factor``).
+        configs: settings of the topic, such as ``{"cleanup.policy": "compact"}``.
+    """
 
     partitions: int = -1
     replication_factor: int = -1
     configs: Mapping[str, str | None] = attrs.field(factory=dict)
+    name: str | None = None
+
+    @overload
+    def __init__(
+        self,
+        name: str,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        configs: Mapping[str, str | None] = ...,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        configs: Mapping[str, str | None] = ...,
+        *,
+        name: str | None = None,
+    ) -> None: ...
+    def __init__(self, *given: Any, **named: Any) -> None:
+        if given and isinstance(given[0], str):
+            if "name" in named:
+                raise TypeError("NewTopic() got its name twice")
+            named["name"], given = given[0], given[1:]
+        for name in named:
+            if name in _FOREIGN:
+                wrong = f"NewTopic() got an unexpected keyword argument {name!r}"
+                raise TypeError(f"{wrong}; here: {_FOREIGN[name]}")
+        if named.get("configs", {}) is None:
+            del named["configs"]
+        self.__attrs_init__(*given, **named)
+
+
+_FOREIGN: Final = {"topic": "name", "num_partitions": "partitions", "topic_configs": "configs", "config": "configs"}
+
+
+NewTopics: TypeAlias = Mapping[str, int | NewTopic] | Iterable[NewTopic] | NewTopic
+"""What ``create_topics`` takes."""
 
 
 class Admin(AdministersGroups):
@@ -46,15 +92,16 @@ class Admin(AdministersGroups):
     """
 
     async def create_topics(
-        self, topics: Mapping[str, int | NewTopic], *, validate_only: bool = False, timeout: float | None = None
+        self, topics: NewTopics, *, validate_only: bool = False, timeout: float | None = None
     ) -> None:
-        """Create topics: by name, with a number of partitions or a :class:`NewTopic`.
+        """Create topics: by name, with a number of partitions or a :class:`NewTopic`; or a list of these with names.
 
         Raises:
             TopicAlreadyExists, InvalidPartitions, ...: the first that the broker refuses; the others may exist.
-            UsageError: a name that no broker takes.
+            UsageError: a name that no broker takes, or what is given is no topic.
         """
-        wanted = [_creatable(name, topic) for name, topic in topics.items()]
+        check_flag("validate_only", validate_only)
+        wanted = [_creatable(name, topic) for name, topic in _named(topics).items()]
         deadline = self._deadline(timeout)
         request = CreateTopicsRequest(
             topics=wanted, timeout_ms=self._milliseconds(deadline), validate_only=validate_only
@@ -70,14 +117,14 @@ class Admin(AdministersGroups):
         for topic in response.topics:
             _raise_for(topic.error_code, f"creating topic {topic.name!r}", topic.error_message)
 
-    async def delete_topics(self, topics: Iterable[str], *, timeout: float | None = None) -> None:
-        """Delete topics with all their records.
+    async def delete_topics(self, topics: str | Iterable[str], *, timeout: float | None = None) -> None:
+        """Delete topics with all their records: one, or several.
 
         Raises:
             UnknownTopicOrPartition, ...: the first that the broker refuses; the others may be gone.
             UsageError: a name that no broker takes.
         """
-        names = [topics] if isinstance(topics, str) else list(topics)
+        names = [topics] if isinstance(topics, str) else items_of("topics", topics, "['orders']")
         for name in names:
             check_topic_name(name)
         deadline = self._deadline(timeout)
@@ -96,6 +143,7 @@ class Admin(AdministersGroups):
 
     async def list_topics(self, *, internal: bool = False, timeout: float | None = None) -> tuple[str, ...]:
         """The names of all topics that this client may see, sorted; with ``internal``, Kafka's own as well."""
+        check_flag("internal", internal)
         response = await self._cluster.ask_metadata(None, self._deadline(timeout), lane=_LANE)
         if is_large(response):
             return await self._cluster.runtime.offload(_names, response.topics, internal)
@@ -128,12 +176,11 @@ class Admin(AdministersGroups):
             TopicNotReady: a partition has no leader in time.
             UsageError: a topic has no such partition.
         """
-        asked = {check_partition(where): spec for where, spec in specs.items()}
-        return await look_up_offsets(self._cluster, asked, self._deadline(timeout))
+        return await look_up_offsets(self._cluster, given_specs(specs), self._deadline(timeout))
 
     def _milliseconds(self, deadline: Deadline) -> int:
         """How long the broker may take; beyond ``request_timeout_ms`` its answer would come too late."""
-        return min(int(deadline.allowed * 1000), self._cluster.config.request_timeout_ms)
+        return int(min(deadline.allowed * 1000, self._cluster.config.request_timeout_ms))
 
 
 # v0 of CreateTopics cannot only validate.
@@ -147,11 +194,42 @@ _UNMARKED: Final = ("__consumer_offsets",)
 """Topics of Kafka's own that brokers before 0.10 do not mark as such."""
 
 
-def _creatable(name: str, topic: int | NewTopic) -> CreatableTopic:
+def _named(topics: object) -> dict[str, object]:
+    """Read the topics to create, as users give them, by name.
+
+    Raises:
+        UsageError: it is neither a mapping nor NewTopics with names, or two have the same name.
+    """
+    if isinstance(topics, Mapping):
+        return dict(topics)
+    known = "{'orders': 6} or [NewTopic('orders', 6)]"
+    found: dict[str, object] = {}
+    for topic in [topics] if isinstance(topics, NewTopic) else items_of("topics", topics, known):
+        if not isinstance(topic, NewTopic) or topic.name is None:
+            raise UsageError(f"topics must be given as {known}, with a name each; one is {shown(topic)}")
+        check_topic_name(topic.name)
+        if topic.name in found:
+            raise UsageError(f"topic {topic.name!r} is to be created twice in one call")
+        found[topic.name] = topic
+    return found
+
+
+def _creatable(name: str, topic: object) -> CreatableTopic:
     check_topic_name(name)
-    new = NewTopic(topic) if isinstance(topic, int) else topic
-    if isinstance(topic, bool) or not (new.partitions == -1 or new.partitions > 0):
-        raise UsageError(f"topic {name!r} needs at least 1 partition, or -1 for the brokers' default; got {topic!r}")
+    new = topic if isinstance(topic, NewTopic) else NewTopic(partitions=topic)  # type: ignore[call-overload]
+    if new.name not in (None, name):
+        raise UsageError(f"topic {name!r} is given as a NewTopic of another name, {new.name!r}")
+    if not (is_integer(new.partitions, -1, INT32) and new.partitions):
+        told = shown(topic)
+        raise UsageError(f"topic {name!r} needs at least 1 partition, or -1 for the brokers' default; got {told}")
+    if not (is_integer(new.replication_factor, -1, INT16) and new.replication_factor):
+        told = shown(new.replication_factor)
+        raise UsageError(f"topic {name!r} needs at least 1 replica, or -1 for the brokers' default; got {told}")
+    check_mapping(f"configs of topic {name!r}", new.configs, "{'cleanup.policy': 'compact'}")
+    for key, value in new.configs.items():
+        check_text(f"a setting's name of topic {name!r}", key)
+        if value is not None:
+            check_text(f"{key} of topic {name!r}", value, empty=True)
     return CreatableTopic(
         name=name,
         num_partitions=new.partitions,

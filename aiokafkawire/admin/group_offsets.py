@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
+from ..arguments import check_mapping
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Node
 from ..cluster.offsets import look_up_offsets
@@ -22,8 +23,10 @@ from ..types import (
     OffsetAndMetadata,
     OffsetSpec,
     TopicPartition,
+    check_group_id,
     check_partition,
     check_start,
+    given_offsets,
 )
 
 __all__ = (
@@ -108,6 +111,8 @@ async def alter_offsets(
     cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], deadline: Deadline
 ) -> None:
     """Commit them for a group without members. Raises as :meth:`GroupOffsets.commit`."""
+    check_group_id(group_id)
+    offsets = given_offsets(offsets)
     if not offsets:
         return
     try:
@@ -122,6 +127,8 @@ async def reset_offsets(
     cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, OffsetSpec | int], deadline: Deadline
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """Look them up, and commit them. Raises as `look_up_offsets` and :func:`alter_offsets`."""
+    check_group_id(group_id)
+    check_mapping("offsets", offsets, "{TopicPartition('orders', 0): OffsetSpec.EARLIEST}")
     asked: dict[TopicPartition, OffsetSpec | int] = {}
     for given, start in offsets.items():
         where = check_partition(given)

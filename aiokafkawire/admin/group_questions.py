@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Final
 
+from ..arguments import check_text, shown
 from ..cluster.cluster import Cluster, Route
 from ..cluster.metadata import Node, Snapshot
 from ..cluster.retry import Deadline
@@ -52,7 +53,7 @@ async def list_groups(
     snapshot = await cluster.refresh(cluster.snapshot, deadline)
     found: dict[str, GroupListing] = {}
     for node in snapshot.nodes.values():
-        response = await _list(cluster, node, _names("states", states), _names("types", types), deadline)
+        response = await _list(cluster, node, list(states or ()), list(types or ()), deadline)
         for group in response.groups:
             found[group.group_id] = GroupListing(
                 group.group_id,
@@ -87,12 +88,6 @@ async def _list(
         raise UnsupportedVersion(
             f"groups are chosen by state since 2.6 (KIP-518), and by type since 3.8 (KIP-848): {refused}"
         ) from None
-
-
-def _names(what: str, given: Collection[str] | None) -> list[str]:
-    if isinstance(given, str):
-        raise UsageError(f"{what} is a collection of names, got {given!r}")
-    return list(given or ())
 
 
 def _only(node: Node) -> Route:
@@ -213,8 +208,6 @@ async def remove_members(
     cluster: Cluster, group_id: str, members: Iterable[GroupMember | str] | None, reason: str | None, deadline: Deadline
 ) -> None:
     """LeaveGroup for each of them. Raises as :meth:`Admin.remove_members`."""
-    if isinstance(members, str):
-        raise UsageError(f"members is a collection, got {members!r}")
     everyone = members is None
     if members is None:
         members = (await describe_groups(cluster, [group_id], deadline, operations=False))[group_id].members
@@ -234,6 +227,10 @@ async def remove_members(
 
 
 def _identity(member: GroupMember | str, reason: str | None) -> MemberIdentity:
+    if not isinstance(member, GroupMember):
+        if not isinstance(member, str):
+            raise UsageError(f"a member must be a GroupMember or a group_instance_id, got {shown(member)}")
+        check_text("a group_instance_id", member)
     instance = member if isinstance(member, str) else member.group_instance_id
     # A static member is who has the instance id now, whatever member id it was given when it joined.
     member_id = member.member_id if isinstance(member, GroupMember) and instance is None else ""

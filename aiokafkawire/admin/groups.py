@@ -4,10 +4,14 @@ The messages of groups are loaded with the first call.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
 
+from ..arguments import check_flag, check_seconds, check_text, flattened, items_of, shown
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
-from ..types import IsolationLevel, OffsetAndMetadata, OffsetSpec, TopicPartition, check_partition
+from ..errors import UsageError
+from ..foreign_names import ADMIN, hint_at
+from ..types import IsolationLevel, OffsetAndMetadata, OffsetSpec, TopicPartition, check_group_id, given_partitions
 from .descriptions import GroupDescription, GroupListing, GroupMember
 
 __all__ = ("AdministersGroups",)
@@ -19,7 +23,11 @@ class AdministersGroups:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
+    if not TYPE_CHECKING:  # for a type checker every name would be there
+        __getattr__ = hint_at(ADMIN)
+
     def _deadline(self, timeout: float | None) -> Deadline:
+        check_seconds("timeout", timeout)
         allowed = self._cluster.config.default_api_timeout_ms / 1000 if timeout is None else timeout
         return self._cluster.deadline(allowed)
 
@@ -48,10 +56,15 @@ class AdministersGroups:
         """
         from .group_questions import list_groups
 
+        states, types = _names("states", states), _names("types", types)
+
         return await list_groups(self._cluster, states, types, self._deadline(timeout))
 
     async def describe_groups(
-        self, *group_ids: str, include_authorized_operations: bool = False, timeout: float | None = None
+        self,
+        *group_ids: str | Collection[str],
+        include_authorized_operations: bool = False,
+        timeout: float | None = None,
     ) -> dict[str, GroupDescription]:
         """What these classic groups are like: state, members, assignments, and what they have committed.
 
@@ -67,10 +80,11 @@ class AdministersGroups:
         """
         from .group_questions import describe_groups
 
-        deadline = self._deadline(timeout)
-        return await describe_groups(self._cluster, group_ids, deadline, operations=include_authorized_operations)
+        check_flag("include_authorized_operations", include_authorized_operations)
+        deadline, names = self._deadline(timeout), _group_ids(group_ids)
+        return await describe_groups(self._cluster, names, deadline, operations=include_authorized_operations)
 
-    async def delete_groups(self, *group_ids: str, timeout: float | None = None) -> None:
+    async def delete_groups(self, *group_ids: str | Collection[str], timeout: float | None = None) -> None:
         """Delete groups that have no members, with their offsets (KIP-229, brokers since 1.1).
 
         Raises:
@@ -79,7 +93,7 @@ class AdministersGroups:
         """
         from .group_questions import delete_groups
 
-        await delete_groups(self._cluster, group_ids, self._deadline(timeout))
+        await delete_groups(self._cluster, _group_ids(group_ids), self._deadline(timeout))
 
     async def remove_members(
         self,
@@ -104,6 +118,12 @@ class AdministersGroups:
             RequestTimeout: not in time; the message has the last cause.
         """
         from .group_questions import remove_members
+
+        check_group_id(group_id)
+        if members is not None:
+            members = items_of("members", members, "those that describe_groups() returns")
+        if reason is not None:
+            check_text("reason", reason, empty=True)
 
         await remove_members(self._cluster, group_id, members, reason, self._deadline(timeout))
 
@@ -133,11 +153,13 @@ class AdministersGroups:
         """
         from .group_offsets import offsets_of
 
-        asked = None if partitions is None else [check_partition(where) for where in partitions]
+        check_group_id(group_id)
+        check_flag("require_stable", require_stable)
+        asked = None if partitions is None else given_partitions(partitions)
         return await offsets_of(self._cluster, group_id, asked, self._deadline(timeout), stable=require_stable)
 
     async def list_offsets_of_groups(
-        self, *group_ids: str, require_stable: bool = False, timeout: float | None = None
+        self, *group_ids: str | Collection[str], require_stable: bool = False, timeout: float | None = None
     ) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
         """All that each of several groups has committed.
 
@@ -146,7 +168,10 @@ class AdministersGroups:
         """
         from .group_offsets import offsets_of_groups
 
-        return await offsets_of_groups(self._cluster, group_ids, self._deadline(timeout), stable=require_stable)
+        check_flag("require_stable", require_stable)
+        names = _group_ids(group_ids)
+
+        return await offsets_of_groups(self._cluster, names, self._deadline(timeout), stable=require_stable)
 
     async def alter_consumer_group_offsets(
         self,
@@ -199,7 +224,8 @@ class AdministersGroups:
         """
         from .group_offsets import delete_offsets
 
-        asked = [check_partition(where) for where in partitions]
+        check_group_id(group_id)
+        asked = given_partitions(partitions)
         await delete_offsets(self._cluster, group_id, asked, self._deadline(timeout))
 
     async def consumer_group_lag(
@@ -224,4 +250,30 @@ class AdministersGroups:
         """
         from .group_offsets import lag_of
 
+        check_group_id(group_id)
+        if not isinstance(isolation_level, IsolationLevel):
+            wanted = "IsolationLevel.READ_UNCOMMITTED or IsolationLevel.READ_COMMITTED"
+            raise UsageError(f"isolation_level must be {wanted}, got {shown(isolation_level)}")
+
         return await lag_of(self._cluster, group_id, isolation_level, self._deadline(timeout))
+
+
+def _group_ids(given: tuple[str | Collection[str], ...]) -> tuple[str, ...]:
+    """Read ids of groups, given one by one or as one collection.
+
+    Raises:
+        UsageError: one cannot be a group's id.
+    """
+    group_ids: tuple[str, ...] = flattened(given)
+    for group_id in group_ids:
+        check_group_id(group_id)
+    return group_ids
+
+
+def _names(what: str, given: Collection[str] | None) -> list[str] | None:
+    if given is None:
+        return None
+    names: list[str] = items_of(what, given, "['Stable', 'Empty']" if what == "states" else "['classic', 'consumer']")
+    for name in names:
+        check_text(f"each of {what}", name)
+    return names

@@ -9,6 +9,7 @@ from typing import Any, Final
 import anyio
 
 from .endings import MISSING, CommandFailed, explain
+from .standard_streams import open_closed_streams
 from .wire import options as wire_options
 
 __all__ = ("main",)
@@ -66,8 +67,10 @@ Clients are told to connect to --advertised-host: give it a name that reaches th
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and give its exit status: 0, 1 for a failure, 2 for wrong usage, 130 after Ctrl-C."""
+    closed = open_closed_streams()
     parser = _parser()
     args = parser.parse_args(argv)
+    args.closed = closed
     if args.command is None:
         parser.print_help(sys.stderr)
         return MISSING
@@ -212,6 +215,8 @@ def _broker(args: argparse.Namespace) -> int:
 def _wire(args: argparse.Namespace) -> int:
     from .wire.command import run_wire
 
+    if "stdout" in args.closed:
+        raise CommandFailed("standard output is closed: there is nowhere to write what the bytes say")
     return run_wire(args)
 
 

@@ -18,7 +18,7 @@ from .retry import Backoff
 
 __all__ = ("CONTROL", "Brokers")
 
-_log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire.network")
 
 CONTROL = "control"
 """The lane of metadata, offsets and coordinators, shared by all. A broker answers a connection strictly in order, so
@@ -85,7 +85,7 @@ class Brokers:
         async with held.opening:
             if held.connection is not None and held.connection.failure is None:
                 return held.connection
-            return await self._open(address, held, within)
+            return await self._open(address, lane, held, within)
 
     def opened(self, address: Address, lane: str) -> Connection | None:
         """The lane's connection if it is open and healthy now; nothing is opened."""
@@ -123,13 +123,13 @@ class Brokers:
             raise ConfigError(f"advertised_listeners_map gave no host and port for {address}, but {(host, port)!r}")
         return Address(host, port)
 
-    async def _open(self, address: Address, lane: _Lane, within: float | None) -> Connection:
+    async def _open(self, address: Address, name: str, lane: _Lane, within: float | None) -> Connection:
         if self._closed:
             raise UsageError("the client is closed")
         if lane.error is not None and self._runtime.now() < lane.retry_at:
             raise again(lane.error)
         self._forget_what_broke(address, lane.connection)
-        known = self._known.get(address)
+        known, began = self._known.get(address), self._runtime.now()
         try:
             lane.connection = await Connection.open(
                 self._connector,
@@ -144,9 +144,12 @@ class Brokers:
             )
         except KafkaError as error:
             self._forget(address, known)  # another may listen there by now
-            lane.error, lane.retry_at = error, self._runtime.now() + lane.backoff.next()
+            delay = lane.backoff.next()
+            lane.error, lane.retry_at = error, self._runtime.now() + delay
             self._tell_unreachable(address, error)
+            _log.debug("cannot connect to %s (lane %s), not again for %.0f ms: %s", address, name, delay * 1000, error)
             raise
+        _log.debug("connected to %s (lane %s) in %.0f ms", address, name, (self._runtime.now() - began) * 1000)
         if lane.connection.known is not None:
             # Lanes that were opened side by side have found the same: they break together, too.
             lane.connection.known = self._known.setdefault(address, lane.connection.known)

@@ -26,7 +26,7 @@ from .brokers import CONTROL
 from .coordinators import Coordinators, coordinator_in, lookup_forms, named
 from .forms import in_newest_form
 from .learning import LearnsMetadata
-from .metadata import Node, Snapshot
+from .metadata import Node, Snapshot, Topic
 from .metadata_forms import keep_only, metadata_forms
 from .retry import Backoff, Deadline
 from .tries import Tries
@@ -77,17 +77,24 @@ class Cluster(LearnsMetadata):
         raise RequestTimeout(f"no connection to {node.address} in time")
 
     async def leader(self, where: TopicPartition, deadline: Deadline) -> Node:
-        """The leader of a partition, as soon as one is known.
+        """The leader of a partition, as soon as one is known. Partitions may have been added since the last metadata.
 
         Raises:
             TopicNotReady: there is none at the deadline.
-            UsageError: the topic has no such partition.
+            UsageError: the topic has no such partition, as metadata says that came after the call.
         """
+        before = self.snapshot
         while True:
             topic = await self.topic(where.topic, deadline)
             snapshot = self.snapshot
             if not 0 <= where.partition < len(topic.partitions):
-                raise UsageError(f"topic {where.topic!r} has {len(topic.partitions)} partitions, no {where.partition}")
+                if where.partition < 0 or snapshot.generation > before.generation:
+                    raise _no_partition(where, topic)
+                try:
+                    await self.refresh(snapshot, deadline)
+                except RequestTimeout as timeout:
+                    raise _no_partition(where, topic) from timeout
+                continue
             node = snapshot.leader(where)
             if node is not None:
                 return node
@@ -197,11 +204,17 @@ class Cluster(LearnsMetadata):
         """The coordinator as it is remembered, without asking."""
         return self._coordinators.known(kind, key)
 
-    def doubt_coordinator(self, kind: CoordinatorType, key: str) -> None:
-        """It is silent: another may be the coordinator by now. Whoever asks next looks it up."""
+    def doubt_coordinator(self, kind: CoordinatorType, key: str, cause: KafkaError | None = None) -> None:
+        """Look the coordinator up again on the next request, since it is silent. The ``cause`` is logged."""
         known = self._coordinators.known(kind, key)
         if known is not None:
+            if cause is not None:
+                self._coordinators.log.lost(kind, key, known, cause)
             self._coordinators.forget(kind, key, known)
+
+    def log_coordinator(self, kind: CoordinatorType, key: str) -> None:
+        """Log at INFO which broker coordinates this group or transactional id, from now on."""
+        self._coordinators.log.follow(kind, key)
 
     async def ask_coordinator(
         self,
@@ -246,7 +259,11 @@ class Cluster(LearnsMetadata):
                     tries.begin_anew()
                 if newer is not None:
                     request = newer()
-                return await self._ask_once(node, deadline, request, lane, wanted, check, slow=slow, patience=patience)
+                answer = await self._ask_once(
+                    node, deadline, request, lane, wanted, check, slow=slow, patience=patience
+                )
+                self._coordinators.log.answered(kind, key, node)
+                return answer
             except KafkaError as error:
                 failed(error)
                 refresh = tries.failed(error)
@@ -256,6 +273,7 @@ class Cluster(LearnsMetadata):
                     patience *= 2
                 # A broker that is silent or gone may coordinate no more; one that complains of a topic does.
                 if node is not None and (refresh is Refresh.COORDINATOR or not isinstance(error, BrokerError)):
+                    self._coordinators.log.lost(kind, key, node, error)
                     self._coordinators.forget(kind, key, node)
             if refresh is Refresh.METADATA:
                 self.outdated(snapshot)
@@ -280,6 +298,10 @@ class Cluster(LearnsMetadata):
         """A route for :meth:`ask`: the broker that has least to do, and has not failed."""
         nodes = {node.address: node for node in snapshot.nodes.values()}
         return next((nodes[address] for address in self.brokers.least_loaded_first(list(nodes))), None)
+
+
+def _no_partition(where: TopicPartition, topic: Topic) -> UsageError:
+    return UsageError(f"topic {where.topic!r} has {len(topic.partitions)} partitions, no {where.partition}")
 
 
 def _name(request: Request[R]) -> str:

@@ -1,5 +1,6 @@
 """Which broker coordinates a group or a transactional id: looked up once, however many need it, and remembered."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:  # many a client needs no coordinator
     from ..protocol.messages.group import FindCoordinatorResponse
 
 __all__ = ("Coordinators", "coordinator_in", "lookup_forms", "named")
+
+_log = logging.getLogger("aiokafkawire.cluster")
 
 # v0 knows groups alone; v4 asks for many keys at once, and has no field for a single one (KIP-699).
 _MANY_KEYS: Final = Versions.parse("4+")
@@ -67,6 +70,54 @@ class _Lookup:
         self.refused: KafkaError | None = None
 
 
+class CoordinatorLog:
+    """Logs the coordinators that are found and lost, each change once, however often a retry meets it.
+
+    The coordinators of this client's own groups and transactional ids are logged at INFO. An admin client looks up
+    many of others, which are logged at DEBUG.
+    """
+
+    def __init__(self) -> None:
+        self._own: set[_Key] = set()
+        self._found: dict[_Key, Node] = {}
+        self._lost: set[_Key] = set()
+
+    def follow(self, kind: CoordinatorType, key: str) -> None:
+        """Log this coordinator at INFO from now on."""
+        self._own.add((kind, key))
+
+    def found(self, kind: CoordinatorType, key: str, node: Node) -> None:
+        """Log a coordinator that was looked up, unless it is the one that was logged last."""
+        if self._found.get((kind, key)) == node:
+            return
+        _log.log(self._level(kind, key), "found the coordinator of %s: %s", named(kind, key), _broker(node))
+        self._lost.discard((kind, key))
+        if (kind, key) in self._own:
+            self._found[kind, key] = node
+
+    def lost(self, kind: CoordinatorType, key: str, node: Node, cause: KafkaError) -> None:
+        """Log a coordinator that does not answer, or says that it coordinates this no more."""
+        known = (kind, key) in self._lost
+        told = "lost the coordinator of %s, %s: %s; looking for it again"
+        level = logging.DEBUG if known else self._level(kind, key)
+        _log.log(level, told, named(kind, key), _broker(node), cause)
+        if (kind, key) in self._own:
+            self._lost.add((kind, key))
+
+    def answered(self, kind: CoordinatorType, key: str, node: Node) -> None:
+        """Log a coordinator that was lost and answers again."""
+        if (kind, key) in self._lost:
+            self._lost.discard((kind, key))
+            _log.info("the coordinator of %s answers again: %s", named(kind, key), _broker(node))
+
+    def _level(self, kind: CoordinatorType, key: str) -> int:
+        return logging.INFO if (kind, key) in self._own else logging.DEBUG
+
+
+def _broker(node: Node) -> str:
+    return f"broker {node.node_id} at {node.address}"
+
+
 class Coordinators:
     """The coordinators that are known, each as it was looked up last.
 
@@ -83,6 +134,7 @@ class Coordinators:
         self._look_up, self._tries = look_up, tries
         self._known: dict[_Key, Node] = {}
         self._lookups: dict[_Key, _Lookup] = {}
+        self.log: CoordinatorLog = CoordinatorLog()
 
     async def find(self, kind: CoordinatorType, key: str, deadline: Deadline) -> Node:
         """The coordinator; one that is not known is looked up, by one caller at a time.
@@ -128,6 +180,7 @@ class Coordinators:
                 self._end(asked, lookup)
             raise
         self._known[asked] = node
+        self.log.found(*asked, node)
         if len(self._known) > _REMEMBERED:
             del self._known[next(iter(self._known))]
         return node

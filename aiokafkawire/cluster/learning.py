@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 import anyio
@@ -11,6 +11,7 @@ import attrs
 from ..config import ClientConfig
 from ..errors import (
     AuthenticationFailed,
+    BrokerError,
     ConfigError,
     ConnectionLost,
     ErrorCode,
@@ -35,13 +36,15 @@ from .forms import in_newest_form
 from .known import KnowsCluster
 from .metadata import EMPTY, Snapshot, Topic, forget, is_large, merge, other_cluster
 from .metadata_forms import excuse_starting, keep_only, metadata_forms
+from .missing_topics import advice, does_not_exist, say_missing
 from .recovery import Recovery
 from .retry import Backoff, Deadline
+from .topics_in_use import Names, TopicsInUse
 from .unreachable import distrust, unreachable
 
 __all__ = ("LearnsMetadata",)
 
-_log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire.cluster")
 
 _LEAST_SHARE: Final = 0.1
 """What an address has at least of all the time, however many there are."""
@@ -59,8 +62,7 @@ class LearnsMetadata(KnowsCluster):
         self._given = self._addresses = addresses
         self._recovery = Recovery(config)
         self._features: Mapping[str, int] = {}
-        # Topics in use, and when each was last asked for.
-        self._topics: dict[str, float] = {}
+        self._topics = TopicsInUse(config)
         # How many want to know of all topics there are.
         self._all = 0
         self._stale = anyio.Event()
@@ -163,10 +165,16 @@ class LearnsMetadata(KnowsCluster):
         """Keep these topics in the metadata; each is forgotten when unused for ``metadata_max_idle_ms``."""
         if now is None:
             now = self.runtime.now()
-        for topic in topics:
-            if topic not in self._topics:
-                self._new_topic.set()
-            self._topics[topic] = now
+        if self._topics.use(topics, now):
+            self._new_topic.set()
+
+    def following(self, names: Names, also: Names = tuple) -> AbstractContextManager[None]:
+        """Meanwhile, keep these topics in the metadata, and log which of ``names`` do not exist."""
+        return self._topics.following(names, also)
+
+    def missing_of(self, topics: Iterable[str]) -> list[str]:
+        """Return those of the topics in use that do not exist, as the last Metadata answer says."""
+        return [name for name in topics if name in self._topics.missing]
 
     @contextmanager
     def all_topics(self) -> Iterator[None]:
@@ -183,40 +191,73 @@ class LearnsMetadata(KnowsCluster):
         """The topic with its partitions, as soon as they are known.
 
         Raises:
-            TopicNotReady: still unknown at the deadline; the message has the broker's answer.
+            TopicNotReady: the cluster has said for ``topic_metadata_propagation_max_ms`` that there is no such topic,
+                or it is still unknown at the deadline; the message has the broker's answer.
             BrokerError: the broker refuses: the name is invalid, or access is denied.
         """
+        known = self._known_topic(name)
+        if isinstance(known, Topic):
+            return known
+        with self.following(lambda: (name,)):
+            return await self._wait_for_topic(name, deadline)
+
+    def not_ready(self, name: str) -> TopicNotReady:
+        """Return the error of a topic whose partitions are not known now, for a call that does not wait."""
+        if name not in self._topics.missing:
+            return TopicNotReady(f"the partitions of topic {name!r} are not known yet")
+        what_to_do = advice(allow_creation=self.config.allow_auto_create_topics)
+        return TopicNotReady(f"{say_missing([name])}, as the cluster said last: {what_to_do}")
+
+    async def _wait_for_topic(self, name: str, deadline: Deadline) -> Topic:
+        missing, config = self._topics.missing, self.config
+        limit, answers = config.topic_metadata_propagation_max_ms / 1000, missing.answers
+        missing_since: float | None = None
         while True:
-            self.use((name,))
-            snapshot = self._snapshot
-            known = snapshot.topics.get(name)
-            error = None
-            if known is not None:
-                if known.error == ErrorCode.NONE and known.partitions:
-                    return known
-                # A topic without partitions is one whose brokers are still at work.
-                code = known.error if known.error != ErrorCode.NONE else ErrorCode.LEADER_NOT_AVAILABLE
-                error = broker_error(code, f"topic {name!r}")
-                if not error.retriable:
-                    raise error
+            snapshot, known = self._snapshot, self._known_topic(name)
+            if isinstance(known, Topic):
+                return known
+            if name not in missing:
+                missing_since = None
+            elif missing.answers > answers:  # an answer from before this call may be out of date
+                now = self.runtime.now()
+                missing_since = now if missing_since is None else missing_since
+                if now - missing_since >= limit:
+                    raise does_not_exist(name, limit, allow_creation=config.allow_auto_create_topics)
             try:
                 await self.refresh(snapshot, deadline)
             except RequestTimeout as timeout:
-                cause = error or timeout
+                cause = known or timeout
                 message = f"topic {name!r} is not known after {deadline.allowed:g} s: {cause}"
+                if name in missing:
+                    message += f"; {advice(allow_creation=config.allow_auto_create_topics)}"
                 raise TopicNotReady(message) from cause
+
+    def _known_topic(self, name: str) -> Topic | BrokerError | None:
+        """Return the topic if its partitions are known, else the broker's answer; raise one that no retry mends."""
+        self.use((name,))
+        known = self._snapshot.topics.get(name)
+        if known is None:
+            return None
+        if known.error == ErrorCode.NONE and known.partitions:
+            return known
+        # A topic without partitions is one whose brokers are still at work.
+        code = known.error if known.error != ErrorCode.NONE else ErrorCode.LEADER_NOT_AVAILABLE
+        error = broker_error(code, f"topic {name!r}")
+        if not error.retriable:
+            raise error
+        return error
 
     async def _keep_fresh(self) -> None:
         """Ask for metadata when someone needs it, and when it has grown old."""
         pace = self.backoff()
         while True:
-            age = self.config.metadata_max_age_ms / 1000
-            with anyio.move_on_after(age):
+            with anyio.move_on_after(self._topics.ask_again_within()):
                 await self._stale.wait()
             self._stale = anyio.Event()
             errors: dict[Address, KafkaError] = {}
             if not await self._learn(errors):
                 self._refresh_error = unreachable(errors)
+                _log.debug("cannot refresh the metadata: %s", self._refresh_error)
                 self._stale.set()
                 if distrust(errors):
                     # Whoever waits need not wait for what will not come.
@@ -294,12 +335,12 @@ class LearnsMetadata(KnowsCluster):
 
     async def _ask_metadata(
         self, address: Address, deadline: Deadline | None
-    ) -> tuple[MetadataResponse, Mapping[str, int]]:
+    ) -> tuple[MetadataResponse, Mapping[str, int], Sequence[str]]:
         def left() -> float | None:
             return None if deadline is None else deadline.left(self.runtime.now())
 
-        self._forget_unused_topics()
-        wanted = None if self._all else list(self._topics)
+        asked = self._topics.to_ask(self.runtime.now())
+        wanted = None if self._all else asked
         connection = await self.brokers.connection(address, within=left())
 
         async def ask(request: Request[MetadataResponse], versions: Versions) -> MetadataResponse:
@@ -323,12 +364,12 @@ class LearnsMetadata(KnowsCluster):
             if connection.known is None or not connection.known.is_untold:
                 raise NoBrokerReachable(f"{address} knows of no broker, itself included: it is starting or stopping")
             excuse_starting(response, address)
-        return response, connection.features
+        return response, connection.features, asked
 
-    async def _learned(self, response: MetadataResponse, features: Mapping[str, int]) -> None:
+    async def _learned(self, response: MetadataResponse, features: Mapping[str, int], asked: Sequence[str]) -> None:
         before = [self._snapshot]
         if other_cluster(before[0], response):
-            told = "the brokers are of another cluster now: %s instead of %s; what was known of that is forgotten"
+            told = "the brokers belong to another cluster now: %s instead of %s; dropping the metadata of the old one"
             _log.warning(told, response.cluster_id, before[0].cluster_id)
             await self._abandon()
             before = [attrs.evolve(EMPTY, generation=self._snapshot.generation)]
@@ -339,13 +380,11 @@ class LearnsMetadata(KnowsCluster):
             merged = merge(before[0], response)
         self._refresh_error, self._features = None, features
         self._recovery.learned()
+        _log.debug("metadata: %d brokers, %d topics", len(merged.nodes), len(merged.topics))
+        self._topics.learned(asked, merged, self.runtime.now())
         self._replace(merged)
         if large:
             await self.runtime.offload(forget, before)
-
-    def _forget_unused_topics(self) -> None:
-        oldest = self.runtime.now() - self.config.metadata_max_idle_ms / 1000
-        self._topics = {name: used for name, used in self._topics.items() if used >= oldest}
 
     async def _close_idle_connections(self) -> None:
         while True:

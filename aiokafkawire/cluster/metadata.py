@@ -159,6 +159,13 @@ class Snapshot:
         partition = self.partition(where)
         return self.nodes.get(partition.leader) if partition is not None and partition.leader is not None else None
 
+    def topic_error(self, topic: str) -> int | None:
+        """Return the error code that the topic was answered with; None if it is not in the answer."""
+        if not isinstance(self.topics, _Topics):
+            return None
+        said = self.topics.said(topic)  # makes no object for each of many topics
+        return said.error_code if said is not None else None
+
     def topic_id(self, topic: str) -> UUID:
         """The topic's id; all zeros where the brokers have none (before 2.8)."""
         known = self.topics.get(topic)

@@ -1,5 +1,6 @@
 """What one question went through until its deadline: how often it failed, and why."""
 
+import logging
 from collections.abc import Callable
 
 import anyio
@@ -8,6 +9,8 @@ from ..errors import KafkaError, Refresh, RequestTimeout
 from .retry import Backoff, Deadline, remedy, tells_more
 
 __all__ = ("Tries",)
+
+_log = logging.getLogger("aiokafkawire.cluster")
 
 
 class Tries:
@@ -58,7 +61,11 @@ class Tries:
 
     async def wait(self) -> None:
         """Wait before the next try, but not beyond the deadline."""
-        await anyio.sleep(min(self._backoff.next(), self.left))
+        delay = min(self._backoff.next(), self.left)
+        if _log.isEnabledFor(logging.DEBUG):
+            where = f" at {self.where}" if self.where else ""
+            _log.debug("retrying %s%s in %.0f ms: %s", self._what, where, delay * 1000, self._last)
+        await anyio.sleep(delay)
 
     def late(self, deadline: Deadline | None = None) -> RequestTimeout:
         """The error of who waited until the deadline, or until an own one."""

@@ -13,7 +13,7 @@ from ..errors import BrokerError, CommitFailed, ErrorCode, KafkaError, RequestTi
 from ..group.offsets import GroupOffsets
 from ..group.states import GroupState
 from ..group.tasks import Take
-from ..types import GroupMetadata, OffsetAndMetadata, TopicPartition, given_offsets
+from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition, given_offsets
 from .positions import Place, Positions, some_of
 
 if TYPE_CHECKING:  # who assigns by hand joins no group
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # who assigns by hand joins no group
 
 __all__ = ("Commits",)
 
-_log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire.consumer")
 
 _INCOMPLETE: Final = (GroupState.ASSIGNING, GroupState.SYNCING)
 _REST: Final = 0.02
@@ -47,6 +47,7 @@ class Commits:
 
     def __init__(self, cluster: Cluster, positions: Positions, offsets: GroupOffsets, every: float) -> None:
         self._cluster, self._positions, self._offsets, self._every = cluster, positions, offsets, every
+        cluster.log_coordinator(CoordinatorType.GROUP, offsets.group.group_id)
         self.membership: Membership | None = None
         """Who commits, of a consumer that takes part in its group; see :meth:`join`."""
         self.listening: int | None = None
@@ -69,11 +70,15 @@ class Commits:
 
     @property
     def group(self) -> GroupMetadata:
-        """Who commits; after the end of a membership still that member, so that the coordinator refuses it.
+        """The membership under which the records in hand were handed out; without any, the present one.
 
-        Whoever asks may commit by itself, as transactions do.
+        After the end of a membership it is still that member, so that the coordinator refuses it. The caller may commit
+        by itself, as transactions do.
         """
         self._commits_elsewhere = True
+        for lost in self._positions.lost_in_hand.values():
+            if lost.group is not None:
+                return lost.group
         generation = self._become_member()
         last = self.membership.machine.last_group if self.membership is not None else None
         return last if generation < 0 and last is not None else self._offsets.group
@@ -110,18 +115,24 @@ class Commits:
 
         With ``skip_deleted`` partitions that there are no more are left out.
 
-        A rebalance that leaves this consumer their partitions only makes it take longer.
+        A rebalance that leaves this consumer their partitions only makes it take longer. What counts is the assignment
+        of this moment: should the partitions go and come back while the commit waits, it is refused.
 
         Raises:
-            CommitFailed: the partitions are another's by now, or may be.
+            CommitFailed: the partitions are another's by now, or may be; or they were, while their records were in
+                hand.
             RequestTimeout: not in time; the message has the last cause.
             KafkaError: another error that no retry mends.
         """
         given = given_offsets(offsets)
+        self._positions.require_in_hand(given)
         places = {where: self._positions.get(where) for where in given}
 
         def kept() -> bool:
             return all(place is not None and self._positions.get(at) is place for at, place in places.items())
+
+        def taken_away() -> bool:
+            return any(place is not None and self._positions.get(at) is not place for at, place in places.items())
 
         for where in given:
             self._finished.pop(where, None)  # from now on it is the user's word that counts
@@ -135,6 +146,9 @@ class Commits:
                         raise again(self.membership.machine.error)
                     # A group without members would take it from anybody, however long ago this was one.
                     raise _failed(self._offsets.group.group_id, list(given), broker_error(ErrorCode.UNKNOWN_MEMBER_ID))
+                if self.membership is not None and taken_away():
+                    # They may be assigned again, under another generation, which would be allowed to commit them.
+                    raise _failed(self._offsets.group.group_id, list(given), broker_error(ErrorCode.ILLEGAL_GENERATION))
                 try:
                     await self._send(given, deadline, retention_ms=retention_ms, skip_deleted=skip_deleted)
                 except BrokerError as error:
@@ -221,7 +235,7 @@ class Commits:
             if self.membership is not None and isinstance(error, BrokerError) and error.code in _NOT_ENTITLED:
                 self._tell_member(error)
             else:
-                _log.warning("offsets were not committed by itself: %s", error)
+                _log.warning("auto-commit of group %r failed: %s", self._offsets.group.group_id, error)
         finally:
             self._turn.release()
 

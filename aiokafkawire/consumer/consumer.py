@@ -1,16 +1,19 @@
 """The consumer: what users call."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Never, Self, TypeVar
 
 import anyio
 
+from ..arguments import INT64, check_integer, check_seconds, flattened
 from ..cluster.cluster import Cluster
 from ..cluster.offsets import look_up_offsets
 from ..cluster.retry import Deadline
 from ..config import ConsumerConfig
 from ..errors import UsageError
+from ..foreign_names import CONSUMER, hint_at, refuse_keywords
+from ..records.batch import ConsumerRecord
 from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
 from ..types import (
     GroupMetadata,
@@ -21,6 +24,9 @@ from ..types import (
     check_partition,
     check_start,
     check_topic_name,
+    given_offsets,
+    given_partitions,
+    given_specs,
 )
 from .fetcher import Fetcher
 from .health import ConsumerHealth, look_at
@@ -126,6 +132,7 @@ class Consumer(ReadsRecords[K, V]):
         Raises:
             UsageError: a listener of the consumer called it, or this is another event loop than the client's.
         """
+        check_seconds("timeout", timeout, optional=False)
         if self._state == "open":
             if self._cluster.owner.has_lost_loop:
                 self._state = "closed"
@@ -186,7 +193,8 @@ class Consumer(ReadsRecords[K, V]):
             raise UsageError("the group decides what this consumer reads: make another to assign partitions by hand")
         if self._topics:
             raise UsageError("this consumer reads all partitions of its topics: make one without topics to assign")
-        starts = dict(partitions) if isinstance(partitions, Mapping) else dict.fromkeys(partitions)
+        is_mapping = isinstance(partitions, Mapping)
+        starts = dict(partitions) if is_mapping else dict.fromkeys(given_partitions(partitions))
         checked: dict[TopicPartition, int | OffsetSpec | None] = {}
         for given, start in starts.items():
             where = check_partition(given)
@@ -198,16 +206,17 @@ class Consumer(ReadsRecords[K, V]):
 
     def subscribe(
         self,
-        *topics: str,
+        *topics: str | Collection[str],
         pattern: "str | re.Pattern[str] | None" = None,
         on_assigned: "Listener | None" = None,
         on_revoked: "Listener | None" = None,
         on_lost: "Listener | None" = None,
+        **unknown: Never,
     ) -> None:
         """Share the partitions of these topics with the other members of the group; instead of those before, if any.
 
         Args:
-            topics: by name; they need not exist yet.
+            topics: names, or one list of names; they need not exist yet.
             pattern: instead, a regular expression for the whole name; topics that come later are read from then on.
             on_assigned: is called with partitions that this consumer is to read, before it gets records of them: the
                 place to :meth:`seek`.
@@ -227,9 +236,11 @@ class Consumer(ReadsRecords[K, V]):
             raise UsageError("who subscribes shares topics with a group: make the consumer with a group_id")
         if self._in_group is None and len(self._positions.assigned):
             raise UsageError("partitions are assigned by hand already: make another consumer to subscribe")
+        if unknown:
+            raise refuse_keywords("subscribe", unknown)
         from .subscription import Listeners, subscription_to
 
-        subscription = subscription_to(topics, pattern, Listeners(on_assigned, on_revoked, on_lost))
+        subscription = subscription_to(flattened(topics), pattern, Listeners(on_assigned, on_revoked, on_lost))
         if self._in_group is None:
             self._in_group = self._take_part(self._commits)
         self._in_group.subscribe(subscription)
@@ -239,6 +250,7 @@ class Consumer(ReadsRecords[K, V]):
 
         Then :meth:`subscribe` joins again.
         """
+        check_seconds("timeout", timeout, optional=False)
         self._require_open()
         if self._in_group is not None:
             await self._in_group.unsubscribe(self._deadline(timeout))
@@ -283,23 +295,29 @@ class Consumer(ReadsRecords[K, V]):
             UsageError: the partition is not assigned, or the offset is negative.
         """
         self._require_open()
+        partition = check_partition(partition)
         check_start(partition, to)
         self._positions.seek(partition, to)
         self._fetcher.wake()
 
     def position(self, partition: TopicPartition) -> int | None:
-        """The offset after the last record handed out; None while the first is being looked up.
+        """Return the offset after the last record handed out; None while the first is being looked up.
+
+        It is past what follows that record and is not for users, as soon as that is fetched: control records, records
+        of aborted transactions (``read_committed``), and offsets that compaction has removed.
 
         Raises:
             UsageError: the partition is not assigned.
         """
-        return self._positions.require(partition).position
+        place = self._positions.require(check_partition(partition))
+        self._pass_hidden_batches(self._fetcher.unread.get(place.where))
+        return place.position
 
     def _fetch_until(self, where: TopicPartition, offset: int) -> None:
         """Fetch nothing of it from there on: for whoever reads a range, in this package."""
         self._positions.require(where).until = offset
 
-    def pause(self, *partitions: TopicPartition) -> None:
+    def pause(self, *partitions: TopicPartition | Collection[TopicPartition]) -> None:
         """Hand out no records of these partitions until :meth:`resume`; what was fetched is kept.
 
         Raises:
@@ -307,7 +325,7 @@ class Consumer(ReadsRecords[K, V]):
         """
         self._set_paused(partitions, paused=True)
 
-    def resume(self, *partitions: TopicPartition) -> None:
+    def resume(self, *partitions: TopicPartition | Collection[TopicPartition]) -> None:
         """Undo :meth:`pause`.
 
         Raises:
@@ -315,8 +333,9 @@ class Consumer(ReadsRecords[K, V]):
         """
         self._set_paused(partitions, paused=False)
 
-    def _set_paused(self, partitions: Iterable[TopicPartition], *, paused: bool) -> None:
-        for place in [self._positions.require(partition) for partition in partitions]:
+    def _set_paused(self, partitions: tuple[object, ...], *, paused: bool) -> None:
+        named = given_partitions(flattened(partitions))
+        for place in [self._positions.require(partition) for partition in named]:
             self._positions.pause(place, paused)
         self._fetcher.wake()
         self._fetcher.tell()
@@ -332,7 +351,7 @@ class Consumer(ReadsRecords[K, V]):
         Raises:
             UsageError: the partition is not assigned.
         """
-        return self._positions.require(partition).high_watermark
+        return self._positions.require(check_partition(partition)).high_watermark
 
     async def offsets(
         self, specs: Mapping[TopicPartition, OffsetSpec], *, timeout: float | None = None
@@ -345,38 +364,71 @@ class Consumer(ReadsRecords[K, V]):
             RequestTimeout, TopicNotReady: not all were found in time.
             UsageError: a topic has no such partition.
         """
-        asked = {check_partition(where): spec for where, spec in specs.items()}
+        asked = given_specs(specs)
         return await look_up_offsets(self._cluster, asked, self._deadline(timeout), self._config.isolation)
 
     def _deadline(self, timeout: float | None) -> Deadline:
+        check_seconds("timeout", timeout)
         allowed = self._cluster.config.default_api_timeout_ms / 1000 if timeout is None else timeout
         return self._cluster.deadline(allowed)
 
     def health(self) -> ConsumerHealth:
         """How the consumer is: what it reads, how far it is, what its group says, and why nothing arrives."""
-        membership = self._in_group.membership if self._in_group is not None else None
-        return look_at(self._cluster, self._positions, self._fetcher, membership, self._got_at)
+        self._pass_all_hidden_batches()
+        topics = self._topics if self._in_group is None else ()
+        return look_at(self._cluster, self._positions, self._fetcher, self._in_group, self._got_at, topics)
+
+    def _pass_all_hidden_batches(self) -> None:
+        for fetched in list(self._fetcher.unread.values()):
+            self._pass_hidden_batches(fetched)
 
     # --- the group's offsets ---------------------------------------------------------------------------
 
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Where to read on, after the last record handed out, to be committed as it is.
 
-        Partitions whose position is still being looked up are not in it.
+        Partitions whose position is still being looked up are not in it. Partitions that were taken away while their
+        records were being processed are in it until more records are asked for: :meth:`commit` and the coordinator
+        refuse them then.
         """
-        return {
-            place.where: OffsetAndMetadata(place.position, leader_epoch=place.leader_epoch)
-            for place in self._positions
-            if place.position is not None
-        }
+        self._pass_all_hidden_batches()
+        return self._positions.to_commit()
 
     def group_metadata(self) -> GroupMetadata:
-        """Who commits, for ``transaction.commit_offsets(offsets, group=...)`` (KIP-447).
+        """Return the membership that commits, for ``transaction.commit_offsets(offsets, group=...)`` (KIP-447).
+
+        It is the one under which the records in hand were handed out: if the group has taken their partitions away
+        since, the coordinator refuses it, even if this consumer has joined again meanwhile.
 
         Raises:
             UsageError: the consumer was made without a ``group_id``.
         """
         return self._committing().group
+
+    def owns(self, record: ConsumerRecord[Any, Any] | ConsumerBatch[Any, Any]) -> bool:
+        """Return whether a record, or a batch, that was handed out still counts.
+
+        If not, the group has taken the partition away since, another consumer may process the record, and committing it
+        fails. False for what this consumer has not handed out under its present assignment. Nothing is asked of the
+        coordinator, so a member that was evicted a moment ago may not know of it yet: only a commit, or a transaction,
+        is certain.
+        """
+        offset = record.next_offset - 1 if isinstance(record, ConsumerBatch) else record.offset
+        place = self._positions.get(TopicPartition(record.topic, record.partition))
+        if place is None or not place.has_handed_out(offset):
+            return False
+        return self._in_group is None or self._in_group.membership.machine.is_member
+
+    def check_ownership(self) -> None:
+        """Raise if the group took partitions away while their records were being processed.
+
+        They are in hand until more records are asked for. :meth:`commit` and ``transaction.commit_offsets(consumer)``
+        begin with this check.
+
+        Raises:
+            CommitFailed: it has; the message says why.
+        """
+        self._positions.require_in_hand()
 
     async def commit(
         self,
@@ -395,17 +447,22 @@ class Consumer(ReadsRecords[K, V]):
 
         Raises:
             RequestTimeout: not in time; the message has the last cause.
-            CommitFailed: the group has given the partitions to others meanwhile.
+            CommitFailed: the group has taken the partitions away while their records were being processed; nothing is
+                committed, and what was done with the records is to be discarded.
             UnknownMemberId: the group has members, and this consumer is none.
             OffsetMetadataTooLarge, GroupAuthorizationFailed, ...: what the broker answers; some may be committed.
             UnsupportedVersion: the broker takes no ``retention_ms``.
             UsageError: the consumer was made without a ``group_id``, or what is given is no offset, or there are no
                 ``offsets`` and another task takes the records.
         """
+        if retention_ms is not None:
+            check_integer("retention_ms", retention_ms, 0, INT64)
         commits = self._committing()
-        if offsets is None and not commits.is_listening:
-            self._user.require_commit()
-        given = self.positions() if offsets is None else offsets
+        if offsets is None:
+            self.check_ownership()
+            if not commits.is_listening:
+                self._user.require_commit()
+        given = self.positions() if offsets is None else given_offsets(offsets)
         if given:
             await commits.commit(
                 given, self._deadline(timeout), retention_ms=retention_ms, skip_deleted=offsets is None
@@ -428,8 +485,11 @@ class Consumer(ReadsRecords[K, V]):
         """
         self._committing()
         assert self._offsets is not None
-        asked = [check_partition(where) for where in partitions]
+        asked = given_partitions(partitions)
         return await self._offsets.committed(asked, self._deadline(timeout)) if asked else {}
+
+    if not TYPE_CHECKING:  # for a type checker every name would be there
+        __getattr__ = hint_at(CONSUMER)
 
     def _committing(self) -> "Commits":
         if self._commits is None:

@@ -71,6 +71,10 @@ class Fetched:
         self._batches = split(self.records, str(ask.place.where))
         self.begun: AnyBatch | None = None
         """The batch that is being checked and inflated; whoever does it may be cancelled."""
+        self.is_decompressed: bool = False
+        """Whether a thread has checked and decompressed the batch that is begun."""
+        self.decompression_error: Exception | None = None
+        """Why a thread could not."""
         self.reader: AnyReader[Any, Any] | None = None
         """The batch that is being read, if one was begun."""
         self.batch_end: int = ask.offset

@@ -1,5 +1,6 @@
 """Keeps a fetch in flight to every broker that is read from, and what came until the user reaches it."""
 
+import logging
 from collections.abc import Iterable
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -34,6 +35,8 @@ if TYPE_CHECKING:  # many a consumer has no group
     from ..group.offsets import GroupOffsets
 
 __all__ = ("Fetcher",)
+
+_log = logging.getLogger("aiokafkawire.consumer")
 
 # Topics have no names from v13 on (KIP-516), so without their ids v12 is the last.
 _BY_ID_SINCE: Final = 13
@@ -181,6 +184,7 @@ class Fetcher:
             session.restart()
             rest = self._failed(node_id)
             error = as_kafka_error(raised, f"fetching {some_of([ask.place.where for ask in asks])}")
+            _log.debug("fetching from broker %d again in %.0f ms: %s", node_id, rest * 1000, error)
             wanted = [ask for ask in asks if self._positions.is_current(ask.place, ask.epoch)]
             for ask in wanted:
                 ask.place.replica = None

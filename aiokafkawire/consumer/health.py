@@ -1,11 +1,12 @@
 """How a consumer is: what it reads and how far it is, what its group and its brokers say, and why nothing arrives."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from ..cluster.cluster import Cluster
+from ..cluster.missing_topics import say_missing
 from ..errors import KafkaError, LeaderNotAvailable
 from ..group.states import GroupState
 from ..types import Address, CoordinatorType, GroupMetadata, TopicPartition
@@ -15,6 +16,7 @@ from .source import source
 
 if TYPE_CHECKING:  # who assigns by hand joins no group
     from ..group.membership import Membership
+    from .in_group import InGroup
 
 __all__ = ("ConsumerHealth", "MemberHealth", "PartitionHealth", "look_at", "why_idle")
 
@@ -83,6 +85,11 @@ class ConsumerHealth:
     """Why nothing arrives; None if something is here."""
     stalled: bool
     """Whether there may be records that it should get and does not; not if it has read everything."""
+    lost_in_hand: Mapping[TopicPartition, str] = attrs.field(factory=dict)
+    """The partitions that the group took away while their records were being processed, and why; until more records are
+    asked for, commits fail."""
+    missing_topics: tuple[str, ...] = ()
+    """The topics that it should read and that do not exist, as the cluster says."""
 
     @property
     def lag(self) -> int:
@@ -91,18 +98,23 @@ class ConsumerHealth:
 
 
 def why_idle(
-    member: MemberHealth | None, partitions: Mapping[TopicPartition, PartitionHealth]
+    member: MemberHealth | None,
+    partitions: Mapping[TopicPartition, PartitionHealth],
+    missing: Sequence[str] = (),
+    pattern: str | None = None,
 ) -> tuple[str | None, bool]:
     """Why nothing arrives, None if there is something here for the user; and whether that is a stall.
 
     Args:
         member: the part it takes in its group, if it does.
         partitions: what is read.
+        missing: topics that it should read and that do not exist.
+        pattern: what it has subscribed to, if no topic matches that.
     """
     awake = {where: one for where, one in partitions.items() if not (one.paused or one.being_given_up)}
     if any(one.unread for one in awake.values()):
         return None, False
-    told = []
+    told = [f"{say_missing(missing)} in the cluster"] if missing else []
     if member is not None and member.state is not GroupState.STABLE:
         told.append(f"in {member.group.group_id!r} it is {member.state.value}")
     if member is not None and member.trouble is not None:
@@ -110,6 +122,8 @@ def why_idle(
     told += [f"{where}: {trouble}" for where, one in awake.items() if (trouble := _trouble(one)) is not None]
     if told:
         return "; ".join(told[:_MOST]) + (f"; and {len(told) - _MOST} more" if len(told) > _MOST else ""), True
+    if not partitions and pattern is not None:
+        return f"no topic matches the pattern {pattern!r} of its subscription", False
     if not partitions:
         return "it has no partitions: the other members have them, or the topics have none", False
     if not awake:
@@ -132,19 +146,39 @@ def _trouble(one: PartitionHealth) -> str | None:
 
 
 def look_at(
-    cluster: Cluster, positions: Positions, fetcher: Fetcher, membership: "Membership | None", got_at: float | None
+    cluster: Cluster,
+    positions: Positions,
+    fetcher: Fetcher,
+    part: "InGroup | None",
+    got_at: float | None,
+    topics: Iterable[str] = (),
 ) -> ConsumerHealth:
-    """How a consumer is now; ``got_at`` is when its user last got something, in seconds of the runtime's clock."""
+    """How a consumer is now.
+
+    Args:
+        cluster: what it reads from.
+        positions: what it reads.
+        fetcher: reads it.
+        part: its part in its group, if it takes part in one.
+        got_at: when its user last got something, in seconds of the runtime's clock.
+        topics: what it reads as a whole, in no group.
+    """
     now = cluster.runtime.now()
     partitions = {place.where: _partition(cluster, fetcher, place, now) for place in positions}
-    member = _member(cluster, membership, now) if membership is not None else None
-    why, stalled = why_idle(member, partitions)
+    member = _member(cluster, part.membership, now) if part is not None else None
+    subscription = part.subscription if part is not None else None
+    subscribed = subscription.topics if subscription is not None else ()
+    missing = tuple(cluster.missing_of(dict.fromkeys([*topics, *subscribed, *(one.topic for one in partitions)])))
+    unmatched = subscription.unmatched_in(cluster.snapshot) if subscription is not None else None
+    why, stalled = why_idle(member, partitions, missing, unmatched)
     return ConsumerHealth(
         membership=member,
         last_record=now - got_at if got_at is not None else None,
         partitions=partitions,
         why_idle=why,
         stalled=stalled,
+        lost_in_hand={partition: lost.reason for partition, lost in positions.lost_in_hand.items()},
+        missing_topics=missing,
     )
 
 

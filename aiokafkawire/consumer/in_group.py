@@ -25,12 +25,12 @@ from ..group.tasks import Assign, GiveUpAll, Prepare, Resume, Take, Task
 from ..types import TopicPartition
 from .committing import Commits
 from .fetcher import Fetcher
-from .positions import Place, Positions
+from .positions import Place, Positions, some_of
 from .subscription import Listener, Listeners, Subscription
 
 __all__ = ("InGroup",)
 
-_log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire.group")
 
 _GRACE: Final = 0.4
 """Seconds for a coordinator that moves: one that is away for longer is so for too long to wait with closing. One
@@ -101,6 +101,15 @@ class InGroup:
     def _machine(self) -> GroupMachine:
         return self.membership.machine
 
+    @property
+    def _named(self) -> str:
+        return self._machine.settings.named
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics that are subscribed to by name."""
+        return self.subscription.topics if self.subscription is not None else ()
+
     # --- what the user wants -----------------------------------------------------------------------------
 
     def open(self) -> None:
@@ -115,6 +124,8 @@ class InGroup:
             self._watches_all = True
             self._cluster.owner.spawn(self._watch_all_topics)
         self._cluster.use(subscription.topics)
+        if any(topic not in self._cluster.snapshot.topics for topic in subscription.topics):
+            self._cluster.outdated(self._cluster.snapshot)  # to hear soon which of them do not exist
         if before is None or before.topics != subscription.topics or before.pattern != subscription.pattern:
             self.membership.want(f"subscribed to {subscription}" if before is None else "the subscription has changed")
 
@@ -145,7 +156,7 @@ class InGroup:
                 with anyio.move_on_after(deadline.left(self._cluster.runtime.now()) * _FOR_LISTENERS):
                     async with self._turn:
                         if self._machine.is_member:
-                            await self._give_up(self.member.owned, lost=False)
+                            await self._give_up(self.member.owned, reason=reason)
                 await self.membership.leave(reason, deadline)
             if self._machine.state not in (GroupState.LEAVING, GroupState.OUTSIDE):
                 # Who is silent may hear of it all the same: then the others need not wait for the end of a session.
@@ -173,11 +184,14 @@ class InGroup:
         async with self._turn:
             self._choose_topics()
             places = [place for where in self.member.owned if (place := self._positions.get(where)) is not None]
-            await self._give_up(self.member.to_give_up(lost=task.lost), lost=task.lost, task=task)
+            partitions = self.member.to_give_up(lost=task.lost)
             if task.lost:
+                await self._lose(partitions, task.reason)
                 self._resumable = []
-            elif places and not self.member.is_cooperative and not self.member.owned:
-                self._resumable, self._resumable_in = places, self._machine.generation
+            else:
+                await self._give_up(partitions, task=task)
+                if places and not self.member.is_cooperative and not self.member.owned:
+                    self._resumable, self._resumable_in = places, self._machine.generation
             self._choose_topics()
             return self.member.protocols()
 
@@ -200,7 +214,7 @@ class InGroup:
         try:
             assigned = await assigned_in(self._cluster, group_id, deadline, self.membership.lane)
         except KafkaError as error:
-            _log.warning("leading group %r without knowing who has what: %s", group_id, error)
+            _log.warning("leading group %r without its current assignment, DescribeGroups failed: %s", group_id, error)
             return partitions
         if assigned is None:
             return partitions
@@ -214,13 +228,15 @@ class InGroup:
         """Give up what others get, and begin with what is new."""
         async with self._turn:
             change = self.member.change(task)
-            await self._give_up(change.revoked, lost=False, task=task)
+            await self._give_up(change.revoked, task=task)
             if task is not self._machine.task:
                 if self._machine.is_member:
                     self.member.stayed(task)
                 return None
             self._resumable = []
             self.member.took(task, change)
+            told = "assigned in %s, generation %d: %s; %d partitions in all"
+            _log.info(told, self._named, task.generation, some_of(change.added), len(self.member.owned))
             await self._begin(change.added)
         return "partitions were given up for others" if change.revoked else self._outdated(self._cluster.snapshot)
 
@@ -239,6 +255,7 @@ class InGroup:
             places = [place for place in self._resumable if place.where.topic in wanted]
             starts = {place.where: self._commits.start_of(place) for place in places}
             self._resumable = []
+            _log.info("reading on in %s while it has no coordinator: %s", self._named, some_of(starts))
             self.member.took_back(starts)
             self._commits.begin(starts)
             self._positions.resume(starts)
@@ -269,21 +286,22 @@ class InGroup:
             self._report(self._machine.error)
         async with self._turn:
             self._resumable = []
-            await self._give_up(self.member.owned, lost=True)
+            await self._lose(self.member.owned, task.reason)
 
-    async def _give_up(self, partitions: Sequence[TopicPartition], *, lost: bool, task: Task | None = None) -> None:
-        """Read these no more. Unless they are lost, the user finishes what it has in hand of them, and it is committed.
+    async def _lose(self, partitions: Sequence[TopicPartition], reason: str) -> None:
+        """Stop reading partitions that others may read already, for this reason, and call the listener."""
+        self._forget(partitions, reason, lost=True)
+        listeners = self._listeners
+        await self._tell(listeners.on_lost or listeners.on_revoked, partitions)
 
-        With a ``task``, the waiting ends when that is wanted no more; then nothing is given up yet.
+    async def _give_up(
+        self, partitions: Sequence[TopicPartition], *, task: Task | None = None, reason: str = "they were revoked"
+    ) -> None:
+        """Stop reading these: the user finishes what it has in hand of them, that is committed, and listeners hear.
+
+        With a ``task``, the waiting ends when that is no longer current; then nothing is given up yet.
         """
         if not partitions:
-            if lost:
-                self.member.gave_up((), lost=True)
-            return
-        if lost:
-            self._forget(partitions, lost=True)
-            listeners = self._listeners
-            await self._tell(listeners.on_lost or listeners.on_revoked, partitions)
             return
         places = [place for where in partitions if (place := self._positions.get(where)) is not None]
         for place in places:
@@ -301,10 +319,20 @@ class InGroup:
             await self._commits.commit_finished(within=self._config.session_timeout_ms / 1000)
             self._commits.give_up(partitions)
         await self._tell(self._listeners.on_revoked, partitions)
-        self._forget(partitions)
+        self._forget(partitions, reason)
 
-    def _forget(self, partitions: Sequence[TopicPartition], *, lost: bool = False) -> None:
-        self._positions.drop(partitions)
+    def _forget(self, partitions: Sequence[TopicPartition], reason: str, *, lost: bool = False) -> None:
+        if partitions:
+            _log.info("%s in %s: %s", "lost" if lost else "revoked", self._named, some_of(partitions))
+        in_hand = self._positions.take_away(partitions, self._machine.last_group, reason)
+        if in_hand and not self._leaving:
+            _log.warning(
+                "%s took %s away while records were being processed, since %s; those records are read again from the "
+                "last commit, and commits of them fail",
+                self._named,
+                some_of([one.place.where for one in in_hand]),
+                reason,
+            )
         self.member.gave_up(partitions, lost=lost)
         self.membership.tell()
         self._fetcher.wake()
@@ -343,12 +371,12 @@ class InGroup:
             while any(topic not in self._cluster.snapshot.topics for topic in topics):
                 await self._cluster.refresh(self._cluster.snapshot, deadline)
         except RequestTimeout as error:
-            _log.warning("leading %s without knowing all topics: %s", self._machine.settings.named, error)
+            _log.warning("leading %s without the metadata of all its topics: %s", self._named, error)
 
     async def _follow(self) -> None:
         """Rebalance when topics come and go, or get more partitions, as far as this member has to see to it."""
         snapshot = self._cluster.snapshot
-        with self._following:
+        with self._following, self._cluster.following(lambda: self.topics, lambda: self.member.watched):
             while True:
                 snapshot = await self._cluster.newer(snapshot)
                 self._cluster.use(self.member.watched)

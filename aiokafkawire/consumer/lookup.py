@@ -1,5 +1,6 @@
 """Finds where partitions without a position begin."""
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:  # many a consumer has no group
     from ..group.offsets import GroupOffsets
 
 __all__ = ("Lookup",)
+
+_log = logging.getLogger("aiokafkawire.consumer")
 
 
 class Lookup:
@@ -117,7 +120,9 @@ class Lookup:
             self._troubles.report(current[0], error)
             self._on_change(())
             self._cluster.outdated(self._cluster.snapshot)
-            await anyio.sleep(self._cluster.config.retry_backoff_max_ms / 1000)
+            delay_ms = self._cluster.config.retry_backoff_max_ms
+            _log.debug("looking up %s again in %d ms: %s", some_of([one.where for one in current]), delay_ms, error)
+            await anyio.sleep(delay_ms / 1000)
 
     async def _offsets(self, specs: dict[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
         """The offset for each spec; the end of the log where no record is that late.

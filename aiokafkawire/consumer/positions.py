@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import attrs
 
-from ..errors import UsageError
-from ..types import OffsetAndMetadata, OffsetSpec, TopicPartition
+from ..errors import CommitFailed, UsageError
+from ..types import GroupMetadata, OffsetAndMetadata, OffsetSpec, TopicPartition
 from .iterating import Marks
 from .resets import Start
 
-__all__ = ("Place", "Positions", "some_of")
+__all__ = ("LostInHand", "Place", "Positions", "some_of")
 
 
 @attrs.define(eq=False)
@@ -31,6 +31,10 @@ class Place:
     """Under which leader the record before the position was written (KIP-320); None where nobody has said."""
     held: int | None = None
     """From where on the user has records in hand; None if it has none. What is before is finished."""
+    handed_out_from: int | None = None
+    """The lowest offset that was handed out since the partition was assigned; None before the first."""
+    handed_out_to: int = 0
+    """The highest position that a seek has left; what is before it, or before the position, was handed out."""
     paused: bool = False
     begun: OffsetAndMetadata | None = None
     """Where it began: what the group had committed then, or where that was nothing, the default. None while nobody has
@@ -63,10 +67,28 @@ class Place:
         self.position, self.spec, self.ask_group = at.offset, None, False
         self.leader_epoch = at.leader_epoch
 
+    def hold(self) -> None:
+        """Note that the user is about to get the records from the position on."""
+        position = self.position
+        self.held = position
+        if position is not None and (self.handed_out_from is None or position < self.handed_out_from):
+            self.handed_out_from = position
+
+    def has_handed_out(self, offset: int) -> bool:
+        """Return whether the user got the record of this offset since the partition was assigned."""
+        if self.handed_out_from is None:
+            return False
+        return self.handed_out_from <= offset < max(self.handed_out_to, self.position or 0)
+
     @property
     def rests(self) -> bool:
         """Whether nobody is to get records of it now, so that none are fetched."""
         return self.paused or self.withheld
+
+    @property
+    def has_reached_end(self) -> bool:
+        """Whether it is read up to ``until``."""
+        return self.until is not None and self.position is not None and self.position >= self.until
 
     @property
     def wants_lookup(self) -> bool:
@@ -79,6 +101,16 @@ class Place:
         Without the epoch of the record before it, or of the leader (-1), nobody can tell.
         """
         return self.leader_epoch is not None and leader_epoch >= 0 and self.validated != leader_epoch
+
+
+@attrs.frozen
+class LostInHand:
+    """A partition that was taken away while the user held records of it: what is done with them no longer counts."""
+
+    place: Place
+    group: GroupMetadata | None
+    """The membership under which the records were handed out."""
+    reason: str
 
 
 class Positions:
@@ -97,6 +129,9 @@ class Positions:
         """Changes with every place that comes, goes, is sought elsewhere, or rests."""
         self.changes: int = 0
         """How often that was."""
+        self.lost_in_hand: dict[TopicPartition, LostInHand] = {}
+        """The partitions that were taken away while the user held records of them, until it comes back for more. The
+        same partition may be assigned again meanwhile: that is another place."""
 
     def __iter__(self) -> Iterator[Place]:
         return iter(self._places.values())
@@ -140,6 +175,51 @@ class Positions:
         self._changed()
         for where in partitions:
             self._places.pop(where, None)
+
+    def take_away(
+        self, partitions: Iterable[TopicPartition], group: GroupMetadata | None, reason: str
+    ) -> tuple[LostInHand, ...]:
+        """Read these no more, for this reason; return those of which the user holds records.
+
+        ``group`` is the membership under which the records were handed out.
+        """
+        self._changed()
+        lost = []
+        for partition in partitions:
+            place = self._places.pop(partition, None)
+            if place is not None and place.held is not None:
+                lost.append(LostInHand(place, group, reason))
+                self.lost_in_hand[partition] = lost[-1]
+        return tuple(lost)
+
+    def to_commit(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return where to read on after the last record handed out.
+
+        For a partition that was taken away while the user held records of it, this is the offset after those records,
+        even if the partition is assigned again: such a commit has to be refused.
+        """
+        places = {place.where: place for place in self._places.values()}
+        places |= {partition: lost.place for partition, lost in self.lost_in_hand.items()}
+        return {
+            partition: OffsetAndMetadata(place.position, leader_epoch=place.leader_epoch)
+            for partition, place in places.items()
+            if place.position is not None
+        }
+
+    def require_in_hand(self, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Refuse to commit for partitions that were taken away while the user held records of them; for any, if None.
+
+        Raises:
+            CommitFailed: a partition was.
+        """
+        lost = [partition for partition in self.lost_in_hand if partitions is None or partition in partitions]
+        if lost:
+            found = self.lost_in_hand[lost[0]]
+            raise CommitFailed(
+                f"cannot commit offsets of {some_of(lost)}: this consumer no longer owns the partitions whose records "
+                f"it has in hand{_in_group(found)}, since {found.reason}. The records are read again from the last "
+                "commit, by this consumer or another: discard what was done with them, and ask for records again"
+            )
 
     def pause(self, place: Place, paused: bool) -> None:
         """The user wants no records of it for a while, or wants them again."""
@@ -192,6 +272,7 @@ class Positions:
         place = self.require(where)
         self._changed()
         self._epoch += 1
+        place.handed_out_to = max(place.handed_out_to, place.position or 0)
         place.epoch, place.looking_up, place.lost, place.held = self._epoch, False, False, None
         place.sought = True
         place.ask_group, place.leader_epoch = False, None
@@ -223,6 +304,10 @@ class Positions:
     def to_look_up(self) -> list[Place]:
         """The places without a position that nobody looks up yet."""
         return [place for place in self._places.values() if place.wants_lookup]
+
+
+def _in_group(lost: LostInHand) -> str:
+    return f" in group {lost.group.group_id!r}" if lost.group is not None else ""
 
 
 def some_of(partitions: Collection[TopicPartition]) -> str:

@@ -4,12 +4,12 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import anyio
 import anyio.lowlevel
 
+from ..arguments import INT64, check_seconds, is_integer, shown
 from ..cluster.cluster import Cluster
 from ..config import ConsumerConfig
 from ..errors import ConsumerStalled, CorruptBatch, UsageError
@@ -17,6 +17,7 @@ from ..records.batch import AnyReader, ConsumerRecord
 from ..records.columns import Columns
 from ..runtime import loop_time
 from ..types import TimestampType, TopicPartition
+from .background_decompression import LARGE, BackgroundDecompression
 from .fetch import Fetched
 from .fetcher import Fetcher
 from .health import ConsumerHealth
@@ -32,8 +33,6 @@ __all__ = ("ConsumerBatch", "ReadsRecords")
 K = TypeVar("K")
 V = TypeVar("V")
 
-_HEAVY = 64 * 1024
-"""Compressed batches above this are inflated on a thread."""
 _YIELD_EVERY = 0.01
 """Seconds after which a loop that never has to wait lets other tasks run."""
 _LOOK_EVERY = 16
@@ -112,6 +111,7 @@ class ReadsRecords(Generic[K, V]):
     ) -> None:
         self._cluster, self._config, self._positions, self._fetcher = cluster, config, positions, fetcher
         self._key_deserializer, self._value_deserializer = key_deserializer, value_deserializer
+        self._decompression = BackgroundDecompression(cluster, check_crcs=config.check_crcs, on_done=fetcher.tell)
         self._reading: Fetched | None = None
         # The places of which the user has records in hand.
         self._in_hand: list[Place] = []
@@ -123,9 +123,12 @@ class ReadsRecords(Generic[K, V]):
         self._on_release: Callable[[], None] = lambda: None
         # Called when the user comes for more and has to wait for it.
         self._on_asked: Callable[[], None] = lambda: None
+        # Called before the iteration waits for data, with the positions past all that is here; may raise.
+        self._before_waiting: Callable[[], None] = lambda: None
         # Errors that the next call raises.
         self._untold: deque[Exception] = deque()
         self._yielded_at = 0.0
+        self._was_cancelled = False
         self._state = "new"
 
     def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
@@ -198,8 +201,7 @@ class ReadsRecords(Generic[K, V]):
 
         Raises as the iteration does; with records in hand already, the next call does.
         """
-        if max_records < 1:
-            raise UsageError(f"max_records is 1 at least, got {max_records}")
+        _check_poll(max_records, timeout)
         await self._let_others_run()
         records: list[ConsumerRecord[K, V]] = []
         with anyio.move_on_after(timeout), suppress(StopAsyncIteration):
@@ -207,7 +209,12 @@ class ReadsRecords(Generic[K, V]):
                 self._take_from(await self._next_reading(), max_records, records)
         while len(records) < max_records and not self._untold and not self._has_been_closed():
             # Without waiting: a cancellation would cost the records that are here.
-            reading = await self._ready(at_once=True)
+            try:
+                reading = self._ready()
+            except Exception:
+                if records:  # these come first, and the next call raises it
+                    break
+                raise
             if reading is None:
                 break
             self._take_from(reading, max_records, records)
@@ -245,11 +252,27 @@ class ReadsRecords(Generic[K, V]):
     async def _next_batch(self) -> ConsumerBatch[K, V]:
         await self._let_others_run()
         while True:
-            reading = await self._next_reading()
-            reader: AnyReader[K, V] | None = reading.reader
-            if reader is not None:
-                reading.reader, reading.ask.place.position = None, reading.batch_end
-                return ConsumerBatch(reading.ask.place.where, reader, reading.batch_end, reading.timestamp_type)
+            batch = self._take_batch(await self._next_reading())
+            if batch is not None:
+                return batch
+
+    def _take_batch(self, reading: Fetched) -> ConsumerBatch[K, V] | None:
+        reader: AnyReader[K, V] | None = reading.reader
+        if reader is None:
+            return None
+        reading.reader, reading.ask.place.position = None, reading.batch_end
+        return ConsumerBatch(reading.ask.place.where, reader, reading.batch_end, reading.timestamp_type)
+
+    def _ready_batch(self) -> ConsumerBatch[K, V] | None:
+        """Return another batch that is here, in hand together with those before; None if there is none.
+
+        Errors are left to the next call that waits.
+        """
+        try:
+            reading = self._ready()
+        except Exception:
+            return None
+        return None if reading is None else self._take_batch(reading)
 
     async def _next_reading(self) -> Fetched:
         """Fetched data of some partition with a batch begun; waits for it. What was in hand is finished."""
@@ -268,9 +291,10 @@ class ReadsRecords(Generic[K, V]):
             fault = self._fetcher.next_fault()
             if fault is not None:
                 raise fault
-            ready = await self._ready()
+            ready = self._ready()
             if ready is not None and not self._has_been_closed():
                 return ready
+            self._before_waiting()
             self._waiting += 1
             try:
                 since = await self._wait_for(arrived, since)
@@ -297,14 +321,14 @@ class ReadsRecords(Generic[K, V]):
     def health(self) -> ConsumerHealth:
         """How the consumer is."""
 
-    async def _ready(self, *, at_once: bool = False) -> Fetched | None:
-        """The same, if there is some here; the user is about to have it in hand. ``at_once`` never waits."""
+    def _ready(self) -> Fetched | None:
+        """The same, if there is some here; the user is about to have it in hand."""
         for fetched in self._in_turn():
-            if self._is_readable(fetched) and await self._begin_batch(fetched, at_once=at_once):
+            if self._is_readable(fetched) and self._begin_batch(fetched):
                 place = fetched.ask.place
                 place.leader_epoch, self._got_at = fetched.leader_epoch, self._cluster.runtime.now()
                 if place.held is None:
-                    place.held = place.position
+                    place.hold()
                     self._in_hand.append(place)
                 return fetched
         return None
@@ -322,10 +346,14 @@ class ReadsRecords(Generic[K, V]):
             self._reading.ask.place.held = None
         for place in self._in_hand:
             place.held = None
+        self._positions.lost_in_hand.clear()
         self._on_release()
 
-    async def _begin_batch(self, fetched: Fetched, *, at_once: bool) -> bool:
-        """Make sure that a batch is begun. Data without another one is used up, and makes room for more."""
+    def _begin_batch(self, fetched: Fetched) -> bool:
+        """Make sure that a batch is begun. Data without another one is used up, and makes room for more.
+
+        A large compressed batch is begun once a thread has decompressed it; then the iteration looks again.
+        """
         if fetched.reader is not None:
             return True
         place, check = fetched.ask.place, self._config.check_crcs
@@ -334,10 +362,9 @@ class ReadsRecords(Generic[K, V]):
             if batch is None:
                 self._use_up(fetched)
                 return False
-            if batch.header.codec and batch.header.size > _HEAVY:
-                if at_once:
-                    return False
-                await self._cluster.runtime.offload(partial(batch.prepare, check_crcs=check))
+            is_large = batch.header.codec and batch.header.size > LARGE
+            if is_large and not self._decompression.is_done(fetched, batch):
+                return False
             fetched.reader = batch.records(
                 *place.where,
                 from_offset=place.position or 0,
@@ -348,12 +375,10 @@ class ReadsRecords(Generic[K, V]):
         except CorruptBatch:
             # Whoever enters the loop again must not find the batch behind it: it is fetched anew.
             self._fetcher.used_up(fetched)
-            if self._is_readable(fetched):
-                raise
-            return False
-        fetched.begun, fetched.timestamp_type = None, batch.header.timestamp_type
-        # Someone may have sought elsewhere while a thread inflated it.
-        return self._is_readable(fetched)
+            raise
+        fetched.begun, fetched.is_decompressed = None, False
+        fetched.timestamp_type = batch.header.timestamp_type
+        return True
 
     def _use_up(self, fetched: Fetched) -> None:
         place = fetched.ask.place
@@ -363,9 +388,29 @@ class ReadsRecords(Generic[K, V]):
             raise CorruptBatch(f"{place.where} at offset {place.position}: {told}; to go on, seek beyond it")
         self._fetcher.used_up(fetched)
 
+    def _pass_hidden_batches(self, fetched: Fetched | None) -> None:
+        """Move the position past control batches and aborted ones that follow what was handed out.
+
+        Does nothing while records of the last batch are left, and before the first record is handed out.
+        """
+        if fetched is None or fetched.begun is not None or not fetched.ask.is_current:
+            return
+        if not fetched.ask.offset < fetched.batch_end == fetched.ask.place.position:
+            return
+        # Whoever reads this batch has to ask for the next one, whose end the data has from here on.
+        self._marks.changes += 1
+        try:
+            if fetched.reader is not None:
+                next(fetched.reader, None)  # raises if bytes are left
+            fetched.reader = None
+            fetched.begun = next(fetched, None)
+        except CorruptBatch:  # the iteration raises it
+            if fetched.reader is None:
+                self._fetcher.used_up(fetched)
+
     def _is_readable(self, fetched: Fetched) -> bool:
         place = fetched.ask.place
-        if place.paused or place.withheld:
+        if place.paused or place.withheld or place.has_reached_end:
             return False
         return fetched.ask.is_current and self._positions.get(place.where) is place
 
@@ -388,9 +433,15 @@ class ReadsRecords(Generic[K, V]):
         """Looking at the clock costs more than a record does: it is done for every few."""
         self._marks.asked += 1
         look = look or self._marks.asked % _LOOK_EVERY == 0
-        if look and self._cluster.runtime.now() - self._yielded_at > _YIELD_EVERY:
+        if not look:
+            return
+        # A call that was cancelled here did let others run. If the next one were cancelled as well, calls in scopes that
+        # are cancelled from the beginning would never get a record.
+        if not self._was_cancelled and self._cluster.runtime.now() - self._yielded_at > _YIELD_EVERY:
+            self._was_cancelled = True
             await anyio.lowlevel.checkpoint()
             self._yielded_at = self._cluster.runtime.now()
+        self._was_cancelled = False
 
 
 class _Records(AsyncIterator[ConsumerRecord[K, V]]):
@@ -401,6 +452,16 @@ class _Records(AsyncIterator[ConsumerRecord[K, V]]):
 
     def __anext__(self) -> Awaitable[ConsumerRecord[K, V]]:
         return self._consumer._next_in_loop()
+
+
+def _check_poll(max_records: object, timeout: object) -> None:
+    """Raise UsageError for arguments of poll(); other clients take the timeout first, which is no number of records."""
+    if not is_integer(max_records, 1, INT64):
+        if is_integer(max_records, -INT64, 0):
+            raise UsageError(f"max_records is 1 at least, got {max_records}")
+        hint = ": write poll(timeout=...) for seconds, and poll(max_records=...) for records"
+        raise UsageError(f"max_records must be an integer from 1 on, got {shown(max_records)}{hint}")
+    check_seconds("timeout", timeout)
 
 
 class _Batches(AsyncIterator[ConsumerBatch[K, V]]):

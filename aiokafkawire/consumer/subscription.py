@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import attrs
 
+from ..arguments import shown
 from ..cluster.metadata import Snapshot
 from ..errors import UsageError
 from ..types import TopicPartition, check_topic_name
@@ -39,6 +40,10 @@ class Subscription:
         matching = [name for name in snapshot.topics if self.pattern.fullmatch(name)]
         return tuple(sorted(name for name in matching if not snapshot.topics[name].is_internal))
 
+    def unmatched_in(self, snapshot: Snapshot) -> str | None:
+        """Return the pattern if no topic matches it."""
+        return self.pattern.pattern if self.pattern is not None and not self.topics_in(snapshot) else None
+
     def __str__(self) -> str:
         return f"pattern {self.pattern.pattern!r}" if self.pattern is not None else ", ".join(self.topics)
 
@@ -51,15 +56,18 @@ def subscription_to(
     Raises:
         UsageError: it is neither topics nor a pattern, or both, or a name that no broker takes.
     """
-    names = tuple(dict.fromkeys(topics))
-    for name in names:
+    given = tuple(topics)
+    for name in given:
         check_topic_name(name)
+    names = tuple(dict.fromkeys(given))
     if (pattern is None) == (not names):
         raise UsageError("subscribe to topics or to a pattern, one of the two")
     try:
         compiled = re.compile(pattern) if pattern is not None else None
-    except (re.error, TypeError) as error:
-        raise UsageError(f"{pattern!r} is no regular expression: {error}") from error
+    except (re.error, TypeError, OverflowError, RecursionError) as error:
+        raise UsageError(f"{pattern!r:.200} is no regular expression: {error}") from error
+    if compiled is not None and not isinstance(compiled.pattern, str):
+        raise UsageError(f"pattern must be a regular expression of text, got {shown(pattern)}")
     for name, listener in attrs.asdict(listeners).items():
         if listener is not None and not callable(listener):
             raise UsageError(f"{name} must be a function, got {listener!r}")

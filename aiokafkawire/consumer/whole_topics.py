@@ -23,7 +23,7 @@ class WholeTopics:
         """Begin with what there is.
 
         Raises:
-            TopicNotReady: a topic is not known at the deadline.
+            TopicNotReady: a topic does not exist, or is not known at the deadline.
             BrokerError: the broker refuses: the name is invalid, or access is denied.
         """
         starts: dict[TopicPartition, int | OffsetSpec | None] = {}
@@ -36,9 +36,10 @@ class WholeTopics:
     async def follow(self) -> None:
         """Take what comes later, until cancelled."""
         snapshot = self._cluster.snapshot
-        while True:
-            snapshot = await self._cluster.newer(snapshot)
-            self._take_new(snapshot)
+        with self._cluster.following(lambda: self._topics):
+            while True:
+                snapshot = await self._cluster.newer(snapshot)
+                self._take_new(snapshot)
 
     def _take_new(self, snapshot: Snapshot) -> None:
         known = set(self._positions.assigned)

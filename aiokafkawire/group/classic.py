@@ -18,7 +18,7 @@ The rules:
    first heartbeats after it come soon, and hear of that; then they are as far apart as is set.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import BrokerError, ErrorCode, FencedInstanceId, KafkaError, RequestTimeout, WireError, broker_error
@@ -66,9 +66,14 @@ class GroupMachine:
         """How many generations it has joined."""
         self.resumed: bool = False
         """Whether it is the member that it was because there is no coordinator, or was none when it last looked."""
+        self.reason: str = ""
+        """Why the member last joined or left."""
+        self.leads: bool = False
+        """Whether the member leads its generation."""
+        self.on_enter: Callable[[GroupState], None] = lambda before: None
+        """Called after every change of the state, with the state before."""
         self._protocols: Sequence[tuple[str, bytes]] = ()
         self._assignments: Mapping[str, bytes] = {}
-        self._reason = ""
         self._again: str | None = None
         # Whether the rebalance is its own wish, and not only what it has heard of.
         self._own = False
@@ -79,7 +84,6 @@ class GroupMachine:
         self._beat_at = 0.0
         self._interval = settings.heartbeat_interval
         self._rest_until = 0.0
-        self._leader = False
         self._failures = 0
 
     @property
@@ -133,7 +137,7 @@ class GroupMachine:
         """
         if not self.may_resume or group != self.group:
             return
-        self._wish = self._reason if self._own else self._again
+        self._wish = self.reason if self._own else self._again
         self._again, self.resumed = None, True
         self._enter(_STABLE)
         self.task = Resume()
@@ -155,7 +159,7 @@ class GroupMachine:
         self._own = self.resumed = False
         if self.state in (_OUTSIDE, _LEAVING):
             return
-        self._reason, self.task = reason, None
+        self.reason, self.task = reason, None
         if self.settings.group_instance_id is None and self.member_id:
             self._enter(_LEAVING)
         else:
@@ -229,11 +233,11 @@ class GroupMachine:
     def _next_ask(self) -> Ask | None:
         settings = self.settings
         if self.state is _JOINING:
-            return join(settings, self.member_id, self._protocols, self._reason)
+            return join(settings, self.member_id, self._protocols, self.reason)
         if self.state is _SYNCING:
             return sync(settings, self.group, self.protocol, self._assignments)
         if self.state is _LEAVING:
-            return leave(settings, self.member_id, self._reason)
+            return leave(settings, self.member_id, self.reason)
         return None
 
     def is_current(self, ask: Ask) -> bool:
@@ -310,9 +314,9 @@ class GroupMachine:
         self.member_id, self.generation = response.member_id, response.generation_id
         self.protocol = response.protocol_name
         self.last_group = self.group
-        self._leader = response.leader == response.member_id
+        self.leads = response.leader == response.member_id
         self._assignments = {}
-        if self._leader:
+        if self.leads:
             members = [
                 JoinedMember(one.member_id, one.group_instance_id, bytes(one.metadata)) for one in response.members
             ]
@@ -331,7 +335,7 @@ class GroupMachine:
         self._own = False
         self._interval = self.settings.heartbeat_interval * _SOON
         self._beat_at = min(self._beat_at, now + self._interval)
-        self.task = Take(self.protocol, self.generation, bytes(response.assignment), self._leader)
+        self.task = Take(self.protocol, self.generation, bytes(response.assignment), self.leads)
         self._enter(_STABLE)
 
     def _told(self, kind: Kind, error: BrokerError, now: float, member_id: str = "") -> None:
@@ -349,17 +353,17 @@ class GroupMachine:
                 self._prepare("the group is rebalancing")
         elif then in (Then.LOSE, Then.LOSE_GENERATION):
             self._reset(lose_id=then is Then.LOSE)
-            self._prepare(f"the member was told {type(error).__name__}")
+            self._prepare(_lost_because(then, error))
         elif then is Then.FAIL:
             self._fail(error)
 
     def _prepare(self, reason: str) -> None:
-        self._reason = reason
+        self.reason = reason
         self._own |= self._again is not None or self._wish is not None
         self._again = self._wish = None
         self.resumed = False
         self._enter(_PREPARING)
-        self.task = Prepare(lost=not self.is_member)
+        self.task = Prepare(lost=not self.is_member, reason=reason)
 
     def _left(self) -> None:
         self._enter(_OUTSIDE)
@@ -375,15 +379,24 @@ class GroupMachine:
         self.task = GiveUpAll(str(error))
 
     def _reset(self, *, lose_id: bool) -> None:
-        self.generation, self._leader = -1, False
+        self.generation, self.leads = -1, False
         self.resumed, self._wish = False, None
         if lose_id:
             self.member_id = ""
 
     def _enter(self, state: GroupState) -> None:
         assert state in NEXT[self.state], f"{self.state.name} to {state.name}"
-        self.state = state
+        before, self.state = self.state, state
         # What was asked where the member was before counts no more.
         self._asked = None
         if state not in _BEATING:
             self._beating = None
+        self.on_enter(before)
+
+
+def _lost_because(then: Then, error: BrokerError) -> str:
+    if then is Then.LOSE:
+        why = "no heartbeat reached it within session_timeout_ms, or the member was removed"
+    else:
+        why = "the group has rebalanced without it"
+    return f"the coordinator refused the membership with {type(error).__name__}: {why}"

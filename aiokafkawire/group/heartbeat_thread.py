@@ -36,7 +36,7 @@ R = TypeVar("R", bound=Response)
 _MAX_FRAME: Final = 1024 * 1024
 _READ: Final = 64 * 1024
 
-_log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire.group")
 
 
 def connect_tcp(broker: Address, within: float) -> socket.socket:
@@ -281,4 +281,4 @@ class HeartbeatThread:
             try:
                 self._on_report()
             except Exception:  # the loop may be closed; whoever reads the reports hears of them later
-                _log.debug("the heartbeat thread could not tell of a report", exc_info=True)
+                _log.debug("the heartbeat thread cannot report to the event loop", exc_info=True)

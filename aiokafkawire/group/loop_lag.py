@@ -17,7 +17,7 @@ __all__ = ("LoopLag", "Ticks")
 _TICKS: Final = 4
 """How many times within the threshold the loop has to tick."""
 
-_log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire.group")
 
 
 class Ticks:

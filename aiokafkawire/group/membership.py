@@ -26,6 +26,7 @@ from ..runtime import Worker, background_tasks
 from ..types import CoordinatorType, GroupMetadata
 from .absence import Presence, look_for_coordinator
 from .classic import GroupMachine
+from .member_log import MemberLog
 from .membership_requests import Ask, MemberSettings, explained
 from .states import GroupState, Kind
 from .tasks import Assign, GiveUpAll, Prepare, Resume, Take, Task
@@ -35,7 +36,7 @@ if TYPE_CHECKING:  # few consumers have one
 
 __all__ = ("Membership", "Polls", "Role")
 
-_log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire.group")
 
 _LATE: Final = 5.0
 """Seconds that a coordinator may take beyond the rebalance timeout to tell who has joined."""
@@ -95,6 +96,7 @@ class Membership:
         heartbeat_thread: bool = False,
     ) -> None:
         self.machine: GroupMachine = GroupMachine(settings)
+        self._log = MemberLog(self.machine)
         self.lane: str = f"group-{lane}"
         self.trouble: KafkaError | None = None
         """Why the coordinator could not be asked the last time; None since it has answered."""
@@ -127,6 +129,7 @@ class Membership:
 
     async def stop(self) -> None:
         """Ask nothing more; the coordinator is not told. May be called again."""
+        self._log.stopped()
         await self._worker.stop()
         if self._beside is not None:
             with anyio.CancelScope(shield=True):
@@ -222,8 +225,8 @@ class Membership:
         if left > 0:  # decided by what is waited for: rounded otherwise, a wait of 0 s would have no end
             return left
         self.overdue = True
-        reason = f"nothing was asked for within {limit:g} s (max_poll_interval_ms)"
-        _log.warning("a member leaves %s: %s; it joins again when it is", self._settings.named, reason)
+        reason = f"the consumer asked for no records for {limit:g} s (max_poll_interval_ms)"
+        _log.warning("leaving %s: %s; it rejoins when it asks again", self._settings.named, reason)
         self.machine.expelled(reason)
         self.tell()
         return None
@@ -253,7 +256,7 @@ class Membership:
         elif refused is not None:
             self.heard(refused)
             if isinstance(refused, RequestTimeout):
-                self._cluster.doubt_coordinator(CoordinatorType.GROUP, self._settings.group_id)
+                self._cluster.doubt_coordinator(CoordinatorType.GROUP, self._settings.group_id, refused)
                 # Whatever came next on a connection that is silent would wait behind this.
                 await self._cluster.brokers.close_lanes(self._lane_of(ask.kind))
             machine.refused(ask, refused, self._clock())

@@ -136,7 +136,7 @@ def explained(ask: Ask, settings: MemberSettings, refused: UnsupportedVersion) -
     elif ask.kind is Kind.JOIN:
         told = (
             f"{settings.named} cannot be joined, for groups came with Kafka 0.9: assign() partitions instead of "
-            f"subscribing; commits work there: {refused}"
+            f"subscribing; commit() works on Kafka 0.8.1 and later: {refused}"
         )
     else:
         return refused

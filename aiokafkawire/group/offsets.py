@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
+from typing import Final
 from uuid import UUID
 
 from ..cluster.brokers import CONTROL
@@ -34,6 +35,8 @@ from .committed import (
 )
 
 __all__ = ("GroupOffsets",)
+
+_WITHOUT_OFFSETS: Final = "0.8.0"
 
 
 class GroupOffsets:
@@ -157,7 +160,17 @@ class GroupOffsets:
                 check=partial(check_committed, group.group_id, given),
             )
         except UnsupportedVersion:
-            raise refused from None
+            raise self._without_offsets(refused) from None
+
+    def _without_offsets(self, refused: UnsupportedVersion) -> UnsupportedVersion:
+        """Return the error to raise where a broker takes no commits, neither as a coordinator nor for ZooKeeper."""
+        brokers = [self._cluster.brokers.known(node.address) for node in self._cluster.snapshot.nodes.values()]
+        if not any(known is not None and known.release == _WITHOUT_OFFSETS for known in brokers):
+            return refused
+        return UnsupportedVersion(
+            f"Kafka {_WITHOUT_OFFSETS} stores no committed offsets (they came with Kafka 0.8.1): open the consumer "
+            f"without group_id, and store the offsets of group {self.group.group_id!r} in your application: {refused}"
+        )
 
     # --- looking up ------------------------------------------------------------------------------------
 
@@ -236,7 +249,7 @@ class GroupOffsets:
         try:
             return read(await self._cluster.ask(anyone, request, deadline, wanted=IN_ZOOKEEPER, check=_checked(read)))
         except UnsupportedVersion:
-            raise refused from None
+            raise self._without_offsets(refused) from None
 
     async def _ask(
         self,

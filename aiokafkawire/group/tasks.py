@@ -20,10 +20,11 @@ class JoinedMember:
 @attrs.frozen(eq=False)
 class Prepare:
     """Give up what has to be given up, and say what to join with. ``lost``: it is no member, so what it may still have
-    is another's already.
+    is another's already, for ``reason``.
     """
 
     lost: bool
+    reason: str = ""
 
 
 @attrs.frozen(eq=False)

@@ -13,7 +13,7 @@ Wait: TypeAlias = Callable[[threading.Event, float | None], None]
 
 _LONGEST: Final = threading.TIMEOUT_MAX
 
-_log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire.group")
 
 
 def wait_for(event: threading.Event, seconds: float | None) -> None:
@@ -61,7 +61,7 @@ class ThreadWorker:
                 thread.start()
             except RuntimeError as cause:  # too many of them, or the interpreter is going down
                 self.ending = True
-                _log.warning("the thread %r cannot be started, and is done without: %s", self._name, cause)
+                _log.warning("cannot start thread %r, continuing without it: %s", self._name, cause)
             else:
                 self._thread = thread
 
@@ -93,6 +93,6 @@ class ThreadWorker:
                 self._wait(self._woken, self._turn())
         except Exception:
             self.ending = True
-            _log.exception("the thread %r has failed, and ends", self._name)
+            _log.exception("thread %r has failed and ends", self._name)
         finally:
             self._on_end()

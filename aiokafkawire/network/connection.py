@@ -1,5 +1,6 @@
 """A connection to one broker: many requests in flight, answers in order, one failure ends it for all."""
 
+import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
@@ -20,6 +21,7 @@ from ..types import Address
 from .kept_login import KeptLogin
 from .pipeline import Pipeline, Slot
 from .recognising import agreed
+from .request_log import LOG, log_answer, log_request
 from .security import Security
 from .stream import Connector
 from .way import Way
@@ -294,12 +296,16 @@ class Connection:
         Raises:
             WireError: it is not what the protocol allows.
         """
+        if LOG.isEnabledFor(logging.DEBUG):
+            log_answer(self.where, answer, spoken, frame)
         try:
             return decode(answer, spoken, frame, position)
         except WireError as error:
             raise WireError(f"{self.where} answered {error}") from error
 
     def _put_in_line(self, frame: bytes, *, ahead: bool = False) -> None:
+        if LOG.isEnabledFor(logging.DEBUG):
+            log_request(self.where, frame)
         if ahead or self._held_back is None:
             self._wire.put(frame)
         else:
@@ -315,7 +321,7 @@ class Connection:
     async def ask_bare(self, token: bytes) -> bytes:
         """Send a SASL token as a frame without a header, and wait for the one that comes back."""
         reply = _Reply(self._runtime.now(), self._request_timeout)
-        self._put_in_line(self._pipeline.send_bare(token, reply), ahead=True)
+        self._wire.put(self._pipeline.send_bare(token, reply))  # without a header that could be logged
         await self.transmit()
         try:
             return (await reply.wait())[0]
@@ -414,6 +420,12 @@ class Connection:
 
     async def _run(self) -> None:
         """Last as long as the wire."""
+        try:
+            await self._run_wire()
+        finally:
+            LOG.debug("connection to %s closed: %s", self.where, self.failure or "cancelled")
+
+    async def _run_wire(self) -> None:
         if not self._uses_sasl:
             await self._wire.run()
             return

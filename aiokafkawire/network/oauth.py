@@ -15,7 +15,7 @@ from .sasl import check_token
 
 __all__ = ("Fetch", "Tokens", "expiry_of", "refresh_at")
 
-_log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire.security")
 
 Fetch: TypeAlias = Callable[[], Awaitable[str | OAuthBearerToken]]
 
@@ -77,7 +77,7 @@ class Tokens:
             except KafkaError as error:
                 if self._held is None or now >= self._ends_at:
                     raise
-                _log.warning("no new token for OAUTHBEARER yet, the one in use holds for a while: %s", error)
+                _log.warning("cannot renew the OAUTHBEARER token, keeping the previous one until it expires: %s", error)
                 return self._held
 
     async def prepare(self) -> None:

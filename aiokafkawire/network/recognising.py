@@ -27,7 +27,7 @@ async def agreed(asked: "Connection", open_as: OpenAs, patience: float) -> "Conn
 
     Raises:
         ConnectionLost: it hangs up on everything.
-        WireError: what answers is not Kafka, or older than 0.8.2.
+        WireError: what answers is not Kafka, or older than 0.8.
     """
     question = _Question(asked)
     found: Connection | KafkaError | None = None
@@ -102,7 +102,7 @@ async def _found_otherwise(open_as: OpenAs, patience: float) -> "Connection | Ka
         if found is None or await _tells(found, patience):
             return found
         await found.close()
-        return await _recognised(open_as)
+        return await _recognised(open_as, found.known)
     except KafkaError as error:
         return error
 
@@ -122,26 +122,29 @@ async def _tells(connection: "Connection", patience: float) -> bool:
     return False
 
 
-async def _recognised(open_as: OpenAs) -> "Connection | None":
+async def _recognised(open_as: OpenAs, before: Known | None = None) -> "Connection | None":
     """A connection to the broker as the old one that it is; None if it is none.
 
+    ``before`` is what it was taken for the first time. Of two different results the newer one counts: a connection that
+    the network cuts makes a broker look older than it is.
+
     Raises:
-        WireError: it answers what no broker since 0.8.2 does.
+        WireError: it answers what no broker since 0.8 does.
         SecurityMismatch: it speaks TLS.
     """
     newest = list(SPOKEN_UNTOLD)[-1]
     answered, connection = 0, None
     try:
         connection = await open_as(Known(newest))
-        for question in probes():
-            await connection.request(question)
+        for question, version in probes():
+            await connection.request(question, wanted=version)
             answered += 1
     except (ConnectionLost, RequestTimeout):
         pass
     except SecurityMismatch:
         raise
     except WireError as error:
-        raise WireError(f"{error}; it is older than Kafka 0.8.2, whose protocol was another, or no Kafka") from error
+        raise WireError(f"{error}; it is older than Kafka 0.8, whose protocol was another, or no Kafka") from error
     except BaseException:
         if connection is not None:
             await connection.close()
@@ -150,4 +153,8 @@ async def _recognised(open_as: OpenAs) -> "Connection | None":
     if connection is None or release == newest:
         return connection
     await connection.close()
-    return await open_as(Known(release)) if release is not None else None
+    if release is None:
+        return None
+    if before is not None and before.release is not None:
+        release = max(release, before.release, key=list(SPOKEN_UNTOLD).index)
+    return await open_as(Known(release))

@@ -1,5 +1,6 @@
 """How the connections of one client are protected: TLS around them, and a login on them."""
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from .tls import Tls
 
 __all__ = ("Security",)
+
+_log = logging.getLogger("aiokafkawire.security")
 
 
 class Security:
@@ -67,7 +70,10 @@ class Security:
         if self._login is None:
             return 0
         with anyio.move_on_after(self._patience):
-            return await self._login.authenticate(ask, versions, at, ask_bare)
+            holds_ms = await self._login.authenticate(ask, versions, at, ask_bare)
+            until = f"for {holds_ms / 1000:g} s" if holds_ms else "until the connection closes"
+            _log.debug("logged in to %s by %s, %s", at, self._login.mechanism, until)
+            return holds_ms
         limit = f"{self._patience:g} s (socket_connection_setup_timeout_ms)"
         raise RequestTimeout(f"the login by {self._login.mechanism} on {at} was not done within {limit}")
 

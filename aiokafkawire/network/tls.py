@@ -25,7 +25,7 @@ from .tls_trouble import not_tls, refused_by_broker, refused_by_us
 
 __all__ = ("Tls",)
 
-_log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire.security")
 
 _NOT_TLS: Final = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE")
 _HOST_CODES: Final = (62, 64)
@@ -72,7 +72,7 @@ class Tls:
             if self._context is None:
                 raise
             if stamp != self._stamp:
-                _log.warning("the certificates have changed, and are used as they were before: %s", error)
+                _log.warning("cannot reload changed certificates, keeping the previous ones: %s", error)
             made = self._context
         self._context, self._stamp = made, stamp
         return made

@@ -13,10 +13,19 @@ from ..records._hot cimport BatchBuilder, Delivery, encoded_headers
 
 cimport cython
 
-from ..errors import BufferFull, TopicNotReady, UsageError
+from ..errors import BufferFull, TopicNotReady
 from ..records._hot import record_size_bound
 from ..runtime import system_wall_ms
-from .door import SPARE as _SPARE, YIELD_EVERY as _YIELD_EVERY, header_pairs, refuse_partition, refuse_timestamp
+from .door import (
+    SPARE as _SPARE,
+    YIELD_EVERY as _YIELD_EVERY,
+    copy_bytes,
+    header_pairs,
+    refuse_partition,
+    refuse_thread,
+    refuse_timestamp,
+    refuse_topic,
+)
 
 __all__ = ("Appender", "Budget", "OpenBatch", "OpenTopic", "Turn", "Waiters")
 
@@ -25,6 +34,11 @@ include "_hot_waiters.pxi"
 
 cdef extern from "Python.h":
     bint PyBytes_Check(object)
+    bint PyUnicode_Check(object)
+
+
+cdef extern from "pythread.h" nogil:
+    unsigned long PyThread_get_thread_ident()
 
 
 cdef extern from "time.h" nogil:
@@ -38,6 +52,7 @@ cdef extern from "time.h" nogil:
 
 cdef Py_ssize_t SPARE = _SPARE
 cdef Py_ssize_t YIELD_EVERY = _YIELD_EVERY
+cdef tuple NO_HEADERS = ()
 cdef Py_ssize_t WITHOUT_CONTENT = record_size_bound(None, None)
 
 
@@ -144,7 +159,8 @@ cdef class Appender:
     cdef object _turns
     cdef Budget _budget
     cdef Py_ssize_t _most, _unyielded
-    cdef bint _hashes_keys, _ignores_keys, _reads_clock, _asks_first
+    cdef bint _hashes_keys, _ignores_keys, _reads_clock, _asks_first, _is_bound
+    cdef unsigned long _thread
     cdef dict _topics
 
     def __cinit__(
@@ -158,6 +174,7 @@ cdef class Appender:
         value_serializer=None,
         *,
         bint asks_first=False,
+        thread_id=None,
     ):
         self._door, self._budget, self._most, self._wall_ms = door, budget, most, wall_ms
         self._wake, self._go_now = door.wake, door.go_now
@@ -167,6 +184,11 @@ cdef class Appender:
         self._serialize_key, self._serialize_value = key_serializer, value_serializer
         self._topics = {}
         self._unyielded = 0
+        self._thread, self._is_bound = 0, False
+
+    def bind(self):
+        """Take records in this thread alone from now on."""
+        self._thread, self._is_bound = PyThread_get_thread_ident(), True
 
     def forget(self):
         """Something has changed: ask the door about every topic again."""
@@ -266,10 +288,14 @@ cdef class Appender:
         cdef OpenTopic opened
         cdef OpenBatch batch
         cdef PyObject *found
+        if self._is_bound and PyThread_get_thread_ident() != self._thread:
+            raise refuse_thread()
         if timestamp_ms is not None:
             if type(timestamp_ms) is not int or not 0 <= timestamp_ms < 2**63:
                 raise refuse_timestamp(timestamp_ms)
             timestamp = timestamp_ms
+        if not PyUnicode_Check(topic):
+            raise refuse_topic(topic)
         found = PyDict_GetItemWithError(self._topics, topic)
         if found is NULL:
             opened = self._door.open_topic(topic)
@@ -283,8 +309,9 @@ cdef class Appender:
             size += PyBytes_GET_SIZE(raw_key)
         if raw_value is not None:
             size += PyBytes_GET_SIZE(raw_value)
-        if headers:
+        if headers is not NO_HEADERS and headers is not None:
             pairs = header_pairs(headers)
+        if pairs:
             size = record_size_bound(raw_key, raw_value, pairs)
             encoded = encoded_headers(pairs)
         if size > self._most or self._budget.used + size > self._budget.limit:
@@ -338,10 +365,10 @@ cdef inline bytes raw(given, serialize, str what):
     if serialize is None:
         if PyBytes_Check(given):
             return <bytes>given
-        raise UsageError(f"the {what} is a {type(given).__name__}, and bytes are needed")
+        return copy_bytes(given, what, made=False)
     made = serialize(given)
     if not PyBytes_Check(made):
-        raise UsageError(f"the {what}_serializer gave a {type(made).__name__}, and bytes are needed")
+        return copy_bytes(made, what, made=True)
     return <bytes>made
 
 

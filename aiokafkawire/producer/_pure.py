@@ -2,19 +2,33 @@
 
 from array import array
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
 
-from ..errors import BufferFull, TopicNotReady, UsageError
+from ..errors import BufferFull, TopicNotReady
 from ..records._pure import Delivery
 from ..records.batch import BatchBuilder, record_size_bound
 from ..records.delivery import DeliveryResult
 from ..types import Header, Headers, RecordMetadata
-from .door import SPARE, YIELD_EVERY, Door, Loop, Partitioning, header_pairs, refuse_partition, refuse_timestamp
+from .door import (
+    SPARE,
+    YIELD_EVERY,
+    Door,
+    Loop,
+    Partitioning,
+    copy_bytes,
+    header_pairs,
+    refuse_partition,
+    refuse_thread,
+    refuse_timestamp,
+    refuse_topic,
+)
 
 __all__ = ("Appender", "Budget", "OpenBatch", "OpenTopic", "Turn", "Waiters")
 
 K = TypeVar("K", contravariant=True)
 V = TypeVar("V", contravariant=True)
+
+_NO_HEADERS: Final[Headers] = ()
 
 
 @final
@@ -145,6 +159,7 @@ class Appender(Generic[K, V]):
         key_serializer: makes bytes of keys, which are bytes without it.
         value_serializer: the same of values.
         asks_first: whether the door has to be asked about every record, as in transactions.
+        thread_id: tells in which thread it is called; after :meth:`bind` other threads are refused.
     """
 
     __slots__ = (
@@ -155,6 +170,8 @@ class Appender(Generic[K, V]):
         "_partitioning",
         "_serialize_key",
         "_serialize_value",
+        "_thread",
+        "_thread_id",
         "_topics",
         "_unyielded",
         "_wall_ms",
@@ -171,12 +188,19 @@ class Appender(Generic[K, V]):
         value_serializer: Callable[[V], bytes] | None = None,
         *,
         asks_first: bool = False,
+        thread_id: Callable[[], int] = lambda: 0,
     ) -> None:
+        self._thread: int | None = None
+        self._thread_id = thread_id
         self._door, self._budget, self._most, self._partitioning = door, budget, most, partitioning
         self._wall_ms, self._asks_first = wall_ms, asks_first
         self._serialize_key, self._serialize_value = key_serializer, value_serializer
         self._topics: dict[str, OpenTopic] = {}
         self._unyielded = 0
+
+    def bind(self) -> None:
+        """Take records in this thread alone from now on."""
+        self._thread = self._thread_id()
 
     def forget(self) -> None:
         """Something has changed: ask the door about every topic again."""
@@ -257,14 +281,18 @@ class Appender(Generic[K, V]):
         headers: Headers,
     ) -> tuple[OpenBatch, int]:
         """Put one record into a batch: the batch, and its index there."""
+        if self._thread is not None and self._thread_id() != self._thread:
+            raise refuse_thread()
         if timestamp_ms is not None and not (type(timestamp_ms) is int and 0 <= timestamp_ms < 2**63):
             raise refuse_timestamp(timestamp_ms)
+        if not isinstance(topic, str):
+            raise refuse_topic(topic)
         opened = self._topics.get(topic)
         if opened is None:
             opened = self._topics[topic] = self._door.open_topic(topic)
         raw_key = _raw(key, self._serialize_key, "key")
         raw_value = _raw(value, self._serialize_value, "value")
-        pairs = header_pairs(headers) if headers else ()
+        pairs = () if headers is None or headers is _NO_HEADERS else header_pairs(headers)
         size = record_size_bound(raw_key, raw_value, pairs)
         if size > self._most or self._budget.used + size > self._budget.limit:
             raise self._door.refuse(topic, size)
@@ -330,7 +358,4 @@ def _raw(given: Any, serialize: Callable[[Any], bytes] | None, what: str) -> byt
     if given is None:
         return None
     raw = serialize(given) if serialize is not None else given
-    if not isinstance(raw, bytes):
-        made = f"the {what}_serializer gave" if serialize is not None else f"the {what} is"
-        raise UsageError(f"{made} a {type(raw).__name__}, and bytes are needed")
-    return raw
+    return raw if isinstance(raw, bytes) else copy_bytes(raw, what, made=serialize is not None)

@@ -17,6 +17,7 @@ from bisect import insort
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
+from uuid import UUID
 
 import attrs
 
@@ -50,6 +51,10 @@ class _Partition:
     """Whether the leader is known to have what was written before, and so to notice when something is missing."""
     restart: Verdict | None = None
     """Why its numbers begin anew, as soon as nothing is on its way."""
+
+    def went_to_another_topic(self, topic_id: UUID) -> bool:
+        """Return whether one of its batches was last sent to another topic than the one that has this id now."""
+        return any(batch.went_to_another_topic(topic_id) for batch in (*self.on_their_way, *self.waiting))
 
 
 @attrs.define
@@ -238,12 +243,14 @@ class Accumulator:
         return in_order and partition.proven and partition.restart is None
 
     def _restarted(self, partition: _Partition, where: TopicPartition) -> bool:
-        assert partition.restart is not None
-        if self._sequences is not None and not self._sequences.restart(where, partition.restart):
-            return False
-        partition.restart = None
-        for batch in partition.waiting:
-            batch.forget_number()
+        verdict = partition.restart
+        assert verdict is not None
+        if verdict is not Verdict.RESUME:
+            if self._sequences is not None and not self._sequences.restart(where, verdict):
+                return False
+            for batch in partition.waiting:
+                batch.forget_number()
+        partition.restart, partition.proven = None, False
         return True
 
     def _is_due(
@@ -344,6 +351,13 @@ class Accumulator:
     def restart(self, where: TopicPartition, verdict: Verdict) -> None:
         """The partition's batches get new numbers before any is sent again."""
         self._partitions[where].restart = verdict
+
+    def leave_old_topics(self, topic_id: Callable[[str], UUID]) -> None:
+        """Restart the partitions that sent batches to a topic which has another id now."""
+        verdict = Verdict.RESUME if self._transactional else Verdict.RENUMBER
+        for where, partition in self._partitions.items():
+            if partition.restart is None and partition.went_to_another_topic(topic_id(where.topic)):
+                partition.restart = verdict
 
     def _wait_again(self, batch: Batch) -> None:
         partition = self._partitions[batch.where]

@@ -50,7 +50,9 @@ class Batch:
     sent_to: int = -1
     """The broker that it was last sent to."""
     topic_id: UUID = ZERO_UUID
-    """Its topic's id when it was first sent."""
+    """Its topic's id when it was last sent."""
+    in_doubt: bool = False
+    """Whether a request may have written it, although no acknowledgement came."""
 
     @property
     def builder(self) -> BatchBuilder:
@@ -94,6 +96,10 @@ class Batch:
                 transactional=self.transactional,
             )
         return self.sealed
+
+    def went_to_another_topic(self, topic_id: UUID) -> bool:
+        """Return whether it was last sent to another topic than the one that has this id now."""
+        return bool(self.tries) and ZERO_UUID not in (self.topic_id, topic_id) and self.topic_id != topic_id
 
     def forget_number(self) -> None:
         """It was not written under its number, and gets another."""

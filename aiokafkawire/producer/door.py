@@ -1,11 +1,12 @@
 """What both twins of the appender have in common: whom they ask, and how they refuse."""
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
+from ..arguments import is_text, shown
 from ..errors import KafkaError, UsageError
 from ..types import Header, Headers
 
@@ -19,9 +20,12 @@ __all__ = (
     "Door",
     "Loop",
     "Partitioning",
+    "copy_bytes",
     "header_pairs",
     "refuse_partition",
+    "refuse_thread",
     "refuse_timestamp",
+    "refuse_topic",
 )
 
 SPARE: Final = 24
@@ -124,9 +128,47 @@ def refuse_timestamp(timestamp_ms: object) -> UsageError:
     return UsageError(f"timestamp_ms is ms since the epoch, a whole number from 0 on, got {timestamp_ms!r}")
 
 
+def refuse_topic(topic: object) -> UsageError:
+    """Return the error for a topic's name that is no string."""
+    return UsageError(f"a topic's name is a string, got {shown(topic)}")
+
+
+def refuse_thread() -> UsageError:
+    """Return the error for a call from a thread that is not the event loop's."""
+    return UsageError(
+        "the producer was called from a thread that does not run its event loop: call it on the loop's thread "
+        "(loop.call_soon_threadsafe, anyio.from_thread.run), or use aiokafkawire.blocking, which any thread may call"
+    )
+
+
 def refuse_partition(topic: str, partition: object, count: int) -> UsageError:
     """Why that is no partition of the topic."""
-    return UsageError(f"topic {topic!r} has {count} partitions, no {partition!r}")
+    if isinstance(partition, bool) or not isinstance(partition, int):
+        return UsageError(
+            f"partition must be an integer from 0 to {count - 1} for topic {topic!r}, got {shown(partition)}"
+        )
+    return UsageError(f"topic {topic!r} has {count} partitions, no {partition!r:.100}")
+
+
+def copy_bytes(given: object, what: str, *, made: bool) -> bytes:
+    """Return a copy of a bytearray or a memoryview; ``what`` is "key" or "value".
+
+    Args:
+        given: what is no bytes object.
+        what: which part of the record it is.
+        made: whether a serializer made it.
+
+    Raises:
+        UsageError: it is something else, or a memoryview that was released.
+    """
+    if isinstance(given, bytearray | memoryview):
+        try:
+            return bytes(given)
+        except ValueError as released:
+            raise UsageError(f"the {what} cannot be read: {released}") from None
+    source = f"the {what}_serializer gave" if made else f"the {what} is"
+    hint = "" if made else f"; a {what}_serializer of client.producer() makes bytes of other values"
+    raise UsageError(f"{source} a {type(given).__name__}, and bytes are needed{hint}")
 
 
 def header_pairs(headers: Headers) -> Sequence[Header]:
@@ -135,8 +177,31 @@ def header_pairs(headers: Headers) -> Sequence[Header]:
     Raises:
         UsageError: one is something else.
     """
-    pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
-    for name, content in pairs:
-        if not isinstance(name, str) or not (content is None or isinstance(content, bytes)):
-            raise UsageError(f"a header is a string and bytes or None, got {name!r}: {content!r}")
-    return pairs
+    given: Any = headers.items() if isinstance(headers, Mapping) else headers
+    if not isinstance(given, Iterable) or isinstance(given, str):
+        raise UsageError(f"headers must be {_HEADERS}, got {shown(headers)}")
+    pairs = list(given)
+    for pair in pairs:
+        if type(pair) is not tuple or len(pair) != 2:
+            break
+        name, content = pair
+        if not isinstance(name, str) or not name.isascii() or not (content is None or isinstance(content, bytes)):
+            break
+    else:
+        return pairs
+    return [_header(pair) for pair in pairs]
+
+
+_HEADERS: Final = "pairs of a name and bytes or None, such as [('source', b'web')], or a mapping"
+
+
+def _header(pair: Any) -> Header:
+    """Read one header that is not of the plainest kind."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise UsageError(f"headers must be {_HEADERS}; one is {shown(pair)}")
+    name, content = pair
+    if not isinstance(name, str) or not (content is None or isinstance(content, bytes | bytearray | memoryview)):
+        raise UsageError(f"a header is a string and bytes or None, got {name!r:.200}: {content!r:.200}")
+    if not is_text(name):
+        raise UsageError(f"a header's name must be text that UTF-8 can encode, got {name!r:.200}")
+    return name, content if content is None or isinstance(content, bytes) else bytes(content)

@@ -84,7 +84,7 @@ class Entrance:
             check_topic_name(topic)
             self._cluster.use((topic,))
             self._cluster.outdated(self._cluster.snapshot)
-            raise TopicNotReady(f"the partitions of topic {topic!r} are not known yet")
+            raise self._cluster.not_ready(topic)
         available = self._led(topic, known)
         turn = None if self._partitioning.turns is None else self._partitioning.turns.get(topic)
         if turn is not None and turn.available is not available:

@@ -85,7 +85,8 @@ class Flights:
             spoken = connection.choose(ProduceRequest, wanted)
             magic = magic_of(spoken)
             if self._codec:
-                check_codec(self._codec, connection.versions[ProduceRequest.api_key], connection.where)
+                release = connection.known.release if connection.known is not None else None
+                check_codec(self._codec, connection.versions[ProduceRequest.api_key], connection.where, release)
             if magic < NEWEST_MAGIC and not self._sealed(flight, magic):
                 return
             slot = flight if self._acks else None
@@ -96,8 +97,8 @@ class Flights:
                 connection.submit_encoded(ProduceRequest, spoken, body, slot, now)
             else:
                 connection.submit(self._message(flight.batches, magic), slot, spoken=spoken, now=now)
-        except Exception as error:
-            self._lost(flight, as_kafka_error(error, f"producing to {connection.where}"))
+        except Exception as error:  # nothing was put in the connection's line
+            self._lost(flight, as_kafka_error(error, f"producing to {connection.where}"), sent=False)
         else:
             if slot is None:
                 self._posted.append(flight)
@@ -151,9 +152,9 @@ class Flights:
             self._outcomes.answered(flight, response)
             self._go_on()
 
-    def _lost(self, flight: Flight, error: KafkaError) -> None:
+    def _lost(self, flight: Flight, error: KafkaError, *, sent: bool = True) -> None:
         self._over(flight)
-        self._outcomes.lost(flight, error)
+        self._outcomes.lost(flight, error, sent=sent)
         self._go_on()
 
     async def _wait_for_the_wire(self, flight: Flight) -> None:

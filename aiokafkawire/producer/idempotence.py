@@ -9,6 +9,8 @@ A leader knows the last number that it wrote for a producer and partition, and t
    begins at 0 in the next epoch. What still travels under the old one will be refused from there on.
 3. Only batches that are known not to be written are numbered anew. A refused batch is not written, and neither is any
    that was sent behind it.
+4. The log of a topic that was created anew knows no producer. Once no batch of the partition is in flight, it begins
+   at 0 in the next epoch. A transaction has one epoch, so its batches keep their numbers.
 """
 
 from enum import Enum
@@ -36,6 +38,7 @@ class Verdict(Enum):
     BEHIND = "try it again, when those before it are in the log"
     RENUMBER = "it is not in the log, and never will be under this number"
     RENEW = "it is not in the log, and this producer id is of no use any more"
+    RESUME = "it is not in the log, and is written there under the same number"
 
 
 def judge(error: KafkaError, *, first: bool, transactional: bool) -> Verdict | None:

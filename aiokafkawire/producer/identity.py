@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # many a producer makes no transactions
 
 __all__ = ("Identity",)
 
-_log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire.producer")
 
 _NO_TRANSACTIONS: Final = 2**31 - 1
 """The transaction timeout of a producer that makes none, as Java's says it."""
@@ -78,6 +78,7 @@ class Identity:
             answer = await self._cluster.ask(self._cluster.least_loaded, request, deadline, check=_check)
             if self._sequences is not None:
                 self._sequences.identify(answer.producer_id, answer.producer_epoch)
+                _log.info("producer id %d, epoch %d (idempotence)", answer.producer_id, answer.producer_epoch)
             self._pace.reset()
         except (UnsupportedVersion, ClusterAuthorizationFailed) as error:
             if self._config.enable_idempotence:
@@ -85,12 +86,14 @@ class Identity:
             else:
                 # Who runs old brokers knows that; who forbids it may not.
                 level = logging.INFO if isinstance(error, UnsupportedVersion) else logging.WARNING
-                _log.log(level, "records are sent without idempotence, so retries may double them: %s", error)
+                _log.log(level, "sending without idempotence, so a retry may write a record twice: %s", error)
                 self._sequences = None
                 self._accumulator.stop_numbering()
         except KafkaError as error:
             self._accumulator.blame(error, lambda batch: True)
-            await anyio.sleep(self._pace.next())
+            delay = self._pace.next()
+            _log.debug("retrying InitProducerId in %.0f ms: %s", delay * 1000, error)
+            await anyio.sleep(delay)
         except Exception as error:
             self.refused = as_kafka_error(error, "asking for a producer id")
         finally:

@@ -16,6 +16,7 @@ NEWEST_MAGIC: Final = 2
 _MAGIC_1: Final = 2
 _MAGIC_2: Final = 3
 _ZSTD: Final = 7
+_BEFORE_LZ4: Final = ("0.8.0", "0.8.1")
 
 
 def magic_of(version: int) -> int:
@@ -23,16 +24,28 @@ def magic_of(version: int) -> int:
     return 2 if version >= _MAGIC_2 else 1 if version >= _MAGIC_1 else 0
 
 
-def check_codec(codec: Codec, spoken: Versions, where: str) -> None:
+def check_codec(codec: Codec, spoken: Versions, where: str, release: str | None = None) -> None:
     """Refuse what a broker could not read.
 
+    Args:
+        codec: what batches are compressed with.
+        spoken: the versions of Produce that the broker speaks.
+        where: the broker, as errors name it.
+        release: which old release the broker is; None for one that tells its versions.
+
     Raises:
-        UnsupportedVersion: it speaks none of the versions of Produce that carry the codec.
+        UnsupportedVersion: the broker does not know the codec.
     """
+    before_lz4 = release in _BEFORE_LZ4
+    usable = "gzip or snappy" if before_lz4 else "gzip, snappy or lz4"
     if codec is Codec.ZSTD and spoken.last < _ZSTD:
         raise UnsupportedVersion(
             f"{where} speaks Produce {spoken}, and zstd came with v{_ZSTD}, in Kafka 2.1 (KIP-110): set "
-            "compression_type to gzip, snappy or lz4"
+            f"compression_type to {usable}"
+        )
+    if codec is Codec.LZ4 and before_lz4:
+        raise UnsupportedVersion(
+            f"{where} is a broker of Kafka {release}, and lz4 came with Kafka 0.8.2: set compression_type to {usable}"
         )
 
 

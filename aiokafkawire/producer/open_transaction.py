@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import IntEnum
+from uuid import UUID
 
 import attrs
 
@@ -54,6 +55,8 @@ class OpenTransaction:
     known: set[TopicPartition] = attrs.field(factory=set)
     """The partitions of its records; batches may go to those that are taken."""
     taken: set[TopicPartition] = attrs.field(factory=set)
+    topic_ids: dict[str, UUID] = attrs.field(factory=dict)
+    """The topics that acknowledged records of it, with the ids that they had then."""
     _new: list[TopicPartition] = attrs.field(factory=list)
     _asked: list[TopicPartition] = attrs.field(factory=list)
     _groups: set[str] = attrs.field(factory=set)

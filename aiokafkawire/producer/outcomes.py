@@ -1,7 +1,8 @@
 """What becomes of batches: written, tried again, split, numbered anew, or failed."""
 
+import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Node, Snapshot
@@ -15,11 +16,11 @@ from ..errors import (
     RequestTimeout,
     TopicNotReady,
     UnknownTopicId,
+    UnknownTopicOrPartition,
     WireError,
     broker_error,
 )
 from ..protocol.messages.produce import PartitionProduceResponse, ProduceResponse
-from ..protocol.primitives import ZERO_UUID
 from ..types import Address, TopicPartition
 from .accumulator import Accumulator
 from .batch import Batch
@@ -30,7 +31,27 @@ from .idempotence import Verdict, judge
 if TYPE_CHECKING:
     from .transaction import TransactionMachine
 
-__all__ = ("Outcomes", "recreated")
+__all__ = ("Outcomes",)
+
+_REFUSED: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+    }
+)
+"""Errors that a leader finds before it appends a batch, unless the answer has an offset."""
+
+_log = logging.getLogger("aiokafkawire.producer")
 
 
 class Outcomes:
@@ -49,6 +70,8 @@ class Outcomes:
         transaction: "TransactionMachine | None",
     ) -> None:
         self.failures: Failures = Failures()
+        self.on_failure: Callable[[KafkaError], None] | None = None
+        """Called after a batch has failed, with its error."""
         self._cluster, self._config, self._accumulator = cluster, config, accumulator
         self._on_room, self._on_retry, self._transaction = on_room, on_retry, transaction
         self._clock = cluster.runtime.now
@@ -67,20 +90,25 @@ class Outcomes:
             self._use_leaders(flight, response, answers)
         for batch, answer in answers:
             if answer is None:
+                batch.in_doubt = True
                 self._ended(batch, WireError(f"the answer to Produce lacks {batch.where}, which was sent"), flight)
             elif answer.error_code == ErrorCode.NONE:
                 self._written(batch, answer)
             else:
+                batch.in_doubt = batch.in_doubt or not _is_refusal(answer)
                 self._ended(batch, broker_error(answer.error_code, _said(batch, answer)), flight)
 
     def _written(self, batch: Batch, answer: PartitionProduceResponse) -> None:
         self._accumulator.arrived(batch)
+        if self._transaction is not None:
+            self._transaction.batch_written(batch.where.topic, batch.topic_id)
         if not batch.result.settled:
             self.finish(batch, answer.base_offset, answer.log_append_time_ms)
 
-    def lost(self, flight: Flight, error: KafkaError) -> None:
-        """No answer will come, and nobody knows what was written."""
+    def lost(self, flight: Flight, error: KafkaError, *, sent: bool = True) -> None:
+        """No answer will come; what was ``sent`` may have been written."""
         for batch in flight.batches:
+            batch.in_doubt = batch.in_doubt or sent
             self._ended(batch, error, flight)
 
     def refused(self, batch: Batch, error: KafkaError) -> None:
@@ -117,24 +145,30 @@ class Outcomes:
         if verdict in (Verdict.RENUMBER, Verdict.RENEW):
             # Tried again or not: those that come after it would be refused as well.
             accumulator.restart(batch.where, verdict)
-        gone = recreated(batch, self._cluster.snapshot)
+        gone = _lost_with_old_topic(batch, self._cluster.snapshot)
         if verdict is Verdict.WRITTEN:
             self.finish(batch, -1, -1)
         elif gone is not None:
             self.fail(batch, gone)
         elif verdict is not None and again:
-            accumulator.put_back(batch, error, self._not_before(batch, verdict))
-            self._on_retry()
+            self._try_again(batch, error, self._not_before(batch, verdict))
         elif isinstance(error, MessageTooLarge) and batch.count > 1:
             accumulator.put_back_halved(batch)
             self._on_retry()
         elif retry and again:
             # Those behind the first wait for it, and not for their own sake.
             wait = self._backoff(batch.where) if first and not self._knows_better(batch, flight) else 0.0
-            accumulator.put_back(batch, error, self._clock() + wait)
-            self._on_retry()
+            self._try_again(batch, error, self._clock() + wait)
         else:
             self.fail(batch, error)
+
+    def _try_again(self, batch: Batch, error: KafkaError, not_before: float) -> None:
+        if _log.isEnabledFor(logging.DEBUG):
+            delay = max(0.0, not_before - self._clock()) * 1000
+            told = "retrying a batch of %d records for %s in %.0f ms (try %d): %s"
+            _log.debug(told, batch.count, batch.where, delay, batch.tries + 1, error)
+        self._accumulator.put_back(batch, error, not_before)
+        self._on_retry()
 
     def _not_before(self, batch: Batch, verdict: Verdict) -> float:
         # What waits for those before it, or gets another number, has not failed; but a broker that refuses the
@@ -179,11 +213,14 @@ class Outcomes:
         self._backoffs.pop(batch.where, None)
         self._accumulator.finish(batch)
         batch.result.fail(error)
+        _log.debug("failed to send %d records to %s: %s", batch.count, batch.where, error)
         self.failures.add(batch.result)
         if self._transaction is not None:
             self._transaction.batch_failed(batch.where, error, sent=batch.base_sequence >= 0)
             self._on_retry()  # for the others, which will not be sent any more
         self._on_room()
+        if self.on_failure is not None:
+            self.on_failure(error)
 
     def expire(self, now: float) -> None:
         """Fail what has waited for too long, and what was on its way to a topic that is gone."""
@@ -194,6 +231,13 @@ class Outcomes:
         """Fail those of the waiting batches for which ``why`` gives an error."""
         for batch, error in self._accumulator.take_waiting(why):
             self.fail(batch, error)
+
+    def leave_old_topics(self, snapshot: Snapshot) -> None:
+        """Send what waits to the topics of this snapshot; fail what may be in one that was deleted."""
+        if self._transaction is not None:
+            self._transaction.leave_old_topics(snapshot.topic_id)
+        self.drop(lambda batch: _lost_with_old_topic(batch, snapshot))
+        self._accumulator.leave_old_topics(snapshot.topic_id)
 
     def _too_late(self, batch: Batch) -> KafkaError:
         seconds = self._config.delivery_timeout_ms / 1000
@@ -213,13 +257,27 @@ class Outcomes:
         return error
 
 
-def recreated(batch: Batch, snapshot: Snapshot) -> KafkaError | None:
-    """The error of a batch that was on its way to a topic that was then deleted and made again."""
-    topic_id = snapshot.topic_id(batch.where.topic)
-    if not batch.tries or ZERO_UUID in (batch.topic_id, topic_id) or batch.topic_id == topic_id:
+def _lost_with_old_topic(batch: Batch, snapshot: Snapshot) -> KafkaError | None:
+    """Return the error of a batch that a topic which was deleted and created anew has no place for.
+
+    A broker may have written it to the old topic, or the new topic has no such partition.
+    """
+    topic = snapshot.topics.get(batch.where.topic)
+    if topic is None or not batch.went_to_another_topic(topic.topic_id):
         return None
-    was = "was deleted and made again while records were on their way; they may have been in the old one"
-    return UnknownTopicId(f"topic {batch.where.topic!r} {was}")
+    if batch.in_doubt:
+        why = "a broker may have written them to the old topic, so the producer does not send them to the new one"
+        told = f"topic {topic.name!r} was deleted and made again while records were on their way"
+        return UnknownTopicId(f"{told}: {why}")
+    if topic.error == ErrorCode.NONE and len(topic.partitions) <= batch.where.partition:
+        told = f"topic {topic.name!r} was deleted and made again with {len(topic.partitions)} partitions"
+        return UnknownTopicOrPartition(f"{told}: there is no {batch.where} to send the records to")
+    return None
+
+
+def _is_refusal(answer: PartitionProduceResponse) -> bool:
+    """Return whether this error proves that the request did not write the batch."""
+    return answer.base_offset < 0 and answer.error_code in _REFUSED
 
 
 def _said(batch: Batch, answer: PartitionProduceResponse) -> str:

@@ -1,16 +1,19 @@
 """The producer: what users call."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import repeat
+from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 import anyio
 
+from ..arguments import refuse_list
 from ..cluster.cluster import Cluster
 from ..config import ProducerConfig
 from ..errors import BufferFull, DeliveryFailed, KafkaError, TopicNotReady, UsageError
+from ..foreign_names import PRODUCER, hint_at
 from ..records.batch import Delivery
 from ..records.compression import Codec, check_level
 from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
@@ -71,6 +74,7 @@ class Producer(Generic[K, V]):
             key_serializer,
             value_serializer,
             asks_first=self._transactor is not None,
+            thread_id=get_ident,
         )
         self._entrance.append = self._appender.append
         # The methods themselves: one that calls them would double what a record costs.
@@ -96,6 +100,7 @@ class Producer(Generic[K, V]):
                 await finish(self._stop)
                 raise
         self._watching.enter_context(self._cluster.watched(self._appender.forget))
+        self._appender.bind()
         self._entrance.state = "open"
         return self
 
@@ -138,6 +143,15 @@ class Producer(Generic[K, V]):
             await self.flush()
         finally:
             await self._stop()
+
+    def _stop_at_failure(self) -> None:
+        """Once a batch has failed, fail what is not in flight, and refuse records with the same error."""
+        self._sender.stop_at_failure()
+
+    async def _discard(self, error: KafkaError) -> None:
+        """Fail what is not in flight with this error, and wait until what is in flight has an outcome."""
+        self._sender.stop(error)
+        await self._sender.settled()
 
     async def _stop(self) -> None:
         self._leave("closed")
@@ -219,6 +233,9 @@ class Producer(Generic[K, V]):
             ValueError: there are more keys than values, or fewer.
             KafkaError: as :meth:`enqueue`; those before it go on.
         """
+        _check_column("values", values)
+        if keys is not None:
+            _check_column("keys", keys)
         accepted: list[Delivery] = []
         pairs = zip(values, repeat(None)) if keys is None else zip(values, keys, strict=True)
         for value, key in pairs:
@@ -262,8 +279,8 @@ class Producer(Generic[K, V]):
             UsageError: there are more keys than values, or fewer.
             KafkaError: as :meth:`enqueue`, with a note of how many records before it were accepted; these go on.
         """
-        count = len(values)
-        if keys is not None and len(keys) != count:
+        count = _length("values", values)
+        if keys is not None and _length("keys", keys) != count:
             raise UsageError(f"{count} values and {len(keys)} keys: there must be one key for each value")
         for first in range(0, count, YIELD_EVERY):
             # Before its records are accepted: whoever is cancelled in here knows that they were not.
@@ -348,6 +365,9 @@ class Producer(Generic[K, V]):
         known = await self._cluster.topic(topic, self._cluster.deadline(self._config.max_block_ms / 1000))
         return tuple(partition.index for partition in known.partitions)
 
+    if not TYPE_CHECKING:  # for a type checker every name would be there
+        __getattr__ = hint_at(PRODUCER)
+
     # --- transactions ----------------------------------------------------------------------------------
 
     def transaction(self) -> "Transaction[K, V]":
@@ -382,6 +402,19 @@ class Producer(Generic[K, V]):
         if self._transactor is None or not self._transactor.has_open():
             raise UsageError("there is an identity to share while a transaction is open")
         return self._transactor.machine.share()
+
+
+def _check_column(name: str, column: object) -> None:
+    """Raise UsageError unless these are several values: text and bytes are one."""
+    if isinstance(column, str | bytes | bytearray | memoryview | Mapping) or not isinstance(column, Iterable):
+        raise refuse_list(name, column, "[b'one', b'two']")
+
+
+def _length(name: str, column: Any) -> int:
+    _check_column(name, column)
+    if not hasattr(column, "__len__") or not hasattr(column, "__getitem__"):
+        raise refuse_list(name, column, "[b'one', b'two'], with a length (send_many() takes any iterable)")
+    return len(column)
 
 
 def _listed(part: Any) -> Sequence[Any]:

@@ -30,7 +30,7 @@ from .flights import Flights
 from .idempotence import Sequences
 from .identity import Identity
 from .old_formats import NEWEST_MAGIC, magic_of
-from .outcomes import Outcomes, recreated
+from .outcomes import Outcomes
 from .partitioner import Stalls
 from .waking import new_event
 
@@ -264,16 +264,20 @@ class Sender:
         if snapshot.generation != self._seen:
             self._seen = snapshot.generation
             self._routes.clear()
-            self.outcomes.drop(lambda batch: recreated(batch, snapshot))
+            self.outcomes.leave_old_topics(snapshot)
+            self._leave_what_cannot_go()
 
     def _leave_what_cannot_go(self) -> None:
-        """What was never sent never will be, if its transaction can only be aborted or the producer has failed."""
+        """Fail what waits, if its transaction can only be aborted or the producer has failed.
+
+        A batch that may have been written goes out again in its transaction, which tells what became of it.
+        """
         machine, refused = self._transaction, self._identity.refused
         if refused is not None:
             self.outcomes.drop(lambda batch: again(refused))
         elif machine is not None and machine.error is not None:
             error, failed = machine.error, machine.has_failed
-            self.outcomes.drop(lambda batch: again(error) if failed or batch.base_sequence < 0 else None)
+            self.outcomes.drop(lambda batch: again(error) if failed or not batch.in_doubt else None)
 
     # --- routing ---------------------------------------------------------------------------------------
 
@@ -286,6 +290,9 @@ class Sender:
         if known is not None and known[1].failure is None:
             self._routed[known[0]] = known[1]
             return known[0]
+        if known is not None and not self._config.required_acks:
+            # With acks=0 a broker closes the connection for any error, so the metadata may be wrong: wait for newer.
+            return NO_LEADER
         node = snapshot.leader(where)
         if node is None:
             return NO_LEADER
@@ -380,6 +387,17 @@ class Sender:
             yield
         finally:
             self._flushing -= 1
+
+    def stop_at_failure(self) -> None:
+        """Call :meth:`stop` as soon as a batch has failed."""
+        self.outcomes.on_failure = self.stop
+
+    def stop(self, error: KafkaError) -> None:
+        """Fail what is not in flight, and refuse records from now on: with this error, unless there is one already."""
+        if self.fatal is None:
+            self._identity.refused = error
+            self._identified()
+            self._leave_what_cannot_go()
 
     async def close(self) -> None:
         """Stop sending. What has no outcome fails; the broker may have written what was in flight."""

@@ -4,7 +4,17 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Generic, Protocol, Self, TypeVar
 
-from ..errors import InvalidProducerEpoch, KafkaError, ProducerFenced, TransactionAborted, UsageError, again
+from ..arguments import INT32, check_integer, check_text, shown
+from ..errors import (
+    CommitFailed,
+    InvalidProducerEpoch,
+    KafkaError,
+    ProducerFenced,
+    TransactionAborted,
+    UsageError,
+    again,
+)
+from ..foreign_names import TRANSACTION, hint_at
 from ..records.batch import Delivery
 from ..runtime import CLOSE_SECONDS, finish
 from ..types import (
@@ -40,6 +50,9 @@ class Consumed(Protocol):
 
     def group_metadata(self) -> GroupMetadata:
         """Its group and membership (KIP-447)."""
+
+    def check_ownership(self) -> None:
+        """Raise CommitFailed if records that it has handed out are no longer its own to commit."""
 
 
 class Transaction(Generic[K, V]):
@@ -151,7 +164,9 @@ class Transaction(Generic[K, V]):
 
         Raises:
             UsageError: no transaction is open, or offsets came without a group.
-            IllegalGeneration, UnknownMemberId, FencedInstanceId: the membership is over, others read on; abort.
+            CommitFailed: the group has taken the partitions away meanwhile, and others read on. The transaction can
+                only be aborted, even if this error is caught.
+            FencedInstanceId: another consumer has the same ``group_instance_id``; likewise.
             KafkaError: why the transaction can only be aborted.
         """
         self._require_open()
@@ -159,13 +174,24 @@ class Transaction(Generic[K, V]):
             if group is None:
                 raise UsageError("offsets need the group that commits them: commit_offsets(offsets, group='...')")
             offsets = given_offsets(consumed)
+        elif all(hasattr(consumed, name) for name in ("positions", "group_metadata", "check_ownership")):
+            try:
+                consumed.check_ownership()
+            except CommitFailed as error:
+                self._transactor.machine.must_abort(error)
+                raise
+            offsets, group = dict(consumed.positions()), consumed.group_metadata() if group is None else group
         else:
-            offsets, group = dict(consumed.positions()), group or consumed.group_metadata()
-        whose = GroupMetadata(group) if isinstance(group, str) else group
+            wanted = "a consumer, or a mapping such as {TopicPartition('orders', 0): 42}"
+            raise UsageError(f"what was consumed must be {wanted}, got {shown(consumed)}")
+        whose = _group(group)
         commit = self._transactor.machine.add_offsets(whose, offsets)
         await self._transactor.until(lambda: commit.done, f"committing offsets of group {whose.group_id!r}")
         if commit.error is not None:
             raise again(commit.error)
+
+    if not TYPE_CHECKING:  # for a type checker every name would be there
+        __getattr__ = hint_at(TRANSACTION)
 
     def _require_open(self) -> None:
         if self._state != "open":
@@ -231,6 +257,20 @@ class Transaction(Generic[K, V]):
             sender.outcomes.failures.take()
 
         return quiet
+
+
+def _group(given: object) -> GroupMetadata:
+    """Read the group that commits offsets."""
+    if not isinstance(given, GroupMetadata):
+        if not isinstance(given, str):
+            raise UsageError(f"group must be a group's id or consumer.group_metadata(), got {shown(given)}")
+        given = GroupMetadata(given)
+    check_text("group_id", given.group_id)
+    check_text("member_id", given.member_id, empty=True)
+    check_integer("generation_id", given.generation_id, -1, INT32)
+    if given.group_instance_id is not None:
+        check_text("group_instance_id", given.group_instance_id)
+    return given
 
 
 def _aborted(batch: Batch, why: BaseException) -> KafkaError:

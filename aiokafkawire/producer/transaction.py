@@ -13,16 +13,18 @@ The rules:
 6. With the identity of another producer, its open transaction is written to, and begins and ends elsewhere.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Final
+from uuid import UUID
 
-from ..errors import KafkaError, TransactionAborted, UsageError, again
+from ..errors import KafkaError, TransactionAborted, UnknownTopicId, UsageError, again
 from ..protocol.messages.transactions import EndTxnRequest, InitProducerIdRequest
+from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Versions
 from ..types import GroupMetadata, OffsetAndMetadata, ProducerIdentity, TopicPartition
 from .open_transaction import Begun, OffsetsCommit, OpenTransaction
-from .transaction_errors import Consequence, after_batch, after_refusal, explained, leaves_doubt
+from .transaction_errors import Consequence, after_batch, after_refusal, commit_failed, explained, leaves_doubt
 from .transaction_requests import PRODUCE_V1, PRODUCE_V2, Ask, end, init_producer_id
 
 __all__ = ("PRODUCE_V1", "PRODUCE_V2", "Ask", "OffsetsCommit", "TransactionMachine", "TransactionState")
@@ -160,6 +162,16 @@ class TransactionMachine:
         self._require(_OPEN, "no offsets can be committed")
         return self._transaction.add_offsets(group, offsets) if offsets else OffsetsCommit(done=True)
 
+    def must_abort(self, error: KafkaError) -> None:
+        """Refuse to commit, for a reason that the brokers do not know.
+
+        Raises:
+            UsageError: no transaction is open.
+            KafkaError: why it can only be aborted already, or the producer has failed.
+        """
+        self._require(_OPEN, "no offsets can be committed")
+        self._can_only_abort(error, in_doubt=False)
+
     def commit(self) -> None:
         """Commit, once the offsets are in. No batch of the transaction is left.
 
@@ -203,10 +215,28 @@ class TransactionMachine:
             return
         if after_batch(error) is Consequence.FAIL:
             self._fail(explained(self.transactional_id, error))
-        elif self._asked is not None and isinstance(self._asked.request, EndTxnRequest):
-            self._transaction.in_doubt |= sent  # how it ends has been asked
         else:
-            self._can_only_abort(error, in_doubt=sent)
+            self._records_lost(error, in_doubt=sent)
+
+    def _records_lost(self, error: KafkaError, *, in_doubt: bool) -> None:
+        if self._asked is not None and isinstance(self._asked.request, EndTxnRequest):
+            self._transaction.in_doubt |= in_doubt  # how it ends has been asked
+        else:
+            self._can_only_abort(error, in_doubt=in_doubt)
+
+    def batch_written(self, topic: str, topic_id: UUID) -> None:
+        """Note that a batch was acknowledged by the topic that had this id."""
+        self._transaction.topic_ids.setdefault(topic, topic_id)
+
+    def leave_old_topics(self, topic_id: Callable[[str], UUID]) -> None:
+        """Have the transaction aborted if a topic that it has written to has another id now."""
+        if self.state not in (_OPEN, _COMMITTING) or self.error is not None:
+            return
+        for topic, written in self._transaction.topic_ids.items():
+            if ZERO_UUID not in (written, topic_id(topic)) and written != topic_id(topic):
+                why = "deleted and made again during the transaction, and records of the transaction are lost with it"
+                self._records_lost(UnknownTopicId(f"topic {topic!r} was {why}"), in_doubt=False)
+                return
 
     def due(self) -> Ask | None:
         """The request to send now, if there is one. Its end has to be told before there is another."""
@@ -258,7 +288,7 @@ class TransactionMachine:
         if found is Consequence.NO_TRANSACTION and self._transaction.begun is not Begun.YES:
             self._close()
         elif found is Consequence.ABORT:
-            self._can_only_abort(error, in_doubt=leaves_doubt(error))
+            self._can_only_abort(commit_failed(ask.request, error), in_doubt=leaves_doubt(error))
         else:
             self._fail(explained(self.transactional_id, error, ask.request))
 

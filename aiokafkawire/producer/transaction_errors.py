@@ -9,6 +9,8 @@ import attrs
 from ..errors import (
     BrokerError,
     ClusterAuthorizationFailed,
+    CommitFailed,
+    IllegalGeneration,
     InvalidProducerEpoch,
     InvalidTransactionTimeout,
     InvalidTxnState,
@@ -16,6 +18,7 @@ from ..errors import (
     ProducerFenced,
     TransactionalIdAuthorizationFailed,
     UnknownBrokerError,
+    UnknownMemberId,
     UnknownProducerId,
     UnsupportedForMessageFormat,
     UnsupportedVersion,
@@ -30,7 +33,7 @@ from ..protocol.messages.transactions import (
 )
 from ..protocol.schema import Request
 
-__all__ = ("Consequence", "after_batch", "after_refusal", "explained", "leaves_doubt")
+__all__ = ("Consequence", "after_batch", "after_refusal", "commit_failed", "explained", "leaves_doubt")
 
 
 class Consequence(Enum):
@@ -96,6 +99,18 @@ def _consequence(row: _Row, error: KafkaError) -> Consequence:
     if not isinstance(error, BrokerError) or error.retriable:
         return row.unanswered
     return row.fatal if error.fatal else row.abortable if error.abortable else row.other
+
+
+def commit_failed(request: Request[Any], error: KafkaError) -> KafkaError:
+    """Return CommitFailed where the coordinator refused offsets since the membership is over; else the error itself."""
+    if not isinstance(request, TxnOffsetCommitRequest) or not isinstance(error, IllegalGeneration | UnknownMemberId):
+        return error
+    failed = CommitFailed(
+        f"{error}: the group {request.group_id!r} has rebalanced without this consumer, so the partitions may be "
+        "another's by now; the transaction can only be aborted, and the records are read again from the last commit"
+    )
+    failed.__cause__ = error
+    return failed
 
 
 def leaves_doubt(error: KafkaError) -> bool:

@@ -1,6 +1,8 @@
 """Drives a transaction machine against its coordinators."""
 
+import logging
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -10,10 +12,12 @@ from ..cluster.retry import Backoff, Deadline
 from ..config import ProducerConfig
 from ..errors import RequestTimeout, UsageError, again, as_kafka_error
 from ..runtime import Worker
-from ..types import ProducerIdentity, TopicPartition
+from ..types import CoordinatorType, ProducerIdentity, TopicPartition
 from .transaction import Ask, TransactionMachine, TransactionState
 
 __all__ = ("Transactor",)
+
+_log = logging.getLogger("aiokafkawire.producer")
 
 _FEATURE = "transaction.version"
 _FIRST_BACKOFF = 0.02
@@ -32,9 +36,11 @@ class Transactor:
         self.machine: TransactionMachine = TransactionMachine(transactional_id, config.transaction_timeout_ms, identity)
         self.on_change: Callable[[], None] = lambda: None
         self._cluster, self._config = cluster, config
+        cluster.log_coordinator(CoordinatorType.TRANSACTION, transactional_id)
         self._changed = anyio.Event()
         self._commit_by: Deadline | None = None
         self._before_abort = False
+        self._failure_logged = False
         self._worker = Worker(self._step, self._tell)
 
     async def run(self) -> None:
@@ -50,6 +56,7 @@ class Transactor:
         self._worker.wake()
 
     def _step(self, tasks: TaskGroup) -> None:
+        self._log_failure()
         ask = self.machine.due()
         if ask is not None:
             tasks.start_soon(self._ask, ask)
@@ -69,11 +76,31 @@ class Transactor:
             )
         except Exception as error:
             name = type(ask.request).__name__.removesuffix("Request")
-            self.machine.refused(ask, as_kafka_error(error, f"{name} of {self.machine.transactional_id!r}"))
+            failed = as_kafka_error(error, f"{name} of {self.machine.transactional_id!r}")
+            self.machine.refused(ask, failed)
+            _log.debug("transactional id %r: %s failed: %s", self.machine.transactional_id, name, failed)
         else:
-            self.machine.answered(ask, answer)
+            self._answered(ask, answer)
         self._tell()
         self.wake()
+
+    def _answered(self, ask: Ask, answer: Any) -> None:
+        machine = self.machine
+        generation, starting = machine.generation, machine.state is TransactionState.STARTING
+        machine.answered(ask, answer)
+        if machine.generation == generation:
+            return
+        told = "transactional id %r: producer id %d, epoch %d"
+        # EndTxn of transaction.version 2 brings a new epoch after each transaction, which fences nobody.
+        level = logging.INFO if starting else logging.DEBUG
+        _log.log(level, told, machine.transactional_id, machine.producer_id, machine.producer_epoch)
+
+    def _log_failure(self) -> None:
+        machine = self.machine
+        if machine.has_failed and not self._failure_logged:
+            self._failure_logged = True
+            told = "transactional id %r: the producer can send nothing more: %s"
+            _log.warning(told, machine.transactional_id, machine.error)
 
     def _deadline(self) -> Deadline:
         return self._cluster.deadline(self._config.max_block_ms / 1000)
@@ -131,6 +158,7 @@ class Transactor:
 
     async def commit(self) -> None:
         """Commit, within ``max_block_ms``; what came of it is the machine's to say."""
+        _log.debug("transactional id %r: committing the transaction", self.machine.transactional_id)
         self.machine.commit()
         # All that is asked for it shares one deadline, so it ends in time, and its end is known here.
         self._commit_by = self._deadline()
@@ -147,6 +175,7 @@ class Transactor:
 
     def abort(self, quiet: Callable[[], Awaitable[None]]) -> None:
         """Abort in the background, once ``quiet`` says that no batch is on its way."""
+        _log.debug("transactional id %r: aborting the transaction", self.machine.transactional_id)
         self._before_abort = True
         self._cluster.owner.spawn(self._abort, quiet)
 
@@ -178,3 +207,5 @@ class Transactor:
         await self.until(self.is_ready, "waiting for the producer id, or for the end of the transaction before,")
         self._commit_by = None
         self.machine.begin(self._cluster.features.get(_FEATURE, 0))
+        told = "transactional id %r: beginning a transaction, epoch %d"
+        _log.debug(told, self.machine.transactional_id, self.machine.producer_epoch)

@@ -17,11 +17,11 @@ cimport cython
 
 from types import GenericAlias
 
-from ..errors import DeserializationError, UsageError
+from ..errors import UsageError
 from ..types import TimestampType
 from . import layout
 from ._pure import RecordReader as PureReader
-from ._pure_record import shown
+from ._pure_record import shown, undeserializable
 from .checksum import crc32c
 from .columns import BytesColumn, Columns
 from .compression import Codec, compress

@@ -294,9 +294,3 @@ cdef tuple read_headers(const uint8_t **at, const uint8_t *end):
         count -= 1
     at[0] = here
     return tuple(headers)
-
-
-cdef object undeserializable(str what, ConsumerRecord record):
-    return DeserializationError(
-        f"{record.topic}-{record.partition}, offset {record.offset}: the {what} could not be deserialized"
-    )

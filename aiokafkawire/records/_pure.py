@@ -3,11 +3,11 @@
 from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar, final
 
-from ..errors import CorruptBatch, DeserializationError
+from ..errors import CorruptBatch
 from ..types import Header, RecordMetadata, TimestampType
 from . import layout
 from ._pure_builder import BatchBuilder, record_size_bound
-from ._pure_record import ConsumerRecord, Source
+from ._pure_record import ConsumerRecord, Source, undeserializable
 from .columns import Columns, columns_of
 from .delivery import DeliveryResult
 from .pickling import RAW
@@ -101,12 +101,12 @@ class RecordReader(Generic[K, V]):
             try:
                 record._key = self._key_deserializer(raw_key)
             except Exception as cause:
-                raise self._undeserializable("key", record) from cause
+                raise undeserializable("key", record) from cause
         if self._value_deserializer is not None and (raw_value := record.raw_value) is not None:
             try:
                 record._value = self._value_deserializer(raw_value)
             except Exception as cause:
-                raise self._undeserializable("value", record) from cause
+                raise undeserializable("value", record) from cause
         return record
 
     def _step(self) -> ConsumerRecord[K, V]:
@@ -181,11 +181,6 @@ class RecordReader(Generic[K, V]):
         return CorruptBatch(
             f"{source.topic}-{source.partition}: batch at offset {self._base_offset}, record at byte {self._position}"
             f" (offset {offset} or later): {what}"
-        )
-
-    def _undeserializable(self, what: str, record: ConsumerRecord[K, V]) -> DeserializationError:
-        return DeserializationError(
-            f"{record.topic}-{record.partition}, offset {record.offset}: the {what} could not be deserialized"
         )
 
 

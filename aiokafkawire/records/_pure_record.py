@@ -2,10 +2,11 @@
 
 from typing import Any, Generic, TypeVar, cast, final
 
-from ..types import Header, TimestampType
+from ..errors import DeserializationError
+from ..types import Header, TimestampType, TopicPartition
 from .pickling import RAW, restore_record
 
-__all__ = ("ConsumerRecord", "Source", "shown")
+__all__ = ("ConsumerRecord", "Source", "shown", "undeserializable")
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -188,6 +189,21 @@ class ConsumerRecord(Generic[K, V]):
             f"ConsumerRecord(topic={self.topic!r}, partition={self.partition}, offset={self._offset}, "
             f"timestamp={self._timestamp}, key={shown(self.key)}, value={shown(self.value)}{headers})"
         )
+
+
+def undeserializable(failed: str, record: "ConsumerRecord[Any, Any]") -> DeserializationError:
+    """Return the error for a record of either twin, with the record as it was read."""
+    where = TopicPartition(record.topic, record.partition)
+    return DeserializationError(
+        f"{where}, offset {record.offset}: the {failed} could not be deserialized",
+        failed,
+        where,
+        record.offset,
+        record.raw_key,
+        record.raw_value,
+        record.headers,
+        record.timestamp,
+    )
 
 
 def shown(content: object) -> str:

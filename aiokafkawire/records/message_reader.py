@@ -4,9 +4,10 @@ import zlib
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar, final
 
-from ..errors import CorruptBatch, DeserializationError
+from ..errors import CorruptBatch
 from ..types import TimestampType
 from . import layout
+from ._pure_record import undeserializable
 from .batch import ConsumerRecord
 from .columns import Columns, columns_of
 from .pickling import RAW
@@ -96,29 +97,32 @@ class MessageReader(Generic[K, V]):
         return self
 
     def __next__(self) -> ConsumerRecord[K, V]:
-        offset, timestamp, timestamp_type, raw_key, raw_value = self._step()
+        message = self._step()
         key: K | None = RAW
         value: V | None = RAW
-        if self._key_deserializer is not None and raw_key is not None:
+        if self._key_deserializer is not None and message.key is not None:
             try:
-                key = self._key_deserializer(raw_key)
+                key = self._key_deserializer(message.key)
             except Exception as cause:
-                raise self._undeserializable("key", offset) from cause
-        if self._value_deserializer is not None and raw_value is not None:
+                raise undeserializable("key", self._record(message, RAW, RAW)) from cause
+        if self._value_deserializer is not None and message.value is not None:
             try:
-                value = self._value_deserializer(raw_value)
+                value = self._value_deserializer(message.value)
             except Exception as cause:
-                raise self._undeserializable("value", offset) from cause
+                raise undeserializable("value", self._record(message, RAW, RAW)) from cause
+        return self._record(message, key, value)
+
+    def _record(self, message: _Message, key: K | None, value: V | None) -> ConsumerRecord[K, V]:
         return ConsumerRecord(
             self._topic,
             self._partition,
-            offset,
+            message.offset,
             key=key,
             value=value,
-            raw_key=raw_key,
-            raw_value=raw_value,
-            timestamp=timestamp,
-            timestamp_type=timestamp_type,
+            raw_key=message.key,
+            raw_value=message.value,
+            timestamp=message.timestamp,
+            timestamp_type=message.timestamp_type,
         )
 
     def _step(self) -> _Message:
@@ -173,11 +177,6 @@ class MessageReader(Generic[K, V]):
         which = "message" if self._wrapper is None else "inner message"
         place = f"{self._topic}-{self._partition}: {self._place}, {which} at byte {self._position} (offset {offset})"
         return CorruptBatch(f"{place}: {what}")
-
-    def _undeserializable(self, what: str, offset: int) -> DeserializationError:
-        return DeserializationError(
-            f"{self._topic}-{self._partition}, offset {offset}: the {what} could not be deserialized"
-        )
 
 
 def key_and_value(view: memoryview, position: int, end: int) -> tuple[memoryview | None, memoryview | None]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ("CommitsToGroup",)
 
-_log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire.spark")
 
 
 class CommitsToGroup(StreamingQueryListener):

@@ -2,7 +2,10 @@
 
 import logging
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final
+
+import anyio
 
 from ..client import Client
 from ..errors import BrokerError, ConfigError, UsageError
@@ -12,9 +15,14 @@ from .failures import DataLost
 from .offsets import EARLIEST, LATEST, OffsetRange, Offsets
 from .options import Bound, ReadOptions, Topics
 
-__all__ = ("batch_ranges", "data_lost", "ends", "partitions_of", "resolve")
+__all__ = ("batch_ranges", "data_lost", "ends", "partitions_now", "partitions_of", "resolve")
 
-_log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire.spark")
+
+_AGREE_AFTER: Final = 3.0
+"""Seconds after which all brokers know of a partition that one of them has named."""
+_BETWEEN: Final = 0.1
+"""Seconds between two questions."""
 
 
 async def partitions_of(kafka: Client, topics: Topics) -> list[TopicPartition]:
@@ -34,6 +42,23 @@ async def partitions_of(kafka: Client, topics: Topics) -> list[TopicPartition]:
     if missing:
         raise ConfigError(f"assign: there is no partition {', '.join(map(str, sorted(missing)))}")
     return sorted(topics.assigned or found)
+
+
+async def partitions_now(kafka: Client, topics: Topics, known: Collection[TopicPartition]) -> list[TopicPartition]:
+    """Return the partitions that are read. If ``known`` ones are missing, ask again for a while before believing it.
+
+    Brokers hear of new partitions one after the other, so the next broker that is asked may not know of them yet.
+
+    Raises:
+        KafkaError: as :func:`partitions_of`.
+    """
+    found: list[TopicPartition] = []
+    for wait in _until_brokers_agree():
+        found = await partitions_of(kafka, topics)
+        if wait is None or set(known) <= set(found):
+            break
+        await anyio.sleep(wait)
+    return found
 
 
 async def _partitions(kafka: Client, topic: str) -> list[TopicPartition]:
@@ -103,11 +128,23 @@ async def _ask(
         return {}
     # A consumer, not the admin: who reads committed records alone has another end.
     async with kafka.consumer(**options.settings.consumer) as consumer:
-        try:
-            found = await consumer.offsets(specs)
-        except UsageError as error:
-            raise ConfigError(f"offsets of {options.topics} cannot be looked up: {error}") from error
-    return {where: None if at is None else at.offset for where, at in found.items()}
+        for wait in _until_brokers_agree():
+            try:
+                found = await consumer.offsets(specs)
+            except UsageError as error:  # the broker that was asked may not know of a new partition yet
+                if wait is None:
+                    raise ConfigError(f"offsets of {options.topics} cannot be looked up: {error}") from error
+                await anyio.sleep(wait)
+            else:
+                return {where: None if at is None else at.offset for where, at in found.items()}
+    raise AssertionError("unreachable: the last wait is None")
+
+
+def _until_brokers_agree() -> Iterator[float | None]:
+    """Yield how long to wait before the next attempt, and None for the last one."""
+    waits = int(_AGREE_AFTER / _BETWEEN)
+    yield from [_BETWEEN] * waits
+    yield None
 
 
 def _found(where: TopicPartition, at: int | None) -> int:

@@ -26,7 +26,7 @@ from ..errors import ConfigError
 from .lookup import batch_ranges
 from .options import ReadOptions, WriteOptions, read_options, write_options
 from .parts import Part, parts_of, read_part
-from .stream import LIMITS, StreamReader
+from .stream import LIMITS, StreamReader, SupportsTriggerAvailableNow
 
 try:  # Spark 4.1 and later
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
@@ -78,16 +78,14 @@ class KafkaSource(DataSource):
         return BatchReader(read_options(self.options, streaming=False))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's names
-        """A streaming query. Raises ConfigError."""
+        """A streaming query; what it returns for wrong options raises ConfigError when Spark calls it."""
         try:
             self._check(schema)
             options = read_options(self.options, streaming=True)
             if not LIMITS and (options.max_offsets_per_trigger or options.min_offsets_per_trigger):
                 raise ConfigError("maxOffsetsPerTrigger and minOffsetsPerTrigger need Spark 4.2: it reads all there is")
         except ConfigError as error:
-            if LIMITS:
-                raise
-            # Spark 4.0 hides what is raised here behind an error of its own, and not what its first question meets.
+            # Spark hides what is raised here behind an UnboundLocalError of its own, but not what its calls raise.
             return _Refused(error)
         return StreamReader(options)
 
@@ -109,8 +107,8 @@ class KafkaSource(DataSource):
             raise ConfigError(f"the source has a schema of its own, so leave .schema() out: {wanted}")
 
 
-class _Refused(DataSourceStreamReader):
-    """A query that cannot be: it says why as soon as it is asked anything."""
+class _Refused(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A streaming query with wrong options: each call raises the error."""
 
     def __init__(self, error: ConfigError) -> None:
         self._error = error
@@ -119,6 +117,9 @@ class _Refused(DataSourceStreamReader):
         raise self._error
 
     def latestOffset(self, *_: Any) -> dict[str, Any]:  # noqa: N802
+        raise self._error
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         raise self._error
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Part]:

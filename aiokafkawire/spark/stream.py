@@ -5,7 +5,7 @@ with their :class:`~.parts.Part`.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader
@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from .. import blocking
 from ..types import OffsetSpec, TopicPartition
 from .admission import Admission, lost_between, ranges_between
-from .lookup import data_lost, ends, partitions_of, resolve
+from .lookup import data_lost, ends, partitions_now, partitions_of, resolve
 from .offsets import Offsets, SparkOffsets, read_offsets, write_offsets
 from .options import ReadOptions
 from .parts import Part, parts_of, read_part
@@ -38,7 +38,7 @@ except ImportError:
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ("LIMITS", "StreamReader")
+__all__ = ("LIMITS", "StreamReader", "SupportsTriggerAvailableNow")
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -48,6 +48,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._client: blocking.Client | None = None
         self._target: Offsets | None = None
+        self._known: frozenset[TopicPartition] = frozenset()
         most, least = options.max_offsets_per_trigger, options.min_offsets_per_trigger
         self._admission = Admission(most, least, options.max_trigger_delay, passed_at=time.monotonic())
 
@@ -114,7 +115,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             client.close()
 
     def _now(self) -> Offsets:
-        return self._call(_end, self._options)
+        found = self._call(_end, self._options, self._known)
+        self._known = frozenset(found)
+        return found
 
     def _begin_of_new(self, begun: Offsets, end: Offsets) -> Offsets:
         """Partitions that came after the query began are read from their beginning."""
@@ -133,8 +136,8 @@ async def _resolved(kafka: Any, options: ReadOptions) -> Offsets:
     return await resolve(kafka, options, options.start, await partitions_of(kafka, options.topics))
 
 
-async def _end(kafka: Any, options: ReadOptions) -> Offsets:
-    return await ends(kafka, options, await partitions_of(kafka, options.topics), which=OffsetSpec.LATEST)
+async def _end(kafka: Any, options: ReadOptions, known: Collection[TopicPartition]) -> Offsets:
+    return await ends(kafka, options, await partitions_now(kafka, options.topics, known), which=OffsetSpec.LATEST)
 
 
 async def _begin(kafka: Any, options: ReadOptions, partitions: list[TopicPartition]) -> Offsets:

@@ -19,7 +19,7 @@ from .replays import group_of, is_unknown, is_written, mark_of
 
 __all__ = ("BatchTransactions",)
 
-_log = logging.getLogger("aiokafkawire")
+_log = logging.getLogger("aiokafkawire.spark")
 
 _TIMEOUT_MS: Final = 600_000
 """``transaction.timeout.ms`` where nothing else is said: a batch takes as long as a Spark job; brokers allow 900000."""

@@ -1,14 +1,14 @@
 """Writes Arrow record batches to topics: what a task of the sink does."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import blocking
-from ..errors import UsageError
+from ..errors import KafkaError, UsageError
 from ..types import ProducerIdentity
 from .options import WriteOptions
 from .worker import task_client
@@ -27,7 +27,8 @@ def write_batches(
 ) -> int:
     """Write the rows of all batches, and wait until they are acknowledged. Returns how many.
 
-    Every row becomes a record once at least: a task that is tried again writes all of its rows again. Rows of one
+    Every row becomes a record once at least: a task that is tried again writes all of its rows again. Once the task
+    fails, it sends nothing more: what remains in the topic is what was acknowledged or in flight then. Rows of one
     partition keep their order. With another producer's ``identity`` they are in the transaction that it has open.
 
     Raises:
@@ -43,7 +44,7 @@ def write_batches(
     with (
         task_client(settings) as kafka,
         kafka.producer(identity=identity, **producing) as producer,
-        nullcontext() if identity is None else producer.transaction(),
+        _stopping_at_failure(kafka, producer) if identity is None else producer.transaction(),
     ):
         for batch in batches:
             check_columns(batch.schema, options)
@@ -52,6 +53,22 @@ def write_batches(
             rows += batch.num_rows
         producer.flush()
     return rows
+
+
+@contextmanager
+def _stopping_at_failure(kafka: blocking.Client, producer: blocking.Producer) -> Iterator[None]:
+    """Drop what was not sent as soon as a record or the block fails, and wait for what is in flight.
+
+    Spark tries the task again, so each record that is sent from then on would be in the topic twice.
+    """
+    made = producer._producer
+    kafka.loop.here(made._stop_at_failure)
+    try:
+        yield
+    except Exception as error:
+        dropped = KafkaError(f"not sent: the task failed before that ({type(error).__name__})")
+        kafka.loop.call(made._discard, dropped)
+        raise
 
 
 def check_columns(schema: "pa.Schema", options: WriteOptions) -> None:

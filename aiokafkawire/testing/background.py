@@ -2,18 +2,47 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
+from functools import wraps
 from inspect import isawaitable
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, overload
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from ..protocol.api import ApiKey
 from .arguments import BrokerArguments
+from .background_orders import BackgroundHold, BackgroundJournal, BackgroundOrder
 from .broker import Broker
+from .cluster.replicas import Partition
+from .orders.journal import Which
+from .orders.orders import Answer, When
 
 __all__ = ("BackgroundBroker",)
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def _there(method: Callable[Concatenate[Broker, P], T]) -> "Callable[Concatenate[BackgroundBroker, P], T]":
+    """Return the same method for the broker on its thread."""
+
+    @wraps(method)
+    def call(self: "BackgroundBroker", /, *args: P.args, **named: P.kwargs) -> T:
+        return self.do(lambda broker: method(broker, *args, **named))
+
+    return call
+
+
+def _waited(
+    method: Callable[Concatenate[Broker, P], Awaitable[T]],
+) -> "Callable[Concatenate[BackgroundBroker, P], T]":
+    """Return the same method for the broker on its thread, which blocks until it is done."""
+
+    @wraps(method)
+    def call(self: "BackgroundBroker", /, *args: P.args, **named: P.kwargs) -> T:
+        return self.do(lambda broker: method(broker, *args, **named))
+
+    return call
 
 
 class BackgroundBroker:
@@ -22,11 +51,15 @@ class BackgroundBroker:
     with BackgroundBroker(nodes=3) as kafka:
         kafka.create_topic("orders", partitions=6)
         ...  # any client, at kafka.bootstrap
-        kafka.do(lambda broker: broker.move_leader("orders", 0, 2))
+        kafka.on(ApiKey.PRODUCE, drop="after")
+        kafka.move_leader("orders", 0, 2)
+
+    It has the methods of Broker. What is awaited there blocks here: on an event loop that a client of the test runs on
+    too, call it in a thread (``anyio.to_thread.run_sync``), or open a Broker in that loop.
 
     Args:
         nodes: how many brokers.
-        options: what else Broker takes, and refuses with ValueError.
+        options: what else Broker takes, and refuses with ConfigError.
     """
 
     def __init__(self, nodes: int = 1, **options: Unpack[BrokerArguments]) -> None:
@@ -67,6 +100,116 @@ class BackgroundBroker:
             broker.create_topic(name, partitions, configs=configs)
 
         self.do(create)
+
+    # --- the methods of Broker ---------------------------------------------------------------------------------
+
+    @property
+    def requests(self) -> BackgroundJournal:
+        """Every request that was received, since the broker was opened."""
+        return BackgroundJournal(self.do, self._broker.requests)
+
+    def on(
+        self,
+        api: ApiKey | None,
+        *,
+        answer: Answer | None = None,
+        drop: When | None = None,
+        swallow: When | None = None,
+        cut: bool = False,
+        corrupt: int | Literal["records"] | None = None,
+        delay: float = 0.0,
+        delay_answer: float = 0.0,
+        times: int | None = 1,
+        after: int = 0,
+        **which: Unpack[Which],
+    ) -> BackgroundOrder:
+        """Order what to do with certain requests; arguments and errors are those of :meth:`Broker.on`.
+
+        Returns:
+            The order: ``count``, ``remove()``, ``met()``.
+        """
+        order = self.do(
+            lambda broker: broker.on(
+                api,
+                answer=answer,
+                drop=drop,
+                swallow=swallow,
+                cut=cut,
+                corrupt=corrupt,
+                delay=delay,
+                delay_answer=delay_answer,
+                times=times,
+                after=after,
+                **which,
+            )
+        )
+        return BackgroundOrder(self.do, order)
+
+    def hold(
+        self,
+        api: ApiKey | None,
+        at: When = "before",
+        *,
+        times: int | None = None,
+        after: int = 0,
+        **which: Unpack[Which],
+    ) -> BackgroundHold:
+        """Hold certain requests inside a ``with``; arguments and errors are those of :meth:`Broker.hold`."""
+        made = self.do(lambda broker: broker.hold(api, at, times=times, after=after, **which))
+        return BackgroundHold(self.do, made)
+
+    @property
+    def node_ids(self) -> list[int]:
+        """The ids of all brokers, stopped ones included."""
+        return self._broker.node_ids
+
+    @property
+    def addresses(self) -> dict[tuple[str, int], int]:
+        """Which broker listens where: its id by host and port."""
+        return self._broker.addresses
+
+    @property
+    def faults(self) -> list[Exception]:
+        """What handlers raised and should not have, since the broker was opened."""
+        return self._broker.faults
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """Every partition of every topic, with its replicas."""
+        return self.do(lambda broker: broker.partitions)
+
+    delete_topic = _there(Broker.delete_topic)
+    log = _there(Broker.log)
+    clear_orders = _there(Broker.clear_orders)
+    stop_node = _waited(Broker.stop_node)
+    start_node = _waited(Broker.start_node)
+    freeze_node = _there(Broker.freeze_node)
+    thaw_node = _there(Broker.thaw_node)
+    fence_node = _there(Broker.fence_node)
+    unfence_node = _there(Broker.unfence_node)
+    refuse_connections = _waited(Broker.refuse_connections)
+    accept_connections = _waited(Broker.accept_connections)
+    pause_partition = _there(Broker.pause_partition)
+    resume_partition = _there(Broker.resume_partition)
+    isr = _there(Broker.isr)
+    hold_replica = _there(Broker.hold_replica)
+    release_replica = _there(Broker.release_replica)
+    shrink_isr = _there(Broker.shrink_isr)
+    leader = _there(Broker.leader)
+    move_leader = _there(Broker.move_leader)
+    coordinator = _there(Broker.coordinator)
+    move_coordinator = _there(Broker.move_coordinator)
+    transaction_coordinator = _there(Broker.transaction_coordinator)
+    move_transaction_coordinator = _there(Broker.move_transaction_coordinator)
+    hold_markers = _there(Broker.hold_markers)
+    release_markers = _there(Broker.release_markers)
+    expire_transactional_id = _there(Broker.expire_transactional_id)
+    throttle = _there(Broker.throttle)
+    compact = _there(Broker.compact)
+    apply_retention = _there(Broker.apply_retention)
+    apply_offsets_retention = _there(Broker.apply_offsets_retention)
+
+    # --- its life ----------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
         if self._portal is not None:

@@ -13,15 +13,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from itertools import count
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 from uuid import UUID, uuid4
 
 import anyio.lowlevel
 from anyio.abc import ByteStream
 
+from ..arguments import shown
 from ..runtime import Owner
 from ..types import Address
-from .arguments import check_choices, check_listening, check_nodes
+from .arguments import check_choices, check_index, check_kinds, check_listening, check_name, check_nodes
 from .cluster.refused import Refused
 from .cluster.releases import newest, release_named
 from .cluster.state import ClusterState, Node, Settings
@@ -52,6 +53,7 @@ class _Servers(dict[int, NodeServer]):
     """The brokers by id; asked for one that is not there, it says which are."""
 
     def __missing__(self, node_id: int) -> NodeServer:
+        check_index("a broker's id", node_id)
         raise KeyError(f"no broker {node_id}: there are {', '.join(map(str, self))}")
 
 
@@ -113,7 +115,7 @@ class Broker(SteersCluster, TakesOrders):
         new_uuid: makes the ids of topics and of members of groups.
 
     Raises:
-        ValueError: an argument cannot be what it is; the message says what may be.
+        ConfigError: an argument cannot be what it is; the message says what may be. It is a ValueError, too.
     """
 
     def __init__(
@@ -150,8 +152,10 @@ class Broker(SteersCluster, TakesOrders):
         clock: Callable[[], int] = _wall_ms,
         new_uuid: Callable[[], UUID] = uuid4,
     ) -> None:
+        given = locals().copy()
         self.faults: list[Exception] = []
         """What handlers raised and should not have, since the broker was opened; a note says who was asked for what."""
+        check_kinds(given)
         check_nodes(nodes, racks, default_replication_factor)
         check_listening(nodes, port, tls)
         check_choices(max_versions, replica_selector_class)
@@ -209,6 +213,9 @@ class Broker(SteersCluster, TakesOrders):
         Raises:
             Refused: the name, the number or the settings will not do, or the topic is there already.
         """
+        check_name("a topic's name", name)
+        check_index("partitions", partitions)
+        _check_configs(configs)
         return self._cluster.topics.create(name, num_partitions=partitions, configs=configs)
 
     def delete_topic(self, name: str) -> None:
@@ -292,6 +299,7 @@ class Broker(SteersCluster, TakesOrders):
             KeyError: there is no such broker.
             ConnectionRefusedError: the broker does not run, or takes no connections.
         """
+        check_index("a broker's id", node_id)
         if not self._servers[node_id].accepting:
             raise ConnectionRefusedError(errno.ECONNREFUSED, f"broker {node_id} takes no connections")
         self._servers[node_id].attend(stream, name)
@@ -341,6 +349,15 @@ class Broker(SteersCluster, TakesOrders):
     def _failed(self, fault: Exception) -> None:
         _log.error("the broker failed: %s", _told(fault), exc_info=fault)
         self.faults.append(fault)
+
+
+def _check_configs(configs: Any) -> None:
+    """Raise TypeError unless these are settings of a topic, or None."""
+    if configs is not None and not isinstance(configs, Mapping):
+        raise TypeError(f"configs must be a mapping such as {{'cleanup.policy': 'compact'}}, got {shown(configs)}")
+    for name, value in (configs or {}).items():
+        check_name("a setting's name", name)
+        check_name(f"the setting {name}", value)
 
 
 def _told(fault: Exception) -> str:

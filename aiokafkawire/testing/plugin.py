@@ -15,16 +15,17 @@ A test on an event loop may as well open a :class:`~aiokafkawire.testing.broker.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import pytest
 
 if TYPE_CHECKING:
     from .background import BackgroundBroker
 
-__all__ = ("kafka_broker", "kafka_cluster", "pytest_addoption")
+__all__ = ("kafka_broker", "kafka_cluster", "pytest_addoption", "pytest_configure")
 
-_Scope = Literal["session", "package", "module", "class", "function"]
+_Scope = Literal["function", "class", "module", "package", "session"]
+_MOST_NODES = 100
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,9 +34,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("kafka_cluster_nodes", "how many brokers kafka_cluster has", default="3")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse ini options that cannot be, once for the whole run.
+
+    Raises:
+        pytest.UsageError: the message says which, and what it may be.
+    """
+    scope, nodes = config.getini("kafka_broker_scope"), config.getini("kafka_cluster_nodes")
+    if scope not in get_args(_Scope):
+        known = ", ".join(get_args(_Scope))
+        raise pytest.UsageError(f"kafka_broker_scope = {scope}: it must be one of {known}")
+    if not (nodes.isdecimal() and 1 <= int(nodes) <= _MOST_NODES):
+        raise pytest.UsageError(f"kafka_cluster_nodes = {nodes}: it must be a number from 1 to {_MOST_NODES}")
+
+
 def _scope(fixture_name: str, config: pytest.Config) -> _Scope:
-    scope: Any = config.getini("kafka_broker_scope")
-    return scope  # type: ignore[no-any-return]  # pytest refuses any other
+    scope: _Scope = config.getini("kafka_broker_scope")
+    return scope
 
 
 @pytest.fixture(scope=_scope)

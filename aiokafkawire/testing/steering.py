@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from ..errors import ErrorCode
+from .arguments import check_index, check_name, check_number
 from .cluster.refused import Refused
 from .cluster.replicas import Partition
 from .cluster.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ClusterState
@@ -15,8 +16,9 @@ __all__ = ("SteersCluster",)
 class SteersCluster:
     """Leaders, replicas, coordinators, cleaning, quotas and markers; :class:`~.broker.Broker` has all of it.
 
-    What there is none of: a topic or partition is Refused with UNKNOWN_TOPIC_OR_PARTITION, as requests are; a broker or
-    a replica is a KeyError. Both say what there is.
+    A name that is no string, or a number that is none, is a TypeError. What there is none of: a topic or partition is
+    Refused with UNKNOWN_TOPIC_OR_PARTITION, as requests are; a broker or a replica is a KeyError. Both say what there
+    is.
     """
 
     _cluster: ClusterState
@@ -55,6 +57,9 @@ class SteersCluster:
 
         None is every client that was not named; 0 ends it.
         """
+        if client_id is not None:
+            check_name("client_id", client_id)
+        check_number("ms", ms, whole=True)
         for throttles in self._cluster.throttles.values():
             if ms > 0:
                 throttles.ordered[client_id] = ms
@@ -151,6 +156,7 @@ class SteersCluster:
 
     def coordinator(self, group: str) -> int:
         """The broker that coordinates a group; -1 if none does."""
+        check_name("a group's id", group)
         return self._cluster.coordinator_partition(OFFSETS_TOPIC, group).leader
 
     def move_coordinator(self, group: str, node_id: int, *, loading: float = 0) -> None:
@@ -163,11 +169,14 @@ class SteersCluster:
             Refused: the broker cannot lead the partition.
             KeyError: there is no such broker.
         """
+        check_name("a group's id", group)
+        check_number("loading", loading)
         with self._cluster.groups.store.loading_for(loading):
             self._move(self._cluster.coordinator_partition(OFFSETS_TOPIC, group), node_id)
 
     def transaction_coordinator(self, transactional_id: str) -> int:
         """The broker that coordinates a transactional id; -1 if none does."""
+        check_name("transactional_id", transactional_id)
         return self._cluster.coordinator_partition(TRANSACTIONS_TOPIC, transactional_id).leader
 
     def move_transaction_coordinator(self, transactional_id: str, node_id: int, *, loading: float = 0) -> None:
@@ -179,6 +188,8 @@ class SteersCluster:
             Refused: the broker cannot lead the partition.
             KeyError: there is no such broker.
         """
+        check_name("transactional_id", transactional_id)
+        check_number("loading", loading)
         partition = self._cluster.coordinator_partition(TRANSACTIONS_TOPIC, transactional_id)
         with self._cluster.transactions.loading_for(loading):
             self._move(partition, node_id)
@@ -188,10 +199,12 @@ class SteersCluster:
 
         Its producer hears CONCURRENT_TRANSACTIONS, and read_committed consumers wait, until :meth:`release_markers`.
         """
+        check_name("transactional_id", transactional_id)
         self._cluster.transactions.hold_markers(transactional_id)
 
     def release_markers(self, transactional_id: str) -> None:
         """Write the markers that were held, and complete the transaction."""
+        check_name("transactional_id", transactional_id)
         self._cluster.transactions.release_markers(transactional_id)
 
     def expire_transactional_id(self, transactional_id: str) -> None:
@@ -201,9 +214,11 @@ class SteersCluster:
             KeyError: it is not known.
             ValueError: its transaction is open or not complete.
         """
+        check_name("transactional_id", transactional_id)
         self._cluster.transactions.expire(transactional_id)
 
     def _topic(self, name: str) -> Topic:
+        check_name("a topic's name", name)
         topic = self._cluster.topics.get(name)
         if topic is None:
             there = ", ".join(sorted(one.name for one in self._cluster.topics)) or "none"
@@ -212,6 +227,7 @@ class SteersCluster:
 
     def _partition(self, topic: str, index: int) -> Partition:
         partitions = self._topic(topic).partitions
+        check_index("a partition", index)
         if not 0 <= index < len(partitions):
             raise Refused(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {topic}-{index}: {topic} has {len(partitions)}"

@@ -275,7 +275,7 @@ async def test_a_lane_that_failed_says_from_when_on_it_is_dialled_again() -> Non
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
-    return [(one.levelname, one.getMessage()) for one in caplog.records if one.name == "aiokafkawire"]
+    return [(one.levelname, one.getMessage()) for one in caplog.records if one.name == "aiokafkawire.network"]
 
 
 async def test_a_broker_that_goes_down_is_one_line_and_one_when_it_is_back(caplog: pytest.LogCaptureFixture) -> None:

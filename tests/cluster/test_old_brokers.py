@@ -14,11 +14,13 @@ from aiokafkawire import Client, ConnectionLost, NoBrokerReachable
 from aiokafkawire.cluster.brokers import CONTROL, Brokers
 from aiokafkawire.cluster.cluster import Cluster
 from aiokafkawire.config import ClientConfig
-from aiokafkawire.errors import SecurityMismatch
+from aiokafkawire.errors import ErrorCode, SecurityMismatch
 from aiokafkawire.network.connection import Connection
 from aiokafkawire.network.recognising import agreed
 from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.group import HeartbeatResponse
 from aiokafkawire.protocol.messages.group_admin import ListGroupsResponse
+from aiokafkawire.protocol.messages.group_offsets import OffsetFetchResponse
 from aiokafkawire.protocol.messages.offsets import ListOffsetsResponse
 from aiokafkawire.protocol.messages.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from aiokafkawire.protocol.old_brokers import SPOKEN_UNTOLD, Known
@@ -36,7 +38,7 @@ LOGIN: dict[str, Any] = {
     "sasl_username": "alice",
     "sasl_password": "a-secret",
 }
-OLD = pytest.mark.parametrize("release", ["0.8.2", "0.9.0"])
+OLD = pytest.mark.parametrize("release", ["0.8.0", "0.8.1", "0.8.2", "0.9.0"])
 
 
 class Dials:
@@ -72,7 +74,7 @@ async def test_what_an_old_broker_is_shows_in_what_it_answers(release: str) -> N
         assert connection.known.release == release
         assert connection.versions == SPOKEN_UNTOLD[release]
         assert cluster.brokers.known(address(broker)) is connection.known
-        assert dials.count == {"0.8.2": 5, "0.9.0": 3}[release]
+        assert dials.count == (3 if release == "0.9.0" else 5)
 
 
 @OLD
@@ -93,7 +95,7 @@ async def test_after_a_break_it_is_found_out_again_and_once(release: str) -> Non
         before = dials.count
         again = [await cluster.brokers.connection(address(broker), lane) for lane in ("a", "b")]
         assert again[0].known is again[1].known is not lanes[0].known
-        assert dials.count == before + {"0.8.2": 5, "0.9.0": 3}[release] + 1
+        assert dials.count == before + (3 if release == "0.9.0" else 5) + 1
 
 
 async def test_a_broker_that_was_upgraded_is_asked_what_it_speaks_now() -> None:
@@ -112,9 +114,16 @@ async def test_a_broker_that_was_upgraded_is_asked_what_it_speaks_now() -> None:
             assert ApiKey.API_VERSIONS in second.versions
 
 
+def answer_as_0_8_2(broker: ScriptedBroker) -> None:
+    """Answer what tells Kafka 0.8.2 from older brokers."""
+    broker.on[ApiKey.LIST_OFFSETS] = lambda _: ListOffsetsResponse(topics=[])
+    broker.on[ApiKey.OFFSET_FETCH] = lambda _: OffsetFetchResponse(topics=[])
+    broker.on[ApiKey.HEARTBEAT] = lambda _: HeartbeatResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
 async def test_a_newer_broker_whose_connection_was_cut_is_not_taken_for_an_old_one() -> None:
     async with ScriptedBroker(spoken=None) as broker:
-        broker.on[ApiKey.LIST_OFFSETS] = lambda _: ListOffsetsResponse(topics=[])
+        answer_as_0_8_2(broker)
         broker.on[ApiKey.LIST_GROUPS] = lambda _: ListGroupsResponse(error_code=0, groups=[])
 
         async def cut_and_answer() -> None:
@@ -135,7 +144,7 @@ async def test_a_newer_broker_whose_connection_was_cut_is_not_taken_for_an_old_o
 
 async def test_a_broker_that_is_only_slow_is_not_taken_for_an_old_one() -> None:
     async with ScriptedBroker(spoken=None) as broker:
-        broker.on[ApiKey.LIST_OFFSETS] = lambda _: ListOffsetsResponse(topics=[])
+        answer_as_0_8_2(broker)
 
         async def answer_late() -> None:
             await eventually(lambda: len(broker.peers) >= 2)
@@ -158,7 +167,7 @@ class Talk:
     def __init__(self, answer: Callable[[], Awaitable[None]]) -> None:
         self.agree_on_versions, self.known, self.closed = answer, None, False
 
-    async def request(self, request: object) -> None:
+    async def request(self, request: object, *, wanted: Versions) -> None:
         """It answers whatever old ones do."""
 
     async def close(self) -> None:
@@ -183,6 +192,38 @@ async def test_an_answer_that_comes_as_another_way_is_found_counts_and_the_other
         chosen: Any = await agreed(cast("Connection", first), open_as, 0.01)
     assert chosen is first
     assert (first.closed, other.closed) == (False, True)
+
+
+class Answers:
+    """A connection of which the network lets so many answers through."""
+
+    def __init__(self, count: int, known: Known) -> None:
+        self.left, self.known = count, known
+
+    async def request(self, request: object, *, wanted: Versions) -> None:
+        """It answers while it can."""
+        if not self.left:
+            raise ConnectionLost("cut")
+        self.left -= 1
+
+    async def agree_on_versions(self) -> None:
+        """It hangs up, as Kafka 0.8 does."""
+        raise ConnectionLost("closed")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.parametrize(("first", "second"), [(3, 1), (1, 3)])
+async def test_a_connection_that_is_cut_makes_an_old_broker_no_older(first: int, second: int) -> None:
+    counts = iter([first, 0, second, 0])
+
+    async def open_as(known: Known) -> Any:
+        return Answers(next(counts), known)
+
+    with anyio.fail_after(5):
+        found: Any = await agreed(cast("Connection", Answers(0, Known())), open_as, 5)
+    assert found.known.release == "0.8.2"
 
 
 async def test_a_listener_inside_tls_that_is_only_slow_is_told_as_what_it_is() -> None:
@@ -294,7 +335,7 @@ async def test_a_client_opens_before_there_is_a_topic(release: str) -> None:
         assert await client.admin.list_topics() == ("t",)
 
 
-@pytest.mark.parametrize("release", ["0.8.2", "0.9.0", "0.10.2"])
+@pytest.mark.parametrize("release", ["0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.2"])
 async def test_asking_makes_no_topic_unless_that_is_wanted(release: str) -> None:
     async with Broker(port=None, max_versions=release) as broker:
         async with Client(broker.bootstrap, connector=broker.connect, **SOON) as client:

@@ -39,8 +39,9 @@ async def running(release: str) -> AsyncIterator[tuple[Broker, Client]]:
             yield broker, client
 
 
-async def test_a_group_that_is_subscribed_on_0_8_is_told_to_assign() -> None:
-    async with running("0.8.2") as (_, client), client.consumer(group_id="g") as consumer:
+@pytest.mark.parametrize("release", ["0.8.0", "0.8.1", "0.8.2"])
+async def test_a_group_that_is_subscribed_on_0_8_is_told_to_assign(release: str) -> None:
+    async with running(release) as (_, client), client.consumer(group_id="g") as consumer:
         consumer.subscribe("t")
         told = r"group 'g' cannot be joined, for groups came with Kafka 0\.9: assign\(\) partitions instead"
         with anyio.fail_after(5), pytest.raises(UnsupportedVersion, match=told):
@@ -55,8 +56,8 @@ async def test_a_static_member_is_told_which_release_has_them() -> None:
             await anext(consumer)
 
 
-@pytest.mark.parametrize("release", ["0.8.2", "0.9.0"])
-async def test_commits_of_who_assigns_are_kept(release: str) -> None:
+@pytest.mark.parametrize(("release", "version"), [("0.8.1", 0), ("0.8.2", 1), ("0.9.0", 2)])
+async def test_commits_of_who_assigns_are_kept(release: str, version: int) -> None:
     async with running(release) as (broker, client):
         async with client.consumer(group_id="g", auto_offset_reset="earliest", enable_auto_commit=False) as consumer:
             consumer.assign([T0])
@@ -65,7 +66,28 @@ async def test_commits_of_who_assigns_are_kept(release: str) -> None:
         async with client.consumer(group_id="g", auto_offset_reset="none") as consumer:
             consumer.assign([T0])
             assert (await anext(consumer)).value == b"2"
-        assert {asked.version for asked in broker.requests.of(ApiKey.OFFSET_COMMIT)} == {1 if release == "0.8.2" else 2}
+            assert set(await client.admin.list_consumer_group_offsets("g")) == {T0}
+        assert {asked.version for asked in broker.requests.of(ApiKey.OFFSET_COMMIT)} == {version}
+
+
+async def test_who_commits_on_0_8_0_or_asks_for_commits_is_told_to_keep_offsets_himself() -> None:
+    told = r"0\.8\.0 stores no committed offsets \(.*0\.8\.1\): open the consumer without group_id.* of group 'g'"
+    async with running("0.8.0") as (_, client):
+        async with client.consumer(group_id="g") as consumer:
+            consumer.assign([T0])
+            with anyio.fail_after(5), pytest.raises(UnsupportedVersion, match=told):
+                await consumer.commit({T0: 2})
+            with anyio.fail_after(5), pytest.raises(UnsupportedVersion, match=told):
+                await anext(consumer)
+        for ask in (
+            client.admin.list_consumer_group_offsets("g"),
+            client.admin.alter_consumer_group_offsets("g", {T0: 1}),
+        ):
+            with pytest.raises(UnsupportedVersion, match=told):
+                await ask
+        async with client.consumer(auto_offset_reset="earliest") as consumer:
+            consumer.assign([T0])
+            assert [(await anext(consumer)).value for _ in range(3)] == [b"0", b"1", b"2"]
 
 
 async def test_a_commit_says_how_long_it_is_kept_where_the_broker_takes_that() -> None:
@@ -125,7 +147,7 @@ async def test_offsets_by_time_are_those_of_segments() -> None:
             await client.admin.list_offsets({T0: OffsetSpec.MAX_TIMESTAMP})
 
 
-@pytest.mark.parametrize("release", ["0.8.2", "0.9.0"])
+@pytest.mark.parametrize("release", ["0.8.0", "0.8.1", "0.8.2", "0.9.0"])
 async def test_who_reads_what_is_committed_is_refused_by_who_does_not_tell_its_versions(release: str) -> None:
     """A newer broker may pass for it, behind a network that cuts connections: and it would give what was aborted."""
     async with (

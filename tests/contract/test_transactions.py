@@ -11,7 +11,7 @@ from contract.conftest import BOTH_TRANSACTION_VERSIONS, Where
 from support.committed import committed, committed_offset, ended, open_from
 
 from aiokafkawire import Client, OffsetAndMetadata, RecordTooLarge, TopicPartition, UsageError
-from aiokafkawire.errors import IllegalGeneration, MessageTooLarge, TransactionAborted, UnknownMemberId
+from aiokafkawire.errors import CommitFailed, IllegalGeneration, MessageTooLarge, TransactionAborted, UnknownMemberId
 from aiokafkawire.types import GroupMetadata
 
 pytestmark = [pytest.mark.anyio, BOTH_TRANSACTION_VERSIONS]
@@ -190,14 +190,15 @@ async def test_offsets_of_a_membership_that_is_over_abort_the_transaction(
         async with producer.transaction() as tx:
             await tx.commit_offsets({where: 1}, group=name)
         for caught in (False, True):
-            with pytest.raises((IllegalGeneration, UnknownMemberId), match=f"{where} for group '{name}'"):
+            with pytest.raises(CommitFailed, match=f"{where} for group '{name}'") as failed:
                 async with producer.transaction() as tx:
                     await tx.send(where.topic, b"lost", partition=0)
                     try:
                         await tx.commit_offsets({where: 2}, group=GroupMetadata(name, 7, "left"))
-                    except (IllegalGeneration, UnknownMemberId):
+                    except CommitFailed:
                         if not caught:
                             raise
+            assert isinstance(failed.value.__cause__, IllegalGeneration | UnknownMemberId)
         async with producer.transaction() as tx:
             await tx.send(where.topic, b"kept", partition=0)
     assert await committed_offset(cluster, name, where) == 1

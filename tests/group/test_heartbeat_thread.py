@@ -561,7 +561,7 @@ def test_without_threads_it_is_done_without(
     thread.keep(MEMBER)
     thread.keep(NEXT)
     assert [record.message for record in caplog.records] == [
-        "the thread 'aiokafkawire-heartbeat' cannot be started, and is done without: can't start new thread"
+        "cannot start thread 'aiokafkawire-heartbeat', continuing without it: can't start new thread"
     ]
 
 

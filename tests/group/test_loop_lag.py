@@ -101,7 +101,7 @@ def code_that_blocks_the_loop(clock: ThreadClock) -> None:
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
-    ours = [record for record in caplog.records if record.name == "aiokafkawire"]
+    ours = [record for record in caplog.records if record.name == "aiokafkawire.group"]
     assert {record.levelno for record in ours} <= {logging.WARNING}
     return [record.getMessage() for record in ours]
 

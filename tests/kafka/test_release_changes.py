@@ -94,7 +94,7 @@ def three_of(release: str) -> KafkaRelease | KafkaCluster:
     return KafkaRelease(release, brokers=3) if number_of(release) < (3, 3) else KafkaCluster(release)
 
 
-@pytest.mark.parametrize("release", ["0.8.2.2", "0.9.0.1", "2.8.2", "4.1.1"])
+@pytest.mark.parametrize("release", ["0.8.0", "0.8.1.1", "0.8.2.2", "0.9.0.1", "2.8.2", "4.1.1"])
 async def test_what_a_dead_leader_led_is_written_and_read_on(release: str) -> None:
     require(missing())
     with three_of(release) as kafka:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
 import pytest
 
 from aiokafkawire import Client, DeliveryFailed, TopicPartition, UnsupportedVersion
@@ -20,7 +21,10 @@ from aiokafkawire.testing.broker import Broker
 pytestmark = pytest.mark.anyio
 
 T0 = TopicPartition("t", 0)
-OLD = pytest.mark.parametrize(("release", "magic"), [("0.8.2", 0), ("0.9.0", 0), ("0.10.2", 1)])
+BEFORE_LZ4 = ["0.8.0", "0.8.1"]
+OLD = pytest.mark.parametrize(
+    ("release", "magic"), [("0.8.0", 0), ("0.8.1", 0), ("0.8.2", 0), ("0.9.0", 0), ("0.10.2", 1)]
+)
 
 
 @asynccontextmanager
@@ -54,6 +58,8 @@ async def read(client: Client, count: int) -> list[tuple[bytes | None, bytes | N
 @OLD
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
 async def test_records_travel_in_message_sets(release: str, magic: int, codec: Any) -> None:
+    if codec == "lz4" and release in BEFORE_LZ4:
+        return
     async with running(release) as (broker, client):
         async with client.producer(compression_type=codec, linger_ms=5) as producer:
             for number in range(3):
@@ -84,6 +90,19 @@ async def test_what_nobody_awaits_is_told_by_flush(release: str, magic: int) -> 
         await producer.enqueue("t", b"", headers={"h": b""})
         with pytest.raises(DeliveryFailed, match="KIP-82"):
             await producer.flush()
+
+
+@pytest.mark.parametrize("release", BEFORE_LZ4)
+@pytest.mark.parametrize("codec", ["lz4", "zstd"])
+async def test_codecs_that_came_after_0_8_1_are_refused_before_they_are_sent(release: str, codec: Any) -> None:
+    async with running(release) as (broker, client), client.producer(compression_type=codec) as producer:
+        came = {
+            "lz4": rf"is a broker of Kafka {release}, and lz4 came with Kafka 0\.8\.2: set compression_type to ",
+            "zstd": r"zstd came with v7, in Kafka 2\.1 \(KIP-110\): set compression_type to ",
+        }
+        with anyio.fail_after(5), pytest.raises(UnsupportedVersion, match=f"{came[codec]}gzip or snappy$"):
+            await producer.send("t", b"v" * 1000)
+        assert sent(broker) == []
 
 
 @pytest.mark.parametrize("release", ["0.8.2", "0.9.0", "0.10.2", "0.11.0", "2.0"])
@@ -144,6 +163,10 @@ def test_the_version_says_the_format() -> None:
 def test_a_codec_is_checked_against_what_is_spoken() -> None:
     check_codec(Codec.ZSTD, Versions(0, 7), "b:1")
     check_codec(Codec.LZ4, Versions(0, 0), "b:1")
+    check_codec(Codec.LZ4, Versions(0, 0), "b:1", "0.8.2")
+    check_codec(Codec.SNAPPY, Versions(0, 0), "b:1", "0.8.0")
+    with pytest.raises(UnsupportedVersion, match=r"b:1 is a broker of Kafka 0\.8\.1, and lz4 came with Kafka 0\.8\.2"):
+        check_codec(Codec.LZ4, Versions(0, 0), "b:1", "0.8.1")
     with pytest.raises(UnsupportedVersion, match="b:1 speaks Produce 0-6"):
         check_codec(Codec.ZSTD, Versions(0, 6), "b:1")
 

@@ -10,13 +10,12 @@ from support.producer_states import ProducerStates
 from support.producing import numbers, outcome, producing, sent
 from support.scripted_broker import SPOKEN, Asked, api_versions
 
-from aiokafkawire import DeliveryFailed, RecordMetadata, RequestTimeout, TopicPartition
+from aiokafkawire import DeliveryFailed, RecordMetadata, RequestTimeout
 from aiokafkawire.errors import (
     ClusterAuthorizationFailed,
     ErrorCode,
     InvalidRecord,
     MessageTooLarge,
-    UnknownTopicId,
     UnsupportedVersion,
 )
 from aiokafkawire.protocol.api import ApiKey
@@ -219,7 +218,7 @@ async def test_who_gets_no_producer_id_sends_without_numbers_and_one_line_says_s
         assert cluster.numbered(a(0)) == [(-1, -1, -1)] * 3
     (told,) = [record for record in caplog.records if record.levelno >= level]
     assert told.levelno == level
-    assert told.message.startswith("records are sent without idempotence, so retries may double them: ")
+    assert told.message.startswith("sending without idempotence, so a retry may write a record twice: ")
     caplog.clear()
 
 
@@ -260,45 +259,3 @@ async def test_who_never_gets_a_producer_id_hears_why_in_time_and_does_not_ask_a
             with anyio.fail_after(5), pytest.raises(RequestTimeout, match="asking for a producer id: INVALID_REQUEST"):
                 await producer.send("a", b"0")
         assert sum(broker.count(InitProducerIdRequest) for broker in cluster.nodes.values()) < 20
-
-
-# --- topics that are made again ------------------------------------------------------------------------------
-
-
-async def test_what_was_on_its_way_to_a_topic_that_was_made_again_is_told() -> None:
-    async with serving({a(0): 1}) as cluster, cluster.client() as client, producing(client) as producer:
-        with anyio.fail_after(5):
-            await producer.send("a", b"0")
-            cluster.on_produce = lambda node, asked: None
-            (lost,) = await sent(producer, a(0), b"1")
-            await cluster.holds(1)
-            cluster.make_again("a")
-            cluster.on_produce = lambda node, asked: cluster.written(asked)
-            asked = cluster.held[0]
-            await asked.answer(cluster.written(asked))
-            with pytest.raises(UnknownTopicId, match="topic 'a' was deleted and made again while records were on"):
-                await lost
-            assert (await producer.send("a", b"2")).offset == 0
-        assert cluster.values(a(0)) == [b"2"]
-
-
-async def test_what_is_on_its_way_when_the_new_topic_becomes_known_does_not_go_there() -> None:
-    other = TopicPartition("b", 0)
-    async with serving({a(0): 1, other: 1}) as cluster, cluster.client() as client:
-        cluster.on_produce = lambda node, asked: None
-        async with producing(client, batch_size=1) as producer:
-            with anyio.fail_after(5):
-                (lost,) = await sent(producer, a(0), b"0")
-                await cluster.holds(1)
-                cluster.make_again("a")
-                known = producer._cluster
-                await known.refresh(known.snapshot, known.deadline(5))
-                await sent(producer, other, b"x")  # goes by what is known now
-                await cluster.holds(2)
-                cluster.on_produce = lambda node, asked: cluster.written(asked)
-                for asked in cluster.held:
-                    await asked.answer(cluster.written(asked))
-                with pytest.raises(UnknownTopicId, match="was deleted and made again"):
-                    await lost
-                assert (await producer.send("a", b"1")).offset == 0
-        assert cluster.values(a(0)) == [b"1"]

@@ -14,7 +14,16 @@ from support.raw_client import RawClient
 from support.transaction_answers import name_of
 from support.transactional import READ_COMMITTED, TransactionalProducer, coordinated, settled, state_of
 
-from aiokafkawire.errors import BrokerError, ErrorCode, ProducerFenced, RequestTimeout, broker_error
+from aiokafkawire.errors import (
+    BrokerError,
+    CommitFailed,
+    ErrorCode,
+    IllegalGeneration,
+    ProducerFenced,
+    RequestTimeout,
+    UnknownMemberId,
+    broker_error,
+)
 from aiokafkawire.producer.transaction import Ask, TransactionMachine, TransactionState
 from aiokafkawire.protocol.api import choose_version
 from aiokafkawire.protocol.messages.group_offsets import (
@@ -337,8 +346,8 @@ async def test_offsets_of_nobody_the_group_knows(client: RawClient, drive: Drive
     await driven.begin(version)
     commit = driven.machine.add_offsets(group, {TopicPartition(topic, 0): OffsetAndMetadata(4)})
     await driven.go_on()
-    assert isinstance(commit.error, BrokerError)
-    assert ErrorCode(commit.error.code).name in ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION")
+    assert isinstance(commit.error, CommitFailed)
+    assert isinstance(commit.error.__cause__, IllegalGeneration | UnknownMemberId)
     assert await driven.end(commit=False) == ["EndTxn(abort)"]
     await driven.begin(version)
     assert await driven.send(topic, b"kept") == 0

@@ -4,8 +4,10 @@ import pytest
 
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.old_brokers import ANSWERS_API_VERSIONS, SPOKEN_UNTOLD, Known, probes, release_told_by
+from aiokafkawire.protocol.schema import Versions
 from aiokafkawire.protocol.since import brought_by
-from aiokafkawire.testing.cluster.releases import RELEASES
+from aiokafkawire.testing.cluster.releases import RELEASES, release_named
+from aiokafkawire.testing.serving.apis import APIS
 
 AMONG_BROKERS = range(4, 8)
 
@@ -17,11 +19,19 @@ def test_the_versions_of_old_brokers_are_those_that_they_understand(release: str
 
 
 def test_the_answers_to_the_probes_tell_the_release() -> None:
-    for release, spoken in SPOKEN_UNTOLD.items():
-        answered = [probe.api_key in spoken for probe in probes()]
+    for release in SPOKEN_UNTOLD:
+        served = release_named(release, APIS).served
+        answered = [version.last in served.get(probe.api_key, Versions(0, -1)) for probe, version in probes()]
         assert answered == sorted(answered, reverse=True), "who knows a later question knows the earlier ones"
         assert release_told_by(sum(answered)) == release
     assert release_told_by(0) is None
+
+
+def test_the_probes_change_nothing_and_need_no_version_that_newer_brokers_brought() -> None:
+    # FindCoordinator would have 0.8.2 create the topic of the offsets.
+    assert ApiKey.FIND_COORDINATOR not in [probe.api_key for probe, _ in probes()]
+    newest = SPOKEN_UNTOLD["0.9.0"]
+    assert all(version.last in newest[probe.api_key] for probe, version in probes())
 
 
 def test_what_answers_api_versions_has_no_versions_beforehand() -> None:

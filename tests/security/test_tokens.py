@@ -125,7 +125,7 @@ async def test_a_source_that_fails_matters_when_the_token_has_ended(
     source.error = ConnectionLost("no endpoint")
     clock.now += 90_000
     assert (await tokens.get()).value == "t1"
-    assert "the one in use holds for a while: no endpoint" in caplog.text
+    assert "keeping the previous one until it expires: no endpoint" in caplog.text
     clock.now += 10_000
     with pytest.raises(ConnectionLost):
         await tokens.get()

@@ -13,18 +13,20 @@ from typing import Any
 
 from aiokafkawire.testing.simulation import Run
 
-from . import groups, scenario, transactions
+from . import groups, processing, scenario, transactions
 from .idle import idle
 
 _RUN: Mapping[str, Callable[..., Run[Any]]] = {
     "plain": scenario.run,
     "transactions": transactions.run,
     "groups": groups.run,
+    "processing": processing.run,
 }
 _TOLD: Mapping[str, Callable[[Run[Any]], str]] = {
     "plain": scenario.told,
     "transactions": transactions.told,
     "groups": groups.told,
+    "processing": processing.told,
 }
 
 

@@ -30,6 +30,8 @@ class _Reads:
     """Where it may begin: what was committed when it was assigned, and since then."""
     next: int | None = None
     """The offset that has to come; None before the first."""
+    end: int | None = None
+    """The highest offset that was handed out, and one; None before the first."""
 
 
 @attrs.define
@@ -44,6 +46,17 @@ class _Partition:
     """Of those of the last committer's membership."""
     sought: dict[str, int] = attrs.field(factory=dict)
     """Where clients have sought back to."""
+    taken: set[tuple[str, int]] = attrs.field(factory=set)
+    """The offsets that the coordinator has taken, and from whom."""
+    asked: list[tuple[str, int]] = attrs.field(factory=list)
+    """The offsets that users have asked to commit, in this order."""
+
+    def was_asked_before(self, commit: Commit, other: Commit) -> bool:
+        """Whether a user has asked for this commit before the other, on a connection of its own."""
+        if commit.connection == other.connection or (other.by, other.offset) not in self.asked:
+            return False
+        last = len(self.asked) - self.asked[::-1].index((other.by, other.offset))
+        return (commit.by, commit.offset) in self.asked[:last]
 
 
 @attrs.define
@@ -108,6 +121,7 @@ class Watch:
         due = reads.starts if reads.next is None else [reads.next]
         self._must(offset in due, f"{told}, and not {' or '.join(map(str, due))}")
         reads.next = offset + 1
+        reads.end = max(offset + 1, reads.end or 0)
 
     def finish(self, where: TopicPartition, offset: int) -> None:
         """Some user is done with a record."""
@@ -119,7 +133,8 @@ class Watch:
     def seek(self, client: str, where: TopicPartition, to: int) -> None:
         """A user goes back, and may commit that."""
         one = self._of(where)
-        one.readers[client].next = to
+        reads = one.readers[client]
+        reads.next, reads.end = to, max(to, reads.end or 0)
         one.sought[client] = min(to, one.sought.get(client, to))
 
     def done(self, where: TopicPartition) -> int:
@@ -137,6 +152,10 @@ class Watch:
         known = self._owners.get((commit.generation, where), owner)
         self._must(known == owner, f"{told} in generation {commit.generation}, when it is {known}'s")
         self._must(commit.offset <= one.done, f"{told}, and {one.done} is not finished")
+        one.taken.add((commit.by, commit.offset))
+        reads = one.readers.get(commit.by)
+        if reads is not None and commit.offset not in reads.starts:
+            self._must(commit.offset <= (reads.end or 0), f"{told}, and was handed out less since its assignment")
         before, one.committed = one.committed, commit
         highest = one.highest
         if highest is None or _membership(highest) != _membership(commit) or highest.offset <= commit.offset:
@@ -147,6 +166,15 @@ class Watch:
             if reads.next is None:
                 reads.starts.append(commit.offset)
 
+    def ask(self, client: str, where: TopicPartition, offset: int) -> None:
+        """A user asks to commit this."""
+        self._of(where).asked.append((client, offset))
+
+    def committed(self, client: str, where: TopicPartition, offset: int) -> None:
+        """A user was told that this is committed."""
+        is_taken = (client, offset) in self._of(where).taken
+        self._must(is_taken, f"{client} was told that {offset} of {where} is committed, which no coordinator has taken")
+
     def _goes_back(self, one: _Partition, commit: Commit, told: str) -> None:
         if one.sought.get(commit.by, commit.offset + 1) <= commit.offset:
             return
@@ -154,7 +182,7 @@ class Watch:
         is_late = (
             highest is not None
             and _membership(highest) == _membership(commit)
-            and commit.connection < highest.connection
+            and (commit.connection < highest.connection or one.was_asked_before(commit, highest))
         )
         self.late += is_late
         self._must(is_late, told)

@@ -161,6 +161,9 @@ class _Play:
         longest = chance.choice((5.0, 20.0, 60.0))
         while True:
             await anyio.sleep(chance.uniform(0.5, longest))
+            if chance.random() < 0.1:
+                await self._remove_members()
+                continue
             node, loading = chance.choice(broker.node_ids), chance.choice((0.0, 0.0, 2.0))
             if chance.random() < 0.5:
                 lost = chance.choice(_LOSABLE)
@@ -172,6 +175,16 @@ class _Play:
                 self.sim.note(f"broker {node} coordinates the group, in {loading} s")
             except Refused:
                 pass  # it is down, or not in sync
+
+    async def _remove_members(self) -> None:
+        """Remove all members from the group, as an operator may: each of them finds that out from its coordinator."""
+        with anyio.move_on_after(5):
+            async with client_of(self.sim, "operator") as client:
+                try:
+                    await client.admin.remove_members(GROUP)
+                    self.sim.note("all members are removed")
+                except KafkaError as error:
+                    self.sim.note(f"nobody is removed: {error}")
 
     # --- who takes part ------------------------------------------------------------------------------------------
 

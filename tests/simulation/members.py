@@ -211,22 +211,21 @@ class Member:
 
     async def _use(self, consumer: Consumer[bytes, bytes], records: Sequence[Record]) -> None:
         """What the user does with records; some of it takes long, or is given up in the middle."""
-        self._in_hand, since = records, dict(self.has)
-        self._since = since
+        self._in_hand, self._since = records, dict(self.has)
         for record in records:
             self._note(consumer, record)
         for record in records:
             await self._dawdle()
             where = TopicPartition(record.topic, record.partition)
             self.watch.finish(where, record.offset)
-            # What was lost meanwhile is not its own to commit, not even if it has come back.
-            if self.commits == "each" and self.chance.random() < 0.3 and self.has.get(where) == since[where]:
+            # What was lost meanwhile is not its own to commit, and the consumer has to know that.
+            if self.commits == "each" and self.chance.random() < 0.3:
                 await self._commit(consumer, {where: record.offset + 1})
-        self._in_hand = ()
         self._since_commit += len(records)
         if self.commits == "positions" and self._since_commit > self.chance.choice((1, 20, 100)):
             self._since_commit = 0
             await self._commit(consumer)
+        self._in_hand = ()
         if records and self.chance.random() < 0.01 and not self.calm():
             await self._go_back(consumer)
 
@@ -269,7 +268,14 @@ class Member:
         await self._commit(consumer, {where: to})
 
     async def _commit(self, consumer: Consumer[bytes, bytes], offsets: dict[TopicPartition, int] | None = None) -> None:
+        in_hand = {TopicPartition(one.topic, one.partition): one.offset + 1 for one in self._in_hand}
+        asked = in_hand if offsets is None else offsets
+        for where, offset in asked.items():
+            self.watch.ask(self.name, where, offset)
         try:
             await consumer.commit(offsets, timeout=self.chance.choice((1.0, 5.0, 60.0)))
         except _IN_TROUBLE as error:
             self.sim.note(f"{self.name} could not commit: {type(error).__name__}: {error}")
+        else:
+            for where, offset in asked.items():
+                self.watch.committed(self.name, where, offset)

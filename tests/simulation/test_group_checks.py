@@ -64,6 +64,34 @@ def test_what_was_not_committed_is_read_again(watch: Watch) -> None:
     watch.check(LOGS)
 
 
+def test_a_commit_may_come_late_on_another_connection_if_it_was_asked_for_before(watch: Watch) -> None:
+    read(watch, "one", 2)
+    for offset in (2, 3):
+        watch.ask("one", A0, offset)
+    commits(watch, 3)
+    commits(watch, 2, connection=2)
+    assert (watch.late, watch.wrong) == (1, [])
+    commits(watch, 1, connection=2)
+    assert watch.wrong == ["one commits 1 of a-0, and one had committed 2"]
+
+
+def test_a_user_is_told_the_truth_about_a_commit(watch: Watch) -> None:
+    watch.committed("one", A0, 2)
+    assert not watch.wrong
+    watch.committed("one", A0, 1)
+    assert watch.wrong == ["one was told that 1 of a-0 is committed, which no coordinator has taken"]
+
+
+def test_nothing_is_committed_that_was_handed_out_under_an_earlier_assignment(watch: Watch) -> None:
+    read(watch, "one", 2)
+    watch.end("one", A0)
+    watch.begin("one", A0)
+    commits(watch, 2)
+    assert not watch.wrong
+    commits(watch, 3)
+    assert watch.wrong == ["one commits 3 of a-0, and was handed out less since its assignment"]
+
+
 def test_a_commit_may_come_late_on_an_older_connection(watch: Watch) -> None:
     watch.begin("two", A0)
     commits(watch, 2, connection=2)

@@ -21,7 +21,7 @@ from .scenario import LATE, PATIENCE
 from .taking_part import logs_of, read, read_until, topics_of
 from .transaction_checks import End, Group, Wrote, check_all_or_nothing, check_offsets, check_order
 
-__all__ = ("Outcome", "run", "told")
+__all__ = ("Outcome", "committed_offsets", "committed_records", "run", "told")
 
 _RELEASES = (None, None, None, "4.0", "3.9", "3.6", "2.8", "2.4")
 """Of Apache Kafka; None is the newest. From 4.0 on transactions are of version 2; up to 2.4 no epoch is bumped."""
@@ -88,7 +88,7 @@ class _Play:
             for writer in writers:
                 await self._life(sim, writer, partitions).live_well()
             await _nothing_stays_open(sim, partitions)
-            await read_until([seen], _committed(sim, partitions), PATIENCE)
+            await read_until([seen], committed_records(sim, partitions), PATIENCE)
             readers.cancel_scope.cancel()
         return await self._check(sim, writers, partitions, seen)
 
@@ -96,7 +96,7 @@ class _Play:
         self, sim: Simulation, writers: list[str], partitions: list[TopicPartition], seen: Seen
     ) -> Outcome:
         unknown = sum(one.end is End.UNKNOWN for one in self.wrote)
-        committed = _committed(sim, partitions)
+        committed = committed_records(sim, partitions)
         check_order(self.wrote, logs_of(sim, partitions))
         check_all_or_nothing(self.wrote, committed)
         check_offsets(self.wrote, {writer: await _offsets(sim, writer, partitions) for writer in writers})
@@ -149,7 +149,7 @@ async def _nothing_stays_open(sim: Simulation, partitions: list[TopicPartition])
         assert log.last_stable_offset == log.high_watermark == log.log_end_offset, told
 
 
-def _committed(sim: Simulation, partitions: list[TopicPartition]) -> Logs:
+def committed_records(sim: Simulation, partitions: list[TopicPartition]) -> Logs:
     """The records of committed transactions, as their markers tell."""
     logs: dict[TopicPartition, list[tuple[int, bytes | None]]] = {}
     for where in partitions:
@@ -170,7 +170,11 @@ def _committed(sim: Simulation, partitions: list[TopicPartition]) -> Logs:
 
 async def _offsets(sim: Simulation, writer: str, partitions: list[TopicPartition]) -> Group:
     """What the writer's group has committed, as its coordinator tells."""
-    group = group_of(writer)
+    return await committed_offsets(sim, group_of(writer), partitions)
+
+
+async def committed_offsets(sim: Simulation, group: str, partitions: list[TopicPartition]) -> Group:
+    """What a group has committed, as its coordinator tells; -1 for nothing."""
     coordinator = sim.broker.coordinator(group)
     (at,) = (address for address, node in sim.broker.addresses.items() if node == coordinator)
     asked = [OffsetFetchRequestTopic(name=topic, partition_indexes=[index]) for topic, index in partitions]

@@ -100,6 +100,36 @@ def test_what_cannot_be_read_is_said_before_any_task(
     assert told in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"startingOffset": "earliest"}, "unknown option 'startingoffset': did you mean startingOffsets?"),
+        ({"startingOffsets": '{"flights":{0:1}}'}, "startingOffsets is no JSON"),
+        ({"kafka.acks": "7", "kafka.group.instance.id": "x"}, "among the options kafka.*"),
+    ],
+)
+@pytest.mark.parametrize("available_now", [True, False])
+def test_what_is_wrong_with_a_stream_comes_last_in_its_error(
+    spark: SparkSession,
+    kafka: blocking.Client,
+    bootstrap: str,
+    tmp_path: Path,
+    options: dict[str, str],
+    told: str,
+    available_now: bool,
+) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    kafka.admin.create_topics({"flights": 2})
+    writer = streaming(spark, bootstrap, **options).writeStream.format("noop")
+    writer = writer.option("checkpointLocation", str(tmp_path))
+    with pytest.raises(StreamingQueryException) as raised:
+        (writer.trigger(availableNow=True) if available_now else writer).start().awaitTermination(200)
+    text, _, _ = str(raised.value).partition("SQLSTATE")
+    errors = [line for line in text.splitlines() if "Error: " in line]
+    assert errors[-1].startswith(f"aiokafkawire.errors.ConfigError: {told}")
+
+
 def test_what_is_written_can_be_read(spark: SparkSession, kafka: blocking.Client, bootstrap: str) -> None:
     kafka.admin.create_topics({"flights": 2})
     frame = spark.range(1_000).selectExpr("cast(id as string) key", "cast(id * 2 as string) value", "'flights' topic")

@@ -11,6 +11,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 from support import spark as support
 from support.needing import require
+from support.partitions import add_partitions_blocking
 
 from aiokafkawire import ConfigError, KafkaError, RequestTimeout, TopicPartition, blocking
 from aiokafkawire.spark.failures import DataLost
@@ -84,6 +85,25 @@ def test_a_topic_that_comes_later_is_read_from_its_beginning(kafka: blocking.Cli
     limited = readers(maxOffsetsPerTrigger="2")
     assert limited.latestOffset(end, limited.getDefaultReadLimit()) == {"flights": {"0": 5}, "flown": {"0": 2}}
     assert reader.reportLatestOffset() == later
+
+
+def test_a_partition_that_comes_later_is_read_from_its_beginning(
+    kafka: blocking.Client, bootstrap: str, readers: Any
+) -> None:
+    fill(kafka, "flights", 5)
+    reader = readers(subscribePattern="flights")
+    start = reader.latestOffset(reader.initialOffset(), everything())
+    for count in (2, 3, 4):  # the reader's client knows the topic with fewer
+        add_partitions_blocking(kafka, "flights", count)
+        where = TopicPartition("flights", count - 1)
+        with blocking.Client(bootstrap) as anew, anew.producer() as producer:
+            producer.send_many("flights", [b"y"] * count, partition=where.partition)
+        end = reader.latestOffset(start, everything())
+        assert end["flights"][str(where.partition)] == count
+        parts = reader.partitions(start, end)
+        assert [part.value for part in parts] == [OffsetRange("flights", where.partition, 0, count)]
+        assert sum(batch.num_rows for batch in reader.read(parts[0])) == count
+        start = end
 
 
 def test_a_topic_that_is_gone_is_an_error_unless_loss_is_allowed(kafka: blocking.Client, readers: Any) -> None:

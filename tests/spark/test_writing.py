@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pytest
 
-from aiokafkawire import DeliveryFailed, OffsetSpec, TopicPartition, UsageError, blocking
+from aiokafkawire import DeliveryFailed, NewTopic, OffsetSpec, TopicPartition, UsageError, blocking
+from aiokafkawire.errors import MessageTooLarge
 from aiokafkawire.spark.options import WriteOptions, write_options
 from aiokafkawire.spark.writing import write_batches
 
@@ -89,3 +92,65 @@ def test_a_record_that_is_not_taken_fails_the_task(kafka: blocking.Client, boots
     batch = pa.record_batch({"value": [b"v"], "partition": pa.array([7], pa.int32())})
     with pytest.raises((UsageError, DeliveryFailed), match="flights"):
         write_batches(options(bootstrap, topic="flights"), [batch])
+
+
+def test_a_task_writes_nothing_after_a_record_that_failed(kafka: blocking.Client, bootstrap: str) -> None:
+    """Spark tries the task again, and would double what comes after."""
+    kafka.admin.create_topics({"flights": NewTopic(partitions=1, configs={"max.message.bytes": "1000"})})
+    values = [b"x" * 5_000, *(b"%d" % one for one in range(2_000))]
+    sink = options(bootstrap, topic="flights", **{"kafka.batch.size": "200"})
+    with pytest.raises(DeliveryFailed, match="2001 records not delivered, the first because of MessageTooLarge"):
+        write_batches(sink, [pa.record_batch({"value": values})])
+    assert records(kafka, "flights", 1) == []
+
+
+def test_a_task_takes_no_rows_after_a_record_that_failed(kafka: blocking.Client, bootstrap: str) -> None:
+    kafka.admin.create_topics({"flights": NewTopic(partitions=1, configs={"max.message.bytes": "1000"})})
+    taken = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number in range(100_000):
+            taken.append(number)
+            yield pa.record_batch({"value": [b"x" * 5_000]})
+        pytest.fail("it went on to the end")
+
+    with pytest.raises(MessageTooLarge):
+        write_batches(options(bootstrap, topic="flights", **{"kafka.linger.ms": "0"}), batches())
+    assert records(kafka, "flights", 1) == []
+
+
+def test_a_task_whose_rows_fail_writes_nothing_that_is_not_sent_yet(kafka: blocking.Client, bootstrap: str) -> None:
+    kafka.admin.create_topics({"flights": 2})
+
+    class Upstream(Exception):
+        pass
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"value": [b"0"] * 100})
+        raise Upstream
+
+    with pytest.raises(Upstream) as raised:
+        write_batches(options(bootstrap, topic="flights", **{"kafka.linger.ms": "60000"}), batches())
+    assert "100 records not delivered" in raised.value.__notes__[0]
+    assert "not sent: the task failed before that (Upstream)" in raised.value.__notes__[0]
+    assert records(kafka, "flights") == []
+
+
+def test_a_task_that_fails_waits_for_what_is_in_flight(kafka: blocking.Client, bootstrap: str) -> None:
+    """What the brokers write of it, they have written before Spark tries the task again."""
+    kafka.admin.create_topics({"flights": 1})
+
+    class Upstream(Exception):
+        pass
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for _ in range(3):
+            yield pa.record_batch({"value": [b"0" * 900] * 1_000})
+        raise Upstream
+
+    with pytest.raises(Upstream) as raised:
+        write_batches(options(bootstrap, topic="flights", **{"kafka.linger.ms": "0"}), batches())
+    written = len(records(kafka, "flights", 1))
+    told = "".join(getattr(raised.value, "__notes__", []))
+    dropped = int(told.removeprefix("besides, ").split(" ")[0]) if told else 0
+    assert written + dropped == 3_000

@@ -230,6 +230,8 @@ def _number(version: str) -> tuple[int, ...]:
 def _scala(version: str) -> str:
     """The newest Scala that a release was built for and Java 17 runs."""
     number = _number(version)
+    if number < (0, 8, 2):
+        return "2.10"
     return "2.11" if number < (0, 10) else "2.12" if number < (2, 4) else "2.13"
 
 

@@ -1,4 +1,4 @@
-"""Apache Kafka of any release from 0.8.2 on: with a ZooKeeper beside it up to 2.8, by itself from 3.9 on.
+"""Apache Kafka of any release from 0.8.0 on: with a ZooKeeper beside it up to 2.8, by itself from 3.9 on.
 
     with KafkaRelease("0.8.2.2", brokers=3) as kafka:
         ...  # kafka.bootstrap == "127.0.0.1:41807,127.0.0.1:41809,127.0.0.1:41811"
@@ -20,7 +20,10 @@ from .ports import accepts, free_ports
 
 __all__ = ("RELEASES", "KafkaRelease", "number_of")
 
-RELEASES = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.8.2", "3.9.1", "4.0.2", "4.1.1", "4.3.1")
+RELEASES = (
+    *("0.8.0", "0.8.1.1", "0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3"),
+    *("1.1.1", "2.8.2", "3.9.1", "4.0.2", "4.1.1", "4.3.1", "4.4.0"),
+)
 """The last patch of each release that the matrix is made of, from old to new."""
 
 _HOST = "127.0.0.1"
@@ -28,6 +31,8 @@ _JVM = (
     *("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"),
     "-Dzookeeper.jmx.log4j.disable=true",
 )
+# The snappy of 0.8.0 and 0.8.1 loads its native part by a method that Java 17 keeps to itself.
+_OPENED = ("--add-opens=java.base/java.lang=ALL-UNNAMED",)
 _READY_TIMEOUT = 180.0
 _ATTEMPTS = 3
 _PORT_TAKEN = ("Address already in use", "failed to bind")
@@ -215,7 +220,9 @@ class KafkaRelease(Server):
 
 
 def _java(version: str, home: Path) -> list[str]:
-    return ["java", *_JVM, f"-Dlog4j.configuration=file:{home / 'log4j.properties'}", "-cp", f"{resolve(version)}/*"]
+    opened = _OPENED if number_of(version) < (0, 8, 2) else ()
+    log = f"-Dlog4j.configuration=file:{home / 'log4j.properties'}"
+    return ["java", *_JVM, *opened, log, "-cp", f"{resolve(version)}/*"]
 
 
 def _lists(address: str) -> int:

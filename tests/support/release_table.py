@@ -28,7 +28,12 @@ NOTES = """
 - *Idempotence*: that is with `enable_idempotence=True`; where it is only the default, records go without.
 - *Offsets by time*: of single records, or of segments alone, by when their files were last written: then the offset may
   be a whole segment too early, and it carries no timestamp.
+- *Codec lz4*: UnsupportedVersion names the release of the broker and the codec, before anything is sent.
+- *Commits of who assigns*: 0.8.1 stores committed offsets in ZooKeeper, without metadata. 0.8.0 stores none: open the
+  consumer without `group_id`, and store its offsets in your application.
 - *Commit retention*: `commit(retention_ms=...)`.
+- *Groups of two*: brokers before 0.9 have no group membership. A consumer that subscribes there raises
+  UnsupportedVersion at its first read: `assign()` partitions instead.
 - *Metadata makes no topic*: with `allow_auto_create_topics=False`, the default, brokers before 0.11 are asked for all
   topics, since they would make those that are named.
 """

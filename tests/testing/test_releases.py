@@ -16,6 +16,7 @@ from support.raw_client import records_of as rows
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.compiler import decode
+from aiokafkawire.protocol.messages.group import HeartbeatRequest
 from aiokafkawire.protocol.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -158,10 +159,19 @@ async def test_versions_asked_for_in_a_version_that_is_too_new(name: str, told: 
         assert (answer.error_code, len(answer.api_keys)) == (ErrorCode.UNSUPPORTED_VERSION, told)
 
 
-@pytest.mark.parametrize("name", ["0.8.0", "0.8.2"])
+@pytest.mark.parametrize("name", ["0.8.0", "0.8.1", "0.8.2"])
 async def test_0_8_hangs_up_on_what_it_does_not_know(name: str) -> None:
     async with Broker(port=None, max_versions=name) as broker, await connected(broker) as client:
         await client.send_frame(asking_for_versions())
+        assert await client.is_cut_off()
+
+
+async def test_0_8_2_answers_heartbeats_by_an_error_and_0_8_1_hangs_up() -> None:
+    request = HeartbeatRequest(group_id="", generation_id=-1, member_id="")
+    async with Broker(port=None, max_versions="0.8.2") as broker, await connected(broker) as client:
+        assert (await client.ask(request, 0)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    async with Broker(port=None, max_versions="0.8.1") as broker, await connected(broker) as client:
+        await client.send_frame(struct.pack(">hhih", ApiKey.HEARTBEAT, 0, 7, -1) + bytes(8))
         assert await client.is_cut_off()
 
 
@@ -175,7 +185,9 @@ async def test_0_9_keeps_silent(frame: bytes) -> None:
         assert waited.cancelled_caught
 
 
-@pytest.mark.parametrize("name", ["0.8.2", "0.9.0", "0.10.2", "0.11.0", "1.1", "2.0", "2.4", "3.3", "4.0", "4.3"])
+@pytest.mark.parametrize(
+    "name", ["0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.2", "0.11.0", "1.1", "2.0", "2.4", "3.3", "4.0", "4.3"]
+)
 async def test_records_go_in_and_out_in_every_version(name: str) -> None:
     async with Broker(port=None, max_versions=name) as broker, await connected(broker) as client:
         broker.create_topic("t")
@@ -204,7 +216,7 @@ async def test_answers_are_filled_up_since_2_0(name: str, converts: bool) -> Non
         assert (sizes[0] == sizes[1]) == converts
 
 
-@pytest.mark.parametrize("name", ["0.8.2", "2.4", "3.2"])
+@pytest.mark.parametrize("name", ["0.8.1", "0.8.2", "2.4", "3.2"])
 async def test_offsets_in_zookeeper(name: str) -> None:
     async with Broker(nodes=2, port=None, max_versions=name) as broker, await connected_to(broker, 2) as client:
         broker.create_topic("t")

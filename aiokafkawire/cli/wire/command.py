@@ -110,6 +110,8 @@ class _Wire:
             text = " ".join(args.hex)
             source = read_base64(text) if args.notation == "base64" else read_text(text)
             return self._announced(source, "")
+        if "stdin" in getattr(args, "closed", ()):
+            raise CommandFailed("standard input is closed: give the bytes as arguments, or with --file", MISSING)
         if sys.stdin.isatty():
             print("Paste the bytes in hex, and end with Ctrl-D on a line of its own.", file=sys.stderr)
         return self._announced(self._source(sys.stdin.buffer.read()), "standard input: ")

@@ -137,6 +137,8 @@ class ClusterState:
         Raises:
             KeyError: there is none.
         """
+        if isinstance(node_id, bool) or not isinstance(node_id, int):
+            raise TypeError(f"a broker's id must be an integer, got {node_id!r:.200}")
         for node in self.nodes:
             if node.node_id == node_id:
                 return node

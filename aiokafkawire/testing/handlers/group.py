@@ -100,6 +100,8 @@ async def sync_group(call: Call, request: SyncGroupRequest) -> SyncGroupResponse
 
 async def heartbeat(call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
     """Note that a member lives."""
+    if not call.node.release.since("0.9.0"):
+        return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     try:
         _check_coordinator(call, request.group_id)
         call.cluster.groups.heartbeat(

@@ -17,6 +17,9 @@ __all__ = ("Asked", "Bell", "Journal", "Outcome", "Selector", "Which")
 
 MAX_REQUESTS: Final = 10_000
 MAX_BYTES: Final = 32 * 1024 * 1024
+_KINDS: Final = {"node": int, "client_id": str, "version": int, "topic": str, "partition": int, "group": str} | {
+    "transactional_id": str
+}
 
 
 class Outcome(StrEnum):
@@ -119,6 +122,12 @@ class Selector:
     def __attrs_post_init__(self) -> None:
         if self.api is not None and not isinstance(self.api, ApiKey):
             raise TypeError(f"{self.api!r} is no API: an ApiKey, or None for any")
+        for name, kind in _KINDS.items():
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
+                raise TypeError(f"{name}={value!r}: {'a string' if kind is str else 'an integer'}")
+        if self.where is not None and not callable(self.where):
+            raise TypeError(f"where={self.where!r}: a function of the request")
         if self.partition is not None and self.topic is None:
             raise ValueError("partition= needs topic=")
 

@@ -56,6 +56,13 @@ class Action:
 
     def check(self, api: ApiKey | None) -> None:
         """Raises ValueError for what contradicts itself, or says nothing, TypeError for an answer that is none."""
+        if not isinstance(self.cut, bool):
+            raise TypeError(f"cut={self.cut!r}: True or False")
+        for name, delay in (("delay", self.delay), ("delay_answer", self.delay_answer)):
+            if isinstance(delay, bool) or not isinstance(delay, int | float):
+                raise TypeError(f"{name}={delay!r}: a number of seconds")
+            if not delay >= 0:
+                raise ValueError(f"{name}={delay!r}: a delay is in seconds, and not negative")
         for name, moment in (("drop", self.drop), ("swallow", self.swallow), ("hold", self.hold)):
             if moment not in _MOMENTS:
                 raise ValueError(f"{name}={moment!r}: 'before' or 'after'")
@@ -68,8 +75,6 @@ class Action:
             raise ValueError("an answer, and a connection that ends before it: one of them")
         if not any((*ends, self.answer is not None, self.delay, self.delay_answer, self.hold)):
             raise ValueError("an order must say what to do: answer, drop, swallow, cut, corrupt, delay or delay_answer")
-        if self.delay < 0 or self.delay_answer < 0:
-            raise ValueError("a delay is in seconds, and not negative")
         if self.answer is not None:
             self._check_answer(api)
 
@@ -106,6 +111,9 @@ class Order:
         self, selector: Selector, action: Action, *, times: int | None = 1, after: int = 0, gate: "Hold | None" = None
     ) -> None:
         action.check(selector.api)
+        for name, number in (("times", times), ("after", after)):
+            if isinstance(number, bool) or (not isinstance(number, int) and (number is not None or name == "after")):
+                raise TypeError(f"{name}={number!r}: an integer" + (", or None for ever" if name == "times" else ""))
         if after < 0 or (times is not None and times < 1):
             raise ValueError(f"times={times}, after={after}: one time at least, or None for ever; after=0 or more")
         self.selector = selector

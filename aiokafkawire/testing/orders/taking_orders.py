@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Literal, Unpack
 
 from ...protocol.api import ApiKey
+from ..arguments import check_index, check_name
 from ..cluster.state import ClusterState
 from ..serving.listening import NodeServer
 from .journal import Journal, Selector, Which
@@ -140,7 +141,7 @@ class TakesOrders:
         Raises:
             KeyError: there is no such broker.
         """
-        await self._servers[node_id].refuse()
+        await self._servers[self._cluster.node(node_id).node_id].refuse()
 
     async def accept_connections(self, node_id: int) -> None:
         """Take connections again, at the address it had.
@@ -149,7 +150,7 @@ class TakesOrders:
             KeyError: there is no such broker.
             OSError: its port was taken meanwhile.
         """
-        await self._servers[node_id].accept()
+        await self._servers[self._cluster.node(node_id).node_id].accept()
 
     def pause_partition(self, topic: str, partition: int = 0) -> None:
         """Let fetches find nothing new in a partition, and produce requests to it wait.
@@ -157,6 +158,8 @@ class TakesOrders:
         Raises:
             Refused: there is no such partition.
         """
+        check_name("a topic's name", topic)
+        check_index("a partition", partition)
         self._cluster.topics.partition(topic, partition)
         self._cluster.orders.pause(topic, partition)
 
@@ -166,6 +169,8 @@ class TakesOrders:
         Raises:
             Refused: there is no such partition.
         """
+        check_name("a topic's name", topic)
+        check_index("a partition", partition)
         found = self._cluster.topics.partition(topic, partition)
         self._cluster.orders.resume(topic, partition)
         self._cluster.changed(found)

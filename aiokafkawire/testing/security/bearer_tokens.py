@@ -9,6 +9,7 @@ from typing import Final, NoReturn, TypeAlias
 
 import attrs
 
+from ...errors import ConfigError
 from ..cluster.refused import Disconnect
 
 __all__ = ("BearerToken", "BearerTokens", "TokenRefused", "TokenValidator", "UnsecuredTokens", "bearer_tokens")
@@ -77,12 +78,12 @@ def bearer_tokens(setting: bool | TokenValidator, clock: Callable[[], int]) -> B
     """What the setting of a broker says; None: there is no OAUTHBEARER.
 
     Raises:
-        ValueError: it is neither a bool nor a function.
+        ConfigError: it is neither a bool nor a function.
     """
     if isinstance(setting, bool):
         return BearerTokens(UnsecuredTokens(), clock) if setting else None
     if not callable(setting):
-        raise ValueError(f"oauthbearer is {setting!r}: True for unsecured tokens, or a function that checks them")
+        raise ConfigError(f"oauthbearer is {setting!r}: True for unsecured tokens, or a function that checks them")
     return BearerTokens(setting, clock)
 
 
@@ -100,7 +101,7 @@ class UnsecuredTokens:
     that the claim ``scope`` must have all of: a text, which is one value, or a list.
 
     Raises:
-        ValueError: ``required_scope`` is one string.
+        ConfigError: ``required_scope`` is one string.
     """
 
     required_scope: Collection[str] = attrs.field(default=())
@@ -108,7 +109,7 @@ class UnsecuredTokens:
     @required_scope.validator
     def _check_scope(self, _: object, scope: Collection[str]) -> None:
         if isinstance(scope, str):
-            raise ValueError(f"required_scope is {scope!r}: a list of values, as [{scope!r}]")
+            raise ConfigError(f"required_scope is {scope!r}: a list of values, as [{scope!r}]")
 
     def __call__(self, token: str, now_ms: int) -> BearerToken:
         """Who a token is for.

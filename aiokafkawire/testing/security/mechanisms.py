@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
+from ...errors import ConfigError
 from ..cluster.refused import Disconnect
 from .bearer_tokens import BearerTokens, TokenRefused
 from .credentials import LEAST_ITERATIONS, Credentials, ScramCredential, ScramMechanism
@@ -203,22 +204,24 @@ def enabled_mechanisms(
     """The mechanisms to log in with; none where there are neither users nor tokens, and everyone is let in.
 
     Raises:
-        ValueError: they are one string, or there is no such mechanism, or none at all for the users.
+        ConfigError: they are one string, or there is no such mechanism, or none at all for the users.
     """
     if isinstance(mechanisms, str):
-        raise ValueError(f"mechanisms are {mechanisms!r}: a list of them, as [{mechanisms!r}]")
+        raise ConfigError(f"mechanisms are {mechanisms!r}: a list of them, as [{mechanisms!r}]")
+    if not isinstance(mechanisms, Iterable):
+        raise ConfigError(f"sasl_enabled_mechanisms is {mechanisms!r:.200}: a list of names")
     listed = tuple(mechanisms)
     if _OAUTHBEARER in listed and tokens is None:
-        raise ValueError("OAUTHBEARER is enabled by oauthbearer, which says which tokens are taken")
+        raise ConfigError("OAUTHBEARER is enabled by oauthbearer, which says which tokens are taken")
     enabled = tuple(mechanism for mechanism in listed if mechanism != _OAUTHBEARER)
     for mechanism in enabled:
         if mechanism not in MECHANISMS:
-            raise ValueError(f"no SASL mechanism {mechanism}: there are {', '.join(MECHANISMS)}")
+            raise ConfigError(f"no SASL mechanism {mechanism}: there are {', '.join(MECHANISMS)}")
     bearer = () if tokens is None else (_OAUTHBEARER,)
     if users is None:
         return bearer
     if not enabled:
-        raise ValueError(f"users, and no mechanism to log in with: there are {', '.join(MECHANISMS)}")
+        raise ConfigError(f"users, and no mechanism to log in with: there are {', '.join(MECHANISMS)}")
     return enabled + bearer
 
 

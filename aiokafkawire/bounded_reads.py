@@ -1,0 +1,377 @@
+"""Reads a topic from a start to an end, and ends by itself: ``Client.read_records`` and ``Client.read_batches``.
+
+1. Starts and ends are looked up once, when the first record is asked for. What is written later is not read.
+2. A partition is finished when the consumer's position reaches its end. The last offsets before an end may hold no
+   record: control records of transactions, aborted records, and records that compaction has removed.
+3. Memory is bounded as a consumer's is, by ``fetch_max_bytes``; a partition that is finished keeps nothing.
+"""
+
+import asyncio
+from abc import abstractmethod
+from bisect import bisect_left
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar
+
+from .cluster.offsets import look_up_offsets
+from .cluster.retry import Deadline
+from .config import ConsumerOptions
+from .consumer.consumer import Consumer, ConsumerBatch
+from .errors import ConfigError, OffsetOutOfRange, UsageError
+from .records.batch import ConsumerRecord
+from .runtime import Owner
+from .types import IsolationLevel, OffsetSpec, TopicPartition, check_partition, check_topic_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ("BatchReader", "BoundedReader", "Bounds", "RecordReader", "reader_options")
+
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+
+Bounds: TypeAlias = OffsetSpec | Mapping[TopicPartition, int | OffsetSpec]
+"""Where to begin or to end: for all partitions alike, or for each of those that are read."""
+
+_Offsets: TypeAlias = dict[TopicPartition, int]
+
+_RECORDS: Final = 500
+"""How many records are taken from the consumer together."""
+_ROWS: Final = 16_384
+"""Kafka's batches are joined up to so many rows, if they are here: each record batch has a cost of its own."""
+
+_BYTES: Final = 8 * 1024 * 1024
+"""Bytes after which fewer rows will do."""
+
+
+class _EndReached(Exception):
+    """All partitions are read up to their ends."""
+
+
+class _Unfinished:
+    """The partitions that are not read up to their ends yet."""
+
+    def __init__(self, consumer: Consumer[Any, Any], ends: _Offsets) -> None:
+        self._consumer, self._ends = consumer, dict(ends)
+
+    def check(self) -> None:
+        """Drop the partitions whose end is reached.
+
+        Raises:
+            _EndReached: none is left.
+        """
+        ended = [partition for partition, end in self._ends.items() if (self._position(partition) or 0) >= end]
+        for partition in ended:
+            del self._ends[partition]
+        if not self._ends:
+            raise _EndReached
+        if ended:
+            self._consumer.assign(list(self._ends))
+
+    def _position(self, partition: TopicPartition) -> int | None:
+        return self._consumer.position(partition)
+
+
+class BoundedReader(AsyncIterator[T]):
+    """An iterator over what partitions of a topic hold between a start and an end; made by the client.
+
+    It reads nothing before it is iterated, and is closed once it has ended, or is no longer referred to. To close it
+    at once where a loop may be left early, use it as ``async with``. An error does not end it: iterate it again, and it
+    goes on.
+    """
+
+    def __init__(self, consumer: Consumer[Any, Any], topic: str, start: Bounds, end: Bounds | None) -> None:
+        check_topic_name(topic)
+        self._consumer, self._topic, self._cluster = consumer, topic, consumer._cluster
+        self._isolation = consumer._config.isolation
+        self._start, self._end = _checked(topic, "start", start), _checked(topic, "end", end)
+        self._ends: dict[int, int] = {}
+        self._state = "new"
+        self._call_soon: Callable[[Callable[[], object]], object] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop reading. May be called again."""
+        if self._state == "open":
+            self._state = "closed"
+            await self._consumer.close()
+        self._state = "closed"
+
+    def __del__(self) -> None:
+        # Whoever leaves an `async for` early has no other way to say so. Any thread may collect garbage.
+        if getattr(self, "_state", "new") == "open" and self._call_soon is not None:
+            owner, consumer = self._cluster.owner, self._consumer
+            with suppress(RuntimeError):  # the loop has ended, and the consumer with it
+                self._call_soon(lambda: _close_in_background(owner, consumer))
+
+    async def __anext__(self) -> T:
+        """Return the next item, waiting for it.
+
+        Raises:
+            OffsetOutOfRange: records to be read were deleted.
+            KafkaError: fetching fails, at once or for ``default_api_timeout_ms``, and retries do not mend it.
+        """
+        if self._state == "new":
+            await self._open()
+        if self._state == "open":
+            try:
+                return await self._next()
+            except _EndReached:
+                await self.aclose()
+            except OffsetOutOfRange as error:
+                await self.aclose()
+                raise OffsetOutOfRange(
+                    f"cannot read all of topic {self._topic!r}: records were deleted before they were read "
+                    "(auto_offset_reset='earliest' goes on with those that are left)"
+                ) from error
+        raise StopAsyncIteration
+
+    @abstractmethod
+    async def _next(self) -> T:
+        """Return the next item; raise _EndReached if there is none. A cancellation loses nothing."""
+
+    async def _open(self) -> None:
+        starts, ends = await self._resolve()
+        if self._state != "new":
+            raise UsageError("this reader is closed, or another task iterates it: make another")
+        if not starts:
+            self._state = "closed"
+            return
+        await self._consumer.__aenter__()
+        self._state, self._call_soon = "open", _call_soon_threadsafe()
+        self._consumer.assign(starts)
+        for partition in starts:
+            self._consumer._fetch_until(partition, ends[partition])
+        self._ends = {partition.partition: ends[partition] for partition in starts}
+        # The reader itself must not be referred to by what it owns: it is closed when nobody refers to it.
+        unfinished = _Unfinished(self._consumer, {partition: ends[partition] for partition in starts})
+        self._consumer._before_waiting = unfinished.check
+
+    async def _resolve(self) -> tuple[_Offsets, _Offsets]:
+        """Look up the offsets of the partitions that have something between their start and their end."""
+        deadline = self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
+        partitions = await self._partitions(deadline)
+        ends = await self._resolve_ends(
+            {one: _bound(self._end, one, OffsetSpec.LATEST) for one in partitions}, deadline
+        )
+        starts = {one: _bound(self._start, one, OffsetSpec.EARLIEST) for one in partitions}
+        found = await self._look_up(_specs(starts), deadline)
+        # Where no record is that late, nothing is read.
+        resolved = {
+            one: start if isinstance(start, int) else found.get(one, ends[one]) for one, start in starts.items()
+        }
+        return {one: start for one, start in resolved.items() if start < ends[one]}, ends
+
+    async def _partitions(self, deadline: Deadline) -> list[TopicPartition]:
+        named = [*(bound for bound in (self._start, self._end) if isinstance(bound, Mapping))]
+        if named:
+            return sorted({partition for bound in named for partition in bound})
+        known = await self._cluster.topic(self._topic, deadline)
+        return [TopicPartition(self._topic, partition.index) for partition in known.partitions]
+
+    async def _resolve_ends(self, asked: Mapping[TopicPartition, int | OffsetSpec], deadline: Deadline) -> _Offsets:
+        ends = await self._look_up(_specs(asked), deadline)
+        late = [one for one, bound in asked.items() if isinstance(bound, OffsetSpec) and one not in ends]
+        ends |= await self._look_up(dict.fromkeys(late, OffsetSpec.LATEST), deadline)
+        given = {one: bound for one, bound in asked.items() if isinstance(bound, int)}
+        # An open transaction before a given end is waited for: a range of offsets always has the same records.
+        logs = await self._look_up(
+            dict.fromkeys(given, OffsetSpec.LATEST), deadline, isolation=IsolationLevel.READ_UNCOMMITTED
+        )
+        for one, end in given.items():
+            if end > logs[one]:
+                raise UsageError(f"cannot read {one} up to offset {end}: its log ends at {logs[one]}")
+        return ends | given
+
+    async def _look_up(
+        self,
+        specs: Mapping[TopicPartition, OffsetSpec],
+        deadline: Deadline,
+        *,
+        isolation: IsolationLevel | None = None,
+    ) -> _Offsets:
+        if not specs:
+            return {}
+        isolation = self._isolation if isolation is None else isolation
+        found = await look_up_offsets(self._cluster, specs, deadline, isolation)
+        return {partition: at.offset for partition, at in found.items() if at is not None}
+
+
+class RecordReader(BoundedReader[ConsumerRecord[K, V]]):
+    """Reads record by record.
+
+    A DeserializationError does not end it: iterate it again, and it goes on behind the record.
+    """
+
+    def __init__(self, consumer: Consumer[K, V], topic: str, start: Bounds, end: Bounds | None) -> None:
+        super().__init__(consumer, topic, start, end)
+        self._records: deque[ConsumerRecord[K, V]] = deque()
+
+    async def __anext__(self) -> ConsumerRecord[K, V]:
+        """Return the next record, waiting for it. Raises as :meth:`BoundedReader.__anext__`."""
+        return self._records.popleft() if self._records else await super().__anext__()
+
+    async def take(self) -> list[ConsumerRecord[K, V]]:
+        """Return the next records that are here together, waiting for the first; an empty list at the end."""
+        first = await anext(self, None)
+        if first is None:
+            return []
+        records = [first, *self._records]
+        self._records.clear()
+        return records
+
+    async def _next(self) -> ConsumerRecord[K, V]:
+        ends = self._ends
+        while not self._records:
+            records = await self._consumer.poll(_RECORDS)
+            self._records.extend(record for record in records if record.offset < ends[record.partition])
+        return self._records.popleft()
+
+
+class BatchReader(BoundedReader["pa.RecordBatch"]):
+    """Reads Arrow record batches, with the columns of ``ConsumerBatch.to_arrow``, or some of them.
+
+    One holds records of one or more partitions. A damaged batch raises CorruptBatch, and is left out if it is iterated
+    again.
+    """
+
+    def __init__(
+        self,
+        consumer: Consumer[Any, Any],
+        topic: str,
+        start: Bounds,
+        end: Bounds | None,
+        columns: Sequence[str] | None,
+    ) -> None:
+        super().__init__(consumer, topic, start, end)
+        self._columns = _checked_columns(columns)
+        self._error: Exception | None = None
+
+    async def _next(self) -> "pa.RecordBatch":
+        while True:
+            error, self._error = self._error, None
+            if error is not None:
+                raise error
+            made = self._gather(await self._consumer._next_batch())
+            if made:
+                return _joined(made)
+
+    def _gather(self, batch: ConsumerBatch[Any, Any] | None) -> "list[pa.RecordBatch]":
+        """Return this batch, and those that are here beside it; without those that have no records."""
+        made: list[pa.RecordBatch] = []
+        rows = size = 0
+        while batch is not None:
+            try:
+                one = self._to_arrow(batch)
+            except Exception as error:
+                # What is here already comes first, and the next call raises it.
+                self._error = error
+                break
+            if one.num_rows:
+                made.append(one)
+                rows, size = rows + one.num_rows, size + one.nbytes
+            batch = self._consumer._ready_batch() if rows < _ROWS and size < _BYTES else None
+        return made
+
+    def _to_arrow(self, batch: ConsumerBatch[Any, Any]) -> "pa.RecordBatch":
+        from .records.arrow import record_batch
+
+        columns, end = batch.columns(), self._ends[batch.partition]
+        made = record_batch(columns, batch.topic, batch.partition)
+        if batch.next_offset > end:
+            # Offsets ascend, in compacted batches with gaps.
+            made = made.slice(0, bisect_left(memoryview(columns.offsets).cast("q"), end))
+        return made if self._columns is None else made.select(self._columns)
+
+
+def reader_options(options: ConsumerOptions) -> ConsumerOptions:
+    """Return a consumer's options with what a bounded read sets.
+
+    Raises:
+        ConfigError: there is a group among them.
+    """
+    for name in ("group_id", "group_instance_id"):
+        if options.get(name) is not None:
+            raise ConfigError(
+                f"{name} has no use here: a bounded read joins no group and commits nothing; leave it out"
+            )
+    defaults = ConsumerOptions(isolation_level="read_committed", auto_offset_reset="none")
+    return {**defaults, **options}
+
+
+def _checked(topic: str, name: str, bounds: object) -> Bounds | None:
+    if bounds is None and name == "end":
+        return None
+    if isinstance(bounds, OffsetSpec):
+        return bounds
+    if not isinstance(bounds, Mapping):
+        raise UsageError(
+            f"{name} must be an OffsetSpec, or a mapping of TopicPartition to offsets, got {bounds!r:.200}"
+        )
+    checked: dict[TopicPartition, int | OffsetSpec] = {}
+    for given, bound in bounds.items():
+        if not isinstance(given, tuple) or len(given) != 2:
+            raise UsageError(f"the keys of {name} must be TopicPartition, got {given!r:.200}")
+        partition = check_partition(given)
+        if partition.topic != topic:
+            raise UsageError(f"{name} has partition {partition}, which is not of topic {topic!r}")
+        if not isinstance(bound, OffsetSpec) and (isinstance(bound, bool) or not isinstance(bound, int) or bound < 0):
+            raise UsageError(f"{name} of {partition} must be an offset from 0 on, or an OffsetSpec, got {bound!r:.200}")
+        checked[partition] = bound
+    return checked
+
+
+def _checked_columns(columns: object) -> list[str] | None:
+    if columns is None:
+        return None
+    from .records.arrow import SCHEMA
+
+    if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
+        raise UsageError(f"columns must be a list of names such as ['key', 'value'], got {columns!r:.200}")
+    for name in columns:
+        if name not in SCHEMA.names:
+            raise UsageError(f"unknown column {name!r:.200}; known: {', '.join(SCHEMA.names)}")
+    return list(columns)
+
+
+def _bound(bounds: Bounds | None, partition: TopicPartition, otherwise: OffsetSpec) -> int | OffsetSpec:
+    if isinstance(bounds, Mapping):
+        return bounds.get(partition, otherwise)
+    return otherwise if bounds is None else bounds
+
+
+def _specs(bounds: Mapping[TopicPartition, int | OffsetSpec]) -> dict[TopicPartition, OffsetSpec]:
+    return {partition: bound for partition, bound in bounds.items() if isinstance(bound, OffsetSpec)}
+
+
+def _joined(batches: "list[pa.RecordBatch]") -> "pa.RecordBatch":
+    if len(batches) == 1:
+        return batches[0]
+    import pyarrow as pa
+
+    # With the rows and bytes that are joined here, one comes out.
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+
+
+def _call_soon_threadsafe() -> Callable[[Callable[[], object]], object]:
+    loop = asyncio._get_running_loop()
+    if loop is not None:
+        return loop.call_soon_threadsafe
+    import trio
+
+    return trio.lowlevel.current_trio_token().run_sync_soon
+
+
+def _close_in_background(owner: Owner, consumer: Consumer[Any, Any]) -> None:
+    with suppress(UsageError):  # the client is closed, and the consumer with it
+        owner.spawn(consumer.close)

@@ -1,0 +1,33 @@
+"""Standard streams that were closed before the command began, as some daemons are started."""
+
+import os
+import sys
+
+__all__ = ("open_closed_streams",)
+
+_STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
+
+
+def open_closed_streams() -> frozenset[str]:
+    """Open the standard streams that are closed at the null device, and return their names.
+
+    Python sets those to None, so that every use of them fails. The descriptors are opened too: a socket that got the
+    number of a standard stream would receive what is printed.
+    """
+    closed = {name for name, _ in _STREAMS if getattr(sys, name) is None}
+    for number, (name, mode) in enumerate(_STREAMS):
+        if name in closed:
+            _open_descriptor(number)
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  # for as long as the process
+    return frozenset(closed)
+
+
+def _open_descriptor(number: int) -> None:
+    """Open a descriptor at the null device, if it is not open."""
+    try:
+        os.fstat(number)
+    except OSError:
+        null = os.open(os.devnull, os.O_RDWR)
+        if null != number:
+            os.dup2(null, number)
+            os.close(null)

@@ -1,0 +1,99 @@
+"""The topics that a client uses and the cluster does not have: since when, and what to log about them."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final
+
+import attrs
+
+from ..errors import ErrorCode, TopicNotReady, UnknownTopicOrPartition
+
+__all__ = ("MissingTopics", "News", "advice", "does_not_exist", "say_missing")
+
+_WARN_AFTER: Final = 1.0
+"""Seconds: a topic that was created just now is unknown to some brokers for a moment."""
+_WARN_AGAIN: Final = 3600.0
+_ASK_AGAIN: Final = 10.0
+"""Seconds between two Metadata requests while a topic is missing."""
+_MOST_NAMED: Final = 10
+
+
+@attrs.frozen
+class News:
+    """What one Metadata answer changes: topics to log, by name."""
+
+    new: Sequence[str]
+    """Topics that are missing for the first time."""
+    overdue: Sequence[str]
+    """Topics to warn about: missing for longer than a creation takes, and not warned about lately."""
+    created: Sequence[str]
+    """Topics that exist now, after a warning."""
+
+
+class MissingTopics:
+    """The topics in use that the cluster's last Metadata answer says do not exist. Times are in seconds."""
+
+    def __init__(self) -> None:
+        self.answers: int = 0
+        """How many Metadata answers were taken into account."""
+        self._since: dict[str, float] = {}
+        self._warned_at: dict[str, float] = {}
+
+    def __contains__(self, topic: object) -> bool:
+        return topic in self._since
+
+    def update(
+        self, asked: Iterable[str], error_of: Callable[[str], int | None], followed: Collection[str], now: float
+    ) -> News:
+        """Take a Metadata answer into account.
+
+        Args:
+            asked: the topics in use when the request was sent.
+            error_of: returns a topic's error code in the answer, or None if the answer lacks the topic. A topic that
+                was asked for, by name or with all others, and is not in the answer does not exist.
+            followed: the topics that somebody waits for or has subscribed to; only these are logged.
+            now: the time of the answer.
+        """
+        self.answers += 1
+        missing = {name for name in asked if error_of(name) in (None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)}
+        new = [name for name in missing if name not in self._since and name in followed]
+        created = [name for name in self._warned_at if name not in missing and error_of(name) == ErrorCode.NONE]
+        self._since = {name: self._since.get(name, now) for name in missing}
+        self._warned_at = {name: at for name, at in self._warned_at.items() if name in missing}
+        overdue = [name for name in missing if name in followed and self._is_overdue(name, now)]
+        self._warned_at.update(dict.fromkeys(overdue, now))
+        return News(sorted(new), sorted(overdue), sorted(created))
+
+    def _is_overdue(self, name: str, now: float) -> bool:
+        warned_at = self._warned_at.get(name)
+        return now - self._since[name] >= _WARN_AFTER if warned_at is None else now - warned_at >= _WARN_AGAIN
+
+    def ask_again_within(self, followed: Iterable[str], max_age: float) -> float:
+        """Return after how many seconds to ask for metadata again, at most ``max_age``."""
+        missing = [name for name in followed if name in self._since]
+        if not missing:
+            return max_age
+        return min(max_age, _ASK_AGAIN if all(name in self._warned_at for name in missing) else _WARN_AFTER)
+
+
+def say_missing(names: Sequence[str]) -> str:
+    """Return the sentence for errors and log lines: "topic 'a' does not exist", "topics 'a', 'b' do not exist"."""
+    listed = ", ".join(repr(name) for name in names[:_MOST_NAMED])
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"topics {listed}{more} do not exist" if len(names) > 1 else f"topic {listed} does not exist"
+
+
+def advice(*, allow_creation: bool) -> str:
+    """Return what to do about a topic that does not exist; ``allow_creation`` is ``allow_auto_create_topics``."""
+    if allow_creation:
+        may = "the brokers do not create it although allow_auto_create_topics is set (auto.create.topics.enable)"
+        return f"check the spelling, or create the topic; {may}"
+    return "check the spelling, create the topic, or set allow_auto_create_topics=True"
+
+
+def does_not_exist(name: str, seconds: float, *, allow_creation: bool) -> TopicNotReady:
+    """Return the error of a topic that the cluster has said for so many seconds does not exist."""
+    cause = UnknownTopicOrPartition(f"Metadata of topic {name!r}")
+    answered = f"the cluster answered UNKNOWN_TOPIC_OR_PARTITION for {seconds:g} s (topic_metadata_propagation_max_ms)"
+    error = TopicNotReady(f"{say_missing([name])}: {answered}; {advice(allow_creation=allow_creation)}")
+    error.__cause__ = cause
+    return error

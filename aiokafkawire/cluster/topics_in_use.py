@@ -1,0 +1,75 @@
+"""The topics whose metadata a client asks for, and what it logs about those that do not exist."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from ..config import ClientConfig
+from .metadata import Snapshot
+from .missing_topics import MissingTopics, advice, say_missing
+
+__all__ = ("Names", "TopicsInUse")
+
+_log = logging.getLogger("aiokafkawire.cluster")
+
+Names = Callable[[], Iterable[str]]
+"""Returns the names of topics, whenever it is asked."""
+
+
+class TopicsInUse:
+    """The topics of one client. Times are in seconds of the runtime's clock."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        self.missing: MissingTopics = MissingTopics()
+        self._config = config
+        # When each topic was last used.
+        self._used: dict[str, float] = {}
+        self._kept: list[Names] = []
+        self._followed: list[Names] = []
+
+    def use(self, topics: Iterable[str], now: float) -> bool:
+        """Ask for these topics until they are unused for ``metadata_max_idle_ms``; return whether one is new."""
+        is_new = False
+        for topic in topics:
+            is_new = is_new or topic not in self._used
+            self._used[topic] = now
+        return is_new
+
+    @contextmanager
+    def following(self, names: Names, also: Names = tuple) -> Iterator[None]:
+        """Meanwhile, ask for these topics in every request, and log which of ``names`` do not exist."""
+        self._followed.append(names)
+        self._kept += (names, also)
+        try:
+            yield
+        finally:
+            self._followed.remove(names)
+            self._kept.remove(names)
+            self._kept.remove(also)
+
+    def to_ask(self, now: float) -> list[str]:
+        """Return the topics to ask for now, and forget those that are unused."""
+        for names in self._kept:
+            self.use(names(), now)
+        oldest = now - self._config.metadata_max_idle_ms / 1000
+        self._used = {name: used for name, used in self._used.items() if used >= oldest}
+        return list(self._used)
+
+    def learned(self, asked: Iterable[str], snapshot: Snapshot, now: float) -> None:
+        """Log what a Metadata answer for these topics says about those that do not exist."""
+        news = self.missing.update(asked, snapshot.topic_error, self._followed_names(), now)
+        if news.new:
+            _log.info("%s, says the cluster; asking again", say_missing(news.new))
+        if news.overdue:
+            why = "(UNKNOWN_TOPIC_OR_PARTITION)"
+            what_to_do = advice(allow_creation=self._config.allow_auto_create_topics)
+            _log.warning("%s in the cluster %s: %s", say_missing(news.overdue), why, what_to_do)
+        for name in news.created:
+            _log.info("topic %r exists now", name)
+
+    def ask_again_within(self) -> float:
+        """Return after how many seconds to ask again although nothing failed (``metadata_max_age_ms``)."""
+        return self.missing.ask_again_within(self._followed_names(), self._config.metadata_max_age_ms / 1000)
+
+    def _followed_names(self) -> set[str]:
+        return {name for names in self._followed for name in names()}

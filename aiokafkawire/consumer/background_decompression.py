@@ -1,0 +1,56 @@
+"""Decompresses large batches on a thread, apart from the calls that wait for their records."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from ..cluster.cluster import Cluster
+from ..records.batch import AnyBatch
+from .fetch import Fetched
+
+__all__ = ("LARGE", "BackgroundDecompression")
+
+LARGE: Final = 64 * 1024
+"""Compressed batches above this are decompressed on a thread."""
+
+
+class BackgroundDecompression:
+    """The thread work of one consumer: one batch at a time is checked and decompressed.
+
+    The work belongs to no call: a call that times out or is cancelled leaves it running, and the next call finds the
+    result. Closing the client waits for the thread.
+
+    Args:
+        cluster: its owner of background tasks runs the work.
+        check_crcs: whether checksums are compared.
+        on_done: is called after each batch, decompressed or not.
+    """
+
+    def __init__(self, cluster: Cluster, *, check_crcs: bool, on_done: Callable[[], None]) -> None:
+        self._cluster, self._check_crcs, self._on_done = cluster, check_crcs, on_done
+        self._running = False
+
+    def is_done(self, fetched: Fetched, batch: AnyBatch) -> bool:
+        """Return whether the batch that ``fetched`` has begun is decompressed; begin with it if no other is at work.
+
+        Raises:
+            CorruptBatch: it cannot be decompressed.
+            UsageError: the client is closed.
+        """
+        error, fetched.decompression_error = fetched.decompression_error, None
+        if error is not None:
+            raise error
+        if not fetched.is_decompressed and not self._running:
+            self._cluster.owner.spawn(self._run, fetched, batch)
+            self._running = True
+        return fetched.is_decompressed
+
+    async def _run(self, fetched: Fetched, batch: AnyBatch) -> None:
+        try:
+            await self._cluster.runtime.offload(partial(batch.prepare, check_crcs=self._check_crcs))
+            fetched.is_decompressed = True
+        except Exception as error:  # the next call raises it
+            fetched.decompression_error = error
+        finally:
+            self._running = False
+            self._on_done()

@@ -1,0 +1,216 @@
+"""Names that users of other Kafka clients type, and what they are called here.
+
+They come from aiokafka, kafka-python, confluent-kafka (librdkafka) and the Java client. A missing attribute and an
+unknown setting look their name up here, so that the error tells the right one.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+__all__ = (
+    "ADMIN",
+    "BLOCKING_CONSUMER",
+    "BLOCKING_PRODUCER",
+    "CLIENT",
+    "CONSUMER",
+    "MODULE",
+    "PRODUCER",
+    "SETTINGS",
+    "TRANSACTION",
+    "hint_at",
+    "refuse_keywords",
+)
+
+_OPENS: Final = "use it as 'async with', which opens and closes it"
+_OFFSETS: Final = "await offsets({partition: OffsetSpec.EARLIEST}), OffsetSpec.LATEST or OffsetSpec.at(timestamp_ms)"
+_TRANSACTION: Final = "use 'async with producer.transaction() as transaction': it commits, or aborts on an exception"
+_POLL: Final = "await poll(max_records=..., timeout=...), or iterate with 'async for'"
+
+CLIENT: Final[Mapping[str, str]] = {
+    "start": f"open(); or {_OPENS}",
+    "stop": f"close(); or {_OPENS}",
+    "bootstrap": f"open(); or {_OPENS}",
+    "create_topics": "await client.admin.create_topics({name: partitions})",
+    "list_topics": "await client.admin.list_topics()",
+    "cluster": "client.admin",
+    "send": "client.producer() makes a producer, which has send()",
+    "subscribe": "client.consumer(*topics, group_id=...) makes a consumer",
+}
+
+PRODUCER: Final[Mapping[str, str]] = {
+    "send_and_wait": "await send(...), which waits for the acknowledgement",
+    "produce": "send_nowait(topic, value, key=...), or await send(...)",
+    "start": _OPENS,
+    "stop": f"await close(); or {_OPENS}",
+    "poll": "not needed here: deliveries are awaited, and flush() waits for all",
+    "partitions_for_topic": "await partitions_for(topic)",
+    "create_batch": "not needed here: send_nowait() and enqueue_many() gather batches themselves",
+    "send_batch": "await enqueue_many(topic, values), or await send_many(topic, values)",
+    "init_transactions": f"not needed here: entering the producer does it; then {_TRANSACTION}",
+    "begin_transaction": _TRANSACTION,
+    "commit_transaction": _TRANSACTION,
+    "abort_transaction": _TRANSACTION,
+    "send_offsets_to_transaction": "await transaction.commit_offsets(consumer)",
+    "list_topics": "await client.admin.list_topics()",
+}
+
+TRANSACTION: Final[Mapping[str, str]] = {
+    "commit": "leave the 'async with' block, which commits",
+    "abort": "raise an exception inside the 'async with' block, which aborts",
+    "send_offsets_to_transaction": "await commit_offsets(consumer)",
+    "send_and_wait": "await send(...), which waits for the acknowledgement",
+    "produce": "send_nowait(topic, value, key=...), or await send(...)",
+}
+
+CONSUMER: Final[Mapping[str, str]] = {
+    "getmany": _POLL,
+    "getone": "await anext(consumer), or iterate with 'async for'",
+    "consume": _POLL,
+    "start": _OPENS,
+    "stop": f"await close(); or {_OPENS}",
+    "commit_async": "await commit(); enable_auto_commit commits in the background",
+    "commit_sync": "await commit()",
+    "seek_to_beginning": "seek(partition, OffsetSpec.EARLIEST)",
+    "seek_to_end": "seek(partition, OffsetSpec.LATEST)",
+    "seek_to_committed": "seek(partition, (await committed([partition]))[partition].offset)",
+    "beginning_offsets": _OFFSETS,
+    "end_offsets": _OFFSETS,
+    "offsets_for_times": _OFFSETS,
+    "get_watermark_offsets": _OFFSETS,
+    "highwater": "high_watermark(partition)",
+    "last_poll_timestamp": "health()",
+    "partitions_for_topic": "await client.admin.describe_topic(topic)",
+    "topics": "await client.admin.list_topics()",
+    "consumer_group_metadata": "group_metadata()",
+    "incremental_assign": "assign(partitions): partitions that stay keep their position",
+    "incremental_unassign": "assign(partitions): partitions that stay keep their position",
+    "unassign": "assign([])",
+    "store_offsets": "not needed here: what was finished is committed; or await commit({partition: offset})",
+    "wakeup": "cancel the task, or give poll() a timeout",
+    "memberid": "health(), or group_metadata().member_id",
+}
+
+ADMIN: Final[Mapping[str, str]] = {
+    "list_consumer_groups": "list_groups()",
+    "describe_consumer_groups": "describe_groups(*group_ids)",
+    "delete_consumer_groups": "delete_groups(*group_ids)",
+    "describe_topics": "describe_topic(name)",
+    "find_coordinator": "describe_groups(group_id): a description has its coordinator",
+    "list_group_offsets": "list_consumer_group_offsets(group_id)",
+    "remove_members_from_consumer_group": "remove_members(group_id, members)",
+    "start": "not needed here: the client opens it",
+    "close": "not needed here: the client closes it",
+}
+
+MODULE: Final[Mapping[str, str]] = {
+    "AIOKafkaProducer": "Client(servers).producer()",
+    "AIOKafkaConsumer": "Client(servers).consumer(*topics)",
+    "AIOKafkaAdminClient": "Client(servers).admin",
+    "KafkaProducer": "Client(servers).producer(), or aiokafkawire.blocking.Client without an event loop",
+    "KafkaConsumer": "Client(servers).consumer(*topics), or aiokafkawire.blocking.Client without an event loop",
+    "KafkaAdminClient": "Client(servers).admin",
+    "AdminClient": "Client(servers).admin",
+    "OffsetAndTimestampSpec": "OffsetSpec",
+    "ConsumerRebalanceListener": "functions: consumer.subscribe(*topics, on_assigned=..., on_revoked=..., on_lost=...)",
+}
+
+
+def _blocking(hints: Mapping[str, str]) -> dict[str, str]:
+    """Return the same hints for code without an event loop."""
+    return {
+        name: hint.replace("await ", "").replace("async ", "").replace("anext(consumer)", "next(iter(consumer))")
+        for name, hint in hints.items()
+    }
+
+
+BLOCKING_PRODUCER: Final[Mapping[str, str]] = _blocking(PRODUCER) | {
+    "produce": "enqueue_many(topic, [value], keys=[key]), or send(topic, value, key=...), which waits",
+    "send_nowait": "enqueue_many(topic, [value], keys=[key])",
+}
+BLOCKING_CONSUMER: Final[Mapping[str, str]] = _blocking(CONSUMER)
+
+# Settings, by who was given them. Settings of ours that belong to another one of the three need no line here.
+_LISTENER: Final = "consumer.subscribe(*topics, on_assigned=..., on_revoked=..., on_lost=...)"
+_EVERYBODY: Final[Mapping[str, str]] = {
+    "bootstrap_servers": "it is the first argument of Client: Client('host:port', ...)",
+    "bootstrap_server": "it is the first argument of Client: Client('host:port', ...)",
+    "metadata_broker_list": "it is the first argument of Client: Client('host:port', ...)",
+    "brokers": "it is the first argument of Client: Client('host:port', ...)",
+    "loop": "leave it out: the running loop is used",
+    "api_version": "leave it out: versions are agreed on with each broker",
+    "api_version_auto_timeout_ms": "api_version_request_timeout_ms of Client",
+    "connections_max_idle": "connections_max_idle_ms of Client",
+    "sasl_plain_username": "sasl_username of Client",
+    "sasl_plain_password": "sasl_password of Client",
+    "sasl_oauth_token_provider": "sasl_oauthbearer_token of Client",
+    "sasl_mechanisms": "sasl_mechanism of Client",
+    "ssl_cafile": "ssl_ca_location of Client",
+    "ssl_certfile": "ssl_certificate_location of Client",
+    "ssl_keyfile": "ssl_key_location of Client",
+    "ssl_password": "ssl_key_password of Client",
+    "ssl_check_hostname": "ssl_endpoint_identification_algorithm='none' of Client",
+    "topic_metadata_refresh_interval_ms": "metadata_max_age_ms of Client",
+    "socket_timeout_ms": "request_timeout_ms of Client",
+    "reconnect_backoff_max": "reconnect_backoff_max_ms of Client",
+    "logger": "leave it out: configure the logger 'aiokafkawire' of Python's logging",
+    "debug": "leave it out: configure the logger 'aiokafkawire' of Python's logging",
+    "error_cb": "leave it out: calls raise what goes wrong",
+}
+_OF_PRODUCERS: Final[Mapping[str, str]] = {
+    "max_batch_size": "batch_size",
+    "batch_num_messages": "batch_size, in bytes",
+    "compression_codec": "compression_type",
+    "request_required_acks": "acks",
+    "message_send_max_retries": "retries, best left to delivery_timeout_ms",
+    "message_timeout_ms": "delivery_timeout_ms",
+    "message_max_bytes": "max_request_size",
+    "queue_buffering_max_ms": "linger_ms",
+    "queue_buffering_max_kbytes": "buffer_memory, in bytes",
+    "queue_buffering_max_messages": "buffer_memory, in bytes",
+    "max_in_flight": "max_in_flight_requests_per_connection",
+    "on_delivery": "await the delivery that enqueue() or send_nowait() returns",
+    "dr_cb": "await the delivery that enqueue() or send_nowait() returns",
+}
+_OF_CONSUMERS: Final[Mapping[str, str]] = {
+    "max_poll_records": "an argument of poll(): poll(max_records=...)",
+    "consumer_timeout_ms": "an argument of poll(), in seconds: poll(timeout=...)",
+    "listener": _LISTENER,
+    "rebalance_listener": _LISTENER,
+    "on_assign": f"on_assigned: {_LISTENER}",
+    "on_revoke": f"on_revoked: {_LISTENER}",
+    "on_assigned": _LISTENER,
+    "on_revoked": _LISTENER,
+    "on_lost": _LISTENER,
+    "pattern": "consumer.subscribe(pattern=...)",
+    "topics": "positional arguments: 'orders', 'returns', or one list of them",
+    "fetch_wait_max_ms": "fetch_max_wait_ms",
+    "fetch_message_max_bytes": "max_partition_fetch_bytes",
+    "enable_auto_offset_store": "enable_auto_commit: what was finished is committed",
+    "rebalance_timeout_ms": "max_poll_interval_ms",
+    "exclude_internal_topics": "leave it out: patterns never match internal topics",
+}
+
+SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
+    "ClientConfig": _EVERYBODY,
+    "ProducerConfig": {**_EVERYBODY, **_OF_PRODUCERS},
+    "ConsumerConfig": {**_EVERYBODY, **_OF_CONSUMERS},
+}
+
+
+def hint_at(names: Mapping[str, str]) -> Callable[[Any, str], Any]:
+    """Return a ``__getattr__`` for a class, whose AttributeError tells what a foreign name is called here."""
+
+    def __getattr__(self: object, name: str) -> Any:  # noqa: N807
+        text = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if name in names:
+            text += f"; here: {names[name]}"
+        raise AttributeError(text, name=name, obj=self)
+
+    return __getattr__
+
+
+def refuse_keywords(method: str, given: Iterable[str]) -> TypeError:
+    """Return the error for keywords that a method of the consumer does not take."""
+    name = next(iter(given))
+    hint = f"; here: {_OF_CONSUMERS[name]}" if name in _OF_CONSUMERS else ""
+    return TypeError(f"{method}() got an unexpected keyword argument {name!r}{hint}")

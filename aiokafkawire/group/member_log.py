@@ -1,0 +1,77 @@
+"""Logs how a member joins its group, leaves it, and loses its membership."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from ..errors import FencedInstanceId
+from .states import GroupState
+
+if TYPE_CHECKING:
+    from .classic import GroupMachine
+
+__all__ = ("MemberLog",)
+
+_log = logging.getLogger("aiokafkawire.group")
+
+
+class MemberLog:
+    """The log of one member: a line for each change of its membership, not for each request or retry."""
+
+    def __init__(self, machine: "GroupMachine") -> None:
+        self._machine = machine
+        self._generation = -1
+        self._last = ""
+        machine.on_enter = self.entered
+
+    def entered(self, before: GroupState) -> None:
+        """Log that the machine has come to another state."""
+        machine, state = self._machine, self._machine.state
+        named = machine.settings.named
+        if state is GroupState.PREPARING:
+            self._joining(before)
+        elif state is GroupState.STABLE and before is GroupState.SYNCING:
+            self._generation, self._last = machine.generation, ""
+            leads = ", as its leader" if machine.leads else ""
+            told = "joined %s%s: generation %d, protocol %r, member id %r"
+            _log.info(told, named, leads, machine.generation, machine.protocol, machine.member_id)
+        elif state is GroupState.OUTSIDE:
+            self._left(before)
+        elif state is GroupState.FAILED:
+            self._generation = -1
+            what = "fenced by another member of" if isinstance(machine.error, FencedInstanceId) else "refused by"
+            _log.warning("%s %s: %s", what, named, machine.error)
+
+    def _joining(self, before: GroupState) -> None:
+        machine = self._machine
+        named, reason = machine.settings.named, machine.reason
+        if machine.is_member:
+            line = f"rejoining {named}, generation {machine.generation}: {reason}"
+        elif self._generation >= 0:
+            line = f"lost the membership in {named}, generation {self._generation}: {reason}; rejoining"
+            self._generation = -1
+        elif before in (GroupState.OUTSIDE, GroupState.FAILED):
+            line = f"joining {named}: {reason}"
+        else:
+            line = f"joining {named} again: {reason}"
+        _log.log(logging.DEBUG if line == self._last else logging.INFO, "%s", line)
+        self._last = line
+
+    def _left(self, before: GroupState) -> None:
+        settings, generation = self._machine.settings, self._generation
+        self._generation, self._last = -1, ""
+        if generation < 0 and before is not GroupState.LEAVING:
+            return
+        if settings.group_instance_id is not None:
+            keeps = f"its partitions stay assigned for {settings.session_timeout_ms / 1000:g} s (session_timeout_ms)"
+            name = settings.group_instance_id
+            _log.info("static member %r of %s stops: %s; %s", name, settings.named, self._machine.reason, keeps)
+        else:
+            _log.info("left %s: %s", settings.named, self._machine.reason)
+
+    def stopped(self) -> None:
+        """Log that the member stops although the coordinator has not answered its LeaveGroup."""
+        if self._machine.state is GroupState.LEAVING:
+            settings = self._machine.settings
+            until = f"at the latest {settings.session_timeout_ms / 1000:g} s later (session_timeout_ms)"
+            told = "the coordinator of %s has not answered LeaveGroup; it removes the member %s"
+            _log.info(told, settings.named, until)

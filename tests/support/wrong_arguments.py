@@ -1,0 +1,474 @@
+"""Every method of the public API, and for each of its arguments what cannot be one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import anyio
+
+from aiokafkawire import Client, GroupMetadata, IsolationLevel, NewTopic, OffsetAndMetadata, OffsetSpec, TopicPartition
+
+TP = TopicPartition("t", 0)
+MOST = 2**63 - 1
+
+
+class Hands(NamedTuple):
+    """What a call may use: an open client, and what it has made."""
+
+    client: Any
+    producer: Any
+    transaction: Any
+    consumer: Any
+    """Has the partition assigned, and a group's id."""
+    member: Any
+    """Has a group's id, and nothing assigned."""
+
+    @property
+    def admin(self) -> Any:
+        return self.client.admin
+
+
+class Case(NamedTuple):
+    """A call with a hole in it, and what does not fit into the hole."""
+
+    name: str
+    call: Callable[[Hands, Any], Any]
+    wrong: list[Any]
+
+
+HOLE = object()
+
+
+def filled(face: str, method: str, *given: Any, **named: Any) -> Callable[[Hands, Any], Any]:
+    """Return a call of a method, with what is wrong in the place of HOLE."""
+
+    def call(hands: Hands, wrong: Any) -> Any:
+        arguments = [wrong if one is HOLE else one for one in given]
+        return getattr(getattr(hands, face), method)(
+            *arguments, **{name: wrong if one is HOLE else one for name, one in named.items()}
+        )
+
+    return call
+
+
+class Strange:
+    """Nothing that anybody expects."""
+
+    def __repr__(self) -> str:
+        return "<strange>"
+
+
+# Without their types, as those who have no type checker see them.
+_offset: Any = OffsetAndMetadata
+_spec: Any = OffsetSpec
+_group: Any = GroupMetadata
+_topic: Any = NewTopic
+
+SURROGATE = "\ud800"
+NO_TEXT: list[Any] = [5, b"t", ["t", 5], Strange(), True, 1.5]
+NO_NAME: list[Any] = [None, *NO_TEXT, "", "a/b", SURROGATE, ["t"]]
+NO_GROUP: list[Any] = [None, *NO_TEXT, "", SURROGATE, "x" * 40_000]
+NO_SECONDS: list[Any] = ["1", b"1", math.nan, -1, -0.5, -math.inf, True, [1], Strange(), 1j]
+NO_FLAG: list[Any] = [None, 0, 1, "true", [], Strange()]
+NO_PARTITION: list[Any] = [
+    None,
+    5,
+    "t",
+    "t-0",
+    b"t",
+    ("t",),
+    ("t", "0"),
+    ("t", -1),
+    ("t", 2**31),
+    ("t", True),
+    ("t", 0, 0),
+]
+NO_PARTITION += [
+    (5, 0),
+    (None, 0),
+    ("", 0),
+    Strange(),
+    {"t": 0},
+]
+NO_PARTITIONS: list[Any] = [
+    None,
+    5,
+    "t",
+    b"t",
+    TP,
+    1.5,
+    Strange(),
+    *([one] for one in NO_PARTITION if type(one) is not dict),
+]
+NO_OFFSET: list[Any] = [
+    "5",
+    1.5,
+    -1,
+    2**63,
+    True,
+    b"5",
+    (5, "note"),
+    Strange(),
+    _offset(-1),
+    _offset("5"),
+]
+NO_OFFSET += [
+    _offset(2**63),
+    _offset(5, None),
+    _offset(5, SURROGATE),
+    _offset(5, "x" * 40_000),
+    _offset(5, leader_epoch=2**31),
+    _offset(5, leader_epoch="1"),
+]
+NO_OFFSETS: list[Any] = [5, "t", [TP], TP, Strange(), {"t": 5}, {("t", 2**31): 5}, {("t", "0"): 5}, {TP: None}]
+NO_OFFSETS += [{TP: one} for one in NO_OFFSET]
+NO_SPEC: list[Any] = [None, "latest", -1, 1.5, 1_700_000_000_000, Strange(), _spec("x"), _spec(2**63)]
+NO_SPECS: list[Any] = [None, 5, "t", [TP], TP, Strange(), {"t": OffsetSpec.LATEST}, *({TP: one} for one in NO_SPEC)]
+NO_START: list[Any] = ["latest", "5", 1.5, -1, 2**63, True, b"5", Strange(), _spec("x"), _spec(2**63)]
+NO_FUNCTION: list[Any] = [5, "f", b"f", [], Strange()]
+NO_BYTES: list[Any] = [5, 1.5, "text", ["x"], {"a": 1}, True, Strange()]
+NO_HEADERS: list[Any] = [
+    5,
+    0,
+    False,
+    "",
+    "ab",
+    b"ab",
+    1.5,
+    [("a",)],
+    [("a", b"", 1)],
+    [("a", "b")],
+    [(1, b"")],
+    [None],
+    ["ab"],
+    {"a": "b"},
+    {1: b""},
+    {SURROGATE: b""},
+    [(SURROGATE, b"")],
+    [(b"a", b"")],
+    Strange(),
+]
+NO_INDEX: list[Any] = ["0", 1.5, -1, 7, 2**31, 2**80, True, b"0", [0], Strange()]
+NO_TIME: list[Any] = ["now", 1.5, -1, 2**63, True, Strange()]
+NO_TOPICS: list[Any] = [
+    None,
+    5,
+    b"t",
+    TP,
+    Strange(),
+    {"t": 1},
+    [5],
+    [None],
+    [["t"]],
+    ["a/b"],
+    [SURROGATE],
+    ["t", "t b"],
+]
+NO_NEW_TOPICS: list[Any] = [
+    None,
+    5,
+    "a",
+    b"a",
+    ["a"],
+    Strange(),
+    [5],
+    [("a", 3)],
+    [_topic()],
+    [_topic("a"), _topic("a")],
+] + [{"a": one} for one in (None, "3", 1.5, 0, -2, 2**31, True, [3], {"num_partitions": 3}, Strange())]
+NO_NEW_TOPICS += [{name: 1} for name in (5, None, b"a", "a/b", "")]
+NO_NEW_TOPICS += [
+    {"a": _topic(1, 0)},
+    {"a": _topic(1, 2**15)},
+    {"a": _topic(1, "1")},
+    {"a": _topic("b", 1)},
+    {"a": _topic(1, 1, [("a", "b")])},
+    {"a": _topic(1, 1, {"retention.ms": 5})},
+    {"a": _topic(1, 1, {5: "5"})},
+    {"a": _topic(1, 1, {SURROGATE: "5"})},
+    [_topic("a/b")],
+    [_topic("a", "3")],
+]
+NO_NAMES: list[Any] = [5, "Stable", b"x", Strange(), [5], [None], [SURROGATE], [""]]
+NO_GROUP_IDS: list[Any] = [None, *NO_TEXT, "", SURROGATE, [5], [""], {"g": 1}]
+NO_CONSUMED: list[Any] = [None, 5, "t", [TP], TP, Strange(), {"t": 5}, *({TP: one} for one in NO_OFFSET)]
+NO_META: list[Any] = [5, "", b"g", Strange(), _group(5), _group("g", "1"), _group("g", -2)]
+NO_META += [
+    _group("g", 1, None),
+    _group("g", 1, "m", 5),
+]
+
+
+def _sending(face: str, method: str) -> Iterator[Case]:
+    name = f"{face}.{method}"
+    yield Case(f"{name}(topic)", filled(face, method, HOLE, b""), NO_NAME)
+    yield Case(f"{name}(value)", filled(face, method, "t", HOLE), NO_BYTES)
+    yield Case(f"{name}(key)", filled(face, method, "t", b"", key=HOLE), NO_BYTES)
+    yield Case(f"{name}(partition)", filled(face, method, "t", b"", partition=HOLE), NO_INDEX)
+    yield Case(f"{name}(timestamp_ms)", filled(face, method, "t", b"", timestamp_ms=HOLE), NO_TIME)
+    yield Case(f"{name}(headers)", filled(face, method, "t", b"", headers=HOLE), NO_HEADERS)
+
+
+def _sending_many(face: str, method: str) -> Iterator[Case]:
+    name = f"{face}.{method}"
+    no_column = [None, 5, b"ab", "ab", bytearray(b"ab"), {"a": b""}, Strange(), *([one] for one in NO_BYTES)]
+    yield Case(f"{name}(topic)", filled(face, method, HOLE, [b""]), NO_NAME)
+    yield Case(f"{name}(values)", filled(face, method, "t", HOLE), no_column)
+    yield Case(f"{name}(keys)", filled(face, method, "t", [b""], keys=HOLE), no_column[1:])
+    yield Case(f"{name}(partition)", filled(face, method, "t", [b""], partition=HOLE), NO_INDEX)
+    yield Case(f"{name}(timestamp_ms)", filled(face, method, "t", [b""], timestamp_ms=HOLE), NO_TIME)
+    yield Case(f"{name}(headers)", filled(face, method, "t", [b""], headers=HOLE), NO_HEADERS)
+
+
+def _producers() -> Iterator[Case]:
+    for face in ("producer", "transaction"):
+        for method in ("send", "enqueue", "send_nowait"):
+            yield from _sending(face, method)
+        yield from _sending_many(face, "send_many")
+    yield from _sending_many("producer", "enqueue_many")
+    yield Case("producer.partitions_for(topic)", filled("producer", "partitions_for", HOLE), NO_NAME)
+    yield Case(
+        "transaction.commit_offsets(offsets)", filled("transaction", "commit_offsets", HOLE, group="g"), NO_CONSUMED
+    )
+    yield Case(
+        "transaction.commit_offsets(group)",
+        filled("transaction", "commit_offsets", {TP: 5}, group=HOLE),
+        [None, *NO_META],
+    )
+
+
+def _client() -> Iterator[Case]:
+    made = "x:1"
+    yield Case("Client(servers)", lambda _, one: Client(one), [None, 5, b"x:1", [5], "", [], ":", "x:y", Strange()])
+    yield Case("Client(connector)", lambda _, one: Client(made, connector=one), [None, *NO_FUNCTION])
+    yield Case("Client(runtime)", lambda _, one: Client(made, runtime=one), [*NO_FUNCTION])
+    for name in ("key_serializer", "value_serializer"):
+        yield Case(
+            f"client.producer({name})",
+            filled("client", "producer", **{name: HOLE}),
+            NO_FUNCTION,
+        )
+    for name in ("key_deserializer", "value_deserializer"):
+        yield Case(
+            f"client.consumer({name})",
+            filled("client", "consumer", **{name: HOLE}),
+            NO_FUNCTION,
+        )
+    yield Case("client.producer(identity)", lambda hands, one: hands.client.producer(identity=one), NO_FUNCTION)
+    yield Case(
+        "client.consumer(assignors)",
+        lambda hands, one: hands.client.consumer("t", group_id="g", assignors=one),
+        [None, 5, "range", ["range"], [5], Strange()],
+    )
+    yield Case("client.consumer(topics)", lambda hands, one: hands.client.consumer(one), [*NO_NAME[:-1], *NO_TOPICS])
+    yield Case("client.consumer(topics, more)", lambda hands, one: hands.client.consumer("t", one), NO_NAME)
+
+
+def _transform() -> Iterator[Case]:
+    async def call(hands: Hands, **changed: Any) -> Any:
+        given: dict[str, Any] = {
+            "source": "t",
+            "process": lambda _: [],
+            "group_id": "g",
+            "transactional_id": "x",
+            "until_end": True,
+        }
+        given |= changed
+        with anyio.fail_after(5):
+            await hands.client.transform(given.pop("source"), given.pop("process"), **given)
+
+    wrong: dict[str, list[Any]] = {
+        "source": [None, 5, b"t", [], "", Strange(), [5], ["a/b"], TP],
+        "process": [None, *NO_FUNCTION],
+        "group_id": [5, b"g", "", SURROGATE, Strange()],
+        "transactional_id": [5, b"x", "", SURROGATE, Strange()],
+        "max_records": [None, 0, -1, "5", 1.5, True, Strange()],
+        "commit_interval_ms": [None, 0, -1, "5", 1.5, True, Strange()],
+        "auto_offset_reset": [None, 5, "first", Strange()],
+        "stop": [5, "stop", Strange()],
+        "until_end": NO_FLAG,
+        "consumer_options": [5, "x", [1], Strange(), {"group_id": "g"}, {5: 5}],
+        "producer_options": [5, "x", [1], Strange(), {"transactional_id": "g"}, {5: 5}],
+    }
+    for name, values in wrong.items():
+
+        def transform(hands: Hands, one: Any, name: str = name) -> Any:
+            return call(hands, **{name: one})
+
+        yield Case(f"client.transform({name})", transform, values)
+
+
+def _consumer() -> Iterator[Case]:
+    yield Case("consumer.subscribe(topics)", lambda hands, one: hands.member.subscribe(one), NO_TOPICS)
+    yield Case("consumer.subscribe(topics, more)", lambda hands, one: hands.member.subscribe("t", one), NO_NAME)
+    yield Case(
+        "consumer.subscribe(pattern)",
+        lambda hands, one: hands.member.subscribe(pattern=one),
+        [5, b"t", "(", "a{99999999999999}", ["t"], Strange()],
+    )
+    for name in ("on_assigned", "on_revoked", "on_lost"):
+        yield Case(
+            f"consumer.subscribe({name})",
+            filled("member", "subscribe", "t", **{name: HOLE}),
+            NO_FUNCTION,
+        )
+    yield Case("consumer.assign(partitions)", lambda hands, one: hands.consumer.assign(one), NO_PARTITIONS)
+    yield Case("consumer.assign({partition})", lambda hands, one: hands.consumer.assign({one: 5}), NO_PARTITION[:-2])
+    yield Case("consumer.assign({: start})", lambda hands, one: hands.consumer.assign({TP: one}), NO_START)
+    for name in ("seek", "position", "high_watermark"):
+        more = (0,) if name == "seek" else ()
+        yield Case(
+            f"consumer.{name}(partition)",
+            filled("consumer", name, HOLE, *more),
+            [*NO_PARTITION, ("t", 1), ["t", 0, 0], [TP]],
+        )
+    yield Case("consumer.seek(to)", lambda hands, one: hands.consumer.seek(TP, one), [None, *NO_START])
+    for name in ("pause", "resume"):
+        yield Case(
+            f"consumer.{name}(partitions)",
+            filled("consumer", name, HOLE),
+            [*NO_PARTITION[:-1], ("t", 1), [5], ["t"], [("t", 1)]],
+        )
+    yield Case(
+        "consumer.poll(max_records)",
+        lambda hands, one: hands.consumer.poll(one, timeout=0.1),
+        [None, 0, -1, 1.0, 0.5, "5", True, Strange(), math.nan],
+    )
+    for name in ("poll", "unsubscribe", "close"):
+        yield Case(
+            f"consumer.{name}(timeout)",
+            filled("consumer", name, timeout=HOLE),
+            NO_SECONDS if name == "poll" else [None, *NO_SECONDS],
+        )
+    yield Case("consumer.offsets(specs)", lambda hands, one: hands.consumer.offsets(one), NO_SPECS)
+    yield Case(
+        "consumer.offsets(timeout)",
+        lambda hands, one: hands.consumer.offsets({TP: OffsetSpec.LATEST}, timeout=one),
+        NO_SECONDS,
+    )
+    yield Case("consumer.commit(offsets)", lambda hands, one: hands.consumer.commit(one), NO_OFFSETS)
+    yield Case(
+        "consumer.commit(retention_ms)",
+        lambda hands, one: hands.consumer.commit({TP: 0}, retention_ms=one),
+        ["5", 1.5, -1, 2**63, True, Strange()],
+    )
+    yield Case("consumer.commit(timeout)", lambda hands, one: hands.consumer.commit({TP: 0}, timeout=one), NO_SECONDS)
+    yield Case("consumer.committed(partitions)", lambda hands, one: hands.consumer.committed(one), NO_PARTITIONS)
+    yield Case(
+        "consumer.committed(timeout)", lambda hands, one: hands.consumer.committed([TP], timeout=one), NO_SECONDS
+    )
+
+
+def _admin() -> Iterator[Case]:
+    yield Case("admin.create_topics(topics)", lambda hands, one: hands.admin.create_topics(one), NO_NEW_TOPICS)
+    yield Case(
+        "admin.create_topics(validate_only)",
+        lambda hands, one: hands.admin.create_topics({"a": 1}, validate_only=one),
+        NO_FLAG,
+    )
+    yield Case(
+        "admin.delete_topics(topics)",
+        lambda hands, one: hands.admin.delete_topics(one),
+        [None, 5, b"t", "", "a/b", TP, Strange(), [5], [None], [b"t"], ["a/b"], [["t"]]],
+    )
+    yield Case("admin.list_topics(internal)", lambda hands, one: hands.admin.list_topics(internal=one), NO_FLAG)
+    yield Case("admin.describe_topic(name)", lambda hands, one: hands.admin.describe_topic(one), NO_NAME)
+    yield Case("admin.list_offsets(specs)", lambda hands, one: hands.admin.list_offsets(one), NO_SPECS)
+    for name in ("states", "types"):
+        yield Case(
+            f"admin.list_groups({name})",
+            filled("admin", "list_groups", **{name: HOLE}),
+            NO_NAMES,
+        )
+    for name in ("describe_groups", "delete_groups", "list_offsets_of_groups"):
+        yield Case(
+            f"admin.{name}(group_ids)",
+            filled("admin", name, HOLE),
+            NO_GROUP_IDS,
+        )
+    yield Case(
+        "admin.describe_groups(include_authorized_operations)",
+        lambda hands, one: hands.admin.describe_groups("g", include_authorized_operations=one),
+        NO_FLAG,
+    )
+    for name in ("list_consumer_group_offsets", "list_offsets_of_groups"):
+        yield Case(
+            f"admin.{name}(require_stable)",
+            filled("admin", name, "g", require_stable=HOLE),
+            NO_FLAG,
+        )
+    yield Case(
+        "admin.remove_members(members)",
+        lambda hands, one: hands.admin.remove_members("g", one),
+        [5, "m", Strange(), [5], [None], [SURROGATE], [""]],
+    )
+    yield Case(
+        "admin.remove_members(reason)",
+        lambda hands, one: hands.admin.remove_members("g", ["m"], reason=one),
+        [5, b"x", SURROGATE, Strange()],
+    )
+    yield Case(
+        "admin.list_consumer_group_offsets(partitions)",
+        lambda hands, one: hands.admin.list_consumer_group_offsets("g", one),
+        NO_PARTITIONS[1:],
+    )
+    yield Case(
+        "admin.alter_consumer_group_offsets(offsets)",
+        lambda hands, one: hands.admin.alter_consumer_group_offsets("g", one),
+        [None, *NO_OFFSETS],
+    )
+    yield Case(
+        "admin.reset_consumer_group_offsets(offsets)",
+        lambda hands, one: hands.admin.reset_consumer_group_offsets("g", one),
+        [None, 5, "t", [TP], {"t": 5}, *({TP: one} for one in [None, *NO_START])],
+    )
+    yield Case(
+        "admin.delete_consumer_group_offsets(partitions)",
+        lambda hands, one: hands.admin.delete_consumer_group_offsets("g", one),
+        NO_PARTITIONS,
+    )
+    yield Case(
+        "admin.consumer_group_lag(isolation_level)",
+        lambda hands, one: hands.admin.consumer_group_lag("g", isolation_level=one),
+        [None, 1, "read_committed", Strange()],
+    )
+
+
+def _admin_with_a_timeout() -> Iterator[Case]:
+    calls: dict[str, tuple[Any, ...]] = {
+        "create_topics": ({"a": 1},),
+        "delete_topics": (["t"],),
+        "list_topics": (),
+        "describe_topic": ("t",),
+        "list_offsets": ({TP: OffsetSpec.LATEST},),
+        "list_groups": (),
+        "describe_groups": ("g",),
+        "delete_groups": ("g",),
+        "remove_members": ("g", ["m"]),
+        "list_consumer_group_offsets": ("g",),
+        "list_offsets_of_groups": ("g",),
+        "alter_consumer_group_offsets": ("g", {TP: 5}),
+        "reset_consumer_group_offsets": ("g", {TP: 5}),
+        "delete_consumer_group_offsets": ("g", [TP]),
+        "consumer_group_lag": ("g",),
+    }
+    for name, given in calls.items():
+        yield Case(
+            f"admin.{name}(timeout)",
+            filled("admin", name, *given, timeout=HOLE),
+            NO_SECONDS,
+        )
+        if given and given[0] == "g":
+            yield Case(
+                f"admin.{name}(group_id)",
+                filled("admin", name, HOLE, *given[1:]),
+                NO_GROUP,
+            )
+
+
+CASES: list[Case] = [*_client(), *_transform(), *_producers(), *_consumer(), *_admin(), *_admin_with_a_timeout()]
+
+TIMEOUTS_THAT_WORK = [None, 5, 5.0, 1e9, math.inf]
+ISOLATIONS = list(IsolationLevel)
