@@ -73,8 +73,9 @@ def on_trio() -> bool:
 
 def current_task() -> Any:
     """Return the task of asyncio or trio that runs now; None where none does."""
-    if asyncio._get_running_loop() is not None:
-        return asyncio.current_task()
+    loop = asyncio._get_running_loop()
+    if loop is not None:
+        return asyncio.current_task(loop)
     return sys.modules["trio"].lowlevel.current_task() if on_trio() else None
 
 

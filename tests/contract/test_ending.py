@@ -240,11 +240,15 @@ async def test_close_by_another_task_ends_what_takes_records_and_leaves_the_grou
                 if batch.next_offset == 10:
                     ready.set()
         else:
+            seen = []
             async for record in consumer:
-                if record.offset == 9:
+                seen.append(record.offset)
+                if face == "in a record" and record.offset == 4:
                     ready.set()
-                    if face == "in a record":
-                        await goes_on.wait()
+                    await goes_on.wait()
+                elif record.offset == 9:
+                    ready.set()
+            assert seen == list(range(5 if face == "in a record" else 10))
         ended.set()
 
     consumer = kafka.consumer(topic, group_id=group, auto_offset_reset="earliest")
