@@ -111,7 +111,10 @@ _LATER = {"Outgoing": "exactly_once", "Transaction": "producer.transacting"}
 def __getattr__(name: str) -> object:
     """Names whose modules only those who make transactions load."""
     if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from .foreign_names import MODULE
+
+        hint = f"; here: {MODULE[name]}" if name in MODULE else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
     from importlib import import_module
 
     return getattr(import_module(f".{_LATER[name]}", __name__), name)

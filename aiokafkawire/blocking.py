@@ -11,40 +11,33 @@ A client has one thread, with an event loop in it, on which everything asynchron
 4. After leaving, the thread is gone. It keeps no process from ending.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack
-
-import anyio
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from .admin.admin import NewTopic
+from .blocking_consumer import Consumer
+from .blocking_producer import Delivery, Producer, Transaction
+from .blocking_transform import Process, run_transform
 from .client import Client as AsyncClient
-from .config import ClientOptions, ConsumerOptions, ProducerOptions
-from .consumer.consumer import Consumer as AsyncConsumer
-from .consumer.consumer import ConsumerBatch
+from .config import AutoOffsetReset, ClientOptions, ConsumerOptions, ProducerOptions
+from .foreign_names import ADMIN, hint_at
 from .loop_thread import Loop
-from .producer.producer import Producer as AsyncProducer
 from .records.batch import ConsumerRecord
-from .types import (
-    Headers,
-    OffsetAndMetadata,
-    OffsetAndTimestamp,
-    OffsetSpec,
-    ProducerIdentity,
-    RecordMetadata,
-    TopicPartition,
-)
+from .types import OffsetAndMetadata, OffsetAndTimestamp, OffsetSpec, ProducerIdentity, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from .bounded_reads import BatchReader, BoundedReader, Bounds, RecordReader
-    from .producer.transacting import Transaction as AsyncTransaction
+    from .group.assignors import Assignor
 
-__all__ = ("Admin", "Client", "Consumer", "Loop", "Producer", "Transaction")
+__all__ = ("Admin", "Client", "Consumer", "Delivery", "Loop", "Producer", "Transaction")
 
-_AT_ONCE: Final = 500
-"""Records that the iteration takes from the loop's thread at once: to change threads costs as much as many records."""
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Client:
@@ -107,14 +100,77 @@ class Client:
         """The client that lives on that loop. Call it nowhere else."""
         return self._client
 
-    def producer(self, *, identity: ProducerIdentity | None = None, **options: Unpack[ProducerOptions]) -> "Producer":
-        """A producer, to be used as ``with``; arguments and errors are those of :meth:`.Client.producer`."""
-        made = self._loop.here(self._made_producer, identity, options)
-        return Producer(self._loop, made)
+    @overload
+    def producer(
+        self, *, identity: ProducerIdentity | None = None, **options: Unpack[ProducerOptions]
+    ) -> Producer[bytes, bytes]: ...
+    @overload
+    def producer(
+        self,
+        *,
+        key_serializer: Callable[[K], bytes],
+        identity: ProducerIdentity | None = None,
+        **options: Unpack[ProducerOptions],
+    ) -> Producer[K, bytes]: ...
+    @overload
+    def producer(
+        self,
+        *,
+        value_serializer: Callable[[V], bytes],
+        identity: ProducerIdentity | None = None,
+        **options: Unpack[ProducerOptions],
+    ) -> Producer[bytes, V]: ...
+    @overload
+    def producer(
+        self,
+        *,
+        key_serializer: Callable[[K], bytes],
+        value_serializer: Callable[[V], bytes],
+        identity: ProducerIdentity | None = None,
+        **options: Unpack[ProducerOptions],
+    ) -> Producer[K, V]: ...
+    def producer(self, **options: Any) -> Producer[Any, Any]:
+        """Return a producer, to be used as ``with``; arguments and errors are those of :meth:`.Client.producer`.
 
-    def consumer(self, *topics: str, **options: Unpack[ConsumerOptions]) -> "Consumer":
-        """A consumer, to be used as ``with``; arguments and errors are those of :meth:`.Client.consumer`."""
-        return Consumer(self._loop, self._loop.here(self._made_consumer, topics, options))
+        The serializers are called on the client's thread.
+        """
+        return Producer(self._loop, self._loop.here(partial(self._client.producer, **options)))
+
+    @overload
+    def consumer(
+        self, *topics: str, assignors: "Sequence[Assignor]" = (), **options: Unpack[ConsumerOptions]
+    ) -> Consumer[bytes, bytes]: ...
+    @overload
+    def consumer(
+        self,
+        *topics: str,
+        key_deserializer: Callable[[bytes], K],
+        assignors: "Sequence[Assignor]" = (),
+        **options: Unpack[ConsumerOptions],
+    ) -> Consumer[K, bytes]: ...
+    @overload
+    def consumer(
+        self,
+        *topics: str,
+        value_deserializer: Callable[[bytes], V],
+        assignors: "Sequence[Assignor]" = (),
+        **options: Unpack[ConsumerOptions],
+    ) -> Consumer[bytes, V]: ...
+    @overload
+    def consumer(
+        self,
+        *topics: str,
+        key_deserializer: Callable[[bytes], K],
+        value_deserializer: Callable[[bytes], V],
+        assignors: "Sequence[Assignor]" = (),
+        **options: Unpack[ConsumerOptions],
+    ) -> Consumer[K, V]: ...
+    def consumer(self, *topics: str, **options: Any) -> Consumer[Any, Any]:
+        """Return a consumer, to be used as ``with``; arguments and errors are those of :meth:`.Client.consumer`.
+
+        The deserializers are called on the client's thread, a few hundred records ahead of the iteration.
+        """
+        return Consumer(self._loop, self._loop.here(partial(self._client.consumer, *topics, **options)))
 
     def read_records(
         self,
@@ -143,14 +199,39 @@ class Client:
         )
         return _batches_of(self._loop, made)
 
-    # ParamSpec knows nothing of unpacked keyword arguments.
-    def _made_producer(
-        self, identity: ProducerIdentity | None, options: ProducerOptions
-    ) -> AsyncProducer[bytes, bytes]:
-        return self._client.producer(identity=identity, **options)
+    def transform(
+        self,
+        source: str | Sequence[str],
+        process: Process,
+        *,
+        group_id: str,
+        transactional_id: str,
+        max_records: int = 500,
+        commit_interval_ms: int = 100,
+        auto_offset_reset: AutoOffsetReset = "earliest",
+        stop: threading.Event | None = None,
+        until_end: bool = False,
+        consumer_options: ConsumerOptions | None = None,
+        producer_options: ProducerOptions | None = None,
+    ) -> int:
+        """Consume, process, produce, each record exactly once, in transactions; see :meth:`.Client.transform`.
 
-    def _made_consumer(self, topics: tuple[str, ...], options: ConsumerOptions) -> AsyncConsumer[bytes, bytes]:
-        return self._client.consumer(*topics, **options)
+        ``process`` is a plain function, which this thread calls. It goes on until ``stop`` is set, by another thread or
+        a signal handler, until it is interrupted, or fails. Interrupted, it aborts the open transaction.
+        """
+        run = partial(
+            self._client.transform,
+            source,
+            group_id=group_id,
+            transactional_id=transactional_id,
+            max_records=max_records,
+            commit_interval_ms=commit_interval_ms,
+            auto_offset_reset=auto_offset_reset,
+            until_end=until_end,
+            consumer_options=consumer_options,
+            producer_options=producer_options,
+        )
+        return run_transform(self._loop, run, process, stop)
 
 
 def _records_of(loop: Loop, reader: "RecordReader[bytes, bytes]") -> Iterator[ConsumerRecord[bytes, bytes]]:
@@ -178,220 +259,15 @@ def _close_reader(loop: Loop, reader: "BoundedReader[Any]") -> None:
         loop.call(reader.aclose)
 
 
-class Producer:
-    """Sends records; made by :meth:`Client.producer`. Errors are those of :class:`aiokafkawire.Producer`."""
-
-    def __init__(self, loop: Loop, producer: AsyncProducer[bytes, bytes]) -> None:
-        self._loop, self._producer = loop, producer
-
-    def __enter__(self) -> Self:
-        self._loop.call(self._producer.__aenter__)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if not self._loop.is_elsewhere:
-            self._loop.call(self._producer.__aexit__, kind, error, trace)
-
-    def close(self) -> None:
-        """Send what is waiting, and stop; raises DeliveryFailed for records that nobody awaited."""
-        if not self._loop.is_elsewhere:
-            self._loop.call(self._producer.close)
-
-    def send(
-        self,
-        topic: str,
-        value: bytes | None = None,
-        *,
-        key: bytes | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        headers: Headers = (),
-    ) -> RecordMetadata:
-        """Send one record, and wait until it is acknowledged."""
-        return self._loop.call(
-            self._producer.send,
-            topic,
-            value,
-            key=key,
-            partition=partition,
-            timestamp_ms=timestamp_ms,
-            headers=headers,
-        )
-
-    def send_many(
-        self,
-        topic: str,
-        values: Iterable[bytes | None],
-        *,
-        keys: Iterable[bytes | None] | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        headers: Headers = (),
-    ) -> list[RecordMetadata]:
-        """Send many records, and wait until all are acknowledged: where each of them is."""
-        return self._loop.call(
-            self._producer.send_many,
-            topic,
-            values,
-            keys=keys,
-            partition=partition,
-            timestamp_ms=timestamp_ms,
-            headers=headers,
-        )
-
-    def enqueue_many(
-        self,
-        topic: str,
-        values: "Sequence[bytes | None] | pa.Array | pa.ChunkedArray",
-        *,
-        keys: "Sequence[bytes | None] | pa.Array | pa.ChunkedArray | None" = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        headers: Headers = (),
-    ) -> int:
-        """Hand whole columns over, the fastest way; :meth:`flush` tells what fails. Returns how many records."""
-        return self._loop.call(
-            self._producer.enqueue_many,
-            topic,
-            values,
-            keys=keys,
-            partition=partition,
-            timestamp_ms=timestamp_ms,
-            headers=headers,
-        )
-
-    def flush(self) -> None:
-        """Wait until everything handed over so far is acknowledged or has failed; raises DeliveryFailed."""
-        self._loop.call(self._producer.flush)
-
-    def partitions_for(self, topic: str) -> tuple[int, ...]:
-        """The topic's partitions, waiting for them up to ``max_block_ms``."""
-        return self._loop.call(self._producer.partitions_for, topic)
-
-    def transaction(self) -> "Transaction":
-        """A transaction, to be used as ``with``: what the producer sends meanwhile is in it."""
-        return Transaction(self._loop, self._loop.here(self._producer.transaction))
-
-    @property
-    def identity(self) -> ProducerIdentity:
-        """The open transaction's, for ``client.producer(identity=...)`` elsewhere; see ``Producer.identity``."""
-        return self._loop.here(lambda: self._producer.identity)
-
-
-class Transaction:
-    """What readers of committed records see all or none of; made by :meth:`Producer.transaction`.
-
-    It is committed at the end of its ``with``, and aborted on an exception. Errors are those of the asynchronous one.
-    """
-
-    def __init__(self, loop: Loop, transaction: "AsyncTransaction[bytes, bytes]") -> None:
-        self._loop, self._transaction = loop, transaction
-
-    def __enter__(self) -> Self:
-        self._loop.call(self._transaction.__aenter__)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if not self._loop.is_elsewhere:
-            self._loop.call(self._transaction.__aexit__, kind, error, trace)
-
-    def commit_offsets(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], *, group: str) -> None:
-        """Commit a group's offsets together with what is sent: all of it counts, or none (KIP-447)."""
-        self._loop.call(self._transaction.commit_offsets, offsets, group=group)
-
-
-class Consumer:
-    """Reads records; made by :meth:`Client.consumer`. Errors are those of :class:`aiokafkawire.Consumer`.
-
-    Iterating hands out what :meth:`poll` has brought: up to 500 records count as in hand together.
-    """
-
-    def __init__(self, loop: Loop, consumer: AsyncConsumer[bytes, bytes]) -> None:
-        self._loop, self._consumer = loop, consumer
-
-    def __enter__(self) -> Self:
-        self._loop.call(self._consumer.__aenter__)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self, timeout: float = 5.0) -> None:
-        """Commit what is finished (``enable_auto_commit``), leave the group, and stop, within ``timeout`` seconds."""
-        if not self._loop.is_elsewhere:
-            self._loop.call(self._consumer.close, timeout)
-
-    def __iter__(self) -> Iterator[ConsumerRecord[bytes, bytes]]:
-        """Iterate the records, waiting for more; it never ends by itself."""
-        while True:
-            yield from self.poll(_AT_ONCE)
-
-    def poll(self, max_records: int = 500, timeout: float | None = None) -> list[ConsumerRecord[bytes, bytes]]:
-        """Up to ``max_records`` records; after ``timeout`` seconds without any, an empty list."""
-        return self._loop.call(self._consumer.poll, max_records, timeout)
-
-    def batches(self, timeout: float | None = None) -> Iterator[ConsumerBatch[bytes, bytes]]:
-        """Iterate whole batches, the fastest way; it ends after ``timeout`` seconds without one."""
-        while (batch := self._loop.call(self._next_batch, timeout)) is not None:
-            yield batch
-
-    async def _next_batch(self, timeout: float | None) -> ConsumerBatch[bytes, bytes] | None:
-        with anyio.move_on_after(timeout):
-            return await anext(self._consumer.batches(), None)
-        return None
-
-    def assign(self, partitions: Iterable[TopicPartition] | Mapping[TopicPartition, int | OffsetSpec]) -> None:
-        """Read these partitions and no others; a mapping says where each begins."""
-        self._loop.here(self._consumer.assign, partitions)
-
-    def subscribe(self, *topics: str) -> None:
-        """Share the partitions of these topics with the other members of the group."""
-        self._loop.here(self._consumer.subscribe, *topics)
-
-    def seek(self, partition: TopicPartition, to: int | OffsetSpec) -> None:
-        """Go on from an offset, or from where an OffsetSpec leads."""
-        self._loop.here(self._consumer.seek, partition, to)
-
-    def position(self, partition: TopicPartition) -> int | None:
-        """The offset after the last record handed out; None while the first is being looked up."""
-        return self._loop.here(self._consumer.position, partition)
-
-    @property
-    def assignment(self) -> tuple[TopicPartition, ...]:
-        """The partitions that are read."""
-        return self._consumer.assignment
-
-    def offsets(
-        self, specs: Mapping[TopicPartition, OffsetSpec], *, timeout: float | None = None
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Look offsets up: the beginning, the end, or by time; None where no record is that late."""
-        return self._loop.call(self._consumer.offsets, specs, timeout=timeout)
-
-    def commit(
-        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None, *, timeout: float | None = None
-    ) -> None:
-        """Commit offsets for the group; without any, those after what was handed out."""
-        self._loop.call(self._consumer.commit, offsets, timeout=timeout)
-
-    def committed(
-        self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
-    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed for these partitions; None where that is nothing."""
-        return self._loop.call(self._consumer.committed, partitions, timeout=timeout)
-
-
 class Admin:
     """Changes and describes the cluster; it is at :attr:`Client.admin`. Errors are those of the asynchronous one.
 
     Every ``timeout`` is in seconds, ``default_api_timeout_ms`` if not given. What is not here goes through
     ``kafka.loop.call(kafka.asynchronous.admin.describe_groups, ...)``.
     """
+
+    if not TYPE_CHECKING:  # for a type checker every name would be there
+        __getattr__ = hint_at(ADMIN)
 
     def __init__(self, loop: Loop, client: AsyncClient) -> None:
         self._loop, self._admin = loop, client.admin

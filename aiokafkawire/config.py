@@ -6,7 +6,6 @@ and bounds. A test keeps the two alike.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Final, Literal, TypedDict, TypeVar, cast, get_args
 
 import attrs
@@ -14,7 +13,7 @@ import attrs
 from .config_fields import INT32, choice, optional, optional_text, optional_whole, text, whole
 from .config_network import NetworkConfig, NetworkOptions
 from .errors import ConfigError
-from .foreign_names import SETTINGS
+from .foreign_names import setting_hint
 from .types import Address, IsolationLevel
 
 __all__ = (
@@ -59,7 +58,7 @@ def _check_partitioner(_: object, attribute: "attrs.Attribute[Any]", value: obje
     names = get_args(PartitionerName)
     if not callable(value) and value not in names:
         named = ", ".join(repr(name) for name in names)
-        raise ConfigError(f"{attribute.name} must be one of {named}, or a function, got {value!r}")
+        raise ConfigError(f"{attribute.name} must be one of {named}, or a function, got {value!r:.200}")
 
 
 def _tuple(value: object) -> object:
@@ -70,7 +69,7 @@ def _check_strategies(_: object, attribute: "attrs.Attribute[Any]", value: objec
     names = get_args(AssignmentStrategy)
     if not isinstance(value, tuple) or not value or any(one not in names for one in value):
         named = ", ".join(repr(name) for name in names)
-        raise ConfigError(f"{attribute.name} must be a sequence of some of {named}, got {value!r}")
+        raise ConfigError(f"{attribute.name} must be a sequence of some of {named}, got {value!r:.200}")
     if len(set(value)) < len(value):
         raise ConfigError(f"{attribute.name} names an assignor twice: {value!r}")
 
@@ -82,7 +81,7 @@ def _check_reset(_: object, attribute: "attrs.Attribute[Any]", value: object) ->
     if value in ("earliest", "latest", "none") or (isinstance(value, str) and duration_ms(value) is not None):
         return
     known = "'earliest', 'latest', 'none' or 'by_duration:' with an ISO 8601 duration such as P7DT12H"
-    raise ConfigError(f"{attribute.name} must be {known}, got {value!r}")
+    raise ConfigError(f"{attribute.name} must be {known}, got {value!r:.200}")
 
 
 def duration_ms(reset: str) -> int | None:
@@ -384,27 +383,9 @@ def make(cls: type[C], options: Mapping[str, Any]) -> C:
     known = [attribute.name for attribute in attrs.fields(cast("Any", cls))]
     for name in options:
         if name not in known:
-            raise ConfigError(f"unknown setting {name!r}: {_hint(cls, name, known)}")
+            others = {one.__name__: [field.name for field in attrs.fields(one)] for one in _CONFIGS}
+            raise ConfigError(f"unknown setting {name!r}: {setting_hint(cls.__name__, name, known, others)}")
     return cls(**options)
 
 
-_OWNERS: Final[tuple[tuple[type, str], ...]] = (
-    (ClientConfig, "Client(servers, {}=...)"),
-    (ProducerConfig, "client.producer({}=...)"),
-    (ConsumerConfig, "client.consumer({}=...)"),
-)
-
-
-def _hint(cls: type, name: str, known: Sequence[str]) -> str:
-    """What was meant: the setting under its name here, of its owner, or the nearest one."""
-    plain = name.replace(".", "_").replace("-", "_")
-    if plain in known:
-        return f"did you mean {plain}?"
-    foreign = SETTINGS.get(cls.__name__, {}).get(plain)
-    if foreign is not None:
-        return f"here: {foreign}"
-    for owner, call in _OWNERS:
-        if owner is not cls and cls.__name__ in SETTINGS and plain in [field.name for field in attrs.fields(owner)]:
-            return f"here: {call.format(plain)}"
-    near = get_close_matches(plain, known, n=1)
-    return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+_CONFIGS: Final[tuple[type, ...]] = (ClientConfig, ProducerConfig, ConsumerConfig)

@@ -27,7 +27,7 @@ def whole(default: int, *, least: int = 0, most: int = INT32) -> Any:
 
     def check(_: object, attribute: "attrs.Attribute[int]", value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ConfigError(f"{attribute.name} must be a whole number from {least} to {most}, got {value!r}")
+            raise ConfigError(f"{attribute.name} must be a whole number from {least} to {most}, got {value!r:.200}")
 
     return attrs.field(default=default, validator=check)
 
@@ -39,7 +39,7 @@ def choice(default: object, *choices: object) -> Any:
         # 1 == True, and no setting takes a number where it takes a word.
         if not any(value == choice and type(value) is type(choice) for choice in choices):
             named = ", ".join(repr(choice) for choice in choices)
-            raise ConfigError(f"{attribute.name} must be one of {named}, got {value!r}")
+            raise ConfigError(f"{attribute.name} must be one of {named}, got {value!r:.200}")
 
     return attrs.field(default=default, validator=check)
 
@@ -60,7 +60,7 @@ def optional(kind: type, named: str) -> Any:
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
-            raise ConfigError(f"{attribute.name} must be {named} or None, got {value!r}")
+            raise ConfigError(f"{attribute.name} must be {named} or None, got {value!r:.200}")
 
     return attrs.field(default=None, validator=check)
 
@@ -71,7 +71,7 @@ def optional_whole(*, least: int) -> Any:
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         whole = isinstance(value, int) and not isinstance(value, bool) and least <= value <= INT32
         if value is not None and not whole:
-            raise ConfigError(f"{attribute.name} must be None or a whole number from {least} on, got {value!r}")
+            raise ConfigError(f"{attribute.name} must be None or a whole number from {least} on, got {value!r:.200}")
 
     return attrs.field(default=None, validator=check)
 

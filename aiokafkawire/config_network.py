@@ -71,7 +71,7 @@ def _proxy() -> Any:
 
 def _function(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
     if value is not None and not callable(value):
-        raise ConfigError(f"{attribute.name} must be a function or None, got {value!r}")
+        raise ConfigError(f"{attribute.name} must be a function or None, got {value!r:.200}")
 
 
 class NetworkOptions(SecurityOptions, total=False):

@@ -71,7 +71,7 @@ def _without_query(url: str | None) -> str:
 
 def _context(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
     if value is not None and not hasattr(value, "wrap_bio"):
-        raise ConfigError(f"{attribute.name} must be an ssl.SSLContext or None, got {value!r}")
+        raise ConfigError(f"{attribute.name} must be an ssl.SSLContext or None, got {value!r:.200}")
 
 
 def _one_of(default: object, names: tuple[str, ...], converter: Callable[[object], object]) -> Any:
@@ -84,7 +84,7 @@ def _extensions(_: object, attribute: "attrs.Attribute[Any]", value: object) -> 
     if value is None:
         return
     if not isinstance(value, Mapping) or not all(isinstance(one, str) for pair in value.items() for one in pair):
-        raise ConfigError(f"{attribute.name} must be a mapping of strings to strings or None, got {value!r}")
+        raise ConfigError(f"{attribute.name} must be a mapping of strings to strings or None, got {value!r:.200}")
 
 
 class SecurityOptions(TypedDict, total=False):

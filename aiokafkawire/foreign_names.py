@@ -4,7 +4,8 @@ They come from aiokafka, kafka-python, confluent-kafka (librdkafka) and the Java
 unknown setting look their name up here, so that the error tells the right one.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Final
 
 __all__ = (
@@ -15,10 +16,10 @@ __all__ = (
     "CONSUMER",
     "MODULE",
     "PRODUCER",
-    "SETTINGS",
     "TRANSACTION",
     "hint_at",
     "refuse_keywords",
+    "setting_hint",
 )
 
 _OPENS: Final = "use it as 'async with', which opens and closes it"
@@ -190,11 +191,40 @@ _OF_CONSUMERS: Final[Mapping[str, str]] = {
     "exclude_internal_topics": "leave it out: patterns never match internal topics",
 }
 
-SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
+_SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
     "ClientConfig": _EVERYBODY,
     "ProducerConfig": {**_EVERYBODY, **_OF_PRODUCERS},
     "ConsumerConfig": {**_EVERYBODY, **_OF_CONSUMERS},
 }
+
+
+_MADE_BY: Final[Mapping[str, str]] = {
+    "ClientConfig": "Client(servers, {}=...)",
+    "ProducerConfig": "client.producer({}=...)",
+    "ConsumerConfig": "client.consumer({}=...)",
+}
+
+
+def setting_hint(config: str, name: str, known: Sequence[str], others: Mapping[str, Sequence[str]]) -> str:
+    """Return what was meant by an unknown setting: its name here, its owner, or the nearest name.
+
+    Args:
+        config: the class that does not know it.
+        name: the setting, as it was given.
+        known: the settings that the class knows.
+        others: the settings of each class that may own it.
+    """
+    plain = name.replace(".", "_").replace("-", "_")
+    if plain in known:
+        return f"did you mean {plain}?"
+    foreign = _SETTINGS.get(config, {}).get(plain)
+    if foreign is not None:
+        return f"here: {foreign}"
+    for owner, settings in others.items():
+        if config in _SETTINGS and owner != config and plain in settings:
+            return f"here: {_MADE_BY[owner].format(plain)}"
+    near = get_close_matches(plain, known, n=1)
+    return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
 
 
 def hint_at(names: Mapping[str, str]) -> Callable[[Any, str], Any]:

@@ -225,3 +225,28 @@ def test_a_literal_type_lists_what_its_setting_takes() -> None:
     for config, name, good, _ in CHOICES:
         hint = get_type_hints(config)[name]
         assert hint is bool or set(get_args(hint)) == set(good)
+
+
+@pytest.mark.parametrize(("cls", "name"), FIELDS, ids=IDS)
+def test_whatever_a_setting_is_given_is_taken_or_refused_in_words(cls: Any, name: str) -> None:
+    strange: list[Any] = [None, "x", "\ud800", "", "x" * 40_000, 5, -1, 1.5, float("nan"), 2**80, True, b"x", object()]
+    strange += [[1], [None], ("a",), {"a": 5}, {5: 5}, len]
+    refused = 0
+    for value in strange:
+        try:
+            make(cls, {name: value})
+        except ConfigError as error:
+            refused += 1
+            told = str(error)
+            assert len(told) < 1_000, told
+    assert refused
+    if name in ("group_id", "group_instance_id", "transactional_id", "client_id"):
+        for value in ("\ud800", "x" * 40_000):
+            with pytest.raises(ConfigError, match=name):
+                make(cls, {name: value})
+
+
+@pytest.mark.parametrize("reset", ["by_duration:P" + "9" * 400 + "D", "by_duration:PT" + "9" * 400 + "S"])
+def test_a_duration_beyond_all_times_is_the_beginning(reset: str) -> None:
+    assert make(ConsumerConfig, {"auto_offset_reset": reset})
+    assert (duration_ms(reset) or 0) > 10**15

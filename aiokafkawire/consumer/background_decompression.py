@@ -4,8 +4,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+import anyio
+
 from ..cluster.cluster import Cluster
 from ..records.batch import AnyBatch
+from ..runtime import new_event
+from ..types import Event
 from .fetch import Fetched
 
 __all__ = ("LARGE", "BackgroundDecompression")
@@ -18,17 +22,19 @@ class BackgroundDecompression:
     """The thread work of one consumer: one batch at a time is checked and decompressed.
 
     The work belongs to no call: a call that times out or is cancelled leaves it running, and the next call finds the
-    result. Closing the client waits for the thread.
+    result. One task does all of it, from the first large batch until :meth:`close`.
 
     Args:
-        cluster: its owner of background tasks runs the work.
+        cluster: its owner of background tasks runs the task.
         check_crcs: whether checksums are compared.
         on_done: is called after each batch, decompressed or not.
     """
 
     def __init__(self, cluster: Cluster, *, check_crcs: bool, on_done: Callable[[], None]) -> None:
         self._cluster, self._check_crcs, self._on_done = cluster, check_crcs, on_done
-        self._running = False
+        self._work: tuple[Fetched, AnyBatch] | None = None
+        self._wake: Event | None = None
+        self._scope = anyio.CancelScope()
 
     def is_done(self, fetched: Fetched, batch: AnyBatch) -> bool:
         """Return whether the batch that ``fetched`` has begun is decompressed; begin with it if no other is at work.
@@ -40,17 +46,32 @@ class BackgroundDecompression:
         error, fetched.decompression_error = fetched.decompression_error, None
         if error is not None:
             raise error
-        if not fetched.is_decompressed and not self._running:
-            self._cluster.owner.spawn(self._run, fetched, batch)
-            self._running = True
+        if not fetched.is_decompressed and self._work is None:
+            if self._wake is None:
+                self._cluster.owner.spawn(self._run)
+                self._wake = new_event()
+            self._work = fetched, batch
+            self._wake.set()
         return fetched.is_decompressed
 
-    async def _run(self, fetched: Fetched, batch: AnyBatch) -> None:
+    def close(self) -> None:
+        """End the task, once the thread has ended its work."""
+        self._scope.cancel()
+
+    async def _run(self) -> None:
+        with self._scope:
+            while self._wake is not None:
+                await self._wake.wait()
+                self._wake = new_event()
+                if self._work is not None:
+                    await self._decompress(*self._work)
+
+    async def _decompress(self, fetched: Fetched, batch: AnyBatch) -> None:
         try:
             await self._cluster.runtime.offload(partial(batch.prepare, check_crcs=self._check_crcs))
             fetched.is_decompressed = True
         except Exception as error:  # the next call raises it
             fetched.decompression_error = error
         finally:
-            self._running = False
+            self._work = None
             self._on_done()

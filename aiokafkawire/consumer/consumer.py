@@ -154,6 +154,7 @@ class Consumer(ReadsRecords[K, V]):
         finally:
             self._state = "closed"
             try:
+                self._decompression.close()
                 await self._fetcher.close()
                 if self._offsets is not None:
                     await self._offsets.close()
@@ -282,6 +283,7 @@ class Consumer(ReadsRecords[K, V]):
         self._fetcher.tell()
 
     def _polls(self) -> tuple[int, bool]:
+        self._positions.settle()
         return self._marks.asked, self._waiting > 0
 
     @property
@@ -380,6 +382,7 @@ class Consumer(ReadsRecords[K, V]):
         return look_at(self._cluster, self._positions, self._fetcher, self._in_group, self._got_at, topics)
 
     def _pass_all_hidden_batches(self) -> None:
+        self._positions.settle()
         for fetched in list(self._fetcher.unread.values()):
             self._pass_hidden_batches(fetched)
 
@@ -414,6 +417,7 @@ class Consumer(ReadsRecords[K, V]):
         coordinator, so a member that was evicted a moment ago may not know of it yet: only a commit, or a transaction,
         is certain.
         """
+        self._positions.settle()
         offset = record.next_offset - 1 if isinstance(record, ConsumerBatch) else record.offset
         place = self._positions.get(TopicPartition(record.topic, record.partition))
         if place is None or not place.has_handed_out(offset):
@@ -429,6 +433,7 @@ class Consumer(ReadsRecords[K, V]):
         Raises:
             CommitFailed: it has; the message says why.
         """
+        self._positions.settle()
         self._positions.require_in_hand()
 
     async def commit(

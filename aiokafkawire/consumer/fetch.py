@@ -67,8 +67,7 @@ class Fetched:
         self.high_watermark: int = data.high_watermark
         self.preferred_replica: int | None = data.preferred_read_replica if data.preferred_read_replica >= 0 else None
         """The broker that should be asked instead."""
-        self._aborted = _Aborted(data.aborted_transactions or ()) if committed_only else None
-        self._batches = split(self.records, str(ask.place.where))
+        self._aborted_transactions = (data.aborted_transactions or ()) if committed_only else None
         self.begun: AnyBatch | None = None
         """The batch that is being checked and inflated; whoever does it may be cancelled."""
         self.is_decompressed: bool = False
@@ -83,6 +82,15 @@ class Fetched:
         """Who set the timestamps of that batch."""
         self.leader_epoch: int | None = None
         """Under which leader that batch was written; None if it is older than such epochs (Kafka 0.11)."""
+        self._aborted: _Aborted | None = None
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Begin again with the first batch; iterating skips those before the position."""
+        self._batches = split(self.records, str(self.ask.place.where))
+        if self._aborted_transactions is not None:
+            self._aborted = _Aborted(self._aborted_transactions)
+        self.begun = self.reader = None
 
     @property
     def end(self) -> int | None:
@@ -104,6 +112,8 @@ class Fetched:
         for batch in self._batches:
             header = batch.header
             if place.position is not None and header.next_offset <= place.position:
+                if self._aborted is not None and header.is_control:
+                    self._aborted.ended(header)
                 continue
             if header.is_control or (self._aborted is not None and self._aborted.hides(header)):
                 if self._aborted is not None and header.is_control:

@@ -1,6 +1,7 @@
 """Where a consumer is in each of its partitions, and what it wants of them."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Protocol
 
 import attrs
 
@@ -103,6 +104,16 @@ class Place:
         return self.leader_epoch is not None and leader_epoch >= 0 and self.validated != leader_epoch
 
 
+class Lends(Protocol):
+    """Records that were read ahead for another thread, which takes them by itself; see ``read_ahead.py``."""
+
+    def settle(self) -> None:
+        """Move the positions behind the records that the thread has taken."""
+
+    def finish(self) -> None:
+        """Count the records as finished that the thread has taken."""
+
+
 @attrs.frozen
 class LostInHand:
     """A partition that was taken away while the user held records of it: what is done with them no longer counts."""
@@ -129,12 +140,20 @@ class Positions:
         """Changes with every place that comes, goes, is sought elsewhere, or rests."""
         self.changes: int = 0
         """How often that was."""
+        self.lent: Lends | None = None
+        """Who knows how many records another thread has taken; asked before the positions are looked at."""
         self.lost_in_hand: dict[TopicPartition, LostInHand] = {}
         """The partitions that were taken away while the user held records of them, until it comes back for more. The
         same partition may be assigned again meanwhile: that is another place."""
 
     def __iter__(self) -> Iterator[Place]:
+        self.settle()
         return iter(self._places.values())
+
+    def settle(self) -> None:
+        """Move the positions behind what another thread has taken of the records that were read ahead for it."""
+        if self.lent is not None:
+            self.lent.settle()
 
     @property
     def assigned(self) -> tuple[TopicPartition, ...]:
@@ -198,7 +217,7 @@ class Positions:
         For a partition that was taken away while the user held records of it, this is the offset after those records,
         even if the partition is assigned again: such a commit has to be refused.
         """
-        places = {place.where: place for place in self._places.values()}
+        places = {place.where: place for place in self}
         places |= {partition: lost.place for partition, lost in self.lost_in_hand.items()}
         return {
             partition: OffsetAndMetadata(place.position, leader_epoch=place.leader_epoch)
@@ -234,7 +253,7 @@ class Positions:
     def finished(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Where to read on so that nothing is missed that the user has not finished, or has not got yet."""
         found = {}
-        for place in self._places.values():
+        for place in self:
             offset = place.position if place.held is None else place.held
             if offset is not None:
                 found[place.where] = OffsetAndMetadata(offset, leader_epoch=place.leader_epoch)
@@ -243,6 +262,7 @@ class Positions:
     def _changed(self) -> None:
         self.changes += 1
         self.marks.changes += 1
+        self.settle()  # afterwards: from now on the other thread takes nothing more
 
     def _place(self, where: TopicPartition, start: int | OffsetSpec | None) -> Place:
         self._epoch += 1
@@ -262,6 +282,7 @@ class Positions:
         Raises:
             UsageError: it is not assigned.
         """
+        self.settle()
         place = self._places.get(where)
         if place is None:
             raise UsageError(f"{where} is not assigned to this consumer; assigned are {some_of(self._places)}")

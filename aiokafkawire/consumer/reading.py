@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -28,7 +28,7 @@ from .single_user import SingleUser
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ("ConsumerBatch", "ReadsRecords")
+__all__ = ("ConsumerBatch", "ReadsRecords", "check_poll")
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -205,7 +205,7 @@ class ReadsRecords(Generic[K, V]):
 
         Raises as the iteration does; with records in hand already, the next call does.
         """
-        _check_poll(max_records, timeout)
+        check_poll(max_records, timeout)
         await self._let_others_run()
         self._check_state()
         records: list[ConsumerRecord[K, V]] = []
@@ -333,10 +333,10 @@ class ReadsRecords(Generic[K, V]):
     def health(self) -> ConsumerHealth:
         """How the consumer is."""
 
-    def _ready(self) -> Fetched | None:
+    def _ready(self, *, without: Collection[Fetched] = ()) -> Fetched | None:
         """The same, if there is some here; the user is about to have it in hand."""
         for fetched in self._in_turn():
-            if self._is_readable(fetched) and self._begin_batch(fetched):
+            if fetched not in without and self._is_readable(fetched) and self._begin_batch(fetched):
                 place = fetched.ask.place
                 place.leader_epoch, self._got_at = fetched.leader_epoch, self._cluster.runtime.now()
                 if place.held is None:
@@ -354,6 +354,8 @@ class ReadsRecords(Generic[K, V]):
 
     def _finish_in_hand(self) -> None:
         """The user comes for more, or says that it has finished what it has in hand."""
+        if self._positions.lent is not None:
+            self._positions.lent.finish()
         if self._reading is not None:
             self._reading.ask.place.held = None
         for place in self._in_hand:
@@ -457,8 +459,8 @@ class ReadsRecords(Generic[K, V]):
         look = look or self._marks.asked % _LOOK_EVERY == 0
         if not look:
             return
-        # A call that was cancelled here did let others run. If the next one were cancelled as well, calls in scopes that
-        # are cancelled from the beginning would never get a record.
+        # A call that was cancelled here did let others run. If each call were, those in scopes that are cancelled from
+        # the beginning would never get a record.
         if not self._was_cancelled and self._cluster.runtime.now() - self._yielded_at > _YIELD_EVERY:
             self._was_cancelled = True
             await anyio.lowlevel.checkpoint()
@@ -478,7 +480,7 @@ class _Records(AsyncIterator[ConsumerRecord[K, V]]):
         return self._consumer._next_in_loop(self)
 
 
-def _check_poll(max_records: object, timeout: object) -> None:
+def check_poll(max_records: object, timeout: object) -> None:
     """Raise UsageError for arguments of poll(); other clients take the timeout first, which is no number of records."""
     if not is_integer(max_records, 1, INT64):
         if is_integer(max_records, -INT64, 0):

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, TypeAlias, Unpack
 
+from ..arguments import check_mapping, refuse_list, shown
 from ..config import make
 from ..errors import (
     BrokerError,
@@ -78,6 +79,10 @@ class LegacyClient:
     ) -> None:
         if isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65536:
             raise ConfigError(f"the port must be a number from 1 to 65535, got {port!r}")
+        if not isinstance(host, str) or not host:
+            raise ConfigError(f"the host must be a string, got {shown(host)}")
+        if not callable(connector):
+            raise ConfigError(f"connector must be a coroutine function of host and port, got {shown(connector)}")
         self.config: LegacyConfig = make(LegacyConfig, options)
         self._link = Link(Address(host, port), connector, self.config, runtime or Runtime())
         self.where: str = self._link.where
@@ -110,7 +115,8 @@ class LegacyClient:
 
         If the broker refuses one set, it has stored those before it and drops those behind.
         """
-        parts = tuple(self._produce(topic, partition, values) for (topic, partition), values in messages.items())
+        check_mapping("messages", messages, "{('orders', 0): [b'one']}")
+        parts = tuple(self._produce(*_place(place), values) for place, values in messages.items())
         if parts:
             await self._link.ask(MultiProduce(parts))
 
@@ -127,6 +133,8 @@ class LegacyClient:
     def _produce(self, topic: str, partition: int, values: Iterable[bytes]) -> Produce:
         if isinstance(values, bytes | bytearray | memoryview | str):
             raise UsageError(f"messages are given as several values, such as [b'one'], not as {type(values).__name__}")
+        if not isinstance(values, Iterable):
+            raise refuse_list("values", values, "[b'one']")
         check_legacy_topic(topic)
         _check_number("the partition", partition, RANDOM_PARTITION)
         self._produced_to = topic
@@ -183,6 +191,7 @@ class LegacyClient:
         Errors are those of :meth:`fetch`, returned instead of raised. Nothing grows here: messages that are empty but
         ``needed`` want a fetch of so many bytes.
         """
+        check_mapping("places", places, "{('orders', 0): 42}")
         parts = tuple(self._fetch(place, offset, fetch_size) for place, offset in places.items())
         if not parts:
             return {}
@@ -199,7 +208,7 @@ class LegacyClient:
         return found
 
     def _fetch(self, place: Place, offset: int, fetch_size: int | None) -> Fetch:
-        topic, partition = place
+        topic, partition = _place(place)
         check_legacy_topic(topic)
         _check_number("the partition", partition, 0)
         _check_number("the offset", offset, 0, 2**63 - 1)
@@ -257,6 +266,13 @@ class LegacyClient:
         if not found:
             raise WireError(f"{topic}-{partition} at {self.where}: no offset where there always is one")
         return found[0]
+
+
+def _place(given: object) -> Place:
+    """Read a partition that a user gave."""
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise UsageError(f"a partition must be a topic and a number, such as ('orders', 0); got {shown(given)}")
+    return given[0], given[1]
 
 
 def _check_number(what: str, value: int, least: int, most: int = 2**31 - 1) -> None:

@@ -1,6 +1,5 @@
 """A consumer in a group of Kafka 0.7: topics shared with other members, offsets in ZooKeeper."""
 
-import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -10,18 +9,22 @@ from typing import Final, Literal, Self, Unpack
 import anyio
 import attrs
 
+from ..arguments import INT32, is_integer, shown
 from ..config import make
-from ..errors import ConfigError, ConnectionLost, KafkaError, OffsetOutOfRange, RequestTimeout, again
+from ..errors import ConfigError, ConnectionLost, ErrorCode, KafkaError, OffsetOutOfRange, RequestTimeout, again
 from ..network.stream import Connector, connect_tcp
 from ..runtime import Owner, Runtime
 from ..types import Address
+from .client import LegacyClient
 from .cluster import BrokerClients
+from .errors import SessionExpired, legacy_error
 from .group import Claim, GroupMember, Place
 from .messages import LegacyMessage
 from .reading import PartitionReader, Turns
 from .registry import Subscription, check_segment
 from .requests import check_legacy_topic
 from .settings import LegacyConfig, LegacyOptions
+from .topic_filter import compile_filter, normalize_filter
 from .zookeeper import ZooKeeper
 
 __all__ = ("LegacyConsumer", "LegacyRecord")
@@ -68,13 +71,16 @@ class LegacyConsumer:
         servers: ZooKeeper's, as :class:`~aiokafkawire.legacy.zookeeper.ZooKeeper` takes them.
         group: the group's name.
         topics: what to read; with a mapping, by how many streams each, which is what shares are counted by.
-        pattern: a regular expression instead; all topics whose whole name matches are read, also those to come.
+        pattern: a topic filter instead, as Java's clients of Kafka 0.7 have it: a regular expression of Java in which a
+            comma stands for ``|`` and blanks for nothing. All topics whose whole name matches are read, also those to
+            come.
         consumer_id: names this member; made up if not given.
         auto_offset_reset: where to begin without an offset, or with one that is gone: "earliest", "latest", or "none"
             for OffsetOutOfRange.
         auto_commit_interval_ms: how often offsets are committed; None for only where partitions go, and by
             :meth:`commit`.
-        session_timeout_ms: how long ZooKeeper keeps the partitions of a member that is silent.
+        session_timeout_ms: how long ZooKeeper keeps the partitions of a member that is silent. If ZooKeeper itself is
+            away for longer, the member reads nothing until it returns, and then joins again.
         zookeeper_timeout_ms: how long ZooKeeper may take for one request, and to be found.
         rebalance_backoff_ms: how long to wait before a claim that failed is tried again.
         options: of the connections to brokers, see :class:`~aiokafkawire.legacy.settings.LegacyConfig`.
@@ -106,6 +112,7 @@ class LegacyConsumer:
         check_segment("the group", group)
         if auto_offset_reset not in _RESETS:
             raise ConfigError(f"auto_offset_reset must be one of {', '.join(_RESETS)}, got {auto_offset_reset!r}")
+        _check_times(auto_commit_interval_ms=auto_commit_interval_ms, rebalance_backoff_ms=rebalance_backoff_ms)
         self._config = make(LegacyConfig, options)
         self._runtime = runtime or Runtime()
         self._reset = auto_offset_reset
@@ -142,6 +149,8 @@ class LegacyConsumer:
         self._at_hand: _Part | None = None
         """The partition whose messages are given out now."""
         self._in_hand: LegacyMessage | None = None
+        self._dropped: SessionExpired | None = None
+        """Why what the user has had until now cannot be committed."""
         self._turns = Turns()
 
     def _made_up_id(self) -> str:
@@ -192,11 +201,15 @@ class LegacyConsumer:
         """Commit what is finished, and the message in hand.
 
         Raises:
+            SessionExpired: it is not committed, and will be read again: the session with ZooKeeper expired meanwhile.
             ConnectionLost, RequestTimeout, ZooKeeperError: it may be committed or not.
         """
         self._raise_fault()
         self._finish()
         await self._member.commit()
+        dropped, self._dropped = self._dropped, None
+        if dropped is not None:
+            raise again(dropped)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -210,7 +223,8 @@ class LegacyConsumer:
             NodeExists: another member of the group has this one's ``consumer_id``.
             OffsetOutOfRange: with ``auto_offset_reset="none"``, the committed offset is gone.
             CorruptBatch, RecordTooLarge: a message cannot be read.
-            ConnectionLost: a broker could not be reached for a minute, or ZooKeeper could not.
+            ConnectionLost: a broker could not be reached for a minute, or ZooKeeper could not before the member had a
+                first session. Later it may be away for as long as it likes: reading goes on when it returns.
             WireError: what ZooKeeper holds, or a broker answers, is not what Kafka 0.7 has.
         """
         self._owner.require_open()
@@ -222,6 +236,7 @@ class LegacyConsumer:
             if part is not None and part.alive and part.reader is not None:
                 self._in_hand = part.reader.take()
                 if self._in_hand is not None:
+                    self._dropped = None
                     self._wait = self._config.backoff_ms
                     return _record(part, self._in_hand)
             self._at_hand = None
@@ -268,18 +283,29 @@ class LegacyConsumer:
         topic, where = part.place
         client = await self._clients.of(where.broker)
         if part.reader is None:
-            begin = part.committed
-            if begin is None:
-                begin = await (client.latest if self._reset == "latest" else client.earliest)(topic, where.partition)
-            part.reader = client.read(topic, where.partition, begin)
+            part.reader = client.read(topic, where.partition, await self._begin(part, client))
         try:
             return await part.reader.fill()
         except OffsetOutOfRange:
             if self._reset == "none":
                 raise
-            ask = client.latest if self._reset == "latest" else client.earliest
-            part.reader.seek(await ask(topic, where.partition))
+            part.reader.seek(await self._reset_offset(part, client))
             return False
+
+    async def _begin(self, part: _Part, client: LegacyClient) -> int:
+        """Return the offset to read a partition from."""
+        committed = part.committed
+        if committed is not None and committed < 0 and self._reset == "none":
+            topic, where = part.place
+            raise legacy_error(ErrorCode.OFFSET_OUT_OF_RANGE, f"{topic} {where}: the group has committed {committed}")
+        # Java's consumers commit -1 where they could ask for no offset, and reset it as one that is out of range.
+        if committed is None or committed < 0:
+            return await self._reset_offset(part, client)
+        return committed
+
+    async def _reset_offset(self, part: _Part, client: LegacyClient) -> int:
+        topic, where = part.place
+        return await (client.latest if self._reset == "latest" else client.earliest)(topic, where.partition)
 
     # --- what the member says, see group.Claims --------------------------------------------------------------------
 
@@ -308,11 +334,25 @@ class LegacyConsumer:
             if part.finished is not None and part.finished != part.committed
         }
 
+    def expired(self, places: list[Place], error: SessionExpired, *, uncommitted: bool) -> None:
+        """Read these no longer, and commit nothing for them."""
+        in_hand = self._in_hand is not None and self._at_hand is not None and self._at_hand.alive
+        if self.lost(places) or in_hand or uncommitted:
+            self._dropped = SessionExpired(f"what was read was not committed, and will be read again: {error}")
+
     def committed(self, offsets: Mapping[Place, int]) -> None:
         """These are committed."""
         for place, offset in offsets.items():
             if place in self._parts:
                 self._parts[place].committed = offset
+
+
+def _check_times(**given: int | None) -> None:
+    for name, value in given.items():
+        if value is None and name == "auto_commit_interval_ms":
+            continue
+        if not is_integer(value, 0, INT32):
+            raise ConfigError(f"{name} must be a whole number from 0 to {INT32}, got {shown(value)}")
 
 
 def _record(part: _Part, message: LegacyMessage) -> LegacyRecord:
@@ -321,17 +361,19 @@ def _record(part: _Part, message: LegacyMessage) -> LegacyRecord:
 
 
 def _subscription(topics: Sequence[str] | Mapping[str, int], pattern: str | None) -> Subscription:
+    if not isinstance(topics, Sequence | Mapping):
+        raise ConfigError(f"topics must be a sequence of names or a mapping, got {shown(topics)}")
     if isinstance(topics, str) or bool(topics) is (pattern is not None):
         raise ConfigError("a consumer reads topics, given as a sequence of names or a mapping, or else a pattern")
     if pattern is not None:
-        try:
-            re.compile(pattern)
-        except (re.error, OverflowError, RecursionError) as cause:
-            raise ConfigError(f"{pattern!r:.300} is no regular expression: {cause}") from cause
-        return Subscription(pattern=pattern)
+        if not isinstance(pattern, str):
+            raise ConfigError(f"pattern must be a string or None, got {shown(pattern)}")
+        compile_filter(pattern)  # before it is registered: what others cannot read keeps them from rebalancing
+        return Subscription(pattern=normalize_filter(pattern))
+    for topic in topics:
+        check_legacy_topic(topic)
     counts = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 1)
     for topic, streams in counts.items():
-        check_legacy_topic(topic)
         if isinstance(streams, bool) or not isinstance(streams, int) or streams < 1:
             raise ConfigError(f"the streams of {topic} must be a whole number from 1 on, got {streams!r}")
     return Subscription(counts)

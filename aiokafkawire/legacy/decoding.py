@@ -65,8 +65,10 @@ class _Fields:
             raise WireError(f"{self.what}: {len(self.view) - self.position} bytes behind its end")
 
 
-def decode_request(frame: Buffer) -> Request:
+def decode_request(frame: Buffer, *, whole: bool = True) -> Request:
     """Read a request: the frame without its size.
+
+    Without ``whole`` more may stand behind it, which brokers of 0.7 do not look at.
 
     Raises:
         WireError: it is none.
@@ -94,7 +96,8 @@ def decode_request(frame: Buffer) -> Request:
             request = MultiFetch(
                 tuple(_read_fetch(fields) for _ in range(fields.count(_INT16, _SMALLEST_FETCH, "parts")))
             )
-    fields.end()
+    if whole:
+        fields.end()
     return request
 
 

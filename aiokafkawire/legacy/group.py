@@ -4,6 +4,8 @@ Nobody leads such a group: every member watches who is there and what there is t
 rule. What one gives up, the next can claim; until then its node stands in the way, and the claim is tried again.
 """
 
+import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Final, Protocol
@@ -26,6 +28,8 @@ Place = tuple[str, BrokerPartition]
 """A topic, and a partition of it on a broker."""
 
 _PATIENCE_SECONDS: Final = 30.0
+_SESSIONS_KEPT: Final = 100
+_log: Final = logging.getLogger("aiokafkawire.legacy")
 _OLD_SESSIONS: Final = 3
 """How many session timeouts a name may be taken: it may be an old session's of the same member."""
 
@@ -60,6 +64,9 @@ class Claims(Protocol):
     def committed(self, offsets: Mapping[Place, int]) -> None:
         """These are committed."""
 
+    def expired(self, places: list[Place], error: SessionExpired, *, uncommitted: bool) -> None:
+        """Read these no longer, and commit nothing for them; ``uncommitted`` if offsets of others are lost as well."""
+
 
 class GroupMember:
     """Keeps one member in a group, for as long as :meth:`run` runs.
@@ -90,14 +97,19 @@ class GroupMember:
         self._changed = anyio.Event()
         self._committing = anyio.Lock()
         self._name_free_by = 0.0
+        self._sessions: deque[int] = deque(maxlen=_SESSIONS_KEPT)
+        """The numbers of the last sessions."""
+        self._told = f"group {group!r}, member {member!r}"
         self.balanced: anyio.Event = anyio.Event()
         """Set while the member owns all that the rule gives it."""
 
     async def run(self) -> None:
         """Be a member, in one session after the other, until it is cancelled; then leave.
 
+        Once there was a session, ZooKeeper may be away for as long as it likes: the member goes on when it returns.
+
         Raises:
-            ConnectionLost: no session could be opened.
+            ConnectionLost: the first session could not be opened.
             NodeExists: another member has this one's name, and keeps it.
             WireError: what others have registered cannot be read.
             ZooKeeperError: ZooKeeper refuses.
@@ -105,6 +117,9 @@ class GroupMember:
         while True:
             try:
                 async with self._new_session() as zookeeper:
+                    if self._sessions:
+                        _log.info("%s: a new ZooKeeper session is open; the member joins again", self._told)
+                    self._sessions.append(zookeeper.session_id)
                     self._zookeeper = zookeeper
                     try:
                         await self._live(zookeeper)
@@ -112,13 +127,22 @@ class GroupMember:
                         self._zookeeper = None
                         with anyio.move_on_after(_PATIENCE_SECONDS, shield=True):
                             await self._leave(zookeeper)
-            except SessionExpired:
-                # Others may own the partitions by now, and what they commit is not to be overwritten.
-                self._claims.lost(list(self._owned))
-                self._owned.clear()
-                self._to_commit = {}
-                self._unbalanced()
-                await anyio.sleep(self._backoff)
+            except SessionExpired as expired:
+                self._expired(expired)
+            except ConnectionLost as lost:
+                if not self._sessions:
+                    raise
+                _log.warning("%s: cannot join again, trying on: %s", self._told, lost)
+            await anyio.sleep(self._backoff)
+
+    def _expired(self, error: SessionExpired) -> None:
+        """Give up all partitions: others may own them by now, and what they commit is not to be overwritten."""
+        told = "%s: the ZooKeeper session expired; the member gives up %d partitions, and joins again in a new one: %s"
+        _log.warning(told, self._told, len(self._owned), error)
+        self._claims.expired(list(self._owned), error, uncommitted=bool(self._to_commit))
+        self._owned.clear()
+        self._to_commit = {}
+        self._unbalanced()
 
     async def commit(self) -> None:
         """Commit what is finished.
@@ -160,7 +184,7 @@ class GroupMember:
             # Our own, whose answer was lost; or the last session's, which will go.
             if await self._is_ours(zookeeper, path):
                 return True
-            if anyio.current_time() < self._name_free_by:
+            if anyio.current_time() < self._name_free_by or await self._was_ours(zookeeper, path):
                 return False
             raise NodeExists(
                 f"another member of group {self._paths.group!r} is registered as {self._member!r}:"
@@ -172,6 +196,11 @@ class GroupMember:
         found = await zookeeper.exists(path, self._hear)
         return found is not None and found.ephemeral_owner == zookeeper.session_id
 
+    async def _was_ours(self, zookeeper: ZooKeeper, path: str) -> bool:
+        """Whether a session before this one has made the node, or it is gone."""
+        found = await zookeeper.exists(path, self._hear)
+        return found is None or found.ephemeral_owner in self._sessions
+
     def _hear(self, event: WatchEvent) -> None:
         self._changed.set()
 
@@ -179,6 +208,13 @@ class GroupMember:
         """Give up what is no longer ours, and claim what is; whether all of that was to be had."""
         registry = Registry(zookeeper)
         members = await self._members(zookeeper)
+        if self._member not in members:
+            # Somebody has deleted it, as Java's ConsoleConsumer deletes the whole group for --from-beginning.
+            _log.warning("%s: its registration is gone from ZooKeeper; the member joins again", self._told)
+            self._unbalanced()
+            await self._release(zookeeper, list(self._owned))
+            await self._register(zookeeper)
+            return False
         brokers = await registry.brokers(self._hear)
         topics = await self._topics(registry, members)
         wanted = decide(self._member, members, topics)
@@ -205,7 +241,11 @@ class GroupMember:
 
     async def _members(self, zookeeper: ZooKeeper) -> dict[str, Subscription]:
         found: dict[str, Subscription] = {}
-        for name in await zookeeper.children(self._paths.ids, self._hear):
+        try:
+            names = await zookeeper.children(self._paths.ids, self._hear)
+        except NoNode:
+            return {}
+        for name in names:
             path = self._paths.member(name)
             try:
                 data, _ = await zookeeper.get(path)

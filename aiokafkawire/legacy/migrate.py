@@ -5,8 +5,9 @@ offset, the byte from which to read on. So it is written in the same transaction
 KIP-447), which no file beside the cluster could be, and every process that is given the same name finds it.
 """
 
+import re
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import anyio
 import attrs
@@ -15,7 +16,7 @@ from ..client import Client
 from ..errors import OffsetOutOfRange
 from ..producer.producer import Producer
 from ..producer.transacting import Transaction
-from ..types import TopicPartition, check_topic_name
+from ..types import OffsetAndMetadata, TopicPartition, check_topic_name
 from .client import LegacyClient
 from .cluster import BrokerClients, Registry
 from .errors import MisalignedOffset
@@ -24,6 +25,9 @@ from .registry import BrokerPartition, check_segment
 from .zookeeper import ZooKeeper
 
 __all__ = ("MigrationProgress", "Sources", "migrate", "sources_from_zookeeper")
+
+_INTO: Final = re.compile("partition=([0-9]{1,10})")
+"""What is committed along with a position: which partition of the target it is copied to."""
 
 Sources: TypeAlias = Mapping[BrokerPartition, LegacyClient]
 """The partitions to copy, each with an open client of its broker."""
@@ -78,11 +82,13 @@ async def migrate(
 ) -> dict[BrokerPartition, int]:
     """Copy what the partitions hold now; how many messages of each, in this run.
 
-    Messages of one source partition go to one partition of the target, in order; they have no key, and the time of the
-    copy for a timestamp. With ``exactly_once``, each message is in the target once for readers of committed records,
-    however often the migration is interrupted and called again. Two that run under one name fence one another, and the
-    last one counts. Without it nothing is lost, and what was copied last may be doubled. A transaction holds what one
-    fetch gave: ``fetch_size`` of the sources' clients says how much that is.
+    Messages of one source partition go to one partition of the target, in order: those of partition ``p`` of broker
+    ``b`` to ``(b + p) % n``, where ``n`` is how many the target has when the first of them are copied. Later runs go on
+    there, whichever sources they are given. Messages have no key, and the time of the copy for a timestamp. With
+    ``exactly_once``, each message is in the target once for readers of committed records, however often the migration
+    is interrupted and called again. Two that run under one name fence one another, and the last one counts. Without it
+    nothing is lost, and what was copied last may be doubled. A transaction holds what one fetch gave: ``fetch_size`` of
+    the sources' clients says how much that is.
 
     Args:
         sources: what to copy; :func:`sources_from_zookeeper` finds all.
@@ -110,8 +116,8 @@ async def migrate(
     async with producer:
         into = topic if target_topic is None else target_topic
         partitions = len((await target.admin.describe_topic(into)).partitions)
-        for index, place in enumerate(places):
-            one = _Copy(sources[place], topic, place, target, producer, name, into, index % partitions)
+        for place in places:
+            one = _Copy(sources[place], topic, place, target, producer, name, into, partitions)
             copied[place] = await one.run(on_progress, stop or anyio.Event(), exactly_once=exactly_once)
     return copied
 
@@ -128,10 +134,12 @@ class _Copy:
         producer: Producer[bytes, bytes],
         name: str,
         into: str,
-        partition: int,
+        partitions: int,
     ) -> None:
         self._source, self._topic, self._place = source, topic, place
-        self._target, self._producer, self._into, self._partition = target, producer, into, partition
+        self._target, self._producer, self._into, self._partitions = target, producer, into, partitions
+        # Which other sources there are does not count: a broker that is down must not send this one elsewhere.
+        self._partition = (place.broker + place.partition) % partitions
         self._group = f"{name}.{topic}.{place}"
         # Not the partition that the records go to: which that is changes with the number of partitions.
         self._kept_at = TopicPartition(into, 0)
@@ -159,7 +167,16 @@ class _Copy:
             self._group, [self._kept_at], require_stable=require_stable
         )
         kept = found.get(self._kept_at)
-        return await self._source.earliest(self._topic, self._place.partition) if kept is None else kept.offset
+        if kept is None:
+            return await self._source.earliest(self._topic, self._place.partition)
+        chosen = _INTO.fullmatch(kept.metadata)  # also where the target topic has got more partitions since
+        if chosen is not None and int(chosen[1]) < self._partitions:
+            self._partition = int(chosen[1])
+        return kept.offset
+
+    def _progress(self, position: int) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return what to commit: the position, and the target's partition, in which the rest belongs, too."""
+        return {self._kept_at: OffsetAndMetadata(position, f"partition={self._partition}")}
 
     async def _fill(self, reader: PartitionReader) -> bool:
         try:
@@ -171,12 +188,12 @@ class _Copy:
     async def _in_transaction(self, reader: PartitionReader) -> None:
         async with self._producer.transaction() as transaction:
             await self._send(transaction, reader)
-            await transaction.commit_offsets({self._kept_at: reader.position}, group=self._group)
+            await transaction.commit_offsets(self._progress(reader.position), group=self._group)
 
     async def _at_least_once(self, reader: PartitionReader) -> None:
         await self._send(self._producer, reader)
         await self._producer.flush()
-        await self._target.admin.alter_consumer_group_offsets(self._group, {self._kept_at: reader.position})
+        await self._target.admin.alter_consumer_group_offsets(self._group, self._progress(reader.position))
 
     async def _send(self, through: Producer[bytes, bytes] | Transaction[bytes, bytes], reader: PartitionReader) -> None:
         while (message := reader.take()) is not None:

@@ -9,6 +9,7 @@ import attrs
 
 from ..errors import UsageError, WireError
 from ..types import Address
+from .topic_filter import compile_filter, normalize_filter
 
 __all__ = (
     "BROKERS",
@@ -29,6 +30,7 @@ TOPICS: Final = "/brokers/topics"
 """A node for each topic, and in it one for each broker that has it, ephemeral: how many partitions it has there."""
 
 
+_OFFSET: Final = re.compile("-?[0-9]{1,19}")
 _MOST: Final = 100_000
 """Partitions of a topic on one broker, and streams of a member: what is more is a mistake, or a lie."""
 
@@ -67,12 +69,17 @@ def parse_count(data: bytes | None, path: str) -> int:
 
 
 def parse_offset(data: bytes | None, path: str) -> int:
-    """The offset that a group has committed.
+    """The offset that a group has committed; below 0 for one that no log has.
+
+    Java's consumers commit -1 for a partition whose begin or end they could not ask its broker for.
 
     Raises:
         WireError: the node does not say.
     """
-    return _number(data, path, "an offset", most=2**63 - 1)
+    found = _OFFSET.fullmatch(_text(data, path))
+    if found is None or not -(2**63) <= int(found[0]) < 2**63:
+        raise WireError(f"{path} holds {data!r:.300}, not an offset")
+    return int(found[0])
 
 
 def _number(data: bytes | None, path: str, what: str, most: int) -> int:
@@ -95,6 +102,7 @@ class Subscription:
 
     topics: Mapping[str, int] = attrs.field(factory=dict)
     pattern: str | None = None
+    """A topic filter, as ``normalize_filter`` returns it."""
     streams: int = 1
     allow: bool = True
     """Whether the pattern says what to read, or what not."""
@@ -111,7 +119,7 @@ class Subscription:
         """The topics that it reads, of those that are known, with the number of streams for each."""
         if self.pattern is None:
             return dict(self.topics)
-        matches = re.compile(self.pattern).fullmatch
+        matches = compile_filter(self.pattern).fullmatch
         return {topic: self.streams for topic in known if bool(matches(topic)) is self.allow}
 
 
@@ -122,15 +130,14 @@ def parse_subscription(data: bytes | None, path: str) -> Subscription:
         WireError: it says nothing that can be read.
     """
     text = _text(data, path)
-    found = re.fullmatch(r"([*!])(\d{1,5})\1(.*)", text, re.DOTALL)
+    found = re.fullmatch(r"([*!])([0-9]{1,5})\1(.*)", text, re.DOTALL)
     try:
         if found is not None:
-            # Java's clients let a pattern be a list with commas, and drop blanks.
-            pattern = found[3].strip().replace(",", "|").replace(" ", "")
-            re.compile(pattern)
+            compile_filter(found[3])
+            pattern = normalize_filter(found[3])
             return Subscription(pattern=pattern, streams=int(found[2]), allow=found[1] == "*")
         topics: Any = json.loads(text)
-    except (ValueError, OverflowError, RecursionError, re.error) as cause:
+    except (ValueError, OverflowError, RecursionError) as cause:
         raise WireError(f"{path} holds {data!r:.300}, not what a member of a group reads: {cause}") from cause
     counts = topics.values() if isinstance(topics, dict) else [None]
     if not all(isinstance(one, int) and not isinstance(one, bool) and 0 <= one <= _MOST for one in counts):

@@ -15,14 +15,14 @@ _CODECS: Final = ("none", "gzip", "snappy")
 def _whole(default: int, *, least: int = 1) -> Any:
     def check(_: object, attribute: "attrs.Attribute[int]", value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _INT32:
-            raise ConfigError(f"{attribute.name} must be a whole number from {least} to {_INT32}, got {value!r}")
+            raise ConfigError(f"{attribute.name} must be a whole number from {least} to {_INT32}, got {value!r:.200}")
 
     return attrs.field(default=default, validator=check)
 
 
 def _check_codec(_: object, attribute: "attrs.Attribute[str]", value: object) -> None:
     if value not in _CODECS:
-        raise ConfigError(f"{attribute.name} must be one of {', '.join(_CODECS)}, got {value!r}")
+        raise ConfigError(f"{attribute.name} must be one of {', '.join(_CODECS)}, got {value!r:.200}")
 
 
 class LegacyOptions(TypedDict, total=False):

@@ -155,6 +155,8 @@ class ZooKeeper:
 
 
 def _parse(servers: str) -> tuple[Sequence[Address], str]:
+    if not isinstance(servers, str):
+        raise ConfigError(f"ZooKeeper's servers must be a string such as 'zk1:2181,zk2:2181', got {servers!r:.200}")
     hosts, slash, root = servers.partition("/")
     named = [one.strip() for one in hosts.split(",")]
     found = parse_servers([one if ":" in one.rpartition("]")[2] else f"{one}:{_DEFAULT_PORT}" for one in named if one])

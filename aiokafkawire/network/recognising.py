@@ -144,7 +144,8 @@ async def _recognised(open_as: OpenAs, before: Known | None = None) -> "Connecti
     except SecurityMismatch:
         raise
     except WireError as error:
-        raise WireError(f"{error}; it is older than Kafka 0.8, whose protocol was another, or no Kafka") from error
+        told = "it is older than Kafka 0.8, whose protocol was another (use aiokafkawire.legacy), or no Kafka"
+        raise WireError(f"{error}; {told}") from error
     except BaseException:
         if connection is not None:
             await connection.close()

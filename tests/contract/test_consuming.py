@@ -183,9 +183,11 @@ async def test_the_loop_may_be_entered_again_after_a_record_that_cannot_be_read(
     async with kafka.consumer(auto_offset_reset="earliest", value_deserializer=int) as consumer:
         consumer.assign([where])
         seen: list[int | None] = []
-        with pytest.raises(DeserializationError, match=f"{topic}-0, offset 1: the value"):
+        with pytest.raises(DeserializationError, match=f"{topic}-0, offset 1: the value") as caught:
             async for record in consumer:
                 seen.append(record.value)
+        assert (caught.value.partition, caught.value.offset, caught.value.raw_value) == (where, 1, b"two")
+        assert caught.value.timestamp > 0
         assert consumer.position(where) == 2
         async for record in consumer:
             seen.append(record.value)

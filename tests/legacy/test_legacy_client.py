@@ -374,8 +374,14 @@ async def test_apache_kafka_of_today_asked_as_one_of_07_is_told(apache_kafka: Ap
 
 
 async def test_a_07_broker_asked_as_a_modern_one_is_one_error(server: LegacyServer) -> None:
-    with pytest.raises(NoBrokerReachable, match="legacy:9092"):
-        async with Client("legacy:9092", connector=server.connect, bootstrap_timeout_ms=200):
+    """At once, and not at the end of bootstrap_timeout_ms: a broker of 0.7 stays one."""
+    told = r"legacy:9092 sent a frame of 2 bytes.*older than Kafka 0\.8.*use aiokafkawire\.legacy"
+    with anyio.fail_after(20), pytest.raises(WireError, match=told):
+        async with Client("legacy:9092", connector=server.connect, bootstrap_timeout_ms=60_000):
+            pass
+    told = r"no broker reachable.*legacy:9092 sent a frame of 2 bytes.*use aiokafkawire\.legacy"
+    with pytest.raises(NoBrokerReachable, match=told):
+        async with Client("elsewhere:9092,legacy:9092", connector=server.connect, bootstrap_timeout_ms=200):
             pass
 
 

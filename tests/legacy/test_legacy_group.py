@@ -322,6 +322,75 @@ async def test_an_offset_that_is_gone_is_reset_or_told(zookeeper: ZooKeeperServe
                     await consumer.settled()
 
 
+async def test_an_offset_below_0_that_java_committed_is_out_of_range(zookeeper: ZooKeeperServer) -> None:
+    async with legacy_cluster(zookeeper, 1) as cluster, ZooKeeper(cluster.zookeeper) as session:
+        await cluster.topic(0, "t")
+        await produce(cluster, 0, 0, [b"a", b"b"])
+        path = PATHS.offset("t", BrokerPartition(0, 0))
+        await session.ensure(path)
+        await session.set(path, b"-1")
+        async with member(cluster, "c1", auto_offset_reset="none") as consumer:
+            for _ in range(2):
+                with pytest.raises(OffsetOutOfRange, match="t 0-0: the group has committed -1"):
+                    await take(consumer, 1)
+        assert (await session.get(path))[0] == b"-1"
+        async with member(cluster, "c1") as consumer:
+            assert [one.value for one in await take(consumer, 1)] == [b"a"]
+            await consumer.commit()
+        assert (await session.get(path))[0] == b"11"
+        await session.set(path, b"-1")
+        async with member(cluster, "c1", auto_offset_reset="latest") as consumer:
+            found: list[LegacyRecord] = []
+
+            async def read() -> None:
+                found.extend(await take(consumer, 1))
+
+            async def has_asked() -> bool:
+                return Offsets("t", 0, LATEST, 1) in cluster.servers[0].requests
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(read)
+                await until(has_asked)
+                await produce(cluster, 0, 0, [b"new"])
+            assert [one.value for one in found] == [b"new"]
+
+
+async def test_a_member_whose_group_is_deleted_joins_again(zookeeper: ZooKeeperServer) -> None:
+    async with legacy_cluster(zookeeper, 1) as cluster, ZooKeeper(cluster.zookeeper) as session:
+        await cluster.topic(0, "t")
+        await produce(cluster, 0, 0, [b"a", b"b"])
+        async with member(cluster, "c1") as consumer:
+            assert [one.value for one in await take(consumer, 1)] == [b"a"]
+
+            async def delete(path: str) -> None:
+                for name in await session.children(path):
+                    await delete(f"{path}/{name}")
+                await session.delete(path)
+
+            await delete(PATHS.ids)
+            await delete("/consumers/g/owners")
+
+            async def is_back() -> bool:
+                return await session.exists(PATHS.owner("t", BrokerPartition(0, 0))) is not None
+
+            await until(is_back)
+            assert await nodes(cluster, PATHS.ids) == {"g_c1": b'{ "t": 1 }'}
+            await owns(consumer, 1)
+            assert (await take(consumer, 1))[0].value in (b"a", b"b")  # what was in hand was not finished
+
+
+async def test_a_filter_that_java_refuses_is_not_registered(zookeeper: ZooKeeperServer) -> None:
+    async with legacy_cluster(zookeeper, 1) as cluster, ZooKeeper(cluster.zookeeper) as session:
+        with pytest.raises(ConfigError, match=r"pz-\[a-z\]\{3,3\}"):
+            member(cluster, "c1", (), pattern="pz-[a-z]{3,3}")
+        assert await session.exists("/consumers") is None
+        for topic in ("a", "b", "c"):
+            await cluster.topic(0, topic)
+        async with member(cluster, "c1", (), pattern="'a, b'") as consumer:
+            assert await owns(consumer, 2) == [("a", (0, 0)), ("b", (0, 0))]
+            assert await nodes(cluster, PATHS.ids) == {"g_c1": b"*1*a|b"}
+
+
 async def test_a_partition_that_cannot_be_read_holds_up_no_other(zookeeper: ZooKeeperServer) -> None:
     async with legacy_cluster(zookeeper, 2) as cluster, ZooKeeper(cluster.zookeeper) as session:
         await cluster.topic(0, "t")

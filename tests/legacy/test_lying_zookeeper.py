@@ -265,13 +265,19 @@ async def test_a_producer_whose_session_expired_recovers_after_zookeeper_does(
             with monkeypatch.context() as patch:
                 nobody_there = partial(ZooKeeper, "z", connector=cut.connect, request_timeout_ms=20)
                 patch.setattr(producer, "_new_session", nobody_there)
+                patch.setattr(producer, "_patience", 0.1)
+                await producer.send("t", [b"meanwhile"])  # its partitions are known, as Java's producer knows them
                 for _ in range(2):
-                    with pytest.raises(ConnectionLost, match="no ZooKeeper server of"):
-                        await producer.send("t", [b"lost"])
+                    with pytest.raises(
+                        ConnectionLost, match=r"the partitions of u are not known.*no ZooKeeper server of"
+                    ):
+                        await producer.send("u", [b"lost"])
             cut.refuse = False
+            await producer.send("u", [b"x"])
             await producer.send("t", [b"two"])
             await producer.confirm()
-        assert cluster.logs(0).content("t", 0) == [b"one", b"two"]
+        assert cluster.logs(0).content("t", 0) == [b"one", b"meanwhile", b"two"]
+        assert cluster.logs(0).content("u", 0) == [b"x"]
 
 
 async def test_a_member_whose_name_is_taken_is_told(zookeeper: ZooKeeperServer) -> None:

@@ -2,11 +2,14 @@
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
+from uuid import uuid4
 
 import anyio
 import pytest
 from anyio.abc import ByteStream
+from support.apache_kafka import ApacheKafka
 from support.legacy_cluster import legacy_cluster
+from support.raw_client import RawClient
 from support.zookeeper import ZooKeeperServer
 
 from aiokafkawire import Client, OffsetSpec, TopicPartition
@@ -17,8 +20,10 @@ from aiokafkawire.legacy.messages import encode_messages
 from aiokafkawire.legacy.migrate import MigrationProgress, Sources, migrate, sources_from_zookeeper
 from aiokafkawire.legacy.registry import BrokerPartition
 from aiokafkawire.legacy.requests import Produce
+from aiokafkawire.network.stream import connect_tcp
 from aiokafkawire.producer import transacting
 from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
 from aiokafkawire.records.compression import Codec
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.legacy.server import LegacyServer
@@ -215,7 +220,61 @@ async def test_sources_are_found_in_zookeeper(zookeeper: ZooKeeperServer, target
             assert sorted(map(str, sources)) == ["0-0", "0-1", "1-0"]
             copied = await migrate(sources, "old", target, name="m", target_topic="t")
             assert copied == {BrokerPartition(0, 0): 1, BrokerPartition(0, 1): 0, BrokerPartition(1, 0): 1}
-    assert await content(target) == {0: [b"from 0", b"from 1"], 1: []}
+    assert await content(target) == {0: [b"from 0"], 1: [b"from 1"]}
+
+
+@pytest.mark.parametrize("exactly_once", [True, False])
+async def test_a_source_partition_stays_in_its_target_partition_whichever_sources_there_are(
+    broker: Broker, source: LegacyClient, target: Client, *, exactly_once: bool
+) -> None:
+    options: dict[str, Any] = {"name": "m", "exactly_once": exactly_once}
+    for at in ((1,), (2,), (0, 1), (0, 1, 2)):  # brokers that are down, and come back
+        await migrate({PLACES[number]: source for number in at}, "t", target, **options)
+    found = await content(target)
+    assert [one for one in found[0] if one in SENT[0]] == SENT[0]
+    assert [one for one in found[0] if one in SENT[2]] == SENT[2]
+    assert found[1] == SENT[1]
+    # Nor does it move when the target gets more partitions.
+    broker._cluster.topics.add_partitions("t", 3)
+    for number, value in enumerate((b"late 0", b"late 1", b"late 2")):
+        await source.produce("t", [value], partition=number)
+    await source.confirm()
+    async with Client(broker.bootstrap, connector=broker.connect) as target:
+        await migrate({PLACES[2]: source}, "t", target, **options)
+        await migrate(of(source), "t", target, **options)
+        later = await content(target)
+        assert sorted(later[0][len(found[0]) :]) == [b"late 0", b"late 2"]
+        assert later[1][len(found[1]) :] == [b"late 1"]
+        assert await end(target, 2) == 0
+
+
+async def test_a_source_partition_stays_in_its_target_partition_on_apache_kafka(
+    apache_kafka: ApacheKafka, source: LegacyClient
+) -> None:
+    topic = f"migrated-{uuid4().hex}"
+    options: dict[str, Any] = {"name": topic, "target_topic": topic}
+    async with Client(apache_kafka.bootstrap) as target:
+        await target.admin.create_topics({topic: 2})
+        for at in ((2,), (1,), (0, 1, 2)):
+            await migrate({PLACES[number]: source for number in at}, "t", target, **options)
+    host, _, port = apache_kafka.bootstrap.rpartition(":")
+    async with RawClient(await connect_tcp(host, int(port))) as raw:
+        more = CreatePartitionsTopic(name=topic, count=3, assignments=None)
+        await raw.ask(CreatePartitionsRequest(topics=[more], timeout_ms=10_000, validate_only=False), 3)
+    await source.produce("t", [b"late"], partition=2)
+    await source.confirm()
+    async with (
+        Client(apache_kafka.bootstrap) as target,
+        target.consumer(isolation_level="read_committed", auto_offset_reset="earliest") as consumer,
+    ):
+        assert (await migrate({PLACES[2]: source}, "t", target, **options))[PLACES[2]] == 1
+        consumer.assign({TopicPartition(topic, partition): OffsetSpec.EARLIEST for partition in range(3)})
+        found: dict[int, list[bytes]] = {0: [], 1: [], 2: []}
+        with anyio.fail_after(30):
+            while sum(map(len, found.values())) < 181:
+                record = await anext(consumer)
+                found[record.partition].append(record.value or b"")
+    assert found == {0: [*SENT[2], *SENT[0], b"late"], 1: SENT[1], 2: []}
 
 
 async def test_arguments_are_checked(source: LegacyClient, target: Client, broker: Broker) -> None:

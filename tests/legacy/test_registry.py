@@ -187,12 +187,20 @@ def test_a_broker_that_is_none_is_told(data: bytes | None) -> None:
         parse_broker(data, "/x")
 
 
-@pytest.mark.parametrize("data", [b"", b"-1", b"x", b"1 ", "\u0661".encode(), b"9" * 30, None])
+@pytest.mark.parametrize("data", [b"", b"-", b"--1", b"x", b"1 ", "\u0661".encode(), b"9" * 19, b"9" * 30, None])
 def test_a_number_that_is_none_is_told(data: bytes | None) -> None:
     with pytest.raises(WireError, match="not an offset"):
         parse_offset(data, "/x")
     with pytest.raises(WireError, match="not a number of partitions"):
         parse_count(data, "/x")
+
+
+def test_an_offset_below_0_is_one_a_number_of_partitions_is_not() -> None:
+    assert (parse_offset(b"-1", "/x"), parse_offset(b"%d" % -(2**63), "/x")) == (-1, -(2**63))
+    with pytest.raises(WireError, match="not an offset"):
+        parse_offset(b"%d" % (-(2**63) - 1), "/x")
+    with pytest.raises(WireError, match="not a number of partitions"):
+        parse_count(b"-1", "/x")
 
 
 @pytest.mark.parametrize("name", ["", "a/b", ".", "..", "a\0"])

@@ -21,7 +21,7 @@ from aiokafkawire.records.batch import (
     split,
 )
 from aiokafkawire.records.compression import Codec
-from aiokafkawire.types import RecordMetadata, TimestampType
+from aiokafkawire.types import RecordMetadata, TimestampType, TopicPartition
 
 ATTRIBUTES = (
     "topic",
@@ -243,6 +243,25 @@ def test_a_failing_key_is_named_as_such() -> None:
         next(reader)
     assert isinstance(caught.value.__cause__, LookupError)
     assert list(reader) == []
+
+
+@pytest.mark.parametrize("failed", ["key", "value"])
+@pytest.mark.parametrize("pickled", [False, True])
+def test_a_record_that_cannot_be_deserialized_is_in_the_error(failed: str, pickled: bool) -> None:
+    builder = BatchBuilder(limit=10_000)
+    builder.append(1_000, b"key", b"value", (("h", b"1"), ("n", None)))
+    batch = RecordBatch.parse(memoryview(set_base_offset(builder.build(), 100, 7)))
+    reader: RecordReader[Any, Any] = batch.records(
+        "t", 3, key_deserializer=int if failed == "key" else None, value_deserializer=int if failed == "value" else None
+    )
+    with pytest.raises(DeserializationError) as caught:
+        next(reader)
+    error = pickle.loads(pickle.dumps(caught.value)) if pickled else caught.value
+    assert (error.failed, error.partition, error.offset) == (failed, TopicPartition("t", 3), 100)
+    assert (error.raw_key, error.raw_value, error.timestamp) == (b"key", b"value", 1_000)
+    assert error.headers == (("h", b"1"), ("n", None))
+    assert str(error) == f"t-3, offset 100: the {failed} could not be deserialized"
+    assert type(error.partition) is TopicPartition
 
 
 def test_errors_of_a_deserializer_are_never_taken_for_damage() -> None:

@@ -270,6 +270,8 @@ def test_iteration_goes_on_after_a_deserializer_failed(codec: Codec) -> None:
     with pytest.raises(DeserializationError, match=r"^flights-7, offset 1: the value could not be") as caught:
         next(reader)
     assert isinstance(caught.value.__cause__, ValueError)
+    assert (caught.value.partition, caught.value.offset, caught.value.failed) == (("flights", 7), 1, "value")
+    assert (caught.value.raw_key, caught.value.raw_value, caught.value.headers) == (b"key1", b"one", ())
     assert reader.next_offset == 2
     assert [(record.key, record.value) for record in reader] == [("key2", None), ("key3", 3)]
     refusing: AnyReader[int, bytes] = only.records("t", 0, key_deserializer=int)

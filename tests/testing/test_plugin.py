@@ -67,6 +67,25 @@ def test_the_scope_is_the_users_choice(pytester: pytest.Pytester) -> None:
     pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
 
 
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        (
+            "kafka_broker_scope = bogus",
+            "ERROR: kafka_broker_scope = bogus: it must be one of function, class, module, package, session",
+        ),
+        ("kafka_cluster_nodes = many", "ERROR: kafka_cluster_nodes = many: it must be a number from 1 to 100"),
+        ("kafka_cluster_nodes = 0", "ERROR: kafka_cluster_nodes = 0: it must be a number from 1 to 100"),
+    ],
+)
+def test_an_option_that_cannot_be_is_one_error(pytester: pytest.Pytester, option: str, told: str) -> None:
+    pytester.makeini(f"[pytest]\n{option}\n")
+    pytester.makepyfile("def test_with(kafka_broker): pass\ndef test_without(): pass\n")
+    done = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    assert [line for line in (*done.outlines, *done.errlines) if line] == [told]
+
+
 def test_topics_have_settings() -> None:
     with BackgroundBroker(port=None) as broker:
         broker.create_topic("orders", configs={"cleanup.policy": "compact"})

@@ -96,7 +96,7 @@ class LegacyServer:
                 (size,) = _SIZE.unpack(await frames.receive_exactly(_SIZE.size))
                 if not 0 < size <= self.logs.settings.max_socket_request_bytes:
                     return
-                request = decode_request(await frames.receive_exactly(size))
+                request = decode_request(await frames.receive_exactly(size), whole=False)
                 self.requests.append(request)
                 if self.held(request):
                     self._released = anyio.Event()

@@ -1,0 +1,53 @@
+"""The command with standard streams closed, as daemons are started: no traceback, and a status that says what was."""
+
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXE = shlex.quote(str(Path(sys.executable).with_name("aiokafkawire")))
+FRAME = "000000230012000300000007000464656d6f000d61696f6b61666b617769726506302e312e3000"
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "told"),
+    [
+        ("wire <&-", 2, "aiokafkawire: standard input is closed: give the bytes as arguments, or with --file\n"),
+        ("wire <&- >&-", 1, "aiokafkawire: standard output is closed: there is nowhere to write what the bytes say\n"),
+        (f"wire {FRAME} <&-", 0, ""),
+        (
+            f"wire {FRAME} >&-",
+            1,
+            "aiokafkawire: standard output is closed: there is nowhere to write what the bytes say\n",
+        ),
+        (f"wire {FRAME} >&- 2>&-", 1, ""),
+        (f"wire {FRAME} 2>&-", 0, ""),
+        ("wire zz 2>&-", 1, ""),
+        ("--version >&-", 0, ""),
+        ("--help <&- >&- 2>&-", 0, ""),
+        ("2>&-", 2, ""),
+    ],
+)
+def test_no_traceback(command: str, status: int, told: str) -> None:
+    done = subprocess.run(
+        f"{EXE} {command}", shell=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=50
+    )
+    assert (done.returncode, done.stderr) == (status, told)
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_a_broker_runs_without_them(closed: str, tmp_path: Path) -> None:
+    # A topic's name that cannot be ends it at once, so that it is known to have begun; else it runs until SIGTERM.
+    refused = subprocess.run(f"{EXE} broker --port 0 --topic a/b {closed}", shell=True, timeout=50)
+    assert refused.returncode == 2
+    script = f"exec {EXE} broker --port 0 {closed}"
+    with subprocess.Popen(["/bin/sh", "-c", script], stderr=subprocess.PIPE) as broker:
+        with pytest.raises(subprocess.TimeoutExpired):
+            broker.wait(2)
+        broker.send_signal(signal.SIGTERM)
+        assert broker.wait(30) == 0
+        assert broker.stderr is not None
+        assert broker.stderr.read() == b""

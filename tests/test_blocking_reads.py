@@ -1,0 +1,73 @@
+"""``read_records`` and ``read_batches`` without an event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from aiokafkawire import ConfigError, OffsetSpec, TopicPartition, UsageError, blocking
+from aiokafkawire.testing.background import BackgroundBroker
+
+T0 = TopicPartition("t", 0)
+
+
+@pytest.fixture
+def kafka() -> Iterator[blocking.Client]:
+    """A client of a broker with a topic that was written in transactions: offsets 0 to 1199, and 1201 to 1202."""
+    with BackgroundBroker() as broker, blocking.Client(broker.bootstrap) as kafka:
+        kafka.admin.create_topics({"t": 1})
+        with kafka.producer(transactional_id="id") as producer:
+            for count in (1200, 2):
+                with producer.transaction():
+                    producer.send_many("t", [b"%d" % number for number in range(count)])
+        yield kafka
+
+
+OFFSETS = [*range(1200), 1201, 1202]
+
+
+def lanes(kafka: blocking.Client) -> list[str]:
+    """The consumers that run."""
+    return kafka.loop.here(
+        lambda: [name for _, name in kafka.asynchronous._cluster.brokers._lanes if name.startswith("fetch-")]
+    )
+
+
+@pytest.mark.timeout(30)
+def test_they_end_by_themselves(kafka: blocking.Client) -> None:
+    assert [record.offset for record in kafka.read_records("t")] == OFFSETS
+    assert [one for batch in kafka.read_batches("t") for one in batch["offset"].to_pylist()] == OFFSETS
+    assert [record.offset for record in kafka.read_records("t", start={T0: 1198}, end={T0: 1202})] == [1198, 1199, 1201]
+    assert list(kafka.read_records("t", start=OffsetSpec.LATEST)) == []
+    batches = list(kafka.read_batches("t", columns=["value"], isolation_level="read_uncommitted"))
+    assert {name for batch in batches for name in batch.schema.names} == {"value"}
+    assert lanes(kafka) == []
+
+
+def test_one_that_is_left_early_is_closed(kafka: blocking.Client) -> None:
+    for record in kafka.read_records("t"):
+        assert record.offset == 0
+        break
+    for _ in kafka.read_batches("t"):
+        break
+    assert lanes(kafka) == []
+
+
+def test_mistakes_are_told_by_the_call(kafka: blocking.Client) -> None:
+    with pytest.raises(UsageError):
+        kafka.read_records("t", end={T0: -1})
+    with pytest.raises(UsageError):
+        kafka.read_batches("t", columns=["x"])
+    with pytest.raises(ConfigError):
+        kafka.read_records("t", group_id="g")
+
+
+def test_one_that_is_left_open_does_not_keep_the_client_from_closing() -> None:
+    with BackgroundBroker() as broker, blocking.Client(broker.bootstrap) as kafka:
+        kafka.admin.create_topics({"t": 1})
+        with kafka.producer() as producer:
+            producer.send_many("t", [b"1", b"2"])
+        records = kafka.read_records("t")
+        assert next(records).offset == 0
+    del records
