@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
-from typing import Any, Final, Protocol, TypeVar, TypeVarTuple, Unpack
+from typing import Any, Final, Protocol, Self, TypeVar, TypeVarTuple, Unpack, cast
 
 import anyio
 import anyio.abc
@@ -25,6 +25,7 @@ __all__ = (
     "Owner",
     "Runtime",
     "Worker",
+    "background_tasks",
     "current_task",
     "finish",
     "has_ended",
@@ -72,8 +73,9 @@ def on_trio() -> bool:
 
 def current_task() -> Any:
     """Return the task of asyncio or trio that runs now; None where none does."""
-    if asyncio._get_running_loop() is not None:
-        return asyncio.current_task()
+    loop = asyncio._get_running_loop()
+    if loop is not None:
+        return asyncio.current_task(loop)
     return sys.modules["trio"].lowlevel.current_task() if on_trio() else None
 
 
@@ -118,7 +120,7 @@ async def finish(function: Callable[[Unpack[Ts]], Awaitable[Any]], *args: *Ts, w
             ended.set()
 
     try:
-        async with anyio.create_task_group() as tasks:
+        async with background_tasks() as tasks:
             tasks.start_soon(run)
             try:
                 await ended.wait()
@@ -210,6 +212,43 @@ class Runtime:
         return _on_a_thread_that_is_left if self.offload is _on_a_thread else self.offload
 
 
+async def _keep_interrupts_out(function: Callable[..., Awaitable[Any]], *args: Any) -> None:
+    await function(*args)
+
+
+class _ProtectedTasks:
+    """A task group on trio in whose tasks Ctrl-C raises no KeyboardInterrupt: trio raises it in the main task."""
+
+    def __init__(self) -> None:
+        sys.modules["trio"].lowlevel.enable_ki_protection(_keep_interrupts_out)
+        self._group = anyio.create_task_group()
+
+    @property
+    def cancel_scope(self) -> anyio.CancelScope:
+        return self._group.cancel_scope
+
+    def start_soon(self, function: Callable[..., Awaitable[Any]], *args: Any, name: object = None) -> None:
+        self._group.start_soon(_keep_interrupts_out, function, *args, name=name or function)
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(self, *raised: Any) -> bool | None:
+        return await self._group.__aexit__(*raised)
+
+
+def background_tasks() -> anyio.abc.TaskGroup:
+    """Return a task group for what runs in the background, or on its behalf.
+
+    Trio raises KeyboardInterrupt in whatever task runs when Ctrl-C comes, and one in a background task, which nobody
+    can catch, would take the whole run down.
+    """
+    if asyncio._get_running_loop() is not None:
+        return anyio.create_task_group()
+    return cast("anyio.abc.TaskGroup", _ProtectedTasks())
+
+
 class Owner:
     """Holds background tasks apart from the task that made them.
 
@@ -251,7 +290,7 @@ class Owner:
 
     async def _hold(self, started: anyio.Event) -> None:
         try:
-            async with anyio.create_task_group() as group:
+            async with background_tasks() as group:
                 self._group = group
                 started.set()
                 await self._closing.wait()
@@ -406,7 +445,7 @@ class Worker:
         """Take steps until stopped."""
         try:
             with self._scope:
-                async with anyio.create_task_group() as tasks:
+                async with background_tasks() as tasks:
                     while True:
                         await self._pause(self._step(tasks))
                         self._wake, self._woken = new_event(), False

@@ -22,6 +22,7 @@ from ..protocol.messages.offsets import (
     ListOffsetsTopic,
 )
 from ..protocol.schema import Versions
+from ..runtime import background_tasks
 from ..types import IsolationLevel, OffsetAndTimestamp, OffsetSpec, TopicPartition
 from .cluster import Cluster
 from .metadata import Node, Snapshot
@@ -94,7 +95,7 @@ async def _ask_all(
             failures.append(failure)
             tasks.cancel_scope.cancel()
 
-    async with anyio.create_task_group() as tasks:
+    async with background_tasks() as tasks:
         for node, asked in by_leader.items():
             tasks.start_soon(ask, node, asked)
     if failures:

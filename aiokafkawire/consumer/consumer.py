@@ -141,6 +141,7 @@ class Consumer(ReadsRecords[K, V]):
                 raise UsageError("a listener cannot close the consumer: the rebalance waits for the listener")
             # A listener that hears of it may still commit.
             self._state = "closing"
+            self._marks.changes += 1
             self._fetcher.tell()
             await finish(self._close, timeout)
         elif self._state == "closing":

@@ -23,7 +23,7 @@ from .fetcher import Fetcher
 from .health import ConsumerHealth
 from .iterating import RecordIterator
 from .positions import Place, Positions
-from .single_user import SingleUser, one_call_at_a_time
+from .single_user import SingleUser
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,7 +116,7 @@ class ReadsRecords(Generic[K, V]):
         # The places of which the user has records in hand.
         self._in_hand: list[Place] = []
         self._marks = positions.marks
-        self._user = SingleUser(self._marks, self._has_in_hand)
+        self._user = SingleUser(self._marks, self._has_in_hand, cluster.owner.require_own_loop)
         self._waiting = 0
         self._got_at: float | None = None
         # Called when nothing is in hand any more.
@@ -142,7 +142,6 @@ class ReadsRecords(Generic[K, V]):
             return _Records(self)
         return RecordIterator(self._marks, self._next_for, self._cluster.runtime.now is loop_time)
 
-    @one_call_at_a_time()
     async def __anext__(self) -> ConsumerRecord[K, V]:
         """The next record, waiting for one.
 
@@ -155,28 +154,34 @@ class ReadsRecords(Generic[K, V]):
         """
         # Before a record is taken: a cancellation in here must not cost one.
         await self._let_others_run()
+        self._check_state()
         return await self._next_record()
 
-    @one_call_at_a_time(ends=True)
-    async def _next_in_loop(self) -> ConsumerRecord[K, V]:
-        """As :meth:`__anext__`, of an ``async for`` in plain Python."""
+    async def _next_in_loop(self, records: "_Records[K, V]") -> ConsumerRecord[K, V]:
+        """As :meth:`__anext__`, of an ``async for`` in plain Python, which a close ends."""
         await self._let_others_run()
-        return await self._next_record()
+        self._check_state(ends=True)
+        record = await self._next_record(checks_user=records.seen != self._marks.changes)
+        records.seen = self._marks.changes
+        return record
 
-    @one_call_at_a_time(ends=True)
     async def _next_for(self, iterator: RecordIterator) -> ConsumerRecord[K, V]:
-        """As :meth:`__anext__`; what comes after it in the same batch, the iterator finds itself."""
+        """As :meth:`__anext__`; what comes after it in the same batch, the iterator finds itself. A close ends it."""
         await self._let_others_run(look=True)
+        self._check_state(ends=True)
         record = await self._next_record()
         assert self._reading is not None  # the record is of it
         iterator.adopt(self._reading.reader, self._reading.ask.place)
         return record
 
-    async def _next_record(self) -> ConsumerRecord[K, V]:
+    async def _next_record(self, *, checks_user: bool = True) -> ConsumerRecord[K, V]:
         while True:
             reading = self._reading
             if reading is None or reading.reader is None or not self._is_readable(reading):
                 reading = self._reading = await self._next_reading()
+            elif checks_user:
+                self._user.check()
+            checks_user = False
             reader: AnyReader[K, V] | None = reading.reader
             if reader is None:
                 continue
@@ -190,7 +195,6 @@ class ReadsRecords(Generic[K, V]):
                 return record
             place.position, reading.reader = reading.batch_end, None
 
-    @one_call_at_a_time()
     async def poll(self, max_records: int = 500, timeout: float | None = None) -> list[ConsumerRecord[K, V]]:
         """Up to ``max_records`` records, as soon as there are any.
 
@@ -203,6 +207,7 @@ class ReadsRecords(Generic[K, V]):
         """
         check_poll(max_records, timeout)
         await self._let_others_run()
+        self._check_state()
         records: list[ConsumerRecord[K, V]] = []
         with anyio.move_on_after(timeout), suppress(StopAsyncIteration):
             while not records:
@@ -248,9 +253,9 @@ class ReadsRecords(Generic[K, V]):
         """
         return _Batches(self)
 
-    @one_call_at_a_time(ends=True)
     async def _next_batch(self) -> ConsumerBatch[K, V]:
         await self._let_others_run()
+        self._check_state(ends=True)
         while True:
             batch = self._take_batch(await self._next_reading())
             if batch is not None:
@@ -276,6 +281,13 @@ class ReadsRecords(Generic[K, V]):
 
     async def _next_reading(self) -> Fetched:
         """Fetched data of some partition with a batch begun; waits for it. What was in hand is finished."""
+        self._user.begin()
+        try:
+            return await self._wait_for_reading()
+        finally:
+            self._user.end()
+
+    async def _wait_for_reading(self) -> Fetched:
         self._marks.changes += 1
         self._finish_in_hand()
         self._in_hand.clear()
@@ -292,7 +304,7 @@ class ReadsRecords(Generic[K, V]):
             if fault is not None:
                 raise fault
             ready = self._ready()
-            if ready is not None and not self._has_been_closed():
+            if ready is not None:
                 return ready
             self._before_waiting()
             self._waiting += 1
@@ -416,6 +428,16 @@ class ReadsRecords(Generic[K, V]):
             return False
         return fetched.ask.is_current and self._positions.get(place.where) is place
 
+    def _check_state(self, *, ends: bool = False) -> None:
+        """Refuse to hand out records if the consumer is not open.
+
+        An iteration that closing ``ends`` began before: it gets StopAsyncIteration.
+        """
+        if self._state != "open":
+            if ends and self._has_been_closed():
+                raise StopAsyncIteration
+            self._require_open()
+
     def _has_been_closed(self) -> bool:
         return self._state in ("closing", "closed")
 
@@ -451,9 +473,11 @@ class _Records(AsyncIterator[ConsumerRecord[K, V]]):
 
     def __init__(self, consumer: ReadsRecords[K, V]) -> None:
         self._consumer = consumer
+        self.seen = -1
+        """The consumer's ``Marks.changes`` when the last record came: nothing is checked until that changes."""
 
     def __anext__(self) -> Awaitable[ConsumerRecord[K, V]]:
-        return self._consumer._next_in_loop()
+        return self._consumer._next_in_loop(self)
 
 
 def check_poll(max_records: object, timeout: object) -> None:

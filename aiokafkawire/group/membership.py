@@ -22,7 +22,7 @@ from ..errors import (
     broker_error,
 )
 from ..protocol.schema import Request, Versions
-from ..runtime import Worker
+from ..runtime import Worker, background_tasks
 from ..types import CoordinatorType, GroupMetadata
 from .absence import Presence, look_for_coordinator
 from .classic import GroupMachine
@@ -122,7 +122,7 @@ class Membership:
         if self._beside is None:
             await self._worker.run()
             return
-        async with anyio.create_task_group() as tasks:
+        async with background_tasks() as tasks:
             tasks.start_soon(self._beside.lag.run)
             await self._worker.run()
             tasks.cancel_scope.cancel()

@@ -16,7 +16,7 @@ from ..protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
 from ..protocol.old_brokers import ANSWERS_API_VERSIONS, Known
 from ..protocol.primitives import Buffer
 from ..protocol.schema import Request, Response, Versions
-from ..runtime import Owner, Runtime
+from ..runtime import Owner, Runtime, background_tasks
 from ..types import Address
 from .kept_login import KeptLogin
 from .pipeline import Pipeline, Slot
@@ -429,7 +429,7 @@ class Connection:
         if not self._uses_sasl:
             await self._wire.run()
             return
-        async with anyio.create_task_group() as tasks:
+        async with background_tasks() as tasks:
             tasks.start_soon(self._login.keep)
             try:
                 await self._wire.run()

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 import anyio
 
+from ..runtime import background_tasks
 from ..types import Address
 
 __all__ = ("addresses_of", "canonical", "dial")
@@ -76,7 +77,7 @@ async def dial(addresses: Sequence[str], connect: Callable[[str], Awaitable[T]],
             attempts.cancel_scope.cancel()
 
     try:
-        async with anyio.create_task_group() as attempts:
+        async with background_tasks() as attempts:
             for address in addresses:
                 failed = anyio.Event()
                 attempts.start_soon(attempt, address, failed)

@@ -7,6 +7,7 @@ import anyio
 
 from ..errors import ConnectionLost, KafkaError, RequestTimeout, SecurityMismatch, WireError
 from ..protocol.old_brokers import ANSWERS_API_VERSIONS, SPOKEN_UNTOLD, Known, probes, release_told_by
+from ..runtime import background_tasks
 
 if TYPE_CHECKING:
     from .connection import Connection
@@ -31,7 +32,7 @@ async def agreed(asked: "Connection", open_as: OpenAs, patience: float) -> "Conn
     question = _Question(asked)
     found: Connection | KafkaError | None = None
     try:
-        async with anyio.create_task_group() as tasks:
+        async with background_tasks() as tasks:
             tasks.start_soon(question.ask)
             with anyio.move_on_after(patience):
                 await question.over.wait()

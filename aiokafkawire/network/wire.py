@@ -8,6 +8,7 @@ import anyio
 from anyio.abc import ByteStream
 
 from ..errors import ConnectionLost, KafkaError, again
+from ..runtime import background_tasks
 from .pipeline import Pipeline
 from .tls_trouble import refused_by_broker
 
@@ -125,7 +126,7 @@ class StreamWire:
 
     async def run(self) -> None:
         """As :meth:`Wire.run`: read until the stream ends or fails, and write what callers have left."""
-        async with anyio.create_task_group() as group:
+        async with background_tasks() as group:
             group.start_soon(self._write_what_is_left)
             try:
                 await self._read()

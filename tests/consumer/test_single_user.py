@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeAlias
 
 import anyio
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard"
 A0 = TopicPartition("a", 0)
 COUNT = 100
 
-Take: TypeAlias = Callable[[Consumer[bytes, bytes]], Awaitable[Any]]
+Take: TypeAlias = Callable[[Consumer[bytes, bytes]], Coroutine[Any, Any, Any]]
 
 
 @pytest.fixture
@@ -232,13 +232,13 @@ async def test_listeners_commit_what_was_handed_out(kafka: Client) -> None:
     committed = anyio.Event()
 
     async def commit(going: Any) -> None:
-        await consumer.commit()
+        await member.commit()
         committed.set()
 
-    consumer = kafka.consumer(group_id="g", auto_offset_reset="earliest", enable_auto_commit=False)
-    async with consumer:
-        consumer.subscribe("a", on_revoked=commit)
-        async for record in consumer:
+    member = kafka.consumer(group_id="g", auto_offset_reset="earliest", enable_auto_commit=False)
+    async with member:
+        member.subscribe("a", on_revoked=commit)
+        async for record in member:
             if record.offset == 4:
                 break
     assert committed.is_set()
@@ -250,13 +250,13 @@ async def test_a_listener_cannot_close_the_consumer(kafka: Client) -> None:
 
     async def close(coming: Any) -> None:
         with pytest.raises(UsageError, match="a listener cannot close the consumer") as error:
-            await consumer.close()
+            await member.close()
         refused.append(str(error.value))
 
-    async with kafka.consumer(group_id="g", auto_offset_reset="earliest") as consumer:
-        consumer.subscribe("a", on_assigned=close)
+    async with kafka.consumer(group_id="g", auto_offset_reset="earliest") as member:
+        member.subscribe("a", on_assigned=close)
         with anyio.fail_after(10):
-            assert (await anext(consumer)).offset == 0
+            assert (await anext(member)).offset == 0
     assert len(refused) == 1
 
 

@@ -198,12 +198,11 @@ async def test_serializers_run_as_records_are_handed_over(kafka: Client, topic: 
     assert (record.key, record.value) == (b"seventeen", b"17")
 
 
-async def test_a_cancelled_body_stops_the_producer_at_once(kafka: Client, topic: str) -> None:
+async def test_a_cancelled_body_sends_what_was_accepted(kafka: Client, topic: str) -> None:
     with anyio.CancelScope() as scope:
         async with kafka.producer(linger_ms=60_000) as producer:
-            delivery = await producer.enqueue(topic, b"never sent")
+            delivery = await producer.enqueue(topic, b"sent all the same")
             scope.cancel()
             await anyio.sleep_forever()
     assert delivery.done
-    with pytest.raises(Exception, match="closed before the record was acknowledged"):
-        await delivery
+    assert (await delivery).offset == 0

@@ -7,6 +7,7 @@ import pytest
 from support.connecting import eventually
 from support.faulty_cluster import FaultyCluster, a, serving
 from support.producing import producing
+from support.virtual_time import virtual_time
 
 from aiokafkawire import ConnectionLost, DeliveryFailed, Producer, RequestTimeout, UsageError
 from aiokafkawire.errors import MessageTooLarge
@@ -55,6 +56,25 @@ async def test_a_send_that_is_cancelled_once_accepted_goes_on_and_its_failure_is
                     await cluster.holds(1)
                     tasks.cancel_scope.cancel()
                 await cluster.held[0].answer(cluster.written(cluster.held[0], {a(0): 10}))
+
+
+@virtual_time
+@pytest.mark.parametrize("cancelled", ["in its body", "while it closes"])
+async def test_a_cancelled_producer_waits_five_seconds_for_silent_brokers(cancelled: str) -> None:
+    async with serving({a(0): 1}) as cluster, cluster.client(request_timeout_ms=60_000) as client:
+        silent(cluster)
+        with anyio.CancelScope() as scope:
+            async with producing(client, delivery_timeout_ms=120_000) as producer:
+                delivery = await producer.enqueue("a", b"0")
+                await cluster.holds(1)
+                if cancelled == "in its body":
+                    began = anyio.current_time()
+                    scope.cancel()
+                    await anyio.sleep_forever()
+                began = scope.deadline = anyio.current_time() + 1
+        assert 4.9 < anyio.current_time() - began < 5.5
+        with pytest.raises(ConnectionLost, match="closed before the record was acknowledged"):
+            await delivery
 
 
 async def test_closing_with_requests_in_flight_takes_no_longer_than_the_delivery_timeout() -> None:

@@ -10,8 +10,9 @@ from aiokafkawire import Client
 __all__ = ("main",)
 
 
-async def main(bootstrap: str, topic: str) -> None:
+async def main(*given: str) -> None:
     """Read ten records, say so, and wait for more."""
+    bootstrap, topic = given
     async with (
         Client(bootstrap) as kafka,
         kafka.consumer(topic, group_id=topic, auto_offset_reset="earliest") as consumer,
@@ -31,11 +32,11 @@ async def main(bootstrap: str, topic: str) -> None:
 
 
 if __name__ == "__main__":
-    run, *given = sys.argv[1:]
+    run, *arguments = sys.argv[1:]
     try:
         if run == "asyncio.run":
-            asyncio.run(main(*given))
+            asyncio.run(main(*arguments))
         else:
-            anyio.run(main, *given, backend="trio" if run == "trio" else "asyncio")
+            anyio.run(main, *arguments, backend="trio" if run == "trio" else "asyncio")
     except* KeyboardInterrupt:
         print("left", flush=True)
