@@ -14,6 +14,7 @@ from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import Refused
 from aiokafkawire.testing.simulation import Run, Simulation, simulate
 
+from .blocking_workers import BlockingWorker
 from .checks import Logs, no_task_fails_unheard
 from .leftovers import check_nothing_is_left, tasks
 from .scenario import LATE
@@ -126,7 +127,8 @@ class _Play:
         await self._pause(chance.uniform(0, 10))
         while not self.ended:
             self.lives += 1
-            worker = self.there[seat] = Worker(
+            blocks = chance.random() < 0.3
+            worker = self.there[seat] = (BlockingWorker if blocks else Worker)(
                 self.sim, self.plan, seat, f"worker-{seat}.{self.lives}", self.calm.is_set, wrong=self.wrong
             )
             async with anyio.create_task_group() as living:

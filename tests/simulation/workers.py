@@ -15,7 +15,7 @@ from aiokafkawire.testing.simulation import Simulation
 
 from .taking_part import client_of, pace_of
 
-__all__ = ("GROUP", "OUTCOMES", "Plan", "Worker", "outcome_of")
+__all__ = ("GROUP", "OUTCOMES", "OnPurpose", "Over", "Plan", "Record", "Worker", "outcome_of")
 
 GROUP: Final = "the workers"
 OUTCOMES: Final = "outcomes"
@@ -26,11 +26,11 @@ _STARTS_WITHIN: Final = 0.5
 Record = ConsumerRecord[bytes, bytes]
 
 
-class _OnPurpose(Exception):
+class OnPurpose(Exception):
     """A transaction is to be aborted, or a worker is to end."""
 
 
-class _Over(Exception):
+class Over(Exception):
     """Nothing more can be done with this producer, or nobody knows how its transaction ended."""
 
 
@@ -96,22 +96,36 @@ class Worker:
         """Work until it has to stop, and end as it is meant to."""
         try:
             async with client_of(self.sim, self.name, client_id=self.name) as client:
-                if self.plan.transforms:
-                    await self._transform(client)
-                elif self.ending == "is cancelled":
-                    async with anyio.create_task_group() as tasks:
-                        tasks.start_soon(self._work, client)
-                        await self.stop.wait()
-                        tasks.cancel_scope.cancel()
+                work = self._transform if self.plan.transforms else self._work
+                if self.ending == "is cancelled":
+                    await self._cancelled_in_the_end(work, client)
                 else:
-                    await self._work(client)
-        except (_OnPurpose, _Over):
+                    await work(client)
+        except (OnPurpose, Over):
             pass
         except UsageError:
             raise
         except KafkaError as error:
             self.sim.note(f"{self.name} is over: {type(error).__name__}: {error}")
         self.sim.note(f"{self.name} {self.ending}")
+
+    async def _cancelled_in_the_end(self, work: Callable[[Client], Awaitable[None]], client: Client) -> None:
+        failed: Exception | None = None
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._cancel, scope)
+                # The group would wrap it.
+                try:
+                    await work(client)
+                except Exception as error:
+                    failed = error
+                tasks.cancel_scope.cancel()
+        if failed is not None:
+            raise failed
+
+    async def _cancel(self, scope: anyio.CancelScope) -> None:
+        await self.stop.wait()
+        scope.cancel()
 
     def _reads(self) -> ConsumerOptions:
         chance = self.chance
@@ -127,7 +141,7 @@ class Worker:
         options["max_block_ms"] = self.chance.choice((5_000, 60_000))
         return options
 
-    async def _work(self, client: Client) -> None:
+    def _membership(self) -> ConsumerOptions:
         options = ConsumerOptions(
             group_id=GROUP,
             enable_auto_commit=False,
@@ -139,10 +153,15 @@ class Worker:
             isolation_level="read_committed",
         )
         options.update(self._reads())
-        consumer = client.consumer(**options)
-        writes = self._writes()
-        writes["transactional_id"] = f"seat-{self.seat}"
-        producer = client.producer(**writes)
+        return options
+
+    def _transactions(self) -> ProducerOptions:
+        options = self._writes()
+        options["transactional_id"] = f"seat-{self.seat}"
+        return options
+
+    async def _work(self, client: Client) -> None:
+        consumer, producer = client.consumer(**self._membership()), client.producer(**self._transactions())
         async with producer, consumer, anyio.create_task_group() as tasks:
             consumer.subscribe(
                 *self.plan.topics, on_assigned=self._assigned, on_revoked=self._revoked, on_lost=self._revoked
@@ -208,7 +227,7 @@ class Worker:
             if records:
                 await self._count(consumer, producer, records)
         if self.ending == "raises":
-            raise _OnPurpose
+            raise OnPurpose
 
     async def _count(
         self, consumer: Consumer[bytes, bytes], producer: Producer[bytes, bytes], records: Sequence[Record]
@@ -224,18 +243,18 @@ class Worker:
                     state = "is open"
                     await self._fill(transaction, consumer, records, since)
                     if self.chance.random() < 0.05:
-                        raise _OnPurpose
+                        raise OnPurpose
                     state = "commits"
                 state = "counts"
-        except _OnPurpose:
+        except OnPurpose:
             self.sim.note(f"{told}: aborted on purpose")
         except KafkaError as error:
             self.sim.note(f"{told}: {state}: {type(error).__name__}: {error}")
             if state == "begins":
-                raise _Over from error
+                raise Over from error
         else:
             if scope.cancelled_caught and state == "commits":
-                raise _Over  # whether it counts, the next transaction of this name will know
+                raise Over  # whether it counts, the next transaction of this name will know
         if state != "counts":
             self._go_back(consumer, records, since)
 
@@ -310,28 +329,13 @@ class Worker:
                 await self._dawdle()
             return [Outgoing(OUTCOMES, outcome_of(record)) for record in records]
 
-        with anyio.CancelScope() as scope:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._end_transform, scope)
-                failed: Exception | None = None
-                try:
-                    await client.transform(
-                        list(self.plan.topics),
-                        process,
-                        group_id=GROUP,
-                        transactional_id="transform",
-                        max_records=self.chance.choice((1, 20, 500)),
-                        stop=self.stop if self.ending != "is cancelled" else None,
-                        consumer_options=self._reads(),
-                        producer_options=self._writes(),
-                    )
-                except Exception as error:
-                    failed = error
-                tasks.cancel_scope.cancel()
-            if failed is not None:
-                raise failed
-
-    async def _end_transform(self, scope: anyio.CancelScope) -> None:
-        await self.stop.wait()
-        if self.ending == "is cancelled":
-            scope.cancel()
+        await client.transform(
+            list(self.plan.topics),
+            process,
+            group_id=GROUP,
+            transactional_id="transform",
+            max_records=self.chance.choice((1, 20, 500)),
+            stop=self.stop if self.ending != "is cancelled" else None,
+            consumer_options=self._reads(),
+            producer_options=self._writes(),
+        )
