@@ -24,7 +24,7 @@ from .consumer.health import ConsumerHealth
 from .consumer.read_ahead import Lent, ReadAhead
 from .consumer.reading import check_poll
 from .errors import UsageError
-from .foreign_names import BLOCKING_CONSUMER, CONSUMER, hint_at
+from .foreign_names import BLOCKING_CONSUMER, hint_at
 from .loop_thread import Loop
 from .records.batch import ConsumerRecord
 from .types import GroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, OffsetSpec, TopicPartition
@@ -259,9 +259,6 @@ class Consumer(Generic[K, V]):
     def check_ownership(self) -> None:
         """Raise CommitFailed if the group took partitions away while their records were being processed."""
         self._look(self._consumer.check_ownership)
-
-    if not TYPE_CHECKING:  # for a type checker every name would be there
-        __getattr__ = hint_at(CONSUMER)
 
     # --- one call at a time ------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from .consumer.consumer import Consumer, ConsumerBatch
 from .errors import ConfigError, OffsetOutOfRange, UsageError
 from .records.batch import ConsumerRecord
 from .runtime import Owner
-from .types import IsolationLevel, OffsetSpec, TopicPartition, check_partition, check_topic_name
+from .types import IsolationLevel, OffsetSpec, TopicPartition, check_partition, check_start, check_topic_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -313,6 +313,7 @@ def _checked(topic: str, name: str, bounds: object) -> Bounds | None:
     if bounds is None and name == "end":
         return None
     if isinstance(bounds, OffsetSpec):
+        check_start(TopicPartition(topic, 0), bounds)
         return bounds
     if not isinstance(bounds, Mapping):
         raise UsageError(
@@ -325,8 +326,7 @@ def _checked(topic: str, name: str, bounds: object) -> Bounds | None:
         partition = check_partition(given)
         if partition.topic != topic:
             raise UsageError(f"{name} has partition {partition}, which is not of topic {topic!r}")
-        if not isinstance(bound, OffsetSpec) and (isinstance(bound, bool) or not isinstance(bound, int) or bound < 0):
-            raise UsageError(f"{name} of {partition} must be an offset from 0 on, or an OffsetSpec, got {bound!r:.200}")
+        check_start(partition, bound)
         checked[partition] = bound
     return checked
 

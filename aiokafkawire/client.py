@@ -181,11 +181,11 @@ class Client:
         _check_functions(key_serializer=key_serializer, value_serializer=value_serializer)
         if identity is not None and not isinstance(identity, ProducerIdentity):
             raise UsageError(f"identity must be the identity of another producer, got {shown(identity)}")
-        self._cluster.owner.require_loop("producer")
         shared = identity.transactional_id if identity is not None else options.get("transactional_id")
         if options.setdefault("transactional_id", shared) != shared:
             raise ConfigError(f"transactional_id is {shared!r} with this identity")
         config = make(ProducerConfig, options)
+        self._cluster.owner.require_loop("producer")
         lane = f"produce-{next(self._lanes)}"
         return Producer(self._cluster, config, lane, key_serializer, value_serializer, identity)
 
@@ -254,7 +254,6 @@ class Client:
         *,
         joins: bool = True,
     ) -> Consumer[Any, Any]:
-        self._cluster.owner.require_loop("consumer")
         config = make(ConsumerConfig, options)
         _check_membership(config)
         _check_functions(key_deserializer=key_deserializer, value_deserializer=value_deserializer)
@@ -268,6 +267,7 @@ class Client:
             raise ConfigError(
                 f"fetch_max_wait_ms must be less than request_timeout_ms ({limit}): idle brokers answer late"
             )
+        self._cluster.owner.require_loop("consumer")
         lane = str(next(self._lanes))
         return Consumer(
             self._cluster, config, lane, topics, key_deserializer, value_deserializer, assignors, joins=joins

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Never, Self, TypeVar
 
 import anyio
 
-from ..arguments import INT64, check_integer, check_seconds, flattened
+from ..arguments import INT64, check_integer, check_seconds, flattened, shown
 from ..cluster.cluster import Cluster
 from ..cluster.offsets import look_up_offsets
 from ..cluster.retry import Deadline
@@ -418,7 +418,12 @@ class Consumer(ReadsRecords[K, V]):
         is certain.
         """
         self._positions.settle()
-        offset = record.next_offset - 1 if isinstance(record, ConsumerBatch) else record.offset
+        if isinstance(record, ConsumerBatch):
+            offset = record.next_offset - 1
+        elif all(hasattr(record, name) for name in ("topic", "partition", "offset")):
+            offset = record.offset
+        else:
+            raise UsageError(f"owns() takes a record, or a batch, of this consumer; got {shown(record)}")
         place = self._positions.get(TopicPartition(record.topic, record.partition))
         if place is None or not place.has_handed_out(offset):
             return False

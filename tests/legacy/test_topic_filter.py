@@ -137,7 +137,7 @@ def test_what_java_refuses_or_means_otherwise_is_refused_by_name(text: str, told
 
 
 def test_a_pattern_has_to_be_a_string() -> None:
-    with pytest.raises(ConfigError, match="the pattern must be a string, got b'a'"):
+    with pytest.raises(ConfigError, match="pattern must be a string or None, got b'a'"):
         LegacyConsumer("z", "g", pattern=b"a")  # type: ignore[arg-type]
 
 

@@ -38,7 +38,7 @@ def test_partitions_are_lost_in_time_and_come_back(seed: int) -> None:
                 assert what == "lost"
                 assert 10 <= at <= 13
                 # There is nobody in the group now, and who is nobody could commit.
-                with pytest.raises(CommitFailed, match="cannot commit offsets of a-0: .*max_poll_interval_ms"):
+                with pytest.raises(CommitFailed, match=r"cannot commit offsets of a-0: .*max_poll_interval_ms"):
                     await consumer.commit({A0: 1})
                 assert (await anext(consumer)).offset == 0
                 assert consumer.assignment == (A0,)

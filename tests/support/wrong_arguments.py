@@ -300,7 +300,20 @@ def _transform() -> Iterator[Case]:
         yield Case(f"client.transform({name})", transform, values)
 
 
+def _bounded_reads() -> Iterator[Case]:
+    for method in ("read_records", "read_batches"):
+        yield Case(f"client.{method}(topic)", filled("client", method, HOLE), NO_NAME)
+        for bound in ("start", "end"):
+            wrong = NO_START if bound == "end" else [None, *NO_START]
+            yield Case(f"client.{method}({bound})", filled("client", method, "t", **{bound: HOLE}), wrong)
+    for name in ("key_deserializer", "value_deserializer"):
+        yield Case(f"client.read_records({name})", filled("client", "read_records", "t", **{name: HOLE}), NO_FUNCTION)
+    columns = [5, "nothing", ["nothing"], [5], Strange()]
+    yield Case("client.read_batches(columns)", filled("client", "read_batches", "t", columns=HOLE), columns)
+
+
 def _consumer() -> Iterator[Case]:
+    yield Case("consumer.owns(record)", filled("consumer", "owns", HOLE), [None, 5, b"t", TP, ("t", 0, 5), Strange()])
     yield Case("consumer.subscribe(topics)", lambda hands, one: hands.member.subscribe(one), NO_TOPICS)
     yield Case("consumer.subscribe(topics, more)", lambda hands, one: hands.member.subscribe("t", one), NO_NAME)
     yield Case(
@@ -468,7 +481,15 @@ def _admin_with_a_timeout() -> Iterator[Case]:
             )
 
 
-CASES: list[Case] = [*_client(), *_transform(), *_producers(), *_consumer(), *_admin(), *_admin_with_a_timeout()]
+CASES: list[Case] = [
+    *_client(),
+    *_transform(),
+    *_bounded_reads(),
+    *_producers(),
+    *_consumer(),
+    *_admin(),
+    *_admin_with_a_timeout(),
+]
 
 TIMEOUTS_THAT_WORK = [None, 5, 5.0, 1e9, math.inf]
 ISOLATIONS = list(IsolationLevel)
