@@ -23,7 +23,7 @@ from .blocking_producer import Delivery, Producer, Transaction
 from .blocking_transform import Process, run_transform
 from .client import Client as AsyncClient
 from .config import AutoOffsetReset, ClientOptions, ConsumerOptions, ProducerOptions
-from .foreign_names import ADMIN, hint_at
+from .foreign_names import ADMIN, add_hints
 from .loop_thread import Loop
 from .records.batch import ConsumerRecord
 from .types import OffsetAndMetadata, OffsetAndTimestamp, OffsetSpec, ProducerIdentity, TopicPartition
@@ -266,9 +266,6 @@ class Admin:
     ``kafka.loop.call(kafka.asynchronous.admin.describe_groups, ...)``.
     """
 
-    if not TYPE_CHECKING:  # for a type checker every name would be there
-        __getattr__ = hint_at(ADMIN)
-
     def __init__(self, loop: Loop, client: AsyncClient) -> None:
         self._loop, self._admin = loop, client.admin
 
@@ -314,3 +311,6 @@ class Admin:
     def consumer_group_lag(self, group_id: str, *, timeout: float | None = None) -> dict[TopicPartition, int]:
         """From what the group has committed to the end, in offsets."""
         return self._loop.call(self._admin.consumer_group_lag, group_id, timeout=timeout)
+
+
+add_hints(Admin, ADMIN)

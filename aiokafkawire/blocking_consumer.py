@@ -24,7 +24,7 @@ from .consumer.health import ConsumerHealth
 from .consumer.read_ahead import Lent, ReadAhead
 from .consumer.reading import check_poll
 from .errors import UsageError
-from .foreign_names import BLOCKING_CONSUMER, hint_at
+from .foreign_names import BLOCKING_CONSUMER, add_hints
 from .loop_thread import Loop
 from .records.batch import ConsumerRecord
 from .types import GroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, OffsetSpec, TopicPartition
@@ -52,9 +52,6 @@ class Consumer(Generic[K, V]):
     One thread calls at a time, another one gets UsageError; :meth:`close`, :meth:`health` and the properties may be
     called by any. Ctrl-C in any call loses no record: what the call had taken, the next one returns.
     """
-
-    if not TYPE_CHECKING:  # for a type checker every name would be there
-        __getattr__ = hint_at(BLOCKING_CONSUMER)
 
     def __init__(self, loop: Loop, consumer: AsyncConsumer[K, V]) -> None:
         self._loop, self._consumer = loop, consumer
@@ -326,6 +323,9 @@ class Consumer(Generic[K, V]):
             await listening.run(partial(listener, partitions))
         finally:
             self._listening = None
+
+
+add_hints(Consumer, BLOCKING_CONSUMER)
 
 
 class _Closed(UsageError):

@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
 
 from .blocking_consumer import Consumer
-from .foreign_names import BLOCKING_PRODUCER, hint_at
+from .foreign_names import BLOCKING_PRODUCER, add_hints
 from .loop_thread import Loop
 from .producer.producer import Producer as AsyncProducer
 from .records.batch import Delivery as AsyncDelivery
@@ -25,9 +25,6 @@ P = ParamSpec("P")
 
 class Producer(Generic[K, V]):
     """Sends records; made by :meth:`Client.producer`. Errors are those of :class:`aiokafkawire.Producer`."""
-
-    if not TYPE_CHECKING:  # for a type checker every name would be there
-        __getattr__ = hint_at(BLOCKING_PRODUCER)
 
     def __init__(self, loop: Loop, producer: AsyncProducer[K, V]) -> None:
         self._loop, self._producer = loop, producer
@@ -148,6 +145,9 @@ class Producer(Generic[K, V]):
     def identity(self) -> ProducerIdentity:
         """The open transaction's, for ``client.producer(identity=...)`` elsewhere; see ``Producer.identity``."""
         return self._loop.here(lambda: self._producer.identity)
+
+
+add_hints(Producer, BLOCKING_PRODUCER)
 
 
 class Transaction(Generic[K, V]):

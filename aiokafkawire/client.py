@@ -24,7 +24,7 @@ from .config import (
 )
 from .consumer.consumer import Consumer
 from .errors import ConfigError, UsageError
-from .foreign_names import CLIENT, hint_at
+from .foreign_names import CLIENT, add_hints
 from .network.stream import Connector, connect_tcp
 from .producer.producer import Producer
 from .runtime import Runtime, finish, opened_at, warn_unclosed
@@ -120,9 +120,6 @@ class Client:
     def __del__(self) -> None:
         if getattr(self, "_state", "new") == "open":
             warn_unclosed(self, "client", self._opened_at)
-
-    if not TYPE_CHECKING:  # for a type checker every name would be there
-        __getattr__ = hint_at(CLIENT)
 
     @property
     def admin(self) -> Admin:
@@ -430,6 +427,9 @@ class Client:
         # First the producer: it ends what another with its id has left open, and so the offsets are settled.
         async with producer, consumer:
             return await loop.run(stop, until_end=until_end)
+
+
+add_hints(Client, CLIENT)
 
 
 def _check_functions(**given: object) -> None:

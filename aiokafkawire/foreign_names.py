@@ -4,9 +4,9 @@ They come from aiokafka, kafka-python, confluent-kafka (librdkafka) and the Java
 unknown setting look their name up here, so that the error tells the right one.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Final, NoReturn
 
 __all__ = (
     "ADMIN",
@@ -17,7 +17,7 @@ __all__ = (
     "MODULE",
     "PRODUCER",
     "TRANSACTION",
-    "hint_at",
+    "add_hints",
     "refuse_keywords",
     "setting_hint",
 )
@@ -227,16 +227,30 @@ def setting_hint(config: str, name: str, known: Sequence[str], others: Mapping[s
     return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
 
 
-def hint_at(names: Mapping[str, str]) -> Callable[[Any, str], Any]:
-    """Return a ``__getattr__`` for a class, whose AttributeError tells what a foreign name is called here."""
+class _ForeignName:
+    """An attribute that does not exist here; its AttributeError says what it is called instead."""
 
-    def __getattr__(self: object, name: str) -> Any:  # noqa: N807
-        text = f"{type(self).__name__!r} object has no attribute {name!r}"
-        if name in names:
-            text += f"; here: {names[name]}"
-        raise AttributeError(text, name=name, obj=self)
+    def __init__(self, hint: str) -> None:
+        self._hint, self._name = hint, ""
 
-    return __getattr__
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        text = f"{owner.__name__!r} object has no attribute {self._name!r}; here: {self._hint}"
+        raise AttributeError(text, name=self._name, obj=owner if instance is None else instance)
+
+
+def add_hints(cls: type, names: Mapping[str, str]) -> None:
+    """Let the class tell, in the AttributeError of a foreign name, what it is called here.
+
+    A ``__getattr__`` would do the same, but makes CPython slower at finding every other attribute of the class.
+    """
+    for name, hint in names.items():
+        assert not hasattr(cls, name), f"{cls.__name__}.{name} exists: it needs no hint"
+        foreign = _ForeignName(hint)
+        foreign.__set_name__(cls, name)
+        setattr(cls, name, foreign)
 
 
 def refuse_keywords(method: str, given: Iterable[str]) -> TypeError:

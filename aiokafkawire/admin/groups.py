@@ -4,13 +4,12 @@ The messages of groups are loaded with the first call.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from ..arguments import check_flag, check_seconds, check_text, flattened, items_of, shown
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
 from ..errors import UsageError
-from ..foreign_names import ADMIN, hint_at
+from ..foreign_names import ADMIN, add_hints
 from ..types import IsolationLevel, OffsetAndMetadata, OffsetSpec, TopicPartition, check_group_id, given_partitions
 from .descriptions import GroupDescription, GroupListing, GroupMember
 
@@ -22,9 +21,6 @@ class AdministersGroups:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-
-    if not TYPE_CHECKING:  # for a type checker every name would be there
-        __getattr__ = hint_at(ADMIN)
 
     def _deadline(self, timeout: float | None) -> Deadline:
         check_seconds("timeout", timeout)
@@ -256,6 +252,9 @@ class AdministersGroups:
             raise UsageError(f"isolation_level must be {wanted}, got {shown(isolation_level)}")
 
         return await lag_of(self._cluster, group_id, isolation_level, self._deadline(timeout))
+
+
+add_hints(AdministersGroups, ADMIN)
 
 
 def _group_ids(given: tuple[str | Collection[str], ...]) -> tuple[str, ...]:

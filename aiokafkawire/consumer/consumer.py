@@ -12,7 +12,7 @@ from ..cluster.offsets import look_up_offsets
 from ..cluster.retry import Deadline
 from ..config import ConsumerConfig
 from ..errors import UsageError
-from ..foreign_names import CONSUMER, hint_at, refuse_keywords
+from ..foreign_names import CONSUMER, add_hints, refuse_keywords
 from ..records.batch import ConsumerRecord
 from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
 from ..types import (
@@ -499,15 +499,15 @@ class Consumer(ReadsRecords[K, V]):
         asked = given_partitions(partitions)
         return await self._offsets.committed(asked, self._deadline(timeout)) if asked else {}
 
-    if not TYPE_CHECKING:  # for a type checker every name would be there
-        __getattr__ = hint_at(CONSUMER)
-
     def _committing(self) -> "Commits":
         if self._commits is None:
             raise UsageError("offsets are committed for a group: make the consumer with a group_id")
         if self._state != "closing":
             self._require_open()
         return self._commits
+
+
+add_hints(Consumer, CONSUMER)
 
 
 def _commits(cluster: Cluster, config: ConsumerConfig, positions: Positions, offsets: "GroupOffsets") -> "Commits":

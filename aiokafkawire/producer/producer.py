@@ -13,7 +13,7 @@ from ..arguments import refuse_list
 from ..cluster.cluster import Cluster
 from ..config import ProducerConfig
 from ..errors import BufferFull, DeliveryFailed, KafkaError, TopicNotReady, UsageError
-from ..foreign_names import PRODUCER, hint_at
+from ..foreign_names import PRODUCER, add_hints
 from ..records.batch import Delivery
 from ..records.compression import Codec, check_level
 from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
@@ -365,9 +365,6 @@ class Producer(Generic[K, V]):
         known = await self._cluster.topic(topic, self._cluster.deadline(self._config.max_block_ms / 1000))
         return tuple(partition.index for partition in known.partitions)
 
-    if not TYPE_CHECKING:  # for a type checker every name would be there
-        __getattr__ = hint_at(PRODUCER)
-
     # --- transactions ----------------------------------------------------------------------------------
 
     def transaction(self) -> "Transaction[K, V]":
@@ -402,6 +399,9 @@ class Producer(Generic[K, V]):
         if self._transactor is None or not self._transactor.has_open():
             raise UsageError("there is an identity to share while a transaction is open")
         return self._transactor.machine.share()
+
+
+add_hints(Producer, PRODUCER)
 
 
 def _check_column(name: str, column: object) -> None:

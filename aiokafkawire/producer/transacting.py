@@ -14,7 +14,7 @@ from ..errors import (
     UsageError,
     again,
 )
-from ..foreign_names import TRANSACTION, hint_at
+from ..foreign_names import TRANSACTION, add_hints
 from ..records.batch import Delivery
 from ..runtime import CLOSE_SECONDS, finish
 from ..types import (
@@ -190,9 +190,6 @@ class Transaction(Generic[K, V]):
         if commit.error is not None:
             raise again(commit.error)
 
-    if not TYPE_CHECKING:  # for a type checker every name would be there
-        __getattr__ = hint_at(TRANSACTION)
-
     def _require_open(self) -> None:
         if self._state != "open":
             raise UsageError(f"this transaction is {self._state}: use it inside its 'async with'")
@@ -257,6 +254,9 @@ class Transaction(Generic[K, V]):
             sender.outcomes.failures.take()
 
         return quiet
+
+
+add_hints(Transaction, TRANSACTION)
 
 
 def _group(given: object) -> GroupMetadata:

@@ -217,7 +217,7 @@ async def test_what_makes_no_sense_is_refused_by_the_call(kafka: Client, topic: 
     make: Any = kafka.read_records if face == "records" else kafka.read_batches
     zero = TopicPartition(topic, 0)
     for arguments in ({"start": {zero: -1}}, {"end": {zero: "3"}}, {"end": {zero: True}}, {"start": {zero: None}}):
-        with pytest.raises(UsageError, match="can begin at|cannot begin at"):
+        with pytest.raises(UsageError, match=r"can(not)? begin at"):
             make(topic, **arguments)
     with pytest.raises(UsageError, match="not of topic"):
         make(topic, start={TopicPartition("other", 0): 1})
