@@ -137,6 +137,8 @@ class Commits:
         for where in given:
             self._finished.pop(where, None)  # from now on it is the user's word that counts
         await self._take_turn(deadline)
+        for where in given:
+            self._last.pop(where, None)  # what is finished is to be committed by itself again, even if it was before
         try:
             while True:
                 await self._wait_for_assignment(deadline)

@@ -58,6 +58,20 @@ async def test_what_is_finished_is_committed_at_intervals() -> None:
         assert commits(broker) == before + 1
 
 
+async def test_what_is_read_again_after_a_commit_by_hand_is_committed_again() -> None:
+    async with member(every_ms=5_000) as (_, kafka, readers, one):
+        for number in range(3):
+            await write(kafka, number)
+        await readers.until(lambda: len(one.records) == 3)
+        await anyio.sleep(6)
+        assert await committed(kafka) == 3
+        one.consumer.seek(WHERE, 1)
+        await one.consumer.commit({WHERE: 1})
+        await readers.until(lambda: len(one.records) == 5)
+        await anyio.sleep(6)
+        assert await committed(kafka) == 3
+
+
 async def test_what_was_assigned_anew_is_committed_sooner_at_first() -> None:
     async with member(every_ms=8_000) as (broker, kafka, *_):
         joined, times = anyio.current_time(), list[float]()

@@ -13,6 +13,7 @@ from aiokafkawire.errors import (
     ConnectionLost,
     FencedInstanceId,
     RequestTimeout,
+    UsageError,
 )
 from aiokafkawire.testing.simulation import Simulation
 
@@ -81,6 +82,7 @@ class Member:
     _since_commit: int = 0
     _assignments: int = 0
     _leaving: bool = False
+    _interference: anyio.Event = attrs.field(factory=anyio.Event)
 
     def __attrs_post_init__(self) -> None:
         self.chance = self.sim.chance(self.name)
@@ -128,7 +130,8 @@ class Member:
 
     async def _take_part(self, client: Client, scope: anyio.CancelScope) -> None:
         consumer = client.consumer(**self._options())
-        async with consumer:
+        async with consumer, anyio.create_task_group() as others:
+            others.start_soon(self._interfere, consumer)
             try:
                 with scope:
                     consumer.subscribe(
@@ -139,7 +142,21 @@ class Member:
                     )
                     await self._read(consumer)
             finally:
-                await self._close(consumer)
+                others.cancel_scope.cancel()
+                with anyio.CancelScope(shield=True):
+                    await self._close(consumer)
+
+    async def _interfere(self, consumer: Consumer[bytes, bytes]) -> None:
+        """Poll the consumer in a second task, whenever this member has it do so while it has records in hand."""
+        while True:
+            await self._interference.wait()
+            self._interference = anyio.Event()
+            try:
+                records = await consumer.poll(timeout=0)
+            except UsageError as error:
+                self.sim.note(f"a second task of {self.name} is told: {error}")
+            else:
+                self.watch.wrong.append(f"a second task of {self.name} got {len(records)} records, and no error")
 
     async def _close(self, consumer: Consumer[bytes, bytes]) -> None:
         self._leaving = True
@@ -247,6 +264,9 @@ class Member:
         if self.calm():
             await anyio.sleep(min(self.pace, 0.001))
         elif chance < 0.0005:
+            self._interference.set()
+            await anyio.sleep(0.01)
+        elif chance < 0.001:
             self.sim.note(f"{self.name} asks for nothing")
             await anyio.sleep(self.group.max_poll_interval_ms / 1000 + self.chance.uniform(-1, 10))
         elif chance < 0.005:

@@ -1,11 +1,12 @@
 """The scenarios with as many seeds as there is time for in every run of the tests; `nox -s simulate` runs more."""
 
 import pytest
-from simulation import groups, scenario, transactions
+from simulation import groups, processing, scenario, transactions
 from simulation.transaction_checks import End
 
 SEEDS = 25
 GROUPS = range(4, 12)
+PROCESSING = range(20)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -31,3 +32,10 @@ def test_a_group_reads_all_and_commits_what_is_finished(seed: int) -> None:
     assert done.value.records
     assert done.value.generations
     assert done.value.faults
+
+
+@pytest.mark.parametrize("seed", PROCESSING)
+def test_every_record_counts_once_whatever_becomes_of_its_workers(seed: int) -> None:
+    done = processing.run(seed)
+    print(processing.told(done))
+    assert done.value.records
