@@ -264,13 +264,13 @@ class Member:
         if self.calm():
             await anyio.sleep(min(self.pace, 0.001))
         elif chance < 0.0005:
-            self._interference.set()
-            await anyio.sleep(0.01)
-        elif chance < 0.001:
             self.sim.note(f"{self.name} asks for nothing")
             await anyio.sleep(self.group.max_poll_interval_ms / 1000 + self.chance.uniform(-1, 10))
         elif chance < 0.005:
             await anyio.sleep(self.chance.uniform(0, 4))
+        elif chance < 0.008:
+            self._interference.set()
+            await anyio.sleep(0.01)
         elif self.pace:
             await anyio.sleep(self.chance.uniform(0, self.pace))
 
