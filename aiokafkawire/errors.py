@@ -300,9 +300,13 @@ class DeserializationError(KafkaError):
         timestamp: int = -1,
     ) -> None:
         super().__init__(told, failed, partition, offset, raw_key, raw_value, headers, timestamp)
-        self.failed, self.partition, self.offset = failed, partition, offset
-        self.raw_key, self.raw_value = raw_key, raw_value
-        self.headers, self.timestamp = headers, timestamp
+        self.failed: str = failed
+        self.partition: tuple[str, int] | None = partition
+        self.offset: int = offset
+        self.raw_key: bytes | None = raw_key
+        self.raw_value: bytes | None = raw_value
+        self.headers: tuple[tuple[str, bytes | None], ...] = headers
+        self.timestamp: int = timestamp
 
     def __str__(self) -> str:
         return str(self.args[0])

@@ -128,7 +128,8 @@ class Running:
     """What a thread calls into: the loop, and those who start tasks on it."""
 
     def __init__(self, portal: anyio.from_thread.BlockingPortal, tasks: anyio.abc.TaskGroup, outside: Context) -> None:
-        self.portal, self.tasks = portal, tasks
+        self.portal: anyio.from_thread.BlockingPortal = portal
+        self.tasks: anyio.abc.TaskGroup = tasks
         # By these anyio knows which kind of loop it is on.
         self.variables: list[tuple[ContextVar[Any], Any]] = [
             (variable, value)

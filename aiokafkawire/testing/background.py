@@ -2,15 +2,15 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from functools import wraps
 from inspect import isawaitable
 from types import TracebackType
-from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from ..protocol.api import ApiKey
 from .arguments import BrokerArguments
+from .background_control import BackgroundControl
 from .background_orders import BackgroundHold, BackgroundJournal, BackgroundOrder
 from .broker import Broker
 from .cluster.replicas import Partition
@@ -19,33 +19,10 @@ from .orders.orders import Answer, When
 
 __all__ = ("BackgroundBroker",)
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _there(method: Callable[Concatenate[Broker, P], T]) -> "Callable[Concatenate[BackgroundBroker, P], T]":
-    """Return the same method for the broker on its thread."""
-
-    @wraps(method)
-    def call(self: "BackgroundBroker", /, *args: P.args, **named: P.kwargs) -> T:
-        return self.do(lambda broker: method(broker, *args, **named))
-
-    return call
-
-
-def _waited(
-    method: Callable[Concatenate[Broker, P], Awaitable[T]],
-) -> "Callable[Concatenate[BackgroundBroker, P], T]":
-    """Return the same method for the broker on its thread, which blocks until it is done."""
-
-    @wraps(method)
-    def call(self: "BackgroundBroker", /, *args: P.args, **named: P.kwargs) -> T:
-        return self.do(lambda broker: method(broker, *args, **named))
-
-    return call
-
-
-class BackgroundBroker:
+class BackgroundBroker(BackgroundControl):
     """A :class:`~aiokafkawire.testing.broker.Broker` that runs on a thread while its context is open.
 
     with BackgroundBroker(nodes=3) as kafka:
@@ -177,37 +154,6 @@ class BackgroundBroker:
     def partitions(self) -> list[Partition]:
         """Every partition of every topic, with its replicas."""
         return self.do(lambda broker: broker.partitions)
-
-    delete_topic = _there(Broker.delete_topic)
-    log = _there(Broker.log)
-    clear_orders = _there(Broker.clear_orders)
-    stop_node = _waited(Broker.stop_node)
-    start_node = _waited(Broker.start_node)
-    freeze_node = _there(Broker.freeze_node)
-    thaw_node = _there(Broker.thaw_node)
-    fence_node = _there(Broker.fence_node)
-    unfence_node = _there(Broker.unfence_node)
-    refuse_connections = _waited(Broker.refuse_connections)
-    accept_connections = _waited(Broker.accept_connections)
-    pause_partition = _there(Broker.pause_partition)
-    resume_partition = _there(Broker.resume_partition)
-    isr = _there(Broker.isr)
-    hold_replica = _there(Broker.hold_replica)
-    release_replica = _there(Broker.release_replica)
-    shrink_isr = _there(Broker.shrink_isr)
-    leader = _there(Broker.leader)
-    move_leader = _there(Broker.move_leader)
-    coordinator = _there(Broker.coordinator)
-    move_coordinator = _there(Broker.move_coordinator)
-    transaction_coordinator = _there(Broker.transaction_coordinator)
-    move_transaction_coordinator = _there(Broker.move_transaction_coordinator)
-    hold_markers = _there(Broker.hold_markers)
-    release_markers = _there(Broker.release_markers)
-    expire_transactional_id = _there(Broker.expire_transactional_id)
-    throttle = _there(Broker.throttle)
-    compact = _there(Broker.compact)
-    apply_retention = _there(Broker.apply_retention)
-    apply_offsets_retention = _there(Broker.apply_offsets_retention)
 
     # --- its life ----------------------------------------------------------------------------------------------
 

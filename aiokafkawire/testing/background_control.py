@@ -1,0 +1,143 @@
+"""The methods of Broker for callers on other threads: each calls its namesake on the broker's thread, and waits."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from .broker import Broker
+from .logs.log import PartitionLog
+
+__all__ = ("BackgroundControl",)
+
+
+class BackgroundControl(ABC):
+    """What tests have a broker do; arguments and errors are those of the methods of :class:`Broker`."""
+
+    @abstractmethod
+    def do(self, function: Callable[[Broker], Any]) -> Any:
+        """Call ``function`` with the broker, on its thread, and return what it returns; it may be async."""
+
+    def delete_topic(self, name: str) -> None:
+        """Call :meth:`Broker.delete_topic`."""
+        self.do(lambda broker: broker.delete_topic(name))
+
+    def log(self, topic: str, partition: int = 0) -> PartitionLog:
+        """Call :meth:`Broker.log`."""
+        found: PartitionLog = self.do(lambda broker: broker.log(topic, partition))
+        return found
+
+    def clear_orders(self) -> None:
+        """Call :meth:`Broker.clear_orders`."""
+        self.do(lambda broker: broker.clear_orders())
+
+    def stop_node(self, node_id: int) -> None:
+        """Call :meth:`Broker.stop_node`."""
+        self.do(lambda broker: broker.stop_node(node_id))
+
+    def start_node(self, node_id: int) -> None:
+        """Call :meth:`Broker.start_node`."""
+        self.do(lambda broker: broker.start_node(node_id))
+
+    def freeze_node(self, node_id: int) -> None:
+        """Call :meth:`Broker.freeze_node`."""
+        self.do(lambda broker: broker.freeze_node(node_id))
+
+    def thaw_node(self, node_id: int) -> None:
+        """Call :meth:`Broker.thaw_node`."""
+        self.do(lambda broker: broker.thaw_node(node_id))
+
+    def fence_node(self, node_id: int) -> None:
+        """Call :meth:`Broker.fence_node`."""
+        self.do(lambda broker: broker.fence_node(node_id))
+
+    def unfence_node(self, node_id: int) -> None:
+        """Call :meth:`Broker.unfence_node`."""
+        self.do(lambda broker: broker.unfence_node(node_id))
+
+    def refuse_connections(self, node_id: int) -> None:
+        """Call :meth:`Broker.refuse_connections`."""
+        self.do(lambda broker: broker.refuse_connections(node_id))
+
+    def accept_connections(self, node_id: int) -> None:
+        """Call :meth:`Broker.accept_connections`."""
+        self.do(lambda broker: broker.accept_connections(node_id))
+
+    def pause_partition(self, topic: str, partition: int = 0) -> None:
+        """Call :meth:`Broker.pause_partition`."""
+        self.do(lambda broker: broker.pause_partition(topic, partition))
+
+    def resume_partition(self, topic: str, partition: int = 0) -> None:
+        """Call :meth:`Broker.resume_partition`."""
+        self.do(lambda broker: broker.resume_partition(topic, partition))
+
+    def isr(self, topic: str, partition: int = 0) -> list[int]:
+        """Call :meth:`Broker.isr`."""
+        found: list[int] = self.do(lambda broker: broker.isr(topic, partition))
+        return found
+
+    def hold_replica(self, topic: str, partition: int, node_id: int) -> None:
+        """Call :meth:`Broker.hold_replica`."""
+        self.do(lambda broker: broker.hold_replica(topic, partition, node_id))
+
+    def release_replica(self, topic: str, partition: int, node_id: int) -> None:
+        """Call :meth:`Broker.release_replica`."""
+        self.do(lambda broker: broker.release_replica(topic, partition, node_id))
+
+    def shrink_isr(self, topic: str, partition: int, node_id: int) -> None:
+        """Call :meth:`Broker.shrink_isr`."""
+        self.do(lambda broker: broker.shrink_isr(topic, partition, node_id))
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """Call :meth:`Broker.leader`."""
+        found: int = self.do(lambda broker: broker.leader(topic, partition))
+        return found
+
+    def move_leader(self, topic: str, partition: int, node_id: int, *, unclean: bool = False) -> None:
+        """Call :meth:`Broker.move_leader`."""
+        self.do(lambda broker: broker.move_leader(topic, partition, node_id, unclean=unclean))
+
+    def coordinator(self, group: str) -> int:
+        """Call :meth:`Broker.coordinator`."""
+        found: int = self.do(lambda broker: broker.coordinator(group))
+        return found
+
+    def move_coordinator(self, group: str, node_id: int, *, loading: float = 0) -> None:
+        """Call :meth:`Broker.move_coordinator`."""
+        self.do(lambda broker: broker.move_coordinator(group, node_id, loading=loading))
+
+    def transaction_coordinator(self, transactional_id: str) -> int:
+        """Call :meth:`Broker.transaction_coordinator`."""
+        found: int = self.do(lambda broker: broker.transaction_coordinator(transactional_id))
+        return found
+
+    def move_transaction_coordinator(self, transactional_id: str, node_id: int, *, loading: float = 0) -> None:
+        """Call :meth:`Broker.move_transaction_coordinator`."""
+        self.do(lambda broker: broker.move_transaction_coordinator(transactional_id, node_id, loading=loading))
+
+    def hold_markers(self, transactional_id: str) -> None:
+        """Call :meth:`Broker.hold_markers`."""
+        self.do(lambda broker: broker.hold_markers(transactional_id))
+
+    def release_markers(self, transactional_id: str) -> None:
+        """Call :meth:`Broker.release_markers`."""
+        self.do(lambda broker: broker.release_markers(transactional_id))
+
+    def expire_transactional_id(self, transactional_id: str) -> None:
+        """Call :meth:`Broker.expire_transactional_id`."""
+        self.do(lambda broker: broker.expire_transactional_id(transactional_id))
+
+    def throttle(self, client_id: str | None, ms: int) -> None:
+        """Call :meth:`Broker.throttle`."""
+        self.do(lambda broker: broker.throttle(client_id, ms))
+
+    def compact(self, topic: str, *, keep_tombstones: bool = True) -> None:
+        """Call :meth:`Broker.compact`."""
+        self.do(lambda broker: broker.compact(topic, keep_tombstones=keep_tombstones))
+
+    def apply_retention(self, topic: str) -> None:
+        """Call :meth:`Broker.apply_retention`."""
+        self.do(lambda broker: broker.apply_retention(topic))
+
+    def apply_offsets_retention(self) -> None:
+        """Call :meth:`Broker.apply_offsets_retention`."""
+        self.do(lambda broker: broker.apply_offsets_retention())
