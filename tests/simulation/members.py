@@ -130,21 +130,30 @@ class Member:
 
     async def _take_part(self, client: Client, scope: anyio.CancelScope) -> None:
         consumer = client.consumer(**self._options())
+        failed: Exception | None = None
         async with consumer, anyio.create_task_group() as others:
             others.start_soon(self._interfere, consumer)
+            # The group would wrap it.
             try:
-                with scope:
-                    consumer.subscribe(
-                        *self.group.topics,
-                        on_assigned=self._assigned,
-                        on_revoked=lambda partitions: self._revoked(consumer, partitions),
-                        on_lost=self._lost,
-                    )
-                    await self._read(consumer)
-            finally:
-                others.cancel_scope.cancel()
-                with anyio.CancelScope(shield=True):
-                    await self._close(consumer)
+                await self._read_until_cancelled(consumer, scope)
+            except Exception as error:
+                failed = error
+            others.cancel_scope.cancel()
+        if failed is not None:
+            raise failed
+
+    async def _read_until_cancelled(self, consumer: Consumer[bytes, bytes], scope: anyio.CancelScope) -> None:
+        try:
+            with scope:
+                consumer.subscribe(
+                    *self.group.topics,
+                    on_assigned=self._assigned,
+                    on_revoked=lambda partitions: self._revoked(consumer, partitions),
+                    on_lost=self._lost,
+                )
+                await self._read(consumer)
+        finally:
+            await self._close(consumer)
 
     async def _interfere(self, consumer: Consumer[bytes, bytes]) -> None:
         """Poll the consumer in a second task, whenever this member has it do so while it has records in hand."""
