@@ -2,7 +2,9 @@
 
 import logging
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -35,6 +37,9 @@ _SILENT: Final = 0.2
 _NOT_ENTITLED: Final = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS)
 
 
+_listening: Final[ContextVar[object]] = ContextVar("aiokafkawire_listening", default=None)
+
+
 class Commits:
     """One commit goes after the other, so that none that was tried again overtakes what was committed later.
 
@@ -50,8 +55,8 @@ class Commits:
         cluster.log_coordinator(CoordinatorType.GROUP, offsets.group.group_id)
         self.membership: Membership | None = None
         """Who commits, of a consumer that takes part in its group; see :meth:`join`."""
-        self.listening: int | None = None
-        """The task in which a listener of the user's is being called, if one is."""
+        # The call of a listener of the user's that is going on, if one is.
+        self._listening: object | None = None
         self._turn = anyio.Lock()
         self._last: dict[TopicPartition, tuple[Place, OffsetAndMetadata]] = {}
         # What was committed since each partition was assigned, and acknowledged; None where the outcome is unknown.
@@ -284,10 +289,21 @@ class Commits:
         self.membership.machine.commit_refused(self._offsets.group, error, self._cluster.runtime.now())
         self.membership.wake()
 
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Meanwhile, have calls of this task, and of those that it starts, count as a listener's."""
+        call = self._listening = object()
+        before = _listening.set(call)
+        try:
+            yield
+        finally:
+            self._listening = None
+            _listening.reset(before)
+
     @property
     def is_listening(self) -> bool:
-        """The rebalance waits for a listener, so a listener cannot wait for the rebalance."""
-        return anyio.get_current_task().id == self.listening
+        """Whether a listener calls, for which the rebalance waits: so it cannot wait for the rebalance."""
+        return self._listening is not None and _listening.get() is self._listening
 
     async def _wait_for_assignment(self, deadline: Deadline) -> None:
         """Between the JoinGroup and the SyncGroup of a generation nobody can commit."""

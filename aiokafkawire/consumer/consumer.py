@@ -133,12 +133,12 @@ class Consumer(ReadsRecords[K, V]):
             UsageError: a listener of the consumer called it, or this is another event loop than the client's.
         """
         check_seconds("timeout", timeout, optional=False)
+        if self._commits is not None and self._commits.is_listening:
+            raise UsageError("a listener cannot close the consumer: the rebalance waits for the listener")
         if self._state == "open":
             if self._cluster.owner.has_lost_loop:
                 self._state = "closed"
             self._cluster.owner.require_own_loop()
-            if self._commits is not None and self._commits.is_listening:
-                raise UsageError("a listener cannot close the consumer: the rebalance waits for the listener")
             # A listener that hears of it may still commit.
             self._state = "closing"
             self._marks.changes += 1
@@ -251,9 +251,14 @@ class Consumer(ReadsRecords[K, V]):
         """Commit what is finished (``enable_auto_commit``) and leave the group, within ``timeout`` seconds.
 
         Then :meth:`subscribe` joins again.
+
+        Raises:
+            UsageError: a listener of the consumer called it.
         """
         check_seconds("timeout", timeout, optional=False)
         self._require_open()
+        if self._commits is not None and self._commits.is_listening:
+            raise UsageError("a listener cannot unsubscribe the consumer: the rebalance waits for the listener")
         if self._in_group is not None:
             await self._in_group.unsubscribe(self._deadline(timeout))
 
@@ -429,17 +434,23 @@ class Consumer(ReadsRecords[K, V]):
             return False
         return self._in_group is None or self._in_group.membership.machine.is_member
 
-    def check_ownership(self) -> None:
+    def check_ownership(self, *, since: float | None = None) -> None:
         """Raise if the group took partitions away while their records were being processed.
 
         They are in hand until more records are asked for. :meth:`commit` and ``transaction.commit_offsets(consumer)``
         begin with this check.
+
+        Args:
+            since: raise also if the group took partitions away after this moment, in seconds of the event loop's clock,
+                whose records were handed out after it, even if more records were asked for since.
 
         Raises:
             CommitFailed: it has; the message says why.
         """
         self._positions.settle()
         self._positions.require_in_hand()
+        if since is not None:
+            self._positions.require_taken_since(since)
 
     async def commit(
         self,

@@ -308,7 +308,7 @@ class InGroup:
             self._positions.withhold(place, True)
         if task is not None:
             await self.membership.until(
-                lambda: self._leaving or task is not self._machine.task or all(place.held is None for place in places)
+                lambda: self._leaving or task is not self._machine.task or not any(place.is_in_hand for place in places)
             )
             if task is not self._machine.task:
                 for place in places:
@@ -324,7 +324,8 @@ class InGroup:
     def _forget(self, partitions: Sequence[TopicPartition], reason: str, *, lost: bool = False) -> None:
         if partitions:
             _log.info("%s in %s: %s", "lost" if lost else "revoked", self._named, some_of(partitions))
-        in_hand = self._positions.take_away(partitions, self._machine.last_group, reason)
+        now = self._cluster.runtime.now()
+        in_hand = self._positions.take_away(partitions, self._machine.last_group, reason, now)
         if in_hand and not self._leaving:
             _log.warning(
                 "%s took %s away while records were being processed, since %s; those records are read again from the "
@@ -346,15 +347,13 @@ class InGroup:
         """Call the user. What it raises is its own to hear of, and does not cost the membership."""
         if listener is None or not partitions:
             return
-        self._commits.listening = anyio.get_current_task().id
         try:
-            told = listener(tuple(partitions))
-            if inspect.isawaitable(told):
-                await told
+            with self._commits.listening():
+                told = listener(tuple(partitions))
+                if inspect.isawaitable(told):
+                    await told
         except Exception as error:
             self._report(error)
-        finally:
-            self._commits.listening = None
 
     # --- topics ------------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """Where a consumer is in each of its partitions, and what it wants of them."""
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Protocol
 
@@ -32,6 +33,10 @@ class Place:
     """Under which leader the record before the position was written (KIP-320); None where nobody has said."""
     held: int | None = None
     """From where on the user has records in hand; None if it has none. What is before is finished."""
+    sought_in_hand: bool = False
+    """Whether a seek came while the user had records in hand: ``held`` is none then, and it has them all the same."""
+    returned_at: float = -math.inf
+    """When the user last came back from records of it, in seconds of the runtime's clock."""
     handed_out_from: int | None = None
     """The lowest offset that was handed out since the partition was assigned; None before the first."""
     handed_out_to: int = 0
@@ -74,6 +79,17 @@ class Place:
         self.held = position
         if position is not None and (self.handed_out_from is None or position < self.handed_out_from):
             self.handed_out_from = position
+
+    @property
+    def is_in_hand(self) -> bool:
+        """Whether the user has records of it that it has not come back from."""
+        return self.held is not None or self.sought_in_hand
+
+    def finish(self, now: float) -> None:
+        """Note that the user has come back from the records that it had of it."""
+        if self.is_in_hand:
+            self.returned_at = now
+        self.held, self.sought_in_hand = None, False
 
     def has_handed_out(self, offset: int) -> bool:
         """Return whether the user got the record of this offset since the partition was assigned."""
@@ -124,6 +140,15 @@ class LostInHand:
     reason: str
 
 
+@attrs.frozen
+class TakenAway:
+    """When a partition was taken away, why, and when the user last came back from its records (never: infinity)."""
+
+    returned_at: float
+    at: float
+    reason: str
+
+
 class Positions:
     """The assignment.
 
@@ -145,6 +170,8 @@ class Positions:
         self.lost_in_hand: dict[TopicPartition, LostInHand] = {}
         """The partitions that were taken away while the user held records of them, until it comes back for more. The
         same partition may be assigned again meanwhile: that is another place."""
+        self.taken_away: dict[TopicPartition, TakenAway] = {}
+        """The last time that each partition was taken away."""
 
     def __iter__(self) -> Iterator[Place]:
         self.settle()
@@ -196,19 +223,22 @@ class Positions:
             self._places.pop(where, None)
 
     def take_away(
-        self, partitions: Iterable[TopicPartition], group: GroupMetadata | None, reason: str
+        self, partitions: Iterable[TopicPartition], group: GroupMetadata | None, reason: str, now: float
     ) -> tuple[LostInHand, ...]:
         """Read these no more, for this reason; return those of which the user holds records.
 
-        ``group`` is the membership under which the records were handed out.
+        ``group`` is the membership under which the records were handed out; ``now`` is in seconds.
         """
         self._changed()
         lost = []
         for partition in partitions:
             place = self._places.pop(partition, None)
-            if place is not None and place.held is not None:
+            if place is None:
+                continue
+            if place.is_in_hand:
                 lost.append(LostInHand(place, group, reason))
                 self.lost_in_hand[partition] = lost[-1]
+            self.taken_away[partition] = TakenAway(math.inf if place.is_in_hand else place.returned_at, now, reason)
         return tuple(lost)
 
     def to_commit(self) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -224,6 +254,20 @@ class Positions:
             for partition, place in places.items()
             if place.position is not None
         }
+
+    def require_taken_since(self, began: float) -> None:
+        """Refuse what was begun then, if a partition of which the user got records since was taken away since.
+
+        Raises:
+            CommitFailed: one was.
+        """
+        for partition, taken in self.taken_away.items():
+            if taken.at >= began and taken.returned_at >= began:
+                raise CommitFailed(
+                    f"cannot commit offsets of {partition}: its records were handed out in this transaction, and the "
+                    f"partition was taken away since, because {taken.reason}. The records are read again from the last "
+                    "commit: abort the transaction"
+                )
 
     def require_in_hand(self, partitions: Collection[TopicPartition] | None = None) -> None:
         """Refuse to commit for partitions that were taken away while the user held records of them; for any, if None.
@@ -294,6 +338,7 @@ class Positions:
         self._changed()
         self._epoch += 1
         place.handed_out_to = max(place.handed_out_to, place.position or 0)
+        place.sought_in_hand = place.is_in_hand
         place.epoch, place.looking_up, place.lost, place.held = self._epoch, False, False, None
         place.sought = True
         place.ask_group, place.leader_epoch = False, None

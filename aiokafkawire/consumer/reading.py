@@ -356,10 +356,11 @@ class ReadsRecords(Generic[K, V]):
         """The user comes for more, or says that it has finished what it has in hand."""
         if self._positions.lent is not None:
             self._positions.lent.finish()
+        now = self._cluster.runtime.now()
         if self._reading is not None:
-            self._reading.ask.place.held = None
+            self._reading.ask.place.finish(now)
         for place in self._in_hand:
-            place.held = None
+            place.finish(now)
         self._positions.lost_in_hand.clear()
         self._on_release()
 
@@ -443,9 +444,9 @@ class ReadsRecords(Generic[K, V]):
 
     def _has_in_hand(self) -> bool:
         """Whether the user has not come back for more since it got records."""
-        if self._reading is not None and self._reading.ask.place.held is not None:
+        if self._reading is not None and self._reading.ask.place.is_in_hand:
             return True
-        return any(place.held is not None for place in self._in_hand)
+        return any(place.is_in_hand for place in self._in_hand)
 
     def _require_open(self) -> None:
         self._cluster.owner.require_own_loop()

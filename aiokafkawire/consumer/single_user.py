@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from weakref import ref
 
 from ..errors import UsageError
@@ -11,8 +11,9 @@ from .iterating import Marks
 
 __all__ = ("SingleUser",)
 
-# The task that last took records of any consumer in this context: tasks that it starts inherit it, and act for it.
-_acting_for: Final[ContextVar["ref[Any] | None"]] = ContextVar("aiokafkawire_acting_for", default=None)
+# The task that last took records of each consumer in this context: tasks that it starts inherit it, and act for it.
+_Actors: TypeAlias = tuple[tuple["ref[Any]", "ref[Any]"], ...]
+_acting_for: Final[ContextVar[_Actors]] = ContextVar("aiokafkawire_acting_for", default=())
 
 
 class SingleUser:
@@ -28,7 +29,7 @@ class SingleUser:
         require_own_loop: raises UsageError on another event loop than the consumer's.
     """
 
-    __slots__ = ("_calling", "_holds", "_marks", "_require_own_loop", "_user")
+    __slots__ = ("__weakref__", "_calling", "_holds", "_marks", "_require_own_loop", "_user")
 
     def __init__(self, marks: Marks, holds: Callable[[], bool], require_own_loop: Callable[[], None]) -> None:
         self._marks, self._holds, self._require_own_loop = marks, holds, require_own_loop
@@ -59,7 +60,8 @@ class SingleUser:
             )
         self._user = ref(task)
         self._marks.changes += 1
-        _acting_for.set(self._user)
+        others = [(of, user) for of, user in _acting_for.get() if of() is not None and of() is not self]
+        _acting_for.set((*others, (ref(self), self._user)))
         return task
 
     def begin(self) -> None:
@@ -89,4 +91,4 @@ class SingleUser:
         user = self._user() if self._user is not None else None
         if user is None or user is task or has_ended(user) or not self._holds():
             return False
-        return _acting_for.get() is not self._user
+        return not any(of() is self and actor is self._user for of, actor in _acting_for.get())

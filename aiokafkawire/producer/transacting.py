@@ -1,5 +1,6 @@
 """A transaction as users have it in hand: an ``async with`` that commits or aborts."""
 
+import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Generic, Protocol, Self, TypeVar
@@ -51,8 +52,8 @@ class Consumed(Protocol):
     def group_metadata(self) -> GroupMetadata:
         """Its group and membership (KIP-447)."""
 
-    def check_ownership(self) -> None:
-        """Raise CommitFailed if records that it has handed out are no longer its own to commit."""
+    def check_ownership(self, *, since: float | None = None) -> None:
+        """Raise CommitFailed if records that it has handed out, or has since then, are not its own to commit."""
 
 
 class Transaction(Generic[K, V]):
@@ -64,13 +65,14 @@ class Transaction(Generic[K, V]):
 
     def __init__(self, producer: "Producer[K, V]", sender: Sender, transactor: Transactor) -> None:
         self._producer, self._sender, self._transactor = producer, sender, transactor
-        self._state = "new"
+        self._state, self._began = "new", math.inf
 
     async def __aenter__(self) -> Self:
         if self._state != "new":
             raise UsageError(f"this transaction is {self._state}: ask the producer for another")
         if self._transactor.machine.state is TransactionState.OPEN and not self._transactor.is_aborting:
             raise UsageError("this producer has a transaction open already: one at a time")
+        self._began = self._producer._cluster.runtime.now()
         await self._transactor.begin()
         self._state = "open"
         return self
@@ -176,7 +178,7 @@ class Transaction(Generic[K, V]):
             offsets = given_offsets(consumed)
         elif all(hasattr(consumed, name) for name in ("positions", "group_metadata", "check_ownership")):
             try:
-                consumed.check_ownership()
+                consumed.check_ownership(since=self._began)
             except CommitFailed as error:
                 self._transactor.machine.must_abort(error)
                 raise

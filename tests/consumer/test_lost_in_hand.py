@@ -34,7 +34,7 @@ def holding(*partitions: TopicPartition) -> Positions:
 
 def test_only_what_is_in_hand_is_lost() -> None:
     positions = holding(A0)
-    (lost,) = positions.take_away([A0, A1], FIRST, "it was evicted")
+    (lost,) = positions.take_away([A0, A1], FIRST, "it was evicted", 1.0)
     assert (lost.place.where, lost.group) == (A0, FIRST)
     assert positions.assigned == ()
     positions.require_in_hand([A1])
@@ -45,12 +45,12 @@ def test_only_what_is_in_hand_is_lost() -> None:
 
 def test_a_partition_that_is_assigned_again_is_another_place() -> None:
     positions = holding(A0)
-    positions.take_away([A0, A1], FIRST, "it was evicted")
+    positions.take_away([A0, A1], FIRST, "it was evicted", 1.0)
     positions.add([A0])
     positions.require(A0).position = 0
     assert positions.to_commit() == {A0: OffsetAndMetadata(5)}
     # It is lost again, while the same records are in hand.
-    assert positions.take_away([A0], GroupMetadata("g", 2, "me"), "it was evicted again") == ()
+    assert positions.take_away([A0], GroupMetadata("g", 2, "me"), "it was evicted again", 2.0) == ()
     assert positions.lost_in_hand[A0].group == FIRST
     positions.lost_in_hand.clear()
     assert positions.to_commit() == {}

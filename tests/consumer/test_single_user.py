@@ -227,6 +227,20 @@ async def test_a_task_acts_for_the_one_that_started_it(consumer: Consumer[bytes,
     assert seen == list(range(COUNT))
 
 
+async def test_a_task_still_acts_for_another_after_it_has_read_another_consumer(
+    kafka: Client, consumer: Consumer[bytes, bytes]
+) -> None:
+    assert len(await consumer.poll(2)) == 2
+
+    async def handle() -> None:
+        assert len([record async for record in kafka.read_records("a")]) == COUNT
+        await consumer.commit()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(handle)
+    assert (await consumer.committed([A0]))[A0] is not None
+
+
 async def test_listeners_commit_what_was_handed_out(kafka: Client) -> None:
     """They run in a task of their own."""
     committed = anyio.Event()

@@ -19,6 +19,7 @@ from aiokafkawire import (
     ConsumerRecord,
     OffsetAndMetadata,
     TopicPartition,
+    UsageError,
 )
 
 pytestmark = [pytest.mark.anyio, SOME_CLUSTERS]
@@ -177,6 +178,49 @@ async def test_automatic_commits_leave_out_what_was_taken_away(
     assert {where: at.offset for where, at in found.items() if at.offset} == {}
 
 
+@LOSSES
+async def test_a_seek_does_not_hide_that_records_in_hand_were_taken_away(
+    kafka: Client, filled: str, group: str, loss: Loss
+) -> None:
+    async with joined(kafka, group, filled, loss) as member, kafka.producer(transactional_id=group) as producer:
+        consumer = member.consumer
+        (record,) = await got(consumer, 1)
+        partition, before = TopicPartition(record.topic, record.partition), consumer.group_metadata()
+        consumer.seek(partition, record.offset + 1)
+        await member.lose()
+        assert partition in consumer.health().lost_in_hand
+        assert consumer.group_metadata() == before
+        for offsets in (None, {partition: record.offset + 1}):
+            with pytest.raises(CommitFailed):
+                await consumer.commit(offsets)
+        with pytest.raises(CommitFailed):
+            async with producer.transaction() as transaction:
+                await transaction.commit_offsets(consumer)
+    assert not await kafka.admin.list_consumer_group_offsets(group)
+
+
+@LOSSES
+async def test_a_transaction_that_takes_records_twice_aborts_if_the_first_were_taken_away(
+    kafka: Client, filled: str, new_name: Any, group: str, loss: Loss
+) -> None:
+    out = new_name()
+    await kafka.admin.create_topics({out: 1})
+    async with joined(kafka, group, filled, loss) as member, kafka.producer(transactional_id=group) as producer:
+        with pytest.raises(CommitFailed, match="handed out in this transaction"):
+            async with producer.transaction() as transaction:
+                await got(member.consumer, 3)
+                await transaction.send(out, b"too late")
+                await member.lose()
+                await got(member.consumer, 3)
+                await transaction.commit_offsets(member.consumer)
+        records = await member.consumer.poll(timeout=20)
+        async with producer.transaction() as transaction:
+            await transaction.send(out, b"counts")
+            await transaction.commit_offsets(member.consumer)
+        assert member.consumer.owns(records[0])
+    assert await read_all(kafka, out, 1) == [b"counts"]
+
+
 async def test_what_stays_through_a_cooperative_rebalance_is_committed_in_the_next_generation(
     kafka: Client, filled: str, group: str
 ) -> None:
@@ -195,6 +239,46 @@ async def test_what_stays_through_a_cooperative_rebalance_is_committed_in_the_ne
             await one.consumer.commit()
         found = await one.consumer.committed([partition])
         assert found[partition] == OffsetAndMetadata(record.offset + 1, leader_epoch=record.leader_epoch)
+
+
+async def test_a_listener_may_commit_in_a_task_of_its_own_and_may_not_unsubscribe(
+    kafka: Client, filled: str, group: str
+) -> None:
+    refused = list[str]()
+
+    async def revoked(_: tuple[TopicPartition, ...]) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(consumer.commit)
+        for refuse in (consumer.unsubscribe, consumer.close):
+            try:
+                await refuse()
+            except UsageError as error:
+                refused.append(str(error))
+
+    options = {**QUICK, "enable_auto_commit": False}
+    async with (
+        kafka.consumer(group_id=group, **options) as consumer,
+        kafka.consumer(group_id=group, **options) as other,
+        anyio.create_task_group() as tasks,
+    ):
+        assigned = anyio.Event()
+        consumer.subscribe(filled, on_revoked=revoked)
+        await got(consumer, 10)
+        other.subscribe(filled, on_assigned=lambda _: assigned.set())
+
+        async def read_on() -> None:
+            async for _ in consumer:
+                pass
+
+        tasks.start_soon(read_on)
+        with anyio.fail_after(20):
+            await assigned.wait()
+        tasks.cancel_scope.cancel()
+    assert [told.partition(":")[0] for told in refused[:2]] == [
+        "a listener cannot unsubscribe the consumer",
+        "a listener cannot close the consumer",
+    ]
+    assert sum(at.offset for at in (await kafka.admin.list_consumer_group_offsets(group)).values()) >= 10
 
 
 async def test_a_commit_after_unsubscribing_says_so(kafka: Client, filled: str, group: str) -> None:
