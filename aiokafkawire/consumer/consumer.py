@@ -446,7 +446,9 @@ class Consumer(ReadsRecords[K, V]):
 
         Raises:
             CommitFailed: it has; the message says why.
+            UsageError: ``since`` is no number.
         """
+        check_seconds("since", since)
         self._positions.settle()
         self._positions.require_in_hand()
         if since is not None:

@@ -313,6 +313,7 @@ def _bounded_reads() -> Iterator[Case]:
 
 
 def _consumer() -> Iterator[Case]:
+    yield Case("consumer.check_ownership(since)", filled("consumer", "check_ownership", since=HOLE), NO_SECONDS)
     yield Case("consumer.owns(record)", filled("consumer", "owns", HOLE), [None, 5, b"t", TP, ("t", 0, 5), Strange()])
     yield Case("consumer.subscribe(topics)", lambda hands, one: hands.member.subscribe(one), NO_TOPICS)
     yield Case("consumer.subscribe(topics, more)", lambda hands, one: hands.member.subscribe("t", one), NO_NAME)
