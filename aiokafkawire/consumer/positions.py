@@ -216,12 +216,6 @@ class Positions:
             if at is not None:
                 self._places[where].begin(at)
 
-    def drop(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these no more."""
-        self._changed()
-        for where in partitions:
-            self._places.pop(where, None)
-
     def take_away(
         self, partitions: Iterable[TopicPartition], group: GroupMetadata | None, reason: str, now: float
     ) -> tuple[LostInHand, ...]:
