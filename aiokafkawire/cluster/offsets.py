@@ -10,6 +10,7 @@ from ..errors import (
     KafkaError,
     RequestTimeout,
     TopicNotReady,
+    UnknownServerError,
     UnsupportedVersion,
     WireError,
     broker_error,
@@ -134,7 +135,8 @@ async def _ask(
         try:
             found[where] = _offset(where, answers[where])
         except BrokerError as error:
-            if not error.retriable:
+            # A broker before 0.10.1 fails if the first record is appended while it lists the segments.
+            if not (error.retriable or (version == _OF_SEGMENTS and isinstance(error, UnknownServerError))):
                 raise
             errors[where] = error
     if version == _OF_SEGMENTS:

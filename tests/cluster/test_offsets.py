@@ -13,6 +13,7 @@ from aiokafkawire.errors import (
     RequestTimeout,
     TopicAuthorizationFailed,
     TopicNotReady,
+    UnknownServerError,
     UnsupportedForMessageFormat,
     UnsupportedVersion,
     UsageError,
@@ -153,3 +154,25 @@ async def test_nothing_asked_is_nothing_found() -> None:
         a.on[ApiKey.METADATA] = lambda _: TOPICS
         async with opened(Net(a=a).connect, "a:9092") as cluster:
             assert await look_up_offsets(cluster, {}, cluster.deadline(10)) == {}
+
+
+@pytest.mark.parametrize("version", [0, 1])
+async def test_only_brokers_that_list_segments_are_asked_again_after_an_unknown_error(version: int) -> None:
+    async with ScriptedBroker({**SPOKEN, ApiKey.LIST_OFFSETS: Versions(0, version)}) as a:
+        a.on[ApiKey.METADATA] = lambda _: TOPICS
+        failed, good = (
+            ListOffsetsPartitionResponse(
+                partition_index=0, error_code=error, old_style_offsets=[4] if not error else []
+            )
+            for error in (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE)
+        )
+        answers = iter([failed, good])
+        a.on[ApiKey.LIST_OFFSETS] = lambda _: offsets({T0: next(answers)})
+        async with opened(Net(a=a).connect, "a:9092") as cluster:
+            with anyio.fail_after(5):
+                if version:
+                    with pytest.raises(UnknownServerError, match="ListOffsets of t-0: "):
+                        await look_up_offsets(cluster, {T0: OffsetSpec.LATEST}, cluster.deadline(10))
+                else:
+                    read = await look_up_offsets(cluster, {T0: OffsetSpec.LATEST}, cluster.deadline(10))
+                    assert read == {T0: OffsetAndTimestamp(4, -1)}
