@@ -49,8 +49,8 @@ from .types import (
 )
 
 if TYPE_CHECKING:
-    from .exactly_once import Outgoing
     from .producer.transacting import Transaction
+    from .transform import OutgoingRecord
 
 __all__ = (
     "Admin",
@@ -84,7 +84,7 @@ __all__ = (
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "OffsetSpec",
-    "Outgoing",
+    "OutgoingRecord",
     "Producer",
     "ProducerFenced",
     "ProducerIdentity",
@@ -105,13 +105,13 @@ __all__ = (
 # Programs choose what is shown and where: docs/logging.md.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-_LATER = {"Outgoing": "exactly_once", "Transaction": "producer.transacting"}
+_LATER = {"OutgoingRecord": "exactly_once", "Transaction": "producer.transacting"}
 
 
 def __getattr__(name: str) -> object:
     """Names whose modules only those who make transactions load."""
     if name not in _LATER:
-        from .foreign_names import MODULE
+        from .other_clients_names import MODULE
 
         hint = f"; here: {MODULE[name]}" if name in MODULE else ""
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

@@ -16,26 +16,26 @@ import anyio.from_thread
 
 from .errors import UsageError
 
-__all__ = ("Call", "Loop")
+__all__ = ("ThreadCall", "LoopThread")
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Loop:
+class LoopThread:
     """An event loop on a thread of its own, which other threads call into."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._thread: threading.Thread | None = None
         self._running: Running | None = None
-        self._calls: set[Call[Any]] = set()
+        self._calls: set[ThreadCall[Any]] = set()
 
     def start(self) -> None:
         """Start the thread. Once it is running, or was stopped, it cannot be started again."""
         if self._thread is not None:
             raise UsageError("this event loop was started before: make another")
-        started: Call[Running] = Call()
+        started: ThreadCall[Running] = ThreadCall()
         # A daemon: who forgets to close a client must not wait for ever when the interpreter ends.
         self._thread = threading.Thread(
             target=_serve, args=(started, self._calls), name="aiokafkawire-blocking", daemon=True
@@ -84,7 +84,7 @@ class Loop:
         running = self.require()
         if self._thread is threading.current_thread():
             raise UsageError("this is the client's own thread, where waiting for a call would take for ever")
-        call: Call[T] = Call(partial(function, *args, **kwargs))
+        call: ThreadCall[T] = ThreadCall(partial(function, *args, **kwargs))
         try:
             self._calls.add(call)
             self.post(running.tasks.start_soon, call.run)
@@ -140,7 +140,7 @@ class Running:
         self.stop: anyio.Event = anyio.Event()
 
 
-class Call(Generic[T]):
+class ThreadCall(Generic[T]):
     """A call that one thread waits for and the loop's thread makes.
 
     Ctrl-C may interrupt the waiting thread between any two calls of functions. So the two threads share a plain lock,
@@ -199,7 +199,7 @@ class Call(Generic[T]):
             del error  # its traceback refers to this frame
 
 
-def _serve(started: Call[Running], calls: set[Call[Any]]) -> None:
+def _serve(started: ThreadCall[Running], calls: set[ThreadCall[Any]]) -> None:
     outside = copy_context()
 
     async def serve() -> None:

@@ -16,11 +16,11 @@ from ..protocol.api import choose_version
 from ..protocol.compiler import decode
 from ..protocol.messages.group import HeartbeatRequest
 from ..protocol.messages.metadata import ApiVersionsRequest
-from ..protocol.old_brokers import SPOKEN_UNTOLD
+from ..protocol.pre_api_versions import SPOKEN_UNTOLD
 from ..protocol.schema import Request, Response, Versions
 from ..types import Address
-from .heartbeat_pace import Do, Heard, Member, Pace, Report
-from .heartbeat_way import Line
+from .blocking_connection import BlockingConnection
+from .heartbeat_schedule import HeartbeatAction, HeartbeatMember, HeartbeatReport, HeartbeatResult, HeartbeatSchedule
 from .thread_worker import ThreadWorker, Wait, wait_for
 
 __all__ = ("Connect", "HeartbeatThread", "LogIn", "connect_tcp")
@@ -28,7 +28,7 @@ __all__ = ("Connect", "HeartbeatThread", "LogIn", "connect_tcp")
 Connect: TypeAlias = Callable[[Address, float], socket.socket]
 """Opens a blocking connection, ready for Kafka's requests, within so many seconds; raises OSError if it cannot."""
 
-LogIn: TypeAlias = Callable[[Line, float], float]
+LogIn: TypeAlias = Callable[[BlockingConnection, float], float]
 """Logs in on a connection until a moment of the clock, and says for how many seconds that holds."""
 
 R = TypeVar("R", bound=Response)
@@ -139,8 +139,8 @@ class HeartbeatThread:
         wait: Wait = wait_for,
     ) -> None:
         self._connect, self._log_in, self._on_report, self._now = connect, log_in, on_report, now
-        self._pace = Pace(max_poll_interval=max_poll_interval, backoff=backoff, backoff_max=backoff_max)
-        self._reports: SimpleQueue[Report] = SimpleQueue()
+        self._pace = HeartbeatSchedule(max_poll_interval=max_poll_interval, backoff=backoff, backoff_max=backoff_max)
+        self._reports: SimpleQueue[HeartbeatReport] = SimpleQueue()
         # Guards the pace, and which connection there is. Never held while anything waits.
         self._lock = threading.Lock()
         self._line: _Line | None = None
@@ -148,7 +148,7 @@ class HeartbeatThread:
 
     # --- the loop's side -----------------------------------------------------------------------------------
 
-    def keep(self, member: Member | None) -> None:
+    def keep(self, member: HeartbeatMember | None) -> None:
         """Keep this member from now on, or none: while it joins or leaves, and once it is lost.
 
         Call it when the membership was just confirmed. A member equal to the one that is kept changes nothing: what
@@ -179,7 +179,7 @@ class HeartbeatThread:
             if was_over:
                 self._worker.wake()
 
-    def reports(self) -> list[Report]:
+    def reports(self) -> list[HeartbeatReport]:
         """What was heard about the member that is kept, since the last call; what is about another is dropped."""
         if not self._worker.is_here:
             return []
@@ -211,15 +211,15 @@ class HeartbeatThread:
             now = self._now()
             do, wait = self._pace.step(now)
             member = self._pace.member
-        if do is Do.HANG_UP:
+        if do is HeartbeatAction.HANG_UP:
             self._hang_up()
-        elif member is not None and do is Do.TELL_OVER:
-            self._tell(Report(member, Heard.POLL_INTERVAL_OVER, now))
-        elif member is not None and do is Do.BEAT:
+        elif member is not None and do is HeartbeatAction.TELL_OVER:
+            self._tell(HeartbeatReport(member, HeartbeatResult.POLL_INTERVAL_OVER, now))
+        elif member is not None and do is HeartbeatAction.BEAT:
             self._tell(self._beat(member, now))
         return wait
 
-    def _beat(self, member: Member, asked_at: float) -> Report | None:
+    def _beat(self, member: HeartbeatMember, asked_at: float) -> HeartbeatReport | None:
         """Send a heartbeat; what came of it."""
         try:
             code = self._ask(member, asked_at + member.request_timeout)
@@ -237,7 +237,7 @@ class HeartbeatThread:
         with self._lock:
             return self._pace.answered(member, code, asked_at, self._now())
 
-    def _ask(self, member: Member, deadline: float) -> int:
+    def _ask(self, member: HeartbeatMember, deadline: float) -> int:
         line = self._line
         if line is None or line.broker != member.broker or self._now() >= line.until:
             self._hang_up()
@@ -252,7 +252,7 @@ class HeartbeatThread:
         )
         return line.ask(request, version, deadline).error_code
 
-    def _open(self, member: Member, deadline: float) -> _Line:
+    def _open(self, member: HeartbeatMember, deadline: float) -> _Line:
         sock = self._connect(member.broker, deadline - self._now())
         line = _Line(sock, member.broker, member.client_id, self._now)
         with self._lock:
@@ -273,7 +273,7 @@ class HeartbeatThread:
             if line is not None:
                 line.close()
 
-    def _tell(self, report: Report | None) -> None:
+    def _tell(self, report: HeartbeatReport | None) -> None:
         if report is None or self._worker.ending:
             return
         self._reports.put(report)

@@ -1,6 +1,6 @@
 """The ledger finds every way in which records can fail to come back as they were sent."""
 
-from aiokafkawire.cli.ledger import Ledger
+from aiokafkawire.cli.delivery_check import Ledger
 
 RECORDS = [(b"UA1", 0, b"a"), (b"UA1", 1, b"b"), (b"AA7", 0, b"c"), (b"UA1", 2, b"d")]
 

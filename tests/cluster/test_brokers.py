@@ -12,8 +12,8 @@ from support.clusters import Net, hang
 from support.connecting import echo, eventually, named, running_tasks
 from support.scripted_broker import ScriptedBroker, api_versions
 
-from aiokafkawire.cluster.brokers import CONTROL, Brokers
-from aiokafkawire.config import ClientConfig, make
+from aiokafkawire.cluster.connection_pool import CONTROL, ConnectionPool
+from aiokafkawire.config import ClientConfig, make_config
 from aiokafkawire.errors import ConnectionLost, ErrorCode, UsageError
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.runtime import Owner, Runtime
@@ -35,12 +35,12 @@ class Clock:
 
 
 @asynccontextmanager
-async def brokers_on(net: Net, clock: Clock | None = None, **options: Any) -> AsyncIterator[Brokers]:
+async def brokers_on(net: Net, clock: Clock | None = None, **options: Any) -> AsyncIterator[ConnectionPool]:
     before, faults = running_tasks(), list[Exception]()
     owner = Owner(faults.append)
     await owner.open()
     runtime = Runtime(now=clock or Clock(), chance=Random(1))
-    brokers = Brokers(make(ClientConfig, options), net.connect, owner, runtime)
+    brokers = ConnectionPool(make_config(ClientConfig, options), net.connect, owner, runtime)
     try:
         yield brokers
     finally:

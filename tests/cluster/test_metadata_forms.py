@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from aiokafkawire.cluster.metadata_forms import excuse_starting, keep_only, metadata_forms
+from aiokafkawire.cluster.metadata_requests import excuse_starting, keep_only, metadata_forms
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.compiler import encode
 from aiokafkawire.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic

@@ -7,7 +7,7 @@ import pytest
 from support.clusters import Net, metadata, opened, partition, topic
 from support.scripted_broker import SPOKEN, Asked, ScriptedBroker
 
-from aiokafkawire.cluster.offsets import look_up_offsets
+from aiokafkawire.cluster.list_offsets import look_up_offsets
 from aiokafkawire.errors import (
     ErrorCode,
     RequestTimeout,

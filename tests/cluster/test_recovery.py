@@ -10,30 +10,30 @@ from support.clusters import Net, hang, metadata, opened, partition, topic
 from support.connecting import eventually
 from support.scripted_broker import ScriptedBroker
 
-from aiokafkawire.cluster.recovery import Recovery, Round
-from aiokafkawire.config import ClientConfig, make
+from aiokafkawire.cluster.rebootstrap import MetadataCandidates, RebootstrapPolicy
+from aiokafkawire.config import ClientConfig, make_config
 from aiokafkawire.errors import ConfigError, ErrorCode, NoBrokerReachable
-from aiokafkawire.network import dialing
-from aiokafkawire.network.dialing import canonical
+from aiokafkawire.network import happy_eyeballs
+from aiokafkawire.network.happy_eyeballs import canonical
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.types import Address, TopicPartition
 
 A, B, C = Address("a", 1), Address("b", 1), Address("c", 1)
 
 
-def recovery(**options: Any) -> Recovery:
-    return Recovery(make(ClientConfig, {"metadata_recovery_rebootstrap_trigger_ms": 10_000, **options}))
+def recovery(**options: Any) -> RebootstrapPolicy:
+    return RebootstrapPolicy(make_config(ClientConfig, {"metadata_recovery_rebootstrap_trigger_ms": 10_000, **options}))
 
 
 def test_known_brokers_are_asked_first_and_not_for_ever() -> None:
     one = recovery()
-    assert one.round((), (C,), 0.0) == Round((), None, (C,))
+    assert one.round((), (C,), 0.0) == MetadataCandidates((), None, (C,))
     first = one.round((A, B), (B, C), 100.0)
     assert (first.known, first.bootstrap) == ((A, B), (C,))
     assert first.until is not None
     assert first.until.at == 110.0
     assert one.round((A, B), (B, C), 109.0).known == (A, B)
-    assert one.round((A, B), (B, C), 110.0) == Round((), None, (B, C))
+    assert one.round((A, B), (B, C), 110.0) == MetadataCandidates((), None, (B, C))
     one.learned()
     assert one.round((A, B), (B, C), 111.0).known == (A, B)
 
@@ -41,7 +41,7 @@ def test_known_brokers_are_asked_first_and_not_for_ever() -> None:
 def test_a_demand_holds_until_there_is_metadata() -> None:
     one = recovery()
     assert one.demanded()
-    assert one.round((A,), (A, C), 0.0) == Round((), None, (A, C))
+    assert one.round((A,), (A, C), 0.0) == MetadataCandidates((), None, (A, C))
     one.learned()
     assert one.round((A,), (A, C), 0.0).known == (A,)
 
@@ -49,7 +49,7 @@ def test_a_demand_holds_until_there_is_metadata() -> None:
 def test_none_means_the_known_brokers_alone() -> None:
     one = recovery(metadata_recovery_strategy="none")
     assert not one.demanded()
-    assert one.round((A,), (C,), 1e9) == Round((A,), None, (C,)[1:])
+    assert one.round((A,), (C,), 1e9) == MetadataCandidates((A,), None, (C,)[1:])
     assert one.round((), (C,), 1e9).bootstrap == (C,)
 
 
@@ -178,7 +178,7 @@ def names(monkeypatch: pytest.MonkeyPatch, known: dict[str, str]) -> None:
             raise OSError("no name")
         return known[address[0]], str(address[1])
 
-    monkeypatch.setattr(dialing, "addresses_of", addresses)
+    monkeypatch.setattr(happy_eyeballs, "addresses_of", addresses)
     monkeypatch.setattr(anyio, "getnameinfo", name)
 
 

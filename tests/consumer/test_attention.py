@@ -11,8 +11,8 @@ from support.clusters import partition
 
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
 from aiokafkawire.consumer import fetch
-from aiokafkawire.consumer.attention import Attention
-from aiokafkawire.consumer.positions import Place, Positions
+from aiokafkawire.consumer.fetch_scope import FetchScope
+from aiokafkawire.consumer.subscription_state import PartitionState, SubscriptionState
 from aiokafkawire.testing.simulation import Simulation, simulate
 from aiokafkawire.types import Address, OffsetSpec, TopicPartition
 
@@ -32,13 +32,13 @@ class Looking:
     """An attention that has seen everything once."""
 
     def __init__(self) -> None:
-        self.snapshot, self.positions = snapshot(), Positions(OffsetSpec.LATEST)
+        self.snapshot, self.positions = snapshot(), SubscriptionState(OffsetSpec.LATEST)
         self.positions.assign({TopicPartition("a", index): 0 for index in range(12)})
-        self.attention = Attention(self.positions)
+        self.attention = FetchScope(self.positions)
         assert self.attention.take(self.snapshot, 0.0) is None
         assert self.attention.brokers == BROKERS
 
-    def place(self, index: int) -> Place:
+    def place(self, index: int) -> PartitionState:
         return self.positions.require(TopicPartition("a", index))
 
     def take(self, now: float = 0.0) -> list[int] | None:
@@ -116,7 +116,7 @@ def test_what_a_broker_costs_does_not_grow_with_their_number(monkeypatch: pytest
     looked_at = 0
     plan = fetch.plan
 
-    def counted(known: Snapshot, places: list[Place], *args: Any, **options: Any) -> Any:
+    def counted(known: Snapshot, places: list[PartitionState], *args: Any, **options: Any) -> Any:
         nonlocal looked_at
         looked_at += len(places)
         return plan(known, places, *args, **options)

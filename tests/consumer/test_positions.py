@@ -2,7 +2,7 @@
 
 import pytest
 
-from aiokafkawire.consumer.positions import Positions
+from aiokafkawire.consumer.subscription_state import SubscriptionState
 from aiokafkawire.errors import UsageError
 from aiokafkawire.types import OffsetSpec, TopicPartition
 
@@ -10,7 +10,7 @@ ONE, TWO = TopicPartition("a", 0), TopicPartition("a", 1)
 
 
 def test_a_start_may_be_an_offset_a_spec_or_the_default() -> None:
-    positions = Positions(OffsetSpec.LATEST)
+    positions = SubscriptionState(OffsetSpec.LATEST)
     positions.assign({ONE: 5, TWO: OffsetSpec.at(7), TopicPartition("b", 0): None})
     assert [(place.position, place.spec) for place in positions] == [
         (5, None),
@@ -21,7 +21,7 @@ def test_a_start_may_be_an_offset_a_spec_or_the_default() -> None:
 
 
 def test_a_partition_that_stays_keeps_its_place() -> None:
-    positions = Positions(OffsetSpec.LATEST)
+    positions = SubscriptionState(OffsetSpec.LATEST)
     positions.assign({ONE: 5})
     place = positions.require(ONE)
     place.position = 9
@@ -34,7 +34,7 @@ def test_a_partition_that_stays_keeps_its_place() -> None:
 
 
 def test_a_seek_begins_another_epoch() -> None:
-    positions = Positions(None)
+    positions = SubscriptionState(None)
     positions.assign({ONE: 5})
     before = positions.require(ONE).epoch
     positions.seek(ONE, 7)
@@ -45,7 +45,7 @@ def test_a_seek_begins_another_epoch() -> None:
 
 
 def test_in_a_group_what_is_committed_comes_before_the_default() -> None:
-    positions = Positions(OffsetSpec.LATEST, in_group=True)
+    positions = SubscriptionState(OffsetSpec.LATEST, in_group=True)
     positions.assign({ONE: 5, TWO: None})
     assert [(place.ask_group, place.spec) for place in positions] == [(False, None), (True, OffsetSpec.LATEST)]
     positions.assign({ONE: None, TWO: OffsetSpec.EARLIEST})
@@ -58,7 +58,7 @@ def test_in_a_group_what_is_committed_comes_before_the_default() -> None:
 
 @pytest.mark.parametrize("in_group", [True, False])
 def test_a_partition_that_appears_is_read_from_its_beginning(in_group: bool) -> None:
-    positions = Positions(OffsetSpec.LATEST, in_group=in_group)
+    positions = SubscriptionState(OffsetSpec.LATEST, in_group=in_group)
     positions.assign({ONE: 5})
     before = positions.require(ONE)
     positions.appeared([TWO])
@@ -69,7 +69,7 @@ def test_a_partition_that_appears_is_read_from_its_beginning(in_group: bool) -> 
 
 
 def test_epochs_are_never_used_twice() -> None:
-    positions = Positions(None)
+    positions = SubscriptionState(None)
     positions.assign({ONE: 5})
     before = positions.require(ONE).epoch
     positions.assign({})
@@ -78,18 +78,18 @@ def test_epochs_are_never_used_twice() -> None:
 
 
 def test_a_reset_needs_a_default() -> None:
-    positions = Positions(OffsetSpec.EARLIEST)
+    positions = SubscriptionState(OffsetSpec.EARLIEST)
     positions.assign({ONE: 5})
     assert positions.reset(positions.require(ONE))
     assert positions.require(ONE).spec == OffsetSpec.EARLIEST
-    without = Positions(None)
+    without = SubscriptionState(None)
     without.assign({ONE: 5})
     assert not without.reset(without.require(ONE))
     assert without.require(ONE).position == 5
 
 
 def test_what_is_not_assigned_is_named_with_what_is() -> None:
-    positions = Positions(None)
+    positions = SubscriptionState(None)
     positions.assign({TopicPartition("a", number): 0 for number in range(8)})
     with pytest.raises(UsageError, match=r"b-0 is not assigned.*a-0, a-1, a-2, a-3, a-4 and 3 more"):
         positions.seek(TopicPartition("b", 0), 0)

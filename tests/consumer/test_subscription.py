@@ -9,10 +9,10 @@ import pytest
 from support.clusters import metadata, partition, topic
 
 from aiokafkawire.cluster.metadata import EMPTY, merge
-from aiokafkawire.consumer.subscription import Listeners, subscription_to
+from aiokafkawire.consumer.topic_subscription import RebalanceListeners, subscription_to
 from aiokafkawire.errors import UsageError
 
-NOBODY = Listeners()
+NOBODY = RebalanceListeners()
 
 
 def test_topics_are_those_that_were_named_whether_they_are_there_or_not() -> None:
@@ -40,9 +40,11 @@ def test_a_pattern_means_whole_names_and_nothing_internal(pattern: str | re.Patt
         (["a/b"], None, NOBODY, "a/b"),
         ([], "log-(", NOBODY, "no regular expression"),
         ([], 7, NOBODY, "no regular expression"),
-        (["a"], None, Listeners(on_revoked="not callable"), "on_revoked must be a function"),  # type: ignore[arg-type]
+        (["a"], None, RebalanceListeners(on_revoked="not callable"), "on_revoked must be a function"),  # type: ignore[arg-type]
     ],
 )
-def test_what_makes_no_sense_is_refused(topics: list[str], pattern: Any, listeners: Listeners, told: str) -> None:
+def test_what_makes_no_sense_is_refused(
+    topics: list[str], pattern: Any, listeners: RebalanceListeners, told: str
+) -> None:
     with pytest.raises(UsageError, match=told):
         subscription_to(topics, pattern, listeners)

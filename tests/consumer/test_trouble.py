@@ -1,7 +1,7 @@
 """Errors are kept back while a retry may mend them, for each partition and no longer than allowed."""
 
-from aiokafkawire.consumer.positions import Place, Positions
-from aiokafkawire.consumer.trouble import Troubles
+from aiokafkawire.consumer.partition_errors import PartitionErrors
+from aiokafkawire.consumer.subscription_state import PartitionState, SubscriptionState
 from aiokafkawire.errors import (
     ConnectionLost,
     ErrorCode,
@@ -16,10 +16,10 @@ ONE, TWO = TopicPartition("a", 0), TopicPartition("a", 1)
 GONE = ConnectionLost("b:1 closed the connection")
 
 
-def troubles(limit: float = 10.0) -> tuple[Troubles, Place, Place, Positions]:
-    positions = Positions(None)
+def troubles(limit: float = 10.0) -> tuple[PartitionErrors, PartitionState, PartitionState, SubscriptionState]:
+    positions = SubscriptionState(None)
     positions.assign({ONE: 0, TWO: 0})
-    return Troubles(positions, limit), positions.require(ONE), positions.require(TWO), positions
+    return PartitionErrors(positions, limit), positions.require(ONE), positions.require(TWO), positions
 
 
 def test_what_a_retry_mends_is_told_when_it_lasts() -> None:

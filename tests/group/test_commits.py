@@ -4,7 +4,7 @@ import pytest
 
 from aiokafkawire import OffsetAndMetadata, TopicPartition, UsageError, WireError
 from aiokafkawire.errors import TopicAuthorizationFailed
-from aiokafkawire.group.commits import (
+from aiokafkawire.group.offset_commit_messages import (
     IN_ZOOKEEPER,
     TopicIdsOutdated,
     check_committed,

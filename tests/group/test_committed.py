@@ -11,8 +11,8 @@ from aiokafkawire.errors import (
     TopicAuthorizationFailed,
     UnstableOffsetCommit,
 )
-from aiokafkawire.group.commits import IN_ZOOKEEPER, TopicIdsOutdated
-from aiokafkawire.group.committed import (
+from aiokafkawire.group.offset_commit_messages import IN_ZOOKEEPER, TopicIdsOutdated
+from aiokafkawire.group.offset_fetch_messages import (
     Found,
     all_fetched,
     check_fetched,

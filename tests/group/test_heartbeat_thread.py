@@ -23,9 +23,16 @@ from support.thread_clock import ThreadClock
 
 from aiokafkawire.config import parse_servers
 from aiokafkawire.errors import ConnectionLost, ErrorCode, NotCoordinator, UnsupportedVersion, WireError
-from aiokafkawire.group.heartbeat_pace import LINGER, Do, Heard, Member, Pace, Report
+from aiokafkawire.group.blocking_connection import BlockingConnection
+from aiokafkawire.group.heartbeat_schedule import (
+    LINGER,
+    HeartbeatAction,
+    HeartbeatMember,
+    HeartbeatReport,
+    HeartbeatResult,
+    HeartbeatSchedule,
+)
 from aiokafkawire.group.heartbeat_thread import HeartbeatThread, connect_tcp
-from aiokafkawire.group.heartbeat_way import Line
 from aiokafkawire.protocol.api import ApiKey, RequestHeader, request_header_version
 from aiokafkawire.protocol.compiler import decode, decode_prefix
 from aiokafkawire.protocol.messages.group import HeartbeatRequest, HeartbeatResponse
@@ -34,7 +41,7 @@ from aiokafkawire.protocol.schema import Request, Versions
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.types import Address
 
-MEMBER = Member(Address("b", 1), "g", 7, "m", interval=2.0, request_timeout=32.0)
+MEMBER = HeartbeatMember(Address("b", 1), "g", 7, "m", interval=2.0, request_timeout=32.0)
 NEXT = attrs.evolve(MEMBER, generation_id=8)
 LOST = ConnectionLost("gone")
 
@@ -42,27 +49,29 @@ LOST = ConnectionLost("gone")
 # --- when, and until when ------------------------------------------------------------------------------------------
 
 
-def pace(member: Member | None = MEMBER) -> Pace:
-    made = Pace(max_poll_interval=20.0, backoff=0.5, backoff_max=1.0)
+def pace(member: HeartbeatMember | None = MEMBER) -> HeartbeatSchedule:
+    made = HeartbeatSchedule(max_poll_interval=20.0, backoff=0.5, backoff_max=1.0)
     made.keep(member, 0.0)
     return made
 
 
 def test_nothing_is_due_without_a_member() -> None:
-    assert pace(None).step(100.0) == (Do.WAIT, None)
+    assert pace(None).step(100.0) == (HeartbeatAction.WAIT, None)
 
 
 @pytest.mark.parametrize(
     ("now", "due"),
     [
-        (0.0, (Do.WAIT, 3.0)),  # one and a half intervals after the membership was confirmed
-        (2.5, (Do.WAIT, 0.5)),
-        (3.0, (Do.BEAT, 0.0)),
-        (19.5, (Do.BEAT, 0.0)),
-        (20.0, (Do.TELL_OVER, 0.0)),
+        (0.0, (HeartbeatAction.WAIT, 3.0)),  # one and a half intervals after the membership was confirmed
+        (2.5, (HeartbeatAction.WAIT, 0.5)),
+        (3.0, (HeartbeatAction.BEAT, 0.0)),
+        (19.5, (HeartbeatAction.BEAT, 0.0)),
+        (20.0, (HeartbeatAction.TELL_OVER, 0.0)),
     ],
 )
-def test_a_silent_loop_is_helped_until_the_poll_interval_is_over(now: float, due: tuple[Do, float]) -> None:
+def test_a_silent_loop_is_helped_until_the_poll_interval_is_over(
+    now: float, due: tuple[HeartbeatAction, float]
+) -> None:
     assert pace().step(now) == due
 
 
@@ -70,23 +79,23 @@ def test_a_loop_that_is_heard_of_needs_no_help() -> None:
     keeping = pace()
     for now in (2.0, 4.0, 6.0):
         keeping.beat(now)
-        assert keeping.step(now + 1.0) == (Do.WAIT, 2.0)
-    assert keeping.step(9.0) == (Do.BEAT, 0.0)
+        assert keeping.step(now + 1.0) == (HeartbeatAction.WAIT, 2.0)
+    assert keeping.step(9.0) == (HeartbeatAction.BEAT, 0.0)
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS])
 def test_an_answer_counts_as_a_sign_of_life_from_when_it_was_asked_for(code: ErrorCode) -> None:
     keeping = pace()
-    assert keeping.answered(MEMBER, code, 3.0, 3.5) == Report(MEMBER, Heard.ANSWER, 3.5, code)
-    assert keeping.step(5.0) == (Do.WAIT, 1.0)
-    assert keeping.step(6.0) == (Do.BEAT, 0.0)
+    assert keeping.answered(MEMBER, code, 3.0, 3.5) == HeartbeatReport(MEMBER, HeartbeatResult.ANSWER, 3.5, code)
+    assert keeping.step(5.0) == (HeartbeatAction.WAIT, 1.0)
+    assert keeping.step(6.0) == (HeartbeatAction.BEAT, 0.0)
 
 
 def test_an_answer_does_not_make_the_loop_older_than_it_is() -> None:
     keeping = pace()
     keeping.beat(3.5)
     keeping.answered(MEMBER, ErrorCode.NONE, 3.0, 4.0)
-    assert keeping.step(4.0) == (Do.WAIT, 2.5)
+    assert keeping.step(4.0) == (HeartbeatAction.WAIT, 2.5)
 
 
 @pytest.mark.parametrize(
@@ -103,12 +112,12 @@ def test_what_ends_the_membership_ends_the_heartbeats(code: int) -> None:
     keeping = pace()
     report = keeping.answered(MEMBER, code, 3.0, 3.0)
     assert report is not None
-    assert (report.heard, report.code, report.error is not None) == (Heard.ANSWER, code, True)
-    assert keeping.step(15.0) == (Do.WAIT, LINGER - 12.0)
+    assert (report.heard, report.code, report.error is not None) == (HeartbeatResult.ANSWER, code, True)
+    assert keeping.step(15.0) == (HeartbeatAction.WAIT, LINGER - 12.0)
     assert not keeping.keep(MEMBER, 15.0)  # it is not less over for being said again
-    assert keeping.step(15.0) == (Do.WAIT, LINGER - 12.0)
+    assert keeping.step(15.0) == (HeartbeatAction.WAIT, LINGER - 12.0)
     assert keeping.keep(NEXT, 15.0)
-    assert keeping.step(15.0) == (Do.WAIT, 3.0)
+    assert keeping.step(15.0) == (HeartbeatAction.WAIT, 3.0)
 
 
 def test_the_end_of_another_membership_is_not_the_end_of_this() -> None:
@@ -116,21 +125,21 @@ def test_the_end_of_another_membership_is_not_the_end_of_this() -> None:
     keeping.keep(NEXT, 1.0)
     keeping.answered(MEMBER, ErrorCode.ILLEGAL_GENERATION, 1.0, 1.0)
     assert keeping.failed(MEMBER, LOST, 1.0) is None
-    assert keeping.step(3.5) == (Do.WAIT, 0.5)
-    assert keeping.step(4.0) == (Do.BEAT, 0.0)
+    assert keeping.step(3.5) == (HeartbeatAction.WAIT, 0.5)
+    assert keeping.step(4.0) == (HeartbeatAction.BEAT, 0.0)
 
 
 def test_after_failures_come_rests_that_double_and_one_report() -> None:
     keeping = pace()
-    assert keeping.failed(MEMBER, LOST, 3.0) == Report(MEMBER, Heard.NO_ANSWER, 3.0, error=LOST)
-    assert keeping.step(3.0) == (Do.WAIT, 0.5)
+    assert keeping.failed(MEMBER, LOST, 3.0) == HeartbeatReport(MEMBER, HeartbeatResult.NO_ANSWER, 3.0, error=LOST)
+    assert keeping.step(3.0) == (HeartbeatAction.WAIT, 0.5)
     assert keeping.failed(MEMBER, LOST, 3.5) is None
-    assert keeping.step(3.5) == (Do.WAIT, 1.0)
+    assert keeping.step(3.5) == (HeartbeatAction.WAIT, 1.0)
     assert keeping.failed(MEMBER, LOST, 4.5) is None
-    assert keeping.step(4.5) == (Do.WAIT, 1.0)  # the longest
+    assert keeping.step(4.5) == (HeartbeatAction.WAIT, 1.0)  # the longest
     keeping.answered(MEMBER, ErrorCode.NONE, 5.5, 5.5)
     assert keeping.failed(MEMBER, LOST, 8.5) is not None
-    assert keeping.step(8.5) == (Do.WAIT, 0.5)
+    assert keeping.step(8.5) == (HeartbeatAction.WAIT, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -141,37 +150,37 @@ def test_a_coordinator_that_is_elsewhere_is_asked_again(code: ErrorCode) -> None
     keeping = pace()
     report = keeping.answered(MEMBER, code, 3.0, 3.0)
     assert report is not None
-    assert (report.heard, report.code) == (Heard.NOT_THERE, code)
-    assert keeping.step(3.0) == (Do.WAIT, 0.5)
+    assert (report.heard, report.code) == (HeartbeatResult.NOT_THERE, code)
+    assert keeping.step(3.0) == (HeartbeatAction.WAIT, 0.5)
     assert keeping.answered(MEMBER, code, 3.5, 3.5) is None
-    assert keeping.step(4.5) == (Do.BEAT, 0.0)
+    assert keeping.step(4.5) == (HeartbeatAction.BEAT, 0.0)
 
 
 def test_a_poll_interval_that_is_over_is_told_once_and_may_begin_again() -> None:
     keeping = pace()
-    assert keeping.step(20.0) == (Do.TELL_OVER, 0.0)
-    assert keeping.step(20.0) == (Do.WAIT, None)
+    assert keeping.step(20.0) == (HeartbeatAction.TELL_OVER, 0.0)
+    assert keeping.step(20.0) == (HeartbeatAction.WAIT, None)
     assert keeping.polled(21.0)
     assert not keeping.polled(21.0)
-    assert keeping.step(21.0) == (Do.BEAT, 0.0)
+    assert keeping.step(21.0) == (HeartbeatAction.BEAT, 0.0)
     keeping.beat(40.0)
-    assert keeping.step(40.0) == (Do.WAIT, 1.0)
-    assert keeping.step(41.0) == (Do.TELL_OVER, 0.0)
+    assert keeping.step(40.0) == (HeartbeatAction.WAIT, 1.0)
+    assert keeping.step(41.0) == (HeartbeatAction.TELL_OVER, 0.0)
 
 
 def test_another_generation_is_no_poll() -> None:
     keeping = pace()
     keeping.keep(NEXT, 19.0)
-    assert keeping.step(19.0) == (Do.WAIT, 1.0)
+    assert keeping.step(19.0) == (HeartbeatAction.WAIT, 1.0)
 
 
 def test_a_connection_that_is_not_needed_is_closed_after_a_while() -> None:
     keeping = pace()
     keeping.answered(MEMBER, ErrorCode.NONE, 3.0, 3.0)
     keeping.keep(None, 4.0)
-    assert keeping.step(4.0) == (Do.WAIT, LINGER - 1.0)
-    assert keeping.step(3.0 + LINGER) == (Do.HANG_UP, 0.0)
-    assert keeping.step(3.0 + LINGER) == (Do.WAIT, None)
+    assert keeping.step(4.0) == (HeartbeatAction.WAIT, LINGER - 1.0)
+    assert keeping.step(3.0 + LINGER) == (HeartbeatAction.HANG_UP, 0.0)
+    assert keeping.step(3.0 + LINGER) == (HeartbeatAction.WAIT, None)
 
 
 # --- the thread, on a broker whose every answer is decided here ----------------------------------------------------
@@ -270,11 +279,11 @@ def running() -> set[str]:
     return {one.name for one in threading.enumerate() if one.name.startswith("aiokafkawire")}
 
 
-def heard(thread: HeartbeatThread) -> list[tuple[Heard, int]]:
+def heard(thread: HeartbeatThread) -> list[tuple[HeartbeatResult, int]]:
     return [(report.heard, report.code) for report in thread.reports()]
 
 
-ANSWERED = (Heard.ANSWER, ErrorCode.NONE)
+ANSWERED = (HeartbeatResult.ANSWER, ErrorCode.NONE)
 
 
 def test_no_thread_runs_before_there_is_a_member(thread: HeartbeatThread, clock: ThreadClock) -> None:
@@ -316,7 +325,7 @@ def test_it_sends_nothing_while_the_loop_does(
 def test_before_a_login_ends_there_is_another_connection(clock: ThreadClock, coordinator: Coordinator) -> None:
     logins = []
 
-    def log_in(line: Line, deadline: float) -> float:
+    def log_in(line: BlockingConnection, deadline: float) -> float:
         assert ApiKey.HEARTBEAT in line.versions
         logins.append((line.broker, deadline))
         return 4.0
@@ -370,7 +379,7 @@ def test_a_rebalance_is_told_and_the_member_kept(
     thread.keep(MEMBER)
     clock.advance(3.0)
     clock.advance(3.0)
-    assert heard(thread) == [(Heard.ANSWER, ErrorCode.REBALANCE_IN_PROGRESS)] * 2
+    assert heard(thread) == [(HeartbeatResult.ANSWER, ErrorCode.REBALANCE_IN_PROGRESS)] * 2
 
 
 def test_it_stops_when_the_membership_has_ended_until_there_is_another(
@@ -380,7 +389,7 @@ def test_it_stops_when_the_membership_has_ended_until_there_is_another(
     thread.keep(MEMBER)
     clock.advance(3.0)
     clock.advance(9.0)
-    assert heard(thread) == [(Heard.ANSWER, ErrorCode.UNKNOWN_MEMBER_ID)]
+    assert heard(thread) == [(HeartbeatResult.ANSWER, ErrorCode.UNKNOWN_MEMBER_ID)]
     thread.keep(NEXT)
     clock.advance(3.0)
     assert heard(thread) == [ANSWERED]
@@ -389,7 +398,7 @@ def test_it_stops_when_the_membership_has_ended_until_there_is_another(
 
 @pytest.mark.parametrize("now_kept", [NEXT, None])
 def test_what_is_about_another_member_is_dropped(
-    thread: HeartbeatThread, clock: ThreadClock, coordinator: Coordinator, now_kept: Member | None
+    thread: HeartbeatThread, clock: ThreadClock, coordinator: Coordinator, now_kept: HeartbeatMember | None
 ) -> None:
     coordinator.codes.append(ErrorCode.ILLEGAL_GENERATION)
     thread.keep(MEMBER)
@@ -406,7 +415,7 @@ def test_nobody_is_kept_who_asks_for_nothing(
     thread.keep(MEMBER)
     for _ in range(7):
         clock.advance(3.0)
-    assert heard(thread) == [ANSWERED] * 6 + [(Heard.POLL_INTERVAL_OVER, ErrorCode.NONE)]
+    assert heard(thread) == [ANSWERED] * 6 + [(HeartbeatResult.POLL_INTERVAL_OVER, ErrorCode.NONE)]
     clock.advance(3.0)
     assert thread.reports() == []
     thread.polled()
@@ -422,7 +431,7 @@ def test_a_refused_connection_is_tried_again(
     assert clock.advance(3.0) == 0.5
     assert clock.advance(0.5) == 1.0
     (report,) = thread.reports()
-    assert (report.heard, type(report.error)) == (Heard.NO_ANSWER, ConnectionLost)
+    assert (report.heard, type(report.error)) == (HeartbeatResult.NO_ANSWER, ConnectionLost)
     assert str(report.error) == "the heartbeat thread had no answer from b:1: refused"
     coordinator.refuses = False
     clock.advance(1.0)
@@ -439,7 +448,11 @@ def test_a_connection_that_breaks_is_replaced(
     clock.advance(3.0)
     clock.advance(0.5)
     answered, failed, again = thread.reports()
-    assert (answered.heard, failed.heard, again.heard) == (Heard.ANSWER, Heard.NO_ANSWER, Heard.ANSWER)
+    assert (answered.heard, failed.heard, again.heard) == (
+        HeartbeatResult.ANSWER,
+        HeartbeatResult.NO_ANSWER,
+        HeartbeatResult.ANSWER,
+    )
     assert type(failed.error) is error
     assert len(coordinator.dialled) == 2
 
@@ -451,7 +464,7 @@ def test_a_coordinator_that_has_moved_is_told_and_the_new_one_asked(
     thread.keep(MEMBER)
     clock.advance(3.0)
     (report,) = thread.reports()
-    assert (report.heard, type(report.error)) == (Heard.NOT_THERE, NotCoordinator)
+    assert (report.heard, type(report.error)) == (HeartbeatResult.NOT_THERE, NotCoordinator)
     thread.keep(attrs.evolve(MEMBER, broker=Address("c", 2)))
     clock.advance(3.0)
     assert heard(thread) == [ANSWERED]
@@ -479,7 +492,7 @@ def test_a_broker_that_does_not_answer_in_time_is_given_up(
     thread.keep(attrs.evolve(MEMBER, request_timeout=0.125 if answer == SILENT else 4.0))
     clock.advance(3.0)
     (report,) = thread.reports()
-    assert report.heard is Heard.NO_ANSWER
+    assert report.heard is HeartbeatResult.NO_ANSWER
     assert str(report.error) == "the heartbeat thread had no answer from b:1: timed out"
     clock.advance(1.0)
     assert heard(thread) == [ANSWERED]
@@ -609,7 +622,7 @@ async def block_the_loop(bootstrap: str, *, session_timeout_ms: int, interval: f
         await member.settle()
         done, count = counted(beats)
         thread = HeartbeatThread(max_poll_interval=60.0, connect=connect_tcp, on_report=count)
-        thread.keep(Member(broker, member.group, member.generation, member.member_id, interval=interval))
+        thread.keep(HeartbeatMember(broker, member.group, member.generation, member.member_id, interval=interval))
         try:
             assert done.wait(30)
             assert {(one.heard, one.code) for one in thread.reports()} == {ANSWERED}

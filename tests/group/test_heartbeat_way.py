@@ -13,11 +13,11 @@ from anyio.from_thread import start_blocking_portal
 from support.proxies import TestProxy, listening
 from support.securing import login, make_papers
 
-from aiokafkawire.config import ClientConfig, make
+from aiokafkawire.config import ClientConfig, make_config
 from aiokafkawire.errors import ErrorCode, ProxyRefused, SaslAuthenticationFailed
-from aiokafkawire.group.heartbeat_pace import Heard, Member, Report
+from aiokafkawire.group.blocking_connection import BlockingConnector
+from aiokafkawire.group.heartbeat_schedule import HeartbeatMember, HeartbeatReport, HeartbeatResult
 from aiokafkawire.group.heartbeat_thread import HeartbeatThread
-from aiokafkawire.group.heartbeat_way import HeartbeatWay
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.types import Address
 
@@ -29,13 +29,15 @@ async def reach(host: str, port: int) -> ByteStream:
     return await anyio.connect_tcp("127.0.0.1", port)
 
 
-def first_report(port: int, host: str = HIDDEN, **options: Any) -> Report:
+def first_report(port: int, host: str = HIDDEN, **options: Any) -> HeartbeatReport:
     """What becomes of a heartbeat for a member that the broker does not know."""
     done = threading.Event()
     direct = "proxy" not in options
-    way = HeartbeatWay(make(ClientConfig, options), lambda at: Address("127.0.0.1", at.port) if direct else at)
+    way = BlockingConnector(
+        make_config(ClientConfig, options), lambda at: Address("127.0.0.1", at.port) if direct else at
+    )
     thread = HeartbeatThread(max_poll_interval=60.0, connect=way.connect, log_in=way.log_in, on_report=done.set)
-    thread.keep(Member(Address(host, port), "g", 1, "m", interval=0.01, request_timeout=10.0))
+    thread.keep(HeartbeatMember(Address(host, port), "g", 1, "m", interval=0.01, request_timeout=10.0))
     try:
         assert done.wait(30)
         return thread.reports()[0]
@@ -65,7 +67,7 @@ def test_heartbeats_inside_tls_with_a_login(tmp_path: Path, mechanism: str, kind
         if kind is not None:
             right["proxy"] = proxy.url
         heard = first_report(port, **right)
-        assert (heard.heard, heard.code) == (Heard.ANSWER, ErrorCode.UNKNOWN_MEMBER_ID)
+        assert (heard.heard, heard.code) == (HeartbeatResult.ANSWER, ErrorCode.UNKNOWN_MEMBER_ID)
         assert bool(proxy.asked) == (kind is not None)
         refused = first_report(port, **{**right, "sasl_password": "wrong"})
         assert type(refused.error) is SaslAuthenticationFailed

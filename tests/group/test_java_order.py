@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aiokafkawire.group.java_order import HashOrder, hash_ordered, partition_hash, sort_key, string_hash
+from aiokafkawire.group.java_hash_order import HashOrder, hash_ordered, partition_hash, sort_key, string_hash
 from aiokafkawire.types import TopicPartition
 
 

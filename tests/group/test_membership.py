@@ -12,11 +12,11 @@ from support.membership_answers import PROTOCOLS, doing, machine_in
 
 from aiokafkawire.cluster.cluster import Cluster
 from aiokafkawire.errors import ErrorCode, FencedInstanceId, GroupAuthorizationFailed, KafkaError
-from aiokafkawire.group.beside_loop import BesideLoop
-from aiokafkawire.group.membership import Membership
+from aiokafkawire.group.background_heartbeats import BackgroundHeartbeats
+from aiokafkawire.group.classic_transitions import GroupState
+from aiokafkawire.group.member_tasks import ApplyAssignment, Assign, LosePartitions, PrepareRejoin, Resume, Task
+from aiokafkawire.group.membership_manager import MembershipManager
 from aiokafkawire.group.membership_requests import MemberSettings
-from aiokafkawire.group.states import GroupState
-from aiokafkawire.group.tasks import Assign, GiveUpAll, Prepare, Resume, Take, Task
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.simulation import Simulation, simulate
 from aiokafkawire.types import CoordinatorType
@@ -36,7 +36,7 @@ class Played:
         if self.before is not None:
             await self.before(task)
 
-    async def prepare(self, task: Prepare) -> Sequence[tuple[str, bytes]]:
+    async def prepare(self, task: PrepareRejoin) -> Sequence[tuple[str, bytes]]:
         await self._note(task)
         return [("range", b"me")]
 
@@ -44,12 +44,12 @@ class Played:
         await self._note(task)
         return {one.member_id: b"of " + one.metadata for one in task.members}
 
-    async def take(self, task: Take) -> str | None:
+    async def take(self, task: ApplyAssignment) -> str | None:
         await self._note(task)
         rejoins, self.rejoins = self.rejoins, None
         return rejoins
 
-    async def give_up(self, task: GiveUpAll) -> None:
+    async def give_up(self, task: LosePartitions) -> None:
         await self._note(task)
 
     def can_resume(self) -> bool:
@@ -70,9 +70,9 @@ class Life:
     polls: int = 0
     waits: bool = True
 
-    def member(self, role: Played, **settings: Any) -> Membership:
+    def member(self, role: Played, **settings: Any) -> MembershipManager:
         made = MemberSettings(GROUP, **{"session_timeout_ms": 6_000, "heartbeat_interval": 1.0, **settings})
-        member = Membership(self.cluster, made, role, "1", lambda: (self.polls, self.waits))
+        member = MembershipManager(self.cluster, made, role, "1", lambda: (self.polls, self.waits))
         self.cluster.owner.spawn(member.run)
         return member
 
@@ -101,13 +101,13 @@ def test_a_role_is_asked_for_its_part_in_turn() -> None:
         role = Played()
         member = life.member(role)
         member.want("to begin")
-        await until(lambda: role.kinds == ["Prepare", "Assign", "Take"])
-        assert isinstance(role.asked[-1], Take)
+        await until(lambda: role.kinds == ["PrepareRejoin", "Assign", "ApplyAssignment"])
+        assert isinstance(role.asked[-1], ApplyAssignment)
         assert role.asked[-1].assignment == b"of me"
         role.rejoins = "once more"
         member.want("again")
         await until(lambda: len(role.asked) == 9 and member.machine.task is None)
-        assert role.kinds == ["Prepare", "Assign", "Take"] * 3
+        assert role.kinds == ["PrepareRejoin", "Assign", "ApplyAssignment"] * 3
         assert [one.request.reason for one in life.sim.broker.requests.of(ApiKey.JOIN_GROUP)][2:] == [
             "again",
             "once more",
@@ -122,7 +122,7 @@ def test_a_role_is_asked_for_its_part_in_turn() -> None:
 def test_a_role_that_fails_fails_the_membership_and_may_try_again() -> None:
     @alone
     async def _(life: Life) -> None:
-        for fails in (Prepare, Assign, Take):
+        for fails in (PrepareRejoin, Assign, ApplyAssignment):
             role = Played()
 
             async def fail(task: Task, kind: type[Any] = fails) -> None:
@@ -135,7 +135,7 @@ def test_a_role_that_fails_fails_the_membership_and_may_try_again() -> None:
             await until(lambda: member.machine.state is GroupState.FAILED and member.machine.task is None)  # noqa: B023
             assert isinstance(member.machine.error, KafkaError)
             assert fails.__name__ in str(member.machine.error)
-            assert role.kinds[-1] == "GiveUpAll"
+            assert role.kinds[-1] == "LosePartitions"
             role.before = None
             member.asked()
             await until(lambda: member.machine.state is GroupState.STABLE and member.machine.task is None)  # noqa: B023
@@ -149,7 +149,7 @@ def test_a_member_that_is_fenced_says_so_whenever_it_is_asked() -> None:
         role = Played()
         member = life.member(role, group_instance_id="i")
         member.want("to begin")
-        await until(lambda: "Take" in role.kinds)
+        await until(lambda: "ApplyAssignment" in role.kinds)
         life.sim.broker.on(ApiKey.HEARTBEAT, answer=ErrorCode.FENCED_INSTANCE_ID)
         await until(lambda: member.machine.state is GroupState.FAILED)
         for _ in range(2):
@@ -184,17 +184,17 @@ def test_a_user_who_is_silent_for_too_long_costs_the_membership_and_one_who_wait
         member = life.member(role, rebalance_timeout_ms=20_000)
         member.want("to begin")
         await anyio.sleep(100)  # waiting for records all the time
-        assert (role.kinds[-1], member.overdue) == ("Take", False)
+        assert (role.kinds[-1], member.overdue) == ("ApplyAssignment", False)
         life.waits = False
         for _ in range(10):
             await anyio.sleep(10)
             life.polls += 1
-        assert (role.kinds[-1], member.overdue) == ("Take", False)
+        assert (role.kinds[-1], member.overdue) == ("ApplyAssignment", False)
         began = life.sim.now()
         await until(lambda: member.overdue)
         assert 18 <= life.sim.now() - began <= 22
         await until(lambda: member.machine.state is GroupState.OUTSIDE)
-        assert role.kinds[-1] == "GiveUpAll"
+        assert role.kinds[-1] == "LosePartitions"
         life.polls += 1
         member.asked()
         await until(lambda: member.machine.state is GroupState.STABLE)
@@ -208,20 +208,20 @@ def test_a_task_that_is_not_wanted_any_more_is_followed_by_the_one_that_is() -> 
         role, gate = Played(), anyio.Event()
 
         async def wait(task: Task) -> None:
-            if isinstance(task, Take):
+            if isinstance(task, ApplyAssignment):
                 await gate.wait()
 
         role.before = wait
         member = life.member(role)
         member.want("to begin")
-        await until(lambda: role.kinds[-1:] == ["Take"])
+        await until(lambda: role.kinds[-1:] == ["ApplyAssignment"])
         life.sim.broker.on(ApiKey.HEARTBEAT, answer=ErrorCode.UNKNOWN_MEMBER_ID)
-        await until(lambda: isinstance(member.machine.task, Prepare))
-        assert role.kinds == ["Prepare", "Assign", "Take"]  # one after the other
+        await until(lambda: isinstance(member.machine.task, PrepareRejoin))
+        assert role.kinds == ["PrepareRejoin", "Assign", "ApplyAssignment"]  # one after the other
         gate.set()
         await until(lambda: len(role.asked) == 6)
-        assert role.kinds == ["Prepare", "Assign", "Take"] * 2
-        assert isinstance(role.asked[3], Prepare)
+        assert role.kinds == ["PrepareRejoin", "Assign", "ApplyAssignment"] * 2
+        assert isinstance(role.asked[3], PrepareRejoin)
         assert role.asked[3].lost
         await member.stop()
 
@@ -238,17 +238,17 @@ def test_a_member_resumes_without_a_coordinator_and_joins_once_there_is_one() ->
         network.cut(coordinator)
         began, joins = life.sim.now(), len(life.sim.broker.requests.of(ApiKey.JOIN_GROUP))
         member.want("more")
-        await until(lambda: role.kinds[3:] == ["Prepare", "Resume"])
+        await until(lambda: role.kinds[3:] == ["PrepareRejoin", "Resume"])
         assert 1 <= life.sim.now() - began < 2
         member.want("yet more")
         await anyio.sleep(3)
         assert (role.kinds[3:], member.machine.state, member.machine.group) == (
-            ["Prepare", "Resume"],
+            ["PrepareRejoin", "Resume"],
             GroupState.STABLE,
             group,
         )
         network.accept(coordinator)
-        await until(lambda: role.kinds[5:] == ["Prepare", "Assign", "Take"])
+        await until(lambda: role.kinds[5:] == ["PrepareRejoin", "Assign", "ApplyAssignment"])
         assert [one.request.reason for one in life.sim.broker.requests.of(ApiKey.JOIN_GROUP)][joins:] == ["yet more"]
         await member.stop()
 
@@ -258,12 +258,12 @@ def test_the_heartbeat_thread_keeps_who_has_resumed() -> None:
     async def _(life: Life) -> None:
         await life.cluster.coordinator(CoordinatorType.GROUP, GROUP, life.cluster.deadline(5))
         machine = machine_in(GroupState.STABLE)
-        machine.taken(doing(machine, Take))
-        beside = BesideLoop(life.cluster, machine)
+        machine.taken(doing(machine, ApplyAssignment))
+        beside = BackgroundHeartbeats(life.cluster, machine)
         kept = beside._member()
         assert kept is not None
         machine.want("more")
-        machine.prepared(doing(machine, Prepare), PROTOCOLS)
+        machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
         assert beside._member() is None
         machine.resume(machine.group, 10)
         assert beside._member() == kept
@@ -284,7 +284,7 @@ def test_a_member_that_can_resume_no_more_when_it_has_looked_waits_for_a_coordin
         role.resumes = False
         await anyio.sleep(3)
         assert member.machine.state is GroupState.JOINING
-        assert role.kinds[3:] == ["Prepare"]
+        assert role.kinds[3:] == ["PrepareRejoin"]
         await member.stop()
 
 
@@ -301,5 +301,5 @@ def test_a_member_that_has_given_up_nothing_waits_for_a_coordinator_to_join() ->
         assert member.machine.state is GroupState.JOINING
         assert not life.sim.broker.requests.of(ApiKey.DESCRIBE_GROUPS)
         dropped.remove()
-        await until(lambda: role.kinds[3:] == ["Prepare", "Assign", "Take"])
+        await until(lambda: role.kinds[3:] == ["PrepareRejoin", "Assign", "ApplyAssignment"])
         await member.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aiokafkawire.errors import UnsupportedVersion, WireError
-from aiokafkawire.group.subscriptions import (
+from aiokafkawire.group.consumer_protocol import (
     Assignment,
     Subscription,
     decode_assignment,

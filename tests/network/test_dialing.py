@@ -7,15 +7,15 @@ import anyio
 import pytest
 from support.connecting import eventually
 
-from aiokafkawire.network import dialing
-from aiokafkawire.network.dialing import addresses_of, dial
+from aiokafkawire.network import happy_eyeballs
+from aiokafkawire.network.happy_eyeballs import addresses_of, dial
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(autouse=True)
 def without_long_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dialing, "_STAGGER", 0.001)
+    monkeypatch.setattr(happy_eyeballs, "_STAGGER", 0.001)
 
 
 class Addresses:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aiokafkawire.network import _pure, frame
+from aiokafkawire.network import _implementation, _pure
 from aiokafkawire.records.batch import IMPLEMENTATION
 
 COMPILED = IMPLEMENTATION == "cython"
@@ -22,7 +22,9 @@ compiled = pytest.mark.skipif(not COMPILED, reason="the compiled record loop is 
 
 
 def test_the_compiled_frame_goes_with_the_compiled_records() -> None:
-    assert frame.Frame.__module__ == ("aiokafkawire.network._hot" if COMPILED else "aiokafkawire.network._pure")
+    assert _implementation.Frame.__module__ == (
+        "aiokafkawire.network._hot" if COMPILED else "aiokafkawire.network._pure"
+    )
 
 
 def gathered(made: Any, rest: bytes, steps: list[int]) -> bytes:

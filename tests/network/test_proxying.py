@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiokafkawire.config_network import Proxy, parse_proxy
+from aiokafkawire.config.network import Proxy, parse_proxy
 from aiokafkawire.errors import ConfigError, ProxyFailed, ProxyRefused, WireError
-from aiokafkawire.network.proxying import talk
+from aiokafkawire.network.proxy_handshake import talk
 from aiokafkawire.types import Address
 
 BROKER = Address("kafka-1.internal", 9092)

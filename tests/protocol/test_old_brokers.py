@@ -3,9 +3,15 @@
 import pytest
 
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.protocol.old_brokers import ANSWERS_API_VERSIONS, SPOKEN_UNTOLD, Known, probes, release_told_by
+from aiokafkawire.protocol.introduced_in import brought_by
+from aiokafkawire.protocol.pre_api_versions import (
+    ANSWERS_API_VERSIONS,
+    SPOKEN_UNTOLD,
+    BrokerVersion,
+    probes,
+    release_told_by,
+)
 from aiokafkawire.protocol.schema import Versions
-from aiokafkawire.protocol.since import brought_by
 from aiokafkawire.testing.cluster.releases import RELEASES, release_named
 from aiokafkawire.testing.serving.apis import APIS
 
@@ -37,8 +43,8 @@ def test_the_probes_change_nothing_and_need_no_version_that_newer_brokers_brough
 def test_what_answers_api_versions_has_no_versions_beforehand() -> None:
     assert not ANSWERS_API_VERSIONS.is_untold
     assert ANSWERS_API_VERSIONS.versions == {}
-    assert Known("0.8.2").is_untold
-    assert Known("0.8.2").versions == SPOKEN_UNTOLD["0.8.2"]
+    assert BrokerVersion("0.8.2").is_untold
+    assert BrokerVersion("0.8.2").versions == SPOKEN_UNTOLD["0.8.2"]
 
 
 def test_each_request_is_said_to_come_with_the_first_release_that_has_it() -> None:

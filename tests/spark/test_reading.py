@@ -12,11 +12,11 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from aiokafkawire import Client, KafkaError, NewTopic, RequestTimeout, blocking
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.spark.failures import DataLost
+from aiokafkawire.spark.errors import DataLost
 from aiokafkawire.spark.lookup import batch_ranges
 from aiokafkawire.spark.offsets import OffsetRange
 from aiokafkawire.spark.options import ReadOptions, read_options
-from aiokafkawire.spark.reading import read_range
+from aiokafkawire.spark.partition_reader import read_range
 from aiokafkawire.spark.schema import arrow_schema
 from aiokafkawire.testing.broker import Broker
 
@@ -74,7 +74,7 @@ def test_a_task_imports_no_pandas(kafka: blocking.Client, bootstrap: str) -> Non
 import sys
 from aiokafkawire.spark.offsets import OffsetRange
 from aiokafkawire.spark.options import read_options
-from aiokafkawire.spark.reading import read_range
+from aiokafkawire.spark.partition_reader import read_range
 (batch,) = read_range(read_options({asked}, streaming=False), OffsetRange("flights", 0, 0, 3))
 assert batch.num_rows == 3
 assert "pandas" not in sys.modules

@@ -10,28 +10,28 @@ import pyarrow as pa
 import pytest
 
 from aiokafkawire import KafkaError, blocking
-from aiokafkawire.config_properties import KafkaSettings
-from aiokafkawire.spark import worker
+from aiokafkawire.config.properties import KafkaSettings
+from aiokafkawire.spark import worker_client
 from aiokafkawire.spark.offsets import OffsetRange
 from aiokafkawire.spark.options import read_options, write_options
-from aiokafkawire.spark.reading import read_range
-from aiokafkawire.spark.worker import task_client
-from aiokafkawire.spark.writing import write_batches
+from aiokafkawire.spark.partition_reader import read_range
+from aiokafkawire.spark.partition_writer import write_batches
+from aiokafkawire.spark.worker_client import task_client
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import SparkSession
 
-Kept = worker._Worker
+Kept = worker_client._Worker
 
 
 @pytest.fixture
 def in_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
     """As if this process were a worker: what it keeps."""
     one = Kept()
-    monkeypatch.setattr(worker, "_worker", one)
-    monkeypatch.setattr(worker, "_in_worker", lambda: True)
+    monkeypatch.setattr(worker_client, "_worker", one)
+    monkeypatch.setattr(worker_client, "_in_worker", lambda: True)
     yield one
     if one._kept is not None:
         one._kept[1].close()
@@ -47,13 +47,13 @@ def test_reading_and_writing_tasks_have_one_client(
 ) -> None:
     kafka.admin.create_topics({"flights": 1})
     opened = []
-    open_client = worker._client
+    open_client = worker_client._client
 
     def counted(settings: KafkaSettings) -> blocking.Client:
         opened.append(settings)
         return open_client(settings)
 
-    monkeypatch.setattr(worker, "_client", counted)
+    monkeypatch.setattr(worker_client, "_client", counted)
     asked = read_options(_options(bootstrap, subscribe="flights"), streaming=False)
     for first in (0, 3, 6):
         rows = pa.record_batch({"value": pa.array([b"a", b"b", b"c"], pa.binary())})

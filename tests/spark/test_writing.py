@@ -10,7 +10,7 @@ import pytest
 from aiokafkawire import DeliveryFailed, NewTopic, OffsetSpec, TopicPartition, UsageError, blocking
 from aiokafkawire.errors import MessageTooLarge
 from aiokafkawire.spark.options import WriteOptions, write_options
-from aiokafkawire.spark.writing import write_batches
+from aiokafkawire.spark.partition_writer import write_batches
 
 
 def options(bootstrap: str, **more: str) -> WriteOptions:

@@ -8,8 +8,8 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from aiokafkawire.testing.arguments import BrokerArguments, SimulatedArguments
-from aiokafkawire.testing.broker import Broker, Refused
+from aiokafkawire.testing.broker import ApiError, Broker
+from aiokafkawire.testing.broker_options import BrokerArguments, SimulatedArguments
 from aiokafkawire.testing.cluster.state import Settings
 
 
@@ -83,9 +83,9 @@ async def test_what_there_is_none_of_says_what_there_is() -> None:
         lambda: broker.shrink_isr("v", 0, 1),
     ]
     for ask in asks:
-        with pytest.raises(Refused, match="UNKNOWN_TOPIC_OR_PARTITION: no topic 'v': there are t, u"):
+        with pytest.raises(ApiError, match="UNKNOWN_TOPIC_OR_PARTITION: no topic 'v': there are t, u"):
             ask()
-    with pytest.raises(Refused, match="no partition t-2: t has 2"):
+    with pytest.raises(ApiError, match="no partition t-2: t has 2"):
         broker.leader("t", 2)
     steers: list[Callable[[], object]] = [
         lambda: broker.move_leader("t", 0, 7),
@@ -106,11 +106,11 @@ async def test_what_there_is_none_of_says_what_there_is() -> None:
 def test_who_cannot_lead_is_told_why() -> None:
     broker = Broker(3, port=None, default_replication_factor=2)
     broker.create_topic("t")
-    with pytest.raises(Refused, match="broker 3 cannot lead t-0: it holds no replica: 1, 2 do"):
+    with pytest.raises(ApiError, match="broker 3 cannot lead t-0: it holds no replica: 1, 2 do"):
         broker.move_leader("t", 0, 3)
     broker.shrink_isr("t", 0, 2)
-    with pytest.raises(Refused, match=r"broker 2 cannot lead t-0: it may lack committed records.*: 1 are"):
+    with pytest.raises(ApiError, match=r"broker 2 cannot lead t-0: it may lack committed records.*: 1 are"):
         broker.move_leader("t", 0, 2)
     broker.fence_node(2)
-    with pytest.raises(Refused, match="broker 2 cannot lead t-0: it is down"):
+    with pytest.raises(ApiError, match="broker 2 cannot lead t-0: it is down"):
         broker.move_leader("t", 0, 2)

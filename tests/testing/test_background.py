@@ -12,8 +12,8 @@ import pytest
 from aiokafkawire import blocking
 from aiokafkawire.errors import ErrorCode, NotLeaderOrFollower
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.testing.background import BackgroundBroker
-from aiokafkawire.testing.broker import Broker, Refused
+from aiokafkawire.testing.broker import ApiError, Broker
+from aiokafkawire.testing.threaded_broker import BackgroundBroker
 
 
 def test_it_takes_orders(kafka_broker: BackgroundBroker) -> None:
@@ -66,7 +66,7 @@ def test_it_is_steered() -> None:
         assert list(broker.log("t").batches()) == []
         assert [str(one.log.topic) for one in broker.partitions] == ["t"]
         broker.delete_topic("t")
-        with pytest.raises(Refused, match="no topic 't'"):
+        with pytest.raises(ApiError, match="no topic 't'"):
             broker.leader("t")
         with pytest.raises(TypeError, match="a broker's id must be an integer, got '1'"):
             broker.stop_node("1")  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from aiokafkawire.protocol.messages.offsets import ListOffsetsPartition, ListOff
 from aiokafkawire.records.batch import BatchBuilder, split
 from aiokafkawire.records.compression import Codec
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.cluster.refused import Refused
+from aiokafkawire.testing.cluster.api_error import ApiError
 
 pytestmark = pytest.mark.anyio
 
@@ -131,11 +131,11 @@ async def test_only_compacted_topics_are_compacted(broker: Broker) -> None:
     broker.create_topic("t")
     with pytest.raises(ValueError, match=r"the cleanup\.policy of t is delete"):
         broker.compact("t")
-    with pytest.raises(Refused, match="no topic 'nobody': there are t"):
+    with pytest.raises(ApiError, match="no topic 'nobody': there are t"):
         broker.compact("nobody")
-    with pytest.raises(Refused, match="no topic 'nobody': there are t"):
+    with pytest.raises(ApiError, match="no topic 'nobody': there are t"):
         broker.apply_retention("nobody")
-    with pytest.raises(Refused, match="Unknown topic config name: foo"):
+    with pytest.raises(ApiError, match="Unknown topic config name: foo"):
         broker.create_topic("u", configs={"foo": "1"})
 
 

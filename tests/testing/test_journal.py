@@ -12,47 +12,47 @@ from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.group import HeartbeatRequest, HeartbeatResponse
 from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest, MetadataRequest
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.orders.journal import Asked, Journal, Outcome
+from aiokafkawire.testing.faults.request_log import LoggedRequest, RequestLog, RequestOutcome
 
 
-def heartbeat(group: str = "g", size: int = 10) -> Asked:
+def heartbeat(group: str = "g", size: int = 10) -> LoggedRequest:
     request = HeartbeatRequest(group_id=group, generation_id=1, member_id="m")
-    return Asked(0.0, 1, 1, "me", ApiKey.HEARTBEAT, 4, request, size=size)
+    return LoggedRequest(0.0, 1, 1, "me", ApiKey.HEARTBEAT, 4, request, size=size)
 
 
-def filled(journal: Journal, *groups: str, size: int = 10) -> list[Asked]:
+def filled(journal: RequestLog, *groups: str, size: int = 10) -> list[LoggedRequest]:
     made = [heartbeat(group, size) for group in groups]
     for one in made:
         journal.add(one)
     return made
 
 
-def groups(journal: Journal) -> list[str]:
+def groups(journal: RequestLog) -> list[str]:
     return [asked.request.group_id for asked in journal]
 
 
 def test_only_the_latest_requests_are_kept() -> None:
-    journal = Journal(max_requests=2)
+    journal = RequestLog(max_requests=2)
     filled(journal, "a", "b", "c")
     assert (groups(journal), len(journal), journal[-1].request.group_id) == (["b", "c"], 2, "c")
 
 
 def test_frames_are_bounded_in_bytes_with_their_answers() -> None:
-    journal = Journal(max_bytes=100)
+    journal = RequestLog(max_bytes=100)
     first, second, third = filled(journal, "a", "b", "c", size=30)
-    journal.settle(third, Outcome.ANSWERED, HeartbeatResponse(error_code=0), size=20)
+    journal.settle(third, RequestOutcome.ANSWERED, HeartbeatResponse(error_code=0), size=20)
     assert groups(journal) == ["b", "c"]
-    journal.settle(first, Outcome.ANSWERED, size=1000)  # forgotten already: it counts no more
+    journal.settle(first, RequestOutcome.ANSWERED, size=1000)  # forgotten already: it counts no more
     assert groups(journal) == ["b", "c"]
-    assert first.outcome is Outcome.ANSWERED
+    assert first.outcome is RequestOutcome.ANSWERED
     journal.clear()
-    journal.settle(second, Outcome.ANSWERED, size=1000)
+    journal.settle(second, RequestOutcome.ANSWERED, size=1000)
     filled(journal, "d", "e", "f", size=33)
     assert groups(journal) == ["d", "e", "f"]
 
 
 def test_requests_are_found_by_the_selectors_of_orders() -> None:
-    journal = Journal()
+    journal = RequestLog()
     filled(journal, "a", "b", "a")
     assert len(journal.of(ApiKey.HEARTBEAT)) == len(journal.of()) == 3
     assert [one.request.group_id for one in journal.of(ApiKey.HEARTBEAT, group="a")] == ["a", "a"]
@@ -63,9 +63,9 @@ def test_requests_are_found_by_the_selectors_of_orders() -> None:
 
 @pytest.mark.anyio
 async def test_waiting_counts_what_was_there_before() -> None:
-    journal = Journal()
+    journal = RequestLog()
     filled(journal, "a")
-    found: list[list[Asked]] = []
+    found: list[list[LoggedRequest]] = []
 
     async def wait(count: int, **which: Any) -> None:
         found.append(await journal.wait_for(ApiKey.HEARTBEAT, count, **which))
@@ -93,14 +93,14 @@ async def test_the_broker_tells_what_it_was_asked_by_whom_and_what_it_said() -> 
             await client.send(produce_request("t", batch_of(b"y"), acks=0), 12)
             await client.send(fetch_request("t", 2, max_wait_ms=60_000), 12)
             waiting = (await broker.requests.wait_for(ApiKey.FETCH, topic="t"))[0]
-            assert (waiting.outcome, waiting.response) == (Outcome.PENDING, None)
+            assert (waiting.outcome, waiting.response) == (RequestOutcome.PENDING, None)
             versions, produce, silent, fetch = broker.requests
     assert (produce.node, produce.connection, produce.client_id) == (leader, versions.connection, "raw")
     assert (produce.api, produce.version, produce.request.acks) == (ApiKey.PRODUCE, 12, -1)
-    assert produce.outcome is Outcome.ANSWERED
+    assert produce.outcome is RequestOutcome.ANSWERED
     assert produce.response.responses[0].partition_responses[0].base_offset == 0  # type: ignore[union-attr]
     assert versions.time <= produce.time <= fetch.time
-    assert (silent.outcome, fetch.outcome) == (Outcome.UNANSWERED, Outcome.FAILED)
+    assert (silent.outcome, fetch.outcome) == (RequestOutcome.UNANSWERED, RequestOutcome.FAILED)
     async with broker:
         assert len(broker.requests) == 0
 
@@ -117,7 +117,7 @@ async def test_what_cannot_be_read_is_not_in_the_journal() -> None:
 
 @pytest.mark.anyio
 async def test_the_newest_request_is_kept_however_large_it_is() -> None:
-    journal = Journal(max_bytes=100)
+    journal = RequestLog(max_bytes=100)
     filled(journal, "a")
     filled(journal, "b", size=1000)
     assert groups(journal) == ["b"]
@@ -130,7 +130,7 @@ async def test_the_newest_request_is_kept_however_large_it_is() -> None:
 def test_what_there_is_to_select_by() -> None:
     unknown: Any = {"topik": "t"}
     with pytest.raises(TypeError, match="no selector topik=: there are node, client_id, version, topic"):
-        Journal().of(ApiKey.FETCH, **unknown)
+        RequestLog().of(ApiKey.FETCH, **unknown)
     for api in ("FETCH", 1):
         with pytest.raises(TypeError, match="is no API: an ApiKey"):
-            Journal().of(api)  # type: ignore[arg-type]
+            RequestLog().of(api)  # type: ignore[arg-type]

@@ -23,9 +23,9 @@ from aiokafkawire.protocol.messages.topics import DeleteTopicsRequest
 from aiokafkawire.protocol.messages.transactions import AddOffsetsToTxnRequest
 from aiokafkawire.protocol.schema import Request
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.orders.journal import Asked, Selector
-from aiokafkawire.testing.orders.orders import Action, Order, Orders, UnmetOrders
-from aiokafkawire.testing.orders.targets import divided, targets_of
+from aiokafkawire.testing.faults.request_log import LoggedRequest, Selector
+from aiokafkawire.testing.faults.request_targets import divided, targets_of
+from aiokafkawire.testing.faults.rules import Action, FaultRule, Orders, UnusedFaultRules
 
 ID = UUID(int=7)
 
@@ -34,11 +34,11 @@ def name_of(topic_id: UUID) -> str | None:
     return "named" if topic_id == ID else None
 
 
-def asked(request: Request[Any] | None = None, version: int = 4, **fields: Any) -> Asked:
+def asked(request: Request[Any] | None = None, version: int = 4, **fields: Any) -> LoggedRequest:
     """A heartbeat of group "g", unless told."""
     request = request or HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
     where = {"time": 0.0, "node": 1, "connection": 1, "client_id": "me", **fields}
-    return Asked(api=ApiKey(request.api_key), version=version, request=request, name_of=name_of, **where)
+    return LoggedRequest(api=ApiKey(request.api_key), version=version, request=request, name_of=name_of, **where)
 
 
 def fetch(*topics: tuple[str | UUID, int]) -> FetchRequest:
@@ -50,8 +50,8 @@ def fetch(*topics: tuple[str | UUID, int]) -> FetchRequest:
     return FetchRequest(max_wait_ms=0, min_bytes=0, topics=made)
 
 
-def order(times: int | None = 1, after: int = 0, **which: Any) -> Order:
-    return Order(Selector(**which), Action(drop="before"), times=times, after=after)
+def order(times: int | None = 1, after: int = 0, **which: Any) -> FaultRule:
+    return FaultRule(Selector(**which), Action(drop="before"), times=times, after=after)
 
 
 # --- what a request is about -------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def test_a_fetch_is_for_what_its_session_reads() -> None:
 # --- how often ---------------------------------------------------------------------------------------------------
 
 
-def taken(one: Order, requests: int) -> list[bool]:
+def taken(one: FaultRule, requests: int) -> list[bool]:
     return [one.take(asked()) for _ in range(requests)]
 
 
@@ -192,7 +192,7 @@ def test_orders_that_were_not_asked_for_are_told() -> None:
     for each in (forever, thrice, gone):
         orders.add(each)
     gone.remove()
-    with pytest.raises(UnmetOrders) as raised:
+    with pytest.raises(UnusedFaultRules) as raised:
         orders.check()
     assert str(raised.value) == (
         "ordered, and not asked for: <on FETCH topic='t': drop='before'; for ever, 0 so far>; "
@@ -219,7 +219,7 @@ def test_orders_that_were_not_asked_for_are_told() -> None:
 )
 def test_an_order_must_make_sense(action: dict[str, Any], api: ApiKey | None, told: str) -> None:
     with pytest.raises(ValueError, match=told):
-        Order(Selector(api=api), Action(**action))
+        FaultRule(Selector(api=api), Action(**action))
 
 
 @pytest.mark.parametrize("often", [{"times": 0}, {"after": -1}])
@@ -240,7 +240,7 @@ def test_an_order_acts_at_least_once(often: dict[str, int]) -> None:
 )
 def test_moments_and_places_are_what_there_is(action: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
-        Order(Selector(), Action(**action))
+        FaultRule(Selector(), Action(**action))
 
 
 async def _async_answer(request: object, response: object) -> None: ...
@@ -249,7 +249,7 @@ async def _async_answer(request: object, response: object) -> None: ...
 @pytest.mark.parametrize("answer", [6, "NOT_LEADER_OR_FOLLOWER", HeartbeatResponse, _async_answer])
 def test_an_answer_is_an_error_a_response_or_a_function(answer: Any) -> None:
     with pytest.raises(TypeError, match="an ErrorCode, a response, or a function of the request and the true answer"):
-        Order(Selector(api=ApiKey.HEARTBEAT), Action(answer=answer))
+        FaultRule(Selector(api=ApiKey.HEARTBEAT), Action(answer=answer))
 
 
 def test_selectors_of_a_broker_are_checked_at_once() -> None:
@@ -267,10 +267,10 @@ def test_selectors_of_a_broker_are_checked_at_once() -> None:
 
 
 def test_orders_that_are_over_are_not_asked_again() -> None:
-    class Counted(Order):
+    class Counted(FaultRule):
         asked = 0
 
-        def take(self, asked: Asked) -> bool:
+        def take(self, asked: LoggedRequest) -> bool:
             self.asked += 1
             return super().take(asked)
 

@@ -9,24 +9,29 @@ from support.vectors import vectors
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.protocol.catalogue import FAMILIES, request_of
 from aiokafkawire.protocol.compiler import decode, encode
+from aiokafkawire.protocol.message_registry import FAMILIES, request_of
 from aiokafkawire.protocol.messages.fetch import FetchPartition as AskedPartition
 from aiokafkawire.protocol.messages.fetch import FetchRequest, FetchResponse, FetchTopic
 from aiokafkawire.protocol.messages.group import FindCoordinatorRequest, FindCoordinatorResponse, JoinGroupRequest
 from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from aiokafkawire.protocol.primitives import ZERO_UUID, Wire
+from aiokafkawire.protocol.primitives import ZERO_UUID, WireType
 from aiokafkawire.protocol.schema import Request, Response, schema_of
-from aiokafkawire.testing.orders.refusals import error_places, merge, refusal
+from aiokafkawire.testing.faults.error_responses import error_places, merge, refusal
 
 VERSIONS = [
     (key, version)
     for key in FAMILIES
     for version in range(request_of(key).versions.first, request_of(key).versions.last + 1)
 ]
-VALUES: dict[Wire, Any] = {
-    Wire.BOOL: True, Wire.FLOAT64: 1.0, Wire.UUID: ZERO_UUID, Wire.STRING: "a", Wire.BYTES: b"x", Wire.RECORDS: b"x",
-}  # fmt: skip
+VALUES: dict[WireType, Any] = {
+    WireType.BOOL: True,
+    WireType.FLOAT64: 1.0,
+    WireType.UUID: ZERO_UUID,
+    WireType.STRING: "a",
+    WireType.BYTES: b"x",
+    WireType.RECORDS: b"x",
+}
 
 
 def filled(cls: type[Any], version: int, elements: int) -> Any:
@@ -41,8 +46,8 @@ def filled(cls: type[Any], version: int, elements: int) -> Any:
                 one = filled(field.kind, version, elements)
                 named = [inner for inner in schema_of(field.kind).fields if version in inner.versions]
                 for inner in named:
-                    if not inner.array and inner.kind in (Wire.STRING, Wire.INT32):
-                        setattr(one, inner.name, f"a{number}" if inner.kind is Wire.STRING else number)
+                    if not inner.array and inner.kind in (WireType.STRING, WireType.INT32):
+                        setattr(one, inner.name, f"a{number}" if inner.kind is WireType.STRING else number)
                 made.append(one)
             else:
                 value = VALUES.get(field.kind, number)
