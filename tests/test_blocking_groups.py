@@ -172,7 +172,7 @@ def test_after_a_commit_what_was_read_ahead_holds_no_rebalance_up(
         with member(another, topic, **options) as second:
             wait_for(lambda: second.assignment)  # the first member makes no call meanwhile
             others = second.assignment
-            assert len(first.assignment) == 1
+            wait_for(lambda: len(first.assignment) == 1)
             mine = [(record.partition, record.offset) for _, record in zip(range(200), first, strict=False)]
             theirs = [(record.partition, record.offset) for record in second.poll(5, timeout=30)]
     assert {partition for partition, _ in mine} == {1 - others[0].partition}
