@@ -105,7 +105,7 @@ __all__ = (
 # Programs choose what is shown and where: docs/logging.md.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-_LATER = {"OutgoingRecord": "exactly_once", "Transaction": "producer.transacting"}
+_LATER = {"OutgoingRecord": "transform", "Transaction": "producer.transacting"}
 
 
 def __getattr__(name: str) -> object:

@@ -172,7 +172,7 @@ class TransformLoop:
             made = await made
         outgoing = list(made) if isinstance(made, Iterable) else None
         if outgoing is None or not all(isinstance(one, OutgoingRecord) for one in outgoing):
-            raise UsageError(f"process has to return what to send, such as a list of Outgoing; got {made!r:.200}")
+            raise UsageError(f"process has to return what to send, such as a list of OutgoingRecord; got {made!r:.200}")
         return outgoing
 
     async def _write(self, outgoing: list[OutgoingRecord], offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:

@@ -12,6 +12,6 @@ __all__ = ("IteratorState", "RecordIterator")
 
 if not TYPE_CHECKING:
     _twin = load_beside(__package__)
-    IteratorState = _twin.Marks
+    IteratorState = _twin.IteratorState
     # In plain Python nothing would be won by it: the consumer is its own iterator.
     RecordIterator = getattr(_twin, "RecordIterator", None)

@@ -475,7 +475,7 @@ class _Records(AsyncIterator[ConsumerRecord[K, V]]):
     def __init__(self, consumer: RecordIteration[K, V]) -> None:
         self._consumer = consumer
         self.seen = -1
-        """The consumer's ``Marks.changes`` when the last record came: nothing is checked until that changes."""
+        """The consumer's ``IteratorState.changes`` when the last record came: nothing is checked until that changes."""
 
     def __anext__(self) -> Awaitable[ConsumerRecord[K, V]]:
         return self._consumer._next_in_loop(self)

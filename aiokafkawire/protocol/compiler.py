@@ -28,7 +28,9 @@ __all__ = ("DECODERS", "IMPLEMENTATION", "decode", "decode_prefix", "encode", "e
 
 M = TypeVar("M", bound=Message)
 
-IMPLEMENTATION, _twin = load_twin(__package__ or "", {"cython": "plan", "pure": "emit_decode"}, "AIOKAFKAWIRE_MESSAGES")
+IMPLEMENTATION, _twin = load_twin(
+    __package__ or "", {"cython": "decode_plan", "pure": "emit_decode"}, "AIOKAFKAWIRE_MESSAGES"
+)
 """Which decoder is in use: ``cython`` or ``pure``."""
 
 
