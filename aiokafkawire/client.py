@@ -385,7 +385,7 @@ class Client:
 
         Args:
             source: a topic, or several; records of open and aborted transactions are not read.
-            process: is called with records, and returns what to send as :class:`~.transform.OutgoingRecord`, if anything.
+            process: is called with records, and returns a list of :class:`~.transform.OutgoingRecord` to send, or None.
             group_id: under whose name offsets are committed.
             transactional_id: whoever transforms for this group has to have the same one: then the last to begin fences
                 those before it, whose next transaction fails, and no two count the same record.
