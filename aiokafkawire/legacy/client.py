@@ -19,9 +19,9 @@ from ..records.compression import Codec
 from ..runtime import Runtime
 from ..types import Address
 from .errors import MisalignedOffset, legacy_error
-from .link import Link
 from .messages import MessageSet, encode_messages
-from .reading import PartitionReader
+from .partition_reader import PartitionReader
+from .reconnecting_connection import ReconnectingConnection
 from .requests import (
     EARLIEST,
     LATEST,
@@ -84,19 +84,19 @@ class LegacyClient:
         if not callable(connector):
             raise ConfigError(f"connector must be a coroutine function of host and port, got {shown(connector)}")
         self.config: LegacyConfig = make(LegacyConfig, options)
-        self._link = Link(Address(host, port), connector, self.config, runtime or Runtime())
-        self.where: str = self._link.where
+        self._connection = ReconnectingConnection(Address(host, port), connector, self.config, runtime or Runtime())
+        self.where: str = self._connection.where
         self._codec = Codec.parse(self.config.compression_type)
         self._produced_to: str | None = None
 
     async def __aenter__(self) -> Self:
-        await self._link.open()
+        await self._connection.open()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._link.close()
+        await self._connection.close()
 
     # --- producing ------------------------------------------------------------------------------------------------
 
@@ -108,7 +108,7 @@ class LegacyClient:
         max.message.size is silence: the broker drops it, with all others of this call. After a ConnectionLost some of
         what was produced since the last answer may be stored, so sending it again may double it.
         """
-        await self._link.ask(self._produce(topic, partition, values))
+        await self._connection.ask(self._produce(topic, partition, values))
 
     async def multi_produce(self, messages: Mapping[Place, Iterable[bytes]]) -> None:
         """Send messages to several partitions in one request; as :meth:`produce` for each, in the order given.
@@ -118,7 +118,7 @@ class LegacyClient:
         check_mapping("messages", messages, "{('orders', 0): [b'one']}")
         parts = tuple(self._produce(*_place(place), values) for place, values in messages.items())
         if parts:
-            await self._link.ask(MultiProduce(parts))
+            await self._connection.ask(MultiProduce(parts))
 
     async def confirm(self) -> None:
         """Make sure that the broker refused nothing by hanging up: it answers a question behind all that was produced.
@@ -126,9 +126,9 @@ class LegacyClient:
         It does not show what was dropped in silence, nor is what was stored visible to readers before it is flushed
         (log.flush.interval). Without anything produced it does nothing.
         """
-        if self._link.unproven:
+        if self._connection.unproven:
             assert self._produced_to is not None
-            await self._link.ask(Fetch(self._produced_to, 0, 0, 0))
+            await self._connection.ask(Fetch(self._produced_to, 0, 0, 0))
 
     def _produce(self, topic: str, partition: int, values: Iterable[bytes]) -> Produce:
         if isinstance(values, bytes | bytearray | memoryview | str):
@@ -160,7 +160,7 @@ class LegacyClient:
         where = f"{topic}-{partition} at {self.where}"
         size = request.max_bytes
         while True:
-            answer = await self._link.ask(Fetch(topic, partition, offset, size))
+            answer = await self._connection.ask(Fetch(topic, partition, offset, size))
             assert isinstance(answer, FetchAnswer)
             found = self._read(request, answer)
             if isinstance(found, BrokerError):
@@ -195,7 +195,7 @@ class LegacyClient:
         parts = tuple(self._fetch(place, offset, fetch_size) for place, offset in places.items())
         if not parts:
             return {}
-        answer = await self._link.ask(MultiFetch(parts))
+        answer = await self._connection.ask(MultiFetch(parts))
         assert isinstance(answer, MultiFetchAnswer)
         if answer.error_code:
             raise legacy_error(answer.error_code, f"{self.where} to {describe(MultiFetch(parts))}")
@@ -223,7 +223,7 @@ class LegacyClient:
         return MessageSet(answer.messages, request.offset, where)
 
     def read(self, topic: str, partition: int, offset: int) -> PartitionReader:
-        """Messages from an offset on, for ``async for``; see :class:`~aiokafkawire.legacy.reading.PartitionReader`."""
+        """Messages from an offset on, for ``async for``; see :class:`~aiokafkawire.legacy.partition_reader.PartitionReader`."""
         self._fetch((topic, partition), offset, None)
         return PartitionReader(self.fetch, topic, partition, offset, self.config)
 
@@ -244,7 +244,7 @@ class LegacyClient:
         _check_number("the partition", partition, 0)
         _check_number("the time", time, EARLIEST, 2**63 - 1)
         _check_number("max_offsets", max_offsets, 0)
-        answer = await self._link.ask(Offsets(topic, partition, time, max_offsets))
+        answer = await self._connection.ask(Offsets(topic, partition, time, max_offsets))
         assert isinstance(answer, OffsetsAnswer)
         where = f"{topic}-{partition} at {self.where}"
         if answer.error_code:

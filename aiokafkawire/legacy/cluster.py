@@ -13,8 +13,7 @@ from .client import LegacyClient
 from .errors import NoNode
 from .registry import BROKERS, TOPICS, parse_broker, parse_count
 from .settings import LegacyOptions
-from .watches import Watch
-from .zookeeper import ZooKeeper
+from .zookeeper import Watch, ZooKeeper
 
 __all__ = ("BrokerClients", "Registry")
 

@@ -20,7 +20,7 @@ from .cluster import BrokerClients
 from .errors import SessionExpired, legacy_error
 from .group import Claim, GroupMember, Place
 from .messages import LegacyMessage
-from .reading import PartitionReader, Turns
+from .partition_reader import PartitionReader, Turns
 from .registry import Subscription, check_segment
 from .requests import check_legacy_topic
 from .settings import LegacyConfig, LegacyOptions
@@ -104,7 +104,6 @@ class LegacyConsumer:
         session_timeout_ms: int = 6_000,
         zookeeper_timeout_ms: int = 30_000,
         rebalance_backoff_ms: int = 2_000,
-        zookeeper_connector: Connector = connect_tcp,
         connector: Connector = connect_tcp,
         runtime: Runtime | None = None,
         **options: Unpack[LegacyOptions],
@@ -124,8 +123,6 @@ class LegacyConsumer:
             servers,
             session_timeout_ms=session_timeout_ms,
             request_timeout_ms=zookeeper_timeout_ms,
-            connector=zookeeper_connector,
-            runtime=self._runtime,
         )
         new_session()  # a mistake in the settings is told here, and not in the background
         interval = None if auto_commit_interval_ms is None else auto_commit_interval_ms / 1000

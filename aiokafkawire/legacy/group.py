@@ -17,10 +17,9 @@ from ..errors import ConnectionLost, RequestTimeout
 from ..types import Address
 from .cluster import Registry
 from .errors import NodeExists, NoNode, SessionExpired
-from .jute import WatchEvent
 from .rebalance import decide
 from .registry import BrokerPartition, GroupPaths, Subscription, parse_offset, parse_subscription
-from .zookeeper import ZooKeeper
+from .zookeeper import WatchEvent, ZooKeeper
 
 __all__ = ("Claim", "Claims", "GroupMember", "Place")
 

@@ -20,7 +20,7 @@ from ..types import OffsetAndMetadata, TopicPartition, check_topic_name
 from .client import LegacyClient
 from .cluster import BrokerClients, Registry
 from .errors import MisalignedOffset
-from .reading import PartitionReader
+from .partition_reader import PartitionReader
 from .registry import BrokerPartition, check_segment
 from .zookeeper import ZooKeeper
 

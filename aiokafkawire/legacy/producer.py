@@ -14,12 +14,10 @@ from ..network.stream import Connector, connect_tcp
 from ..runtime import Owner, Runtime
 from .cluster import BrokerClients, Registry
 from .errors import SessionExpired
-from .jute import EventType, WatchEvent
 from .registry import BrokerPartition
 from .requests import check_legacy_topic
 from .settings import LegacyOptions
-from .watches import Watch
-from .zookeeper import ZooKeeper
+from .zookeeper import EventType, Watch, WatchEvent, ZooKeeper
 
 __all__ = ("LegacyProducer", "LegacyPartitioner", "java_hash_partitioner")
 
@@ -66,7 +64,6 @@ class LegacyProducer:
         partitioner: LegacyPartitioner = java_hash_partitioner,
         session_timeout_ms: int = 6_000,
         zookeeper_timeout_ms: int = 30_000,
-        zookeeper_connector: Connector = connect_tcp,
         connector: Connector = connect_tcp,
         runtime: Runtime | None = None,
         **options: Unpack[LegacyOptions],
@@ -80,8 +77,6 @@ class LegacyProducer:
             servers,
             session_timeout_ms=session_timeout_ms,
             request_timeout_ms=zookeeper_timeout_ms,
-            connector=zookeeper_connector,
-            runtime=self._runtime,
         )
         self._zookeeper = self._new_session()
         self._clients = BrokerClients(connector=connector, runtime=self._runtime, **options)
@@ -214,7 +209,7 @@ class LegacyProducer:
         """The same for each topic always, so that it is set once however often it is asked for."""
 
         def hear(event: WatchEvent) -> None:
-            if event.type is EventType.NONE:  # the session is over: what was known will do until there is another
+            if event.type is EventType.EXPIRED:  # the session is over: what was known will do until there is another
                 return
             self._asked.discard(topic)
             self._places.pop(topic, None)
@@ -222,5 +217,5 @@ class LegacyProducer:
         return self._watches.setdefault(topic, hear)
 
     def _brokers_changed(self, event: WatchEvent) -> None:
-        if event.type is not EventType.NONE:
+        if event.type is not EventType.EXPIRED:
             self._brokers_known = False

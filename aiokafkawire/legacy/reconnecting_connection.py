@@ -15,12 +15,12 @@ from .connection import LegacyConnection
 from .requests import Answer, Request
 from .settings import LegacyConfig
 
-__all__ = ("Link",)
+__all__ = ("ReconnectingConnection",)
 
 _PROBE_SECONDS: Final = 5.0
 
 
-class Link:
+class ReconnectingConnection:
     """Asks one broker.
 
     A connection that broke behind produce requests is told to the next who asks, once, since some of them may be lost;
