@@ -8,7 +8,7 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import attrs
@@ -17,7 +17,10 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
-__all__ = ("KazooThread", "SessionListener")
+if TYPE_CHECKING:
+    from .zookeeper import ZooKeeper
+
+__all__ = ("KazooThread",)
 
 _PAUSE_SECONDS: Final = 0.1
 """The pause between two attempts to reach a server."""
@@ -30,33 +33,17 @@ _LONGEST_MS: Final = 60_000
 _log: Final = logging.getLogger("aiokafkawire.legacy.kazoo")
 
 
-class SessionListener(Protocol):
-    """The part of a session that runs on the event loop."""
-
-    def on_connected(self, session_id: int, timeout: float) -> None:
-        """Note that a server has begun the session, or goes on with it; ``timeout`` is in seconds."""
-
-    def on_suspended(self) -> None:
-        """Note that the connection is lost."""
-
-    def on_lost(self, cause: str) -> None:
-        """Note that the session is over."""
-
-    def on_watch(self, watch: Any, path: str, kind: str) -> None:
-        """Pass an event on to a watch; its kind is one of ``kazoo.protocol.states.EventType``."""
-
-
 class KazooThread:
     """A session with ZooKeeper that kazoo keeps.
 
     Args:
         hosts: as kazoo takes them: addresses, and the root path.
         timeout_ms: the session timeout to ask for.
-        listener: is called on the event loop that makes this object.
+        session: its ``on_`` methods are called on the event loop that makes this object.
     """
 
-    def __init__(self, hosts: str, timeout_ms: int, listener: SessionListener) -> None:
-        self._listener, self._timeout_ms = listener, timeout_ms
+    def __init__(self, hosts: str, timeout_ms: int, session: "ZooKeeper") -> None:
+        self._session, self._timeout_ms = session, timeout_ms
         self._call_soon = _call_soon_threadsafe()
         self._is_over = False
         self._lock = threading.Lock()
@@ -95,7 +82,7 @@ class KazooThread:
 
         Args:
             method: of KazooClient, without ``_async``.
-            watch: a path, and what ``SessionListener.on_watch`` gets if something happens there.
+            watch: a path, and the function that receives the next event there.
         """
         if watch is not None:
             how["watch"] = _Watcher(self, *watch)
@@ -155,28 +142,28 @@ class KazooThread:
         session_id = self._client.client_id[0]
         if self._session_id not in (0, session_id):
             self.end()
-            self.post(self._listener.on_lost, "the server began another session")
+            self.post(self._session.on_lost, "the server began another session")
         self._session_id = session_id
         timeout_ms = min(read_ms * 3 / 2, max(self._timeout_ms, _LONGEST_MS))
-        self.post(self._listener.on_connected, session_id, timeout_ms / 1000)
+        self.post(self._session.on_connected, session_id, timeout_ms / 1000)
         return timeout_ms * 2 / 3, min(write_ms, timeout_ms)
 
     def _on_state(self, state: str) -> None:
         if state == KazooState.SUSPENDED:
-            self.post(self._listener.on_suspended)
+            self.post(self._session.on_suspended)
         elif state == KazooState.LOST:
             self.end()
-            self.post(self._listener.on_lost, self.last_cause or "the server ended it")
+            self.post(self._session.on_lost, self.last_cause or "the server ended it")
 
     def _on_end(self, error: Exception | None) -> None:
         """The connection's thread ends."""
         self.end()
         if error is not None:
-            self.post(self._listener.on_lost, f"kazoo failed: {error!r}")
+            self.post(self._session.on_lost, f"kazoo failed: {error!r}")
 
     def on_watch(self, watch: Any, path: str, kind: str) -> None:
-        """Pass an event on."""
-        self.post(self._listener.on_watch, watch, path, kind)
+        """Post an event of a watch."""
+        self.post(self._session.on_watch, watch, path, kind)
 
 
 @attrs.frozen

@@ -101,7 +101,7 @@ class ZooKeeper:
         ConnectionLost: entering found no server within ``request_timeout_ms``.
 
     Every call raises:
-        ZooKeeperError: a server returned an error; NoNode, NodeExists, BadVersion, NotEmpty and SessionExpired are such.
+        ZooKeeperError: a server returned an error: NoNode, NodeExists, BadVersion, NotEmpty, SessionExpired or another.
         ConnectionLost: the connection broke; a change may have been made or not. Calls that only read are repeated.
         RequestTimeout: there was no answer in time. A change that still waits for a connection is made if the session
             goes on.
@@ -245,7 +245,7 @@ class ZooKeeper:
         if self._failure is not None:
             raise again(self._failure)
 
-    # --- what kazoo's thread posts, see kazoo_thread.SessionListener --------------------------------------------------
+    # --- what kazoo's thread posts -----------------------------------------------------------------------------------
 
     def on_connected(self, session_id: int, timeout: float) -> None:
         """Go on with calls and watches."""

@@ -138,24 +138,28 @@ async def test_a_session_goes_on_at_another_server_with_its_nodes(zookeeper: Zoo
         heard.append(event)
         told.set()
 
-    async with cuttable_proxy(zookeeper.port) as first, cuttable_proxy(zookeeper.port) as second:
-        async with ZooKeeper(f"{first.address},{second.address}") as session, ZooKeeper(zookeeper.address) as other:
-            number = session.session_id
-            used, spare = (first, second) if first.dialled else (second, first)
-            await session.create(path, b"x", ephemeral=True)
-            await session.get(path, hear)
-            await used.cut()
-            assert await session.exists(path) is not None
-            assert (session.session_id, spare.dialled > 0) == (number, True)
-            with anyio.fail_after(_PATIENCE):
-                await told.wait()
-            assert heard == [WatchEvent(EventType.RECONNECTED, path)]
-            told = anyio.Event()
-            await session.get(path, hear)
-            await other.set(path, b"changed")
-            with anyio.fail_after(_PATIENCE):
-                await told.wait()
-            assert heard[1:] == [WatchEvent(EventType.DATA_CHANGED, path)]
+    async with (
+        cuttable_proxy(zookeeper.port) as first,
+        cuttable_proxy(zookeeper.port) as second,
+        ZooKeeper(f"{first.address},{second.address}") as session,
+        ZooKeeper(zookeeper.address) as other,
+    ):
+        number = session.session_id
+        used, spare = (first, second) if first.dialled else (second, first)
+        await session.create(path, b"x", ephemeral=True)
+        await session.get(path, hear)
+        await used.cut()
+        assert await session.exists(path) is not None
+        assert (session.session_id, spare.dialled > 0) == (number, True)
+        with anyio.fail_after(_PATIENCE):
+            await told.wait()
+        assert heard == [WatchEvent(EventType.RECONNECTED, path)]
+        told = anyio.Event()
+        await session.get(path, hear)
+        await other.set(path, b"changed")
+        with anyio.fail_after(_PATIENCE):
+            await told.wait()
+        assert heard[1:] == [WatchEvent(EventType.DATA_CHANGED, path)]
 
 
 async def test_what_happened_while_nobody_was_connected_is_told(zookeeper: ZooKeeperServer) -> None:
@@ -175,21 +179,20 @@ async def test_what_happened_while_nobody_was_connected_is_told(zookeeper: ZooKe
 
 async def test_a_session_that_reaches_no_server_in_time_has_expired(zookeeper: ZooKeeperServer) -> None:
     path, heard = f"/lost-{next(_ROOTS)}", list[WatchEvent]()
-    async with cuttable_proxy(zookeeper.port) as proxy:
-        async with ZooKeeper(proxy.address, session_timeout_ms=1_000) as session:
-            await session.create(path, ephemeral=True)
-            await session.get(path, heard.append)
-            await proxy.cut()
-            with anyio.fail_after(_PATIENCE):
-                with pytest.raises(SessionExpired, match=r"no ZooKeeper server was reached for 1 s"):
-                    await session.exists(path)
-            assert session.expired
-            assert heard == [WatchEvent(EventType.EXPIRED, path)]
-            with pytest.raises(SessionExpired):
-                await session.create("/x")
-            proxy.refuses = False
-            with pytest.raises(SessionExpired):  # it has not begun another
+    async with cuttable_proxy(zookeeper.port) as proxy, ZooKeeper(proxy.address, session_timeout_ms=1_000) as session:
+        await session.create(path, ephemeral=True)
+        await session.get(path, heard.append)
+        await proxy.cut()
+        with anyio.fail_after(_PATIENCE):
+            with pytest.raises(SessionExpired, match=r"no ZooKeeper server was reached for 1 s"):
                 await session.exists(path)
+        assert session.expired
+        assert heard == [WatchEvent(EventType.EXPIRED, path)]
+        with pytest.raises(SessionExpired):
+            await session.create("/x")
+        proxy.refuses = False
+        with pytest.raises(SessionExpired):  # it has not begun another
+            await session.exists(path)
     async with ZooKeeper(zookeeper.address) as other:
         gone = anyio.Event()
         if await other.exists(path, lambda event: gone.set()) is not None:
@@ -223,7 +226,7 @@ async def test_a_server_that_comes_back_goes_on_with_the_session() -> None:
     try:
         server.start()
         # Longer than it takes to boot on a busy machine; a server grants twenty ticks at most.
-        async with ZooKeeper(server.address, session_timeout_ms=60_000) as session:
+        async with ZooKeeper(server.address, session_timeout_ms=30_000) as session:
             await session.create("/stays", b"x", ephemeral=True)
             server.kill()
             await anyio.to_thread.run_sync(server.start)
@@ -235,7 +238,7 @@ async def test_a_server_that_comes_back_goes_on_with_the_session() -> None:
 @pytest.mark.parametrize("path", ["", "a", "/a/", "//a", "/a/../b", "/.", "/\ud800"])
 async def test_paths_that_are_none_are_refused(zookeeper: ZooKeeperServer, path: str) -> None:
     async with ZooKeeper(zookeeper.address) as session:
-        with pytest.raises(UsageError, match="not a path in ZooKeeper|cannot be written as UTF-8"):
+        with pytest.raises(UsageError, match=r"not a path in ZooKeeper|cannot be written as UTF-8"):
             await session.exists(path)
 
 
@@ -262,7 +265,7 @@ async def test_nothing_listens() -> None:
 async def none_is_left() -> None:
     """Wait until no thread of a session is left."""
     with anyio.fail_after(_PATIENCE):
-        while any(thread.name.startswith("aiokafkawire-zookeeper") for thread in threading.enumerate()):
+        while any(thread.name.startswith("aiokafkawire-zookeeper") for thread in threading.enumerate()):  # noqa: ASYNC110
             await anyio.sleep(0.01)
 
 
@@ -311,7 +314,7 @@ async def test_closing_takes_bounded_time_where_nobody_accepts_connections() -> 
         server.bind(("127.0.0.1", 0))
         server.listen(0)
         queued.connect(server.getsockname())
-        with anyio.fail_after(5), pytest.raises(ConnectionLost, match="timed out|no ZooKeeper server of"):
+        with anyio.fail_after(5), pytest.raises(ConnectionLost, match=r"no ZooKeeper server of .* within 0\.3 s"):
             async with ZooKeeper(f"127.0.0.1:{server.getsockname()[1]}", request_timeout_ms=300):
                 pass
         await none_is_left()

@@ -104,7 +104,7 @@ async def test_what_reads_meanwhile_waits(caplog: pytest.LogCaptureFixture) -> N
         assert found == [b"b"]
     told = [one.getMessage() for one in caplog.records if one.name == "aiokafkawire.legacy"]
     assert "the ZooKeeper session expired; the member gives up 1 partitions" in told[0]
-    failed = f"cannot join again, trying on: no ZooKeeper server of {zookeeper.address} within 0.5 s"
+    failed = f"cannot join again, retrying: no ZooKeeper server of {zookeeper.address} within 0.5 s"
     assert all(failed in message for message in told[1:-1])
     assert 2 < len(told) < 10
     assert told[-1].endswith("a new ZooKeeper session is open; the member joins again")
