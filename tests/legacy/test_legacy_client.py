@@ -443,7 +443,7 @@ async def test_an_offset_that_no_log_has_is_no_answer(ask: Callable[[LegacyClien
 
     found = await ask_one_that(answers, ask)
     assert isinstance(found, WireError)
-    assert "t-0 at legacy:9092: offset -7, where no byte of a log can be" in str(found)
+    assert "t-0 at legacy:9092: offset -7, which no log has" in str(found)
 
 
 async def test_a_wrapper_of_very_many_messages_leaves_others_their_turns(server: LegacyServer) -> None:
