@@ -1,4 +1,4 @@
-"""One broker of Kafka 0.6 or 0.7, asked directly. Which broker has what, ZooKeeper knows, or the user."""
+"""A client of one broker of Kafka 0.6 or 0.7; the user, or ZooKeeper, knows which broker has which partition."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
@@ -19,9 +19,9 @@ from ..records.compression import Codec
 from ..runtime import Runtime
 from ..types import Address
 from .errors import MisalignedOffset, legacy_error
-from .link import Link
 from .messages import MessageSet, encode_messages
-from .reading import PartitionReader
+from .partition_reader import PartitionReader
+from .reconnecting_connection import ReconnectingConnection
 from .requests import (
     EARLIEST,
     LATEST,
@@ -43,29 +43,29 @@ __all__ = ("LegacyClient",)
 
 _SMALLEST_GROWTH = 64
 
-Place: TypeAlias = tuple[str, int]
-"""A topic, and a partition of it."""
+LegacyPartition: TypeAlias = tuple[str, int]
+"""A topic, and the number of a partition of it."""
 
 
 class LegacyClient:
     """A broker of Kafka 0.6 or 0.7; use it as ``async with``.
 
-    It has one connection, opened when it is needed first and again after it broke. Requests of several tasks travel
-    on it one behind the other, and are answered in order.
+    It opens one connection with the first request, and another after that broke. Requests of several tasks share the
+    connection; the broker answers them in order.
 
     Args:
         host: where the broker listens.
         port: its port.
-        connector: opens the byte stream, TCP if not given.
+        connector: opens the byte stream; TCP by default.
         options: see :class:`~aiokafkawire.legacy.settings.LegacyConfig`.
 
-    Every method that asks the broker raises:
-        ConnectionLost: it cannot be reached, or hung up. So it refuses much: a produce request for a partition that it
-            does not have, a damaged message, a question for offsets of such a partition.
-        RequestTimeout: it did not answer within ``request_timeout_ms``.
-        WireError: what it answered is not what Kafka 0.7 answers.
-        UnsupportedVersion: it is a broker of Kafka 0.8 or later: use :class:`~aiokafkawire.client.Client`.
-        UsageError: an argument cannot be; nothing was sent.
+    Every method that sends a request raises:
+        ConnectionLost: the broker cannot be reached, or hung up. It hangs up on produce requests and offset requests
+            for a partition that it does not have, and on damaged messages.
+        RequestTimeout: the broker did not answer within ``request_timeout_ms``.
+        WireError: the answer is not one of Kafka 0.7.
+        UnsupportedVersion: the broker has Kafka 0.8 or later: use :class:`~aiokafkawire.client.Client`.
+        UsageError: an argument is invalid; nothing was sent.
     """
 
     def __init__(
@@ -84,51 +84,51 @@ class LegacyClient:
         if not callable(connector):
             raise ConfigError(f"connector must be a coroutine function of host and port, got {shown(connector)}")
         self.config: LegacyConfig = make_config(LegacyConfig, options)
-        self._link = Link(Address(host, port), connector, self.config, runtime or Runtime())
-        self.where: str = self._link.where
+        self._connection = ReconnectingConnection(Address(host, port), connector, self.config, runtime or Runtime())
+        self.where: str = self._connection.where
         self._codec = Codec.parse(self.config.compression_type)
         self._produced_to: str | None = None
 
     async def __aenter__(self) -> Self:
-        await self._link.open()
+        await self._connection.open()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._link.close()
+        await self._connection.close()
 
     # --- producing ------------------------------------------------------------------------------------------------
 
     async def produce(self, topic: str, values: Iterable[bytes], *, partition: int = RANDOM_PARTITION) -> None:
-        """Send messages to a partition, or to one that the broker picks. Brokers of 0.7 answer nothing.
+        """Send messages to a partition, or to one that the broker picks. Brokers of 0.7 send no answer.
 
-        It returns when the bytes are on their way, and does not say whether they were stored. A refusal is a hang-up,
-        which the next call, or :meth:`confirm`, raises as ConnectionLost; a message larger than the broker's
-        max.message.size is silence: the broker drops it, with all others of this call. After a ConnectionLost some of
-        what was produced since the last answer may be stored, so sending it again may double it.
+        It returns once the bytes are written, and does not tell whether the broker stored them. A broker that refuses
+        them hangs up; the next call, or :meth:`confirm`, raises that as ConnectionLost. A broker drops a message larger
+        than its max.message.size, and all others of this call, without a sign. After a ConnectionLost some messages
+        since the last answer may be stored, so sending them again may duplicate them.
         """
-        await self._link.ask(self._produce(topic, partition, values))
+        await self._connection.ask(self._produce(topic, partition, values))
 
-    async def multi_produce(self, messages: Mapping[Place, Iterable[bytes]]) -> None:
-        """Send messages to several partitions in one request; as :meth:`produce` for each, in the order given.
+    async def multi_produce(self, messages: Mapping[LegacyPartition, Iterable[bytes]]) -> None:
+        """Send messages to several partitions in one request, in the order given; see :meth:`produce`.
 
-        If the broker refuses one set, it has stored those before it and drops those behind.
+        A broker that refuses one set has stored those before it, and drops those after it.
         """
         check_mapping("messages", messages, "{('orders', 0): [b'one']}")
-        parts = tuple(self._produce(*_place(place), values) for place, values in messages.items())
+        parts = tuple(self._produce(*_partition(place), values) for place, values in messages.items())
         if parts:
-            await self._link.ask(MultiProduce(parts))
+            await self._connection.ask(MultiProduce(parts))
 
     async def confirm(self) -> None:
-        """Make sure that the broker refused nothing by hanging up: it answers a question behind all that was produced.
+        """Wait until the broker has answered a request sent after all messages, so it refused none by hanging up.
 
-        It does not show what was dropped in silence, nor is what was stored visible to readers before it is flushed
-        (log.flush.interval). Without anything produced it does nothing.
+        This does not detect messages that the broker dropped without a sign, and readers do not see messages before the
+        broker flushes them (log.flush.interval). Without messages it does nothing.
         """
-        if self._link.unproven:
+        if self._connection.unproven:
             assert self._produced_to is not None
-            await self._link.ask(Fetch(self._produced_to, 0, 0, 0))
+            await self._connection.ask(Fetch(self._produced_to, 0, 0, 0))
 
     def _produce(self, topic: str, partition: int, values: Iterable[bytes]) -> Produce:
         if isinstance(values, bytes | bytearray | memoryview | str):
@@ -143,11 +143,11 @@ class LegacyClient:
     # --- reading --------------------------------------------------------------------------------------------------
 
     async def fetch(self, topic: str, partition: int, offset: int, *, fetch_size: int | None = None) -> MessageSet:
-        """What the log has from ``offset`` on: some whole messages, or none at its end.
+        """Return whole messages of the log from ``offset`` on; none at its end.
 
-        An answer may be short though the log goes on: it ends with a segment. If not one message fits into
-        ``fetch_size`` bytes, more is asked for, up to ``fetch_size_max``. A topic that the broker does not know yet
-        is empty, at any offset.
+        An answer may be short though the log goes on: it ends with a segment. If no message fits into ``fetch_size``
+        bytes, the client asks for more, up to ``fetch_size_max``. A topic that the broker does not know yet is empty,
+        at any offset.
 
         Raises:
             OffsetOutOfRange: the log has no such offset.
@@ -160,7 +160,7 @@ class LegacyClient:
         where = f"{topic}-{partition} at {self.where}"
         size = request.max_bytes
         while True:
-            answer = await self._link.ask(Fetch(topic, partition, offset, size))
+            answer = await self._connection.ask(Fetch(topic, partition, offset, size))
             assert isinstance(answer, FetchAnswer)
             found = self._read(request, answer)
             if isinstance(found, BrokerError):
@@ -184,31 +184,31 @@ class LegacyClient:
         return needed
 
     async def multi_fetch(
-        self, places: Mapping[Place, int], *, fetch_size: int | None = None
-    ) -> dict[Place, MessageSet | KafkaError]:
-        """What several logs have from an offset on, in one request; for each the messages, or the error.
+        self, places: Mapping[LegacyPartition, int], *, fetch_size: int | None = None
+    ) -> dict[LegacyPartition, MessageSet | KafkaError]:
+        """Fetch from several partitions in one request; return for each the messages, or the error.
 
-        Errors are those of :meth:`fetch`, returned instead of raised. Nothing grows here: messages that are empty but
-        ``needed`` want a fetch of so many bytes.
+        Errors are those of :meth:`fetch`, returned instead of raised. The client asks once: for a set that is empty but
+        has ``needed``, fetch so many bytes.
         """
         check_mapping("places", places, "{('orders', 0): 42}")
         parts = tuple(self._fetch(place, offset, fetch_size) for place, offset in places.items())
         if not parts:
             return {}
-        answer = await self._link.ask(MultiFetch(parts))
+        answer = await self._connection.ask(MultiFetch(parts))
         assert isinstance(answer, MultiFetchAnswer)
         if answer.error_code:
             raise legacy_error(answer.error_code, f"{self.where} to {describe(MultiFetch(parts))}")
-        found: dict[Place, MessageSet | KafkaError] = {}
-        for part, one in zip(parts, answer.parts, strict=True):
+        found: dict[LegacyPartition, MessageSet | KafkaError] = {}
+        for part, part_answer in zip(parts, answer.parts, strict=True):
             try:
-                found[part.topic, part.partition] = self._read(part, one)
+                found[part.topic, part.partition] = self._read(part, part_answer)
             except WireError as error:
                 found[part.topic, part.partition] = error
         return found
 
-    def _fetch(self, place: Place, offset: int, fetch_size: int | None) -> Fetch:
-        topic, partition = _place(place)
+    def _fetch(self, place: LegacyPartition, offset: int, fetch_size: int | None) -> Fetch:
+        topic, partition = _partition(place)
         check_legacy_topic(topic)
         _check_number("the partition", partition, 0)
         _check_number("the offset", offset, 0, 2**63 - 1)
@@ -223,19 +223,19 @@ class LegacyClient:
         return MessageSet(answer.messages, request.offset, where)
 
     def read(self, topic: str, partition: int, offset: int) -> PartitionReader:
-        """Messages from an offset on, for ``async for``; see :class:`~aiokafkawire.legacy.reading.PartitionReader`."""
+        """Return the messages from an offset on, for ``async for``; see :class:`.partition_reader.PartitionReader`."""
         self._fetch((topic, partition), offset, None)
         return PartitionReader(self.fetch, topic, partition, offset, self.config)
 
     # --- offsets --------------------------------------------------------------------------------------------------
 
     async def offsets(self, topic: str, partition: int, time: int, max_offsets: int = 1) -> Sequence[int]:
-        """Up to ``max_offsets`` offsets at which segments begin, the newest first.
+        """Return up to ``max_offsets`` offsets at which segments begin, the newest first.
 
         ``time`` is ms since the epoch, for segments whose file was not written to since; or LATEST (-1), for the end
-        of the log and the segments before it; or EARLIEST (-2). A time finds whole segments, so hours may lie between
-        what was meant and what is found. Of a topic that the broker does not know, LATEST and EARLIEST give 0, and a
-        time gives nothing. A partition that cannot be makes the broker hang up.
+        of the log and the segments before it; or EARLIEST (-2). A time finds whole segments, so the result may be hours
+        away from it. For a topic that the broker does not know, LATEST and EARLIEST give 0, and a time gives nothing.
+        The broker hangs up on an invalid partition.
 
         Raises:
             BrokerError: the broker answered with an error.
@@ -244,32 +244,34 @@ class LegacyClient:
         _check_number("the partition", partition, 0)
         _check_number("the time", time, EARLIEST, 2**63 - 1)
         _check_number("max_offsets", max_offsets, 0)
-        answer = await self._link.ask(Offsets(topic, partition, time, max_offsets))
+        answer = await self._connection.ask(Offsets(topic, partition, time, max_offsets))
         assert isinstance(answer, OffsetsAnswer)
         where = f"{topic}-{partition} at {self.where}"
         if answer.error_code:
             raise legacy_error(answer.error_code, f"{where}, offsets")
         if answer.offsets and min(answer.offsets) < 0:
-            raise WireError(f"{where}: offset {min(answer.offsets)}, where no byte of a log can be")
+            raise WireError(f"{where}: offset {min(answer.offsets)}, which no log has")
         return answer.offsets
 
     async def earliest(self, topic: str, partition: int) -> int:
-        """Where the log begins."""
+        """Return the offset at which the log begins."""
         return await self._one_offset(topic, partition, EARLIEST)
 
     async def latest(self, topic: str, partition: int) -> int:
-        """Where the log ends, as far as it is flushed: what is written next begins there."""
+        """Return the offset at which the flushed log ends: the next message begins there."""
         return await self._one_offset(topic, partition, LATEST)
 
     async def _one_offset(self, topic: str, partition: int, time: int) -> int:
         found = await self.offsets(topic, partition, time)
         if not found:
-            raise WireError(f"{topic}-{partition} at {self.where}: no offset where there always is one")
+            raise WireError(
+                f"{topic}-{partition} at {self.where}: the broker returned no offset, where it always returns one"
+            )
         return found[0]
 
 
-def _place(given: object) -> Place:
-    """Read a partition that a user gave."""
+def _partition(given: object) -> LegacyPartition:
+    """Return the topic and the partition number that a user gave."""
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise UsageError(f"a partition must be a topic and a number, such as ('orders', 0); got {shown(given)}")
     return given[0], given[1]

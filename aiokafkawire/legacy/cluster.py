@@ -13,40 +13,39 @@ from .client import LegacyClient
 from .errors import NoNode
 from .registry import BROKERS, TOPICS, parse_broker, parse_count
 from .settings import LegacyOptions
-from .watches import Watch
-from .zookeeper import ZooKeeper
+from .zookeeper import Watch, ZooKeeper
 
 __all__ = ("BrokerClients", "Registry")
 
 _TRIES: Final = 10
-"""How often a node may be there for one question, and not for the next."""
+"""How often a node may exist for one request, and not for the next."""
 _LONGEST_ID: Final = 10
 
 
 class Registry:
-    """Reads what brokers have registered; every call takes a watch that hears of the next change."""
+    """A reader of what brokers have registered; every call takes a watch, which receives the next change."""
 
     def __init__(self, zookeeper: ZooKeeper) -> None:
         self._zookeeper = zookeeper
 
     async def brokers(self, watch: Watch | None = None) -> dict[int, Address]:
-        """The brokers that are up, by id."""
+        """Return the brokers that are up, by id."""
         found: dict[int, Address] = {}
         for name in await self._children(BROKERS, watch):
             path = f"{BROKERS}/{name}"
             try:
                 data, _ = await self._zookeeper.get(path)
-            except NoNode:  # it left meanwhile, and the watch has heard of it
+            except NoNode:  # it left meanwhile, which the watch has received
                 continue
             found[_broker_id(name, path)] = parse_broker(data, path)
         return found
 
     async def topics(self, watch: Watch | None = None) -> list[str]:
-        """The names of all topics; a topic stays here when its brokers are down."""
+        """Return the names of all topics; a topic stays here when its brokers are down."""
         return await self._children(TOPICS, watch)
 
     async def partitions(self, topic: str, watch: Watch | None = None) -> dict[int, int]:
-        """How many partitions each broker has of a topic; nothing for one that is not there."""
+        """Return how many partitions of a topic each broker has; nothing for an unknown topic."""
         found: dict[int, int] = {}
         for name in await self._children(f"{TOPICS}/{topic}", watch):
             path = f"{TOPICS}/{topic}/{name}"
@@ -63,7 +62,7 @@ class Registry:
             try:
                 return await self._zookeeper.children(path, watch)
             except NoNode:
-                # Its creation is what there is to hear of; if it was created just now, its children are.
+                # Watch for its creation; if it was created just now, read its children after all.
                 if await self._zookeeper.exists(path, watch) is None:
                     return []
                 tries += 1
@@ -78,7 +77,7 @@ def _broker_id(name: str, path: str) -> int:
 
 
 class BrokerClients:
-    """A client for each broker that was asked for; use it as ``async with``."""
+    """The clients of a cluster's brokers, each opened when it is needed first; use it as ``async with``."""
 
     def __init__(
         self, *, connector: Connector = connect_tcp, runtime: Runtime | None = None, **options: Unpack[LegacyOptions]
@@ -90,19 +89,19 @@ class BrokerClients:
         self._opening = anyio.Lock()
 
     def know(self, addresses: dict[int, Address]) -> None:
-        """Where brokers listen now."""
+        """Set where the brokers listen now."""
         self._addresses = dict(addresses)
 
     @property
     def opened(self) -> list[LegacyClient]:
-        """The clients that were asked for so far."""
+        """The clients that were needed so far."""
         return list(self._clients.values())
 
     async def of(self, broker: int) -> LegacyClient:
-        """The client of a broker.
+        """Return the client of a broker.
 
         Raises:
-            ConnectionLost: it is not registered.
+            ConnectionLost: the broker is not registered.
         """
         address = self._addresses.get(broker)
         if address is None:

@@ -1,7 +1,7 @@
-"""A connection to a broker of Kafka 0.6 or 0.7: requests one after another, answers in the same order.
+"""A connection to a broker of Kafka 0.6 or 0.7, which answers requests in their order.
 
-Nothing on the wire says what an answer belongs to, so only the order does. The first failure ends the connection for
-all who wait.
+Answers have no correlation id, so only their order tells which request they belong to. The first failure ends the
+connection for all callers.
 """
 
 from collections import deque
@@ -24,7 +24,7 @@ _READ: Final = 256 * 1024
 
 
 class _Reply:
-    """A place in line."""
+    """A request that waits for its answer."""
 
     __slots__ = ("answer", "error", "event", "request")
 
@@ -36,13 +36,13 @@ class _Reply:
 
 
 class LegacyConnection:
-    """One open stream; whoever made it spawns :meth:`run`.
+    """A connection on an open stream.
 
     Attributes:
         failure: why it is closed; None while it is open.
         answered: how many answers came.
-        unproven: how many produce requests went out since the last request that was answered: of those it is not known
-            whether the broker took them or hung up.
+        unproven: how many produce requests were sent since the last request that was answered: the broker may have
+            taken them, or hung up.
     """
 
     def __init__(self, stream: ByteStream, where: str, timeout: float) -> None:
@@ -54,23 +54,23 @@ class LegacyConnection:
         self._writing = anyio.Lock()
         self._waiting: deque[_Reply] = deque()
         self._buffer = bytearray()
-        self._proven_by: deque[int] = deque()  # how many produce requests went out before each request that waits
+        self._proven_by: deque[int] = deque()  # how many produce requests were sent before each request that waits
         self._produced = self._proven = 0
 
     async def start(self, owner: Owner) -> None:
-        """Begin to read."""
+        """Start to read answers."""
         owner.spawn(self._run)
 
     async def ask(self, request: Request) -> Answer | None:
-        """Send, and wait for the answer, if there is one to wait for.
+        """Send a request, and return its answer; None for produce requests, which have none.
 
-        A caller that is cancelled leaves its place in line, and its answer is swallowed.
+        If the caller is cancelled, the connection drops the answer when it comes.
 
         Raises:
             ConnectionLost: the connection broke, or the broker hung up.
-            RequestTimeout: no answer came in time; the connection is closed, for all behind it would wait as well.
-            WireError: what came is no answer of Kafka 0.7's.
-            UsageError: the request cannot be written; nothing was sent.
+            RequestTimeout: no answer came in time; the connection is closed, since later answers would wait behind it.
+            WireError: the answer is not one of Kafka 0.7.
+            UsageError: the request cannot be encoded; nothing was sent.
         """
         frame = encode_request(request)
         reply: _Reply | None = None
@@ -101,16 +101,16 @@ class LegacyConnection:
 
     async def _send(self, frame: bytes) -> None:
         try:
-            # Half a frame would spoil everything behind it: a cancelled caller lets its frame out first.
+            # Half a frame would spoil all later ones, so a cancelled caller first sends its whole frame.
             with anyio.CancelScope(deadline=anyio.current_time() + self._timeout, shield=True) as in_time:
                 await self._stream.send(frame)
-        except anyio.BrokenResourceError as cause:  # who reads has not heard of it yet
+        except anyio.BrokenResourceError as cause:  # the reading task has not noticed yet
             await self.close(_lost(f"{self.where} hung up{self._perhaps()}", cause))
-        except Exception as cause:  # a stream may fail in a way of its own, and have written half the frame
+        except Exception as cause:  # a custom stream may raise anything, and have written half the frame
             await self.close(_lost(f"the connection to {self.where} broke: {cause!r}", cause))
         if in_time.cancelled_caught:
-            told = f"{self.where} did not take {len(frame)} bytes within {self._timeout:g} s"
-            await self.close(ConnectionLost(told))
+            message = f"{self.where} did not take {len(frame)} bytes within {self._timeout:g} s"
+            await self.close(ConnectionLost(message))
         self._require_open()
 
     async def _run(self) -> None:
@@ -122,7 +122,7 @@ class LegacyConnection:
             self._fail(ConnectionLost(f"{self.where} hung up{self._perhaps()}"))
         except WireError as error:
             self._fail(error)
-        except Exception as cause:  # a stream may fail in a way of its own
+        except Exception as cause:  # a custom stream may raise anything
             self._fail(_lost(f"the connection to {self.where} broke: {cause.__cause__ or cause or repr(cause)}", cause))
         finally:
             self._fail(ConnectionLost(f"the connection to {self.where} was closed"))
@@ -130,7 +130,7 @@ class LegacyConnection:
                 await self._stream.aclose()
 
     def _perhaps(self) -> str:
-        """What a hang-up may mean, for a broker that says nothing else."""
+        """Return the likely reason of a hang-up, the only error that such a broker reports."""
         unproven = self._proven_by[0] - self._proven if self._waiting else self.unproven
         if unproven:
             sent = "a produce request" if unproven == 1 else f"one of {unproven} produce requests"
@@ -149,8 +149,10 @@ class LegacyConnection:
             reply = self._waiting[0]
             largest = largest_answer(reply.request)
             if not _SMALLEST_ANSWER <= size <= largest:
-                told = f"{self.where} answered {describe(reply.request)} with a frame of {size} bytes"
-                raise WireError(f"{told}, where {_SMALLEST_ANSWER} to {largest} can be: is it a broker of Kafka 0.7?")
+                message = f"{self.where} answered {describe(reply.request)} with a frame of {size} bytes"
+                raise WireError(
+                    f"{message}, where {_SMALLEST_ANSWER} to {largest} can be: is it a broker of Kafka 0.7?"
+                )
             end = position + _SIZE.size + size
             if len(data) < end:
                 break
@@ -180,13 +182,13 @@ class LegacyConnection:
         self._waiting.clear()
 
     async def close(self, reason: KafkaError | None = None) -> None:
-        """Close the stream; whoever waits fails with ``reason``. May be called again."""
+        """Close the stream; callers that wait fail with ``reason``. May be called again."""
         self._fail(reason or ConnectionLost(f"the connection to {self.where} was closed by this client"))
         with anyio.CancelScope(shield=True):
             await self._stream.aclose()
 
 
-def _lost(told: str, cause: Exception) -> ConnectionLost:
-    lost = ConnectionLost(told)
+def _lost(message: str, cause: Exception) -> ConnectionLost:
+    lost = ConnectionLost(message)
     lost.__cause__ = cause
     return lost

@@ -1,4 +1,4 @@
-"""A consumer in a group of Kafka 0.7: topics shared with other members, offsets in ZooKeeper."""
+"""A consumer in a group of Kafka 0.7, which shares topics with other members and keeps offsets in ZooKeeper."""
 
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -18,9 +18,9 @@ from ..types import Address
 from .client import LegacyClient
 from .cluster import BrokerClients
 from .errors import SessionExpired, legacy_error
-from .group import Claim, GroupMember, Place
+from .group import Claim, GroupMember, GroupPartition
 from .messages import LegacyMessage
-from .reading import PartitionReader, Turns
+from .partition_reader import PartitionReader, Turns
 from .registry import Subscription, check_segment
 from .requests import check_legacy_topic
 from .settings import LegacyConfig, LegacyOptions
@@ -31,12 +31,12 @@ __all__ = ("LegacyConsumer", "LegacyRecord")
 
 _RESETS: Final = ("earliest", "latest", "none")
 _TROUBLE_SECONDS: Final = 60.0
-"""For how long a broker may not be reached; mostly ZooKeeper says before that it is gone."""
+"""For how long a broker may be unreachable; mostly ZooKeeper reports earlier that it is gone."""
 
 
 @attrs.frozen
 class LegacyRecord:
-    """A message, and where it is from. Offsets are those of :class:`~aiokafkawire.legacy.messages.LegacyMessage`."""
+    """A message and its partition. Offsets are those of :class:`~aiokafkawire.legacy.messages.LegacyMessage`."""
 
     topic: str
     broker: int
@@ -50,11 +50,11 @@ class LegacyRecord:
 class _Part:
     """A partition that is being read."""
 
-    place: Place
+    partition: GroupPartition
     committed: int | None
-    """What the group has; None for nothing."""
+    """The offset that the group has committed; None for none."""
     finished: int | None = None
-    """What to commit: behind the last message that the user is done with."""
+    """The offset to commit: after the last message that the user has finished."""
     reader: PartitionReader | None = None
     alive: bool = True
     troubled_since: float | None = None
@@ -63,32 +63,31 @@ class _Part:
 class LegacyConsumer:
     """A member of a group; use it as ``async with``, and ``async for record in consumer``.
 
-    A message counts as finished once the next was asked for. What is finished is committed at intervals, before a
-    partition is given up, and on leaving; so a partition that moves is read on by its next owner with at most the
-    message in hand doubled, and of a compressed one all that it was packed with.
+    A message is finished once the user asks for the next one. The member commits finished messages at intervals, before
+    it gives up a partition, and when it leaves. So the next owner of a partition repeats at most the current message,
+    or all messages that were compressed together with it.
 
     Args:
-        servers: ZooKeeper's, as :class:`~aiokafkawire.legacy.zookeeper.ZooKeeper` takes them.
+        servers: ZooKeeper's servers, as :class:`~aiokafkawire.legacy.zookeeper.ZooKeeper` takes them.
         group: the group's name.
-        topics: what to read; with a mapping, by how many streams each, which is what shares are counted by.
-        pattern: a topic filter instead, as Java's clients of Kafka 0.7 have it: a regular expression of Java in which a
-            comma stands for ``|`` and blanks for nothing. All topics whose whole name matches are read, also those to
-            come.
-        consumer_id: names this member; made up if not given.
-        auto_offset_reset: where to begin without an offset, or with one that is gone: "earliest", "latest", or "none"
-            for OffsetOutOfRange.
-        auto_commit_interval_ms: how often offsets are committed; None for only where partitions go, and by
-            :meth:`commit`.
-        session_timeout_ms: how long ZooKeeper keeps the partitions of a member that is silent. If ZooKeeper itself is
-            away for longer, the member reads nothing until it returns, and then joins again.
-        zookeeper_timeout_ms: how long ZooKeeper may take for one request, and to be found.
+        topics: the topics to read; a mapping also gives the number of streams for each, by which partitions are shared.
+        pattern: a topic filter instead, as in Java's clients of Kafka 0.7: a regular expression of Java in which a
+            comma stands for ``|`` and blanks are dropped. It selects topics whose whole name matches, also future ones.
+        consumer_id: the member's name; made up by default.
+        auto_offset_reset: where to begin without a committed offset, or with one that is gone: "earliest", "latest", or
+            "none" for OffsetOutOfRange.
+        auto_commit_interval_ms: how often offsets are committed; None for commits only when partitions are given up
+            and by :meth:`commit`.
+        session_timeout_ms: how long ZooKeeper keeps the partitions of a silent member. If ZooKeeper itself is away for
+            longer, the member reads nothing until it returns, and then joins again.
+        zookeeper_timeout_ms: how long ZooKeeper may take for one request, and to open the first session.
         rebalance_backoff_ms: how long to wait before a claim that failed is tried again.
-        options: of the connections to brokers, see :class:`~aiokafkawire.legacy.settings.LegacyConfig`.
+        options: settings of the connections to brokers, see :class:`~aiokafkawire.legacy.settings.LegacyConfig`.
 
     Raises:
-        ConfigError: an argument cannot be.
+        ConfigError: an argument is invalid, or kazoo is not installed.
 
-    Entering waits for nothing: the first call that needs the member, such as reading, says what kept it from its group.
+    Entering does not wait for the group: the first call that needs the member, such as reading, raises its failure.
     """
 
     def __init__(
@@ -104,7 +103,6 @@ class LegacyConsumer:
         session_timeout_ms: int = 6_000,
         zookeeper_timeout_ms: int = 30_000,
         rebalance_backoff_ms: int = 2_000,
-        zookeeper_connector: Connector = connect_tcp,
         connector: Connector = connect_tcp,
         runtime: Runtime | None = None,
         **options: Unpack[LegacyOptions],
@@ -124,10 +122,8 @@ class LegacyConsumer:
             servers,
             session_timeout_ms=session_timeout_ms,
             request_timeout_ms=zookeeper_timeout_ms,
-            connector=zookeeper_connector,
-            runtime=self._runtime,
         )
-        new_session()  # a mistake in the settings is told here, and not in the background
+        new_session()  # raises for a mistake in the settings here, and not in the background
         interval = None if auto_commit_interval_ms is None else auto_commit_interval_ms / 1000
         self._member = GroupMember(
             new_session,
@@ -143,14 +139,14 @@ class LegacyConsumer:
         self._scope = anyio.CancelScope()
         self._ended = anyio.Event()
         self._fault: KafkaError | None = None
-        self._parts: dict[Place, _Part] = {}
+        self._parts: dict[GroupPartition, _Part] = {}
         self._woken = anyio.Event()
         self._wait = self._config.backoff_ms
-        self._at_hand: _Part | None = None
-        """The partition whose messages are given out now."""
-        self._in_hand: LegacyMessage | None = None
+        self._reading: _Part | None = None
+        """The partition of the messages that are returned now."""
+        self._current: LegacyMessage | None = None
         self._dropped: SessionExpired | None = None
-        """Why what the user has had until now cannot be committed."""
+        """Why the messages that the user has received cannot be committed."""
         self._turns = Turns()
 
     def _made_up_id(self) -> str:
@@ -179,17 +175,17 @@ class LegacyConsumer:
     ) -> None:
         self._scope.cancel()
         with anyio.CancelScope(shield=True):
-            await self._ended.wait()  # it commits and leaves, within bounds of its own
+            await self._ended.wait()  # it commits and leaves, in bounded time
         await self._owner.close()
         await self._clients.__aexit__(kind, error, trace)
 
     @property
-    def assignment(self) -> list[Place]:
-        """The partitions that it reads now."""
+    def assignment(self) -> list[GroupPartition]:
+        """The partitions that the member reads now."""
         return sorted(self._parts)
 
     async def settled(self) -> None:
-        """Wait until the member owns what the group's rule gives it, for now.
+        """Wait until the member owns its share of the partitions.
 
         Raises:
             KafkaError: the member has failed.
@@ -198,11 +194,11 @@ class LegacyConsumer:
         self._raise_fault()
 
     async def commit(self) -> None:
-        """Commit what is finished, and the message in hand.
+        """Commit the finished messages and the current one.
 
         Raises:
-            SessionExpired: it is not committed, and will be read again: the session with ZooKeeper expired meanwhile.
-            ConnectionLost, RequestTimeout, ZooKeeperError: it may be committed or not.
+            SessionExpired: they are not committed, and will be read again: the session with ZooKeeper has expired.
+            ConnectionLost, RequestTimeout, ZooKeeperError: they may be committed or not.
         """
         self._raise_fault()
         self._finish()
@@ -217,29 +213,29 @@ class LegacyConsumer:
         return self
 
     async def __anext__(self) -> LegacyRecord:
-        """The next message of any partition.
+        """Return the next message of any partition.
 
         Raises:
             NodeExists: another member of the group has this one's ``consumer_id``.
             OffsetOutOfRange: with ``auto_offset_reset="none"``, the committed offset is gone.
             CorruptBatch, RecordTooLarge: a message cannot be read.
-            ConnectionLost: a broker could not be reached for a minute, or ZooKeeper could not before the member had a
-                first session. Later it may be away for as long as it likes: reading goes on when it returns.
-            WireError: what ZooKeeper holds, or a broker answers, is not what Kafka 0.7 has.
+            ConnectionLost: a broker was unreachable for a minute, or ZooKeeper before the first session was open. Later
+                ZooKeeper may be away for any time: reading goes on when it returns.
+            WireError: the data of a node, or the answer of a broker, is not one of Kafka 0.7.
         """
         self._owner.require_open()
         await self._turns.pause()
         self._finish()
         while True:
             self._raise_fault()
-            part = self._at_hand
+            part = self._reading
             if part is not None and part.alive and part.reader is not None:
-                self._in_hand = part.reader.take()
-                if self._in_hand is not None:
+                self._current = part.reader.take()
+                if self._current is not None:
                     self._dropped = None
                     self._wait = self._config.backoff_ms
-                    return _record(part, self._in_hand)
-            self._at_hand = None
+                    return _record(part, self._current)
+            self._reading = None
             if not await self._fill():
                 with anyio.move_on_after(self._wait / 1000):
                     await self._woken.wait()
@@ -247,23 +243,23 @@ class LegacyConsumer:
                 self._wait = min(2 * self._wait, self._config.backoff_max_ms)
 
     def _finish(self) -> None:
-        """The message in hand is done with."""
-        message, self._in_hand = self._in_hand, None
-        if message is not None and self._at_hand is not None:  # what becomes of a part that was lost is not asked
-            self._at_hand.finished = message.next_offset
+        """Mark the current message as finished."""
+        message, self._current = self._current, None
+        if message is not None and self._reading is not None:  # a lost partition may be marked, too
+            self._reading.finished = message.next_offset
 
     def _raise_fault(self) -> None:
         if self._fault is not None:
             raise again(self._fault)
 
     async def _fill(self) -> bool:
-        """Ask one partition after the other, until one has something."""
-        for place in list(self._parts):
-            part = self._parts.get(place)
+        """Fetch from one partition after the other, until one has messages."""
+        for partition in list(self._parts):
+            part = self._parts.get(partition)
             if part is None:
                 continue
-            # The next round begins behind it, also if it cannot be read.
-            self._parts[place] = self._parts.pop(place)
+            # The next round begins after it, also if it cannot be read.
+            self._parts[partition] = self._parts.pop(partition)
             try:
                 found = await self._poll(part)
             except (ConnectionLost, RequestTimeout):
@@ -274,16 +270,16 @@ class LegacyConsumer:
                 continue
             part.troubled_since = None
             if found and part.alive:
-                self._at_hand = part
+                self._reading = part
                 return True
         return False
 
     async def _poll(self, part: _Part) -> bool:
-        """Ask for messages; whether there are some."""
-        topic, where = part.place
-        client = await self._clients.of(where.broker)
+        """Fetch messages of a partition; return whether there are some."""
+        topic, broker_partition = part.partition
+        client = await self._clients.of(broker_partition.broker)
         if part.reader is None:
-            part.reader = client.read(topic, where.partition, await self._begin(part, client))
+            part.reader = client.read(topic, broker_partition.partition, await self._begin(part, client))
         try:
             return await part.reader.fill()
         except OffsetOutOfRange:
@@ -296,55 +292,57 @@ class LegacyConsumer:
         """Return the offset to read a partition from."""
         committed = part.committed
         if committed is not None and committed < 0 and self._reset == "none":
-            topic, where = part.place
-            raise legacy_error(ErrorCode.OFFSET_OUT_OF_RANGE, f"{topic} {where}: the group has committed {committed}")
-        # Java's consumers commit -1 where they could ask for no offset, and reset it as one that is out of range.
+            topic, broker_partition = part.partition
+            raise legacy_error(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"{topic} {broker_partition}: the group has committed {committed}"
+            )
+        # Java's consumers commit -1 where they could get no offset, and treat it as out of range.
         if committed is None or committed < 0:
             return await self._reset_offset(part, client)
         return committed
 
     async def _reset_offset(self, part: _Part, client: LegacyClient) -> int:
-        topic, where = part.place
-        return await (client.latest if self._reset == "latest" else client.earliest)(topic, where.partition)
+        topic, broker_partition = part.partition
+        return await (client.latest if self._reset == "latest" else client.earliest)(topic, broker_partition.partition)
 
-    # --- what the member says, see group.Claims --------------------------------------------------------------------
+    # --- what the member calls, see group.Claims -------------------------------------------------------------------
 
     def gained(self, claims: list[Claim], brokers: Mapping[int, Address]) -> None:
-        """Read these from now on."""
+        """Read these partitions from now on."""
         self._clients.know(dict(brokers))
         for claim in claims:
-            self._parts[claim.place] = _Part(claim.place, claim.committed)
+            self._parts[claim.partition] = _Part(claim.partition, claim.committed)
         self._woken.set()
 
-    def lost(self, places: list[Place]) -> dict[Place, int]:
-        """Read these no longer; what is to be committed of them."""
-        found = {place: offset for place, offset in self.finished().items() if place in places}
-        for place in places:
-            part = self._parts.pop(place, None)
+    def lost(self, partitions: list[GroupPartition]) -> dict[GroupPartition, int]:
+        """Stop reading these partitions; return the offsets to commit for them."""
+        found = {partition: offset for partition, offset in self.finished().items() if partition in partitions}
+        for partition in partitions:
+            part = self._parts.pop(partition, None)
             if part is not None:
                 part.alive = False
         self._woken.set()
         return found
 
-    def finished(self) -> dict[Place, int]:
-        """What is to be committed."""
+    def finished(self) -> dict[GroupPartition, int]:
+        """Return the offsets to commit."""
         return {
-            place: part.finished
-            for place, part in self._parts.items()
+            partition: part.finished
+            for partition, part in self._parts.items()
             if part.finished is not None and part.finished != part.committed
         }
 
-    def expired(self, places: list[Place], error: SessionExpired, *, uncommitted: bool) -> None:
-        """Read these no longer, and commit nothing for them."""
-        in_hand = self._in_hand is not None and self._at_hand is not None and self._at_hand.alive
-        if self.lost(places) or in_hand or uncommitted:
+    def expired(self, partitions: list[GroupPartition], error: SessionExpired, *, uncommitted: bool) -> None:
+        """Stop reading these partitions without a commit."""
+        has_current = self._current is not None and self._reading is not None and self._reading.alive
+        if self.lost(partitions) or has_current or uncommitted:
             self._dropped = SessionExpired(f"what was read was not committed, and will be read again: {error}")
 
-    def committed(self, offsets: Mapping[Place, int]) -> None:
-        """These are committed."""
-        for place, offset in offsets.items():
-            if place in self._parts:
-                self._parts[place].committed = offset
+    def committed(self, offsets: Mapping[GroupPartition, int]) -> None:
+        """Note that these offsets are committed."""
+        for partition, offset in offsets.items():
+            if partition in self._parts:
+                self._parts[partition].committed = offset
 
 
 def _check_times(**given: int | None) -> None:
@@ -356,8 +354,10 @@ def _check_times(**given: int | None) -> None:
 
 
 def _record(part: _Part, message: LegacyMessage) -> LegacyRecord:
-    topic, where = part.place
-    return LegacyRecord(topic, where.broker, where.partition, message.value, message.offset, message.next_offset)
+    topic, broker_partition = part.partition
+    return LegacyRecord(
+        topic, broker_partition.broker, broker_partition.partition, message.value, message.offset, message.next_offset
+    )
 
 
 def _subscription(topics: Sequence[str] | Mapping[str, int], pattern: str | None) -> Subscription:

@@ -1,4 +1,4 @@
-"""Reads the requests of Kafka 0.6 and 0.7, and their answers, from frames of whatever bytes."""
+"""Decodes the requests of Kafka 0.6 and 0.7 and their answers from untrusted frames."""
 
 from struct import Struct
 from typing import Final
@@ -28,7 +28,7 @@ _SMALLEST_FETCH: Final = 18
 
 
 class _Fields:
-    """Reads one field after the other."""
+    """A reader of one field after the other."""
 
     __slots__ = ("position", "view", "what")
 
@@ -54,7 +54,7 @@ class _Fields:
             raise WireError(f"{self.what}: {field} at byte {self.position - len(data)} is not UTF-8") from cause
 
     def count(self, layout: Struct, smallest: int, field: str) -> int:
-        """How many of something follow: no more than the bytes that are left can hold."""
+        """Return how many elements follow: no more than the rest of the bytes can hold."""
         count, left = self.number(layout, field), len(self.view) - self.position
         if not 0 <= count <= left // smallest:
             raise WireError(f"{self.what}: {count} {field}, with {left} bytes left")
@@ -66,12 +66,12 @@ class _Fields:
 
 
 def decode_request(frame: Buffer, *, whole: bool = True) -> Request:
-    """Read a request: the frame without its size.
+    """Decode a request from a frame without its size.
 
-    Without ``whole`` more may stand behind it, which brokers of 0.7 do not look at.
+    Without ``whole`` the frame may have more bytes, which brokers of 0.7 ignore.
 
     Raises:
-        WireError: it is none.
+        WireError: the frame is no request.
     """
     fields = _Fields(frame, "request")
     number = fields.number(_INT16, "the key")
@@ -111,10 +111,10 @@ def _read_fetch(fields: _Fields) -> Fetch:
 
 
 def decode_answer(request: Request, frame: Buffer) -> Answer:
-    """Read the answer to a request: the frame without its size.
+    """Decode the answer to a request from a frame without its size.
 
     Raises:
-        WireError: it is not what the protocol allows, or the request has no answer.
+        WireError: the answer is invalid, or the request has none.
     """
     fields = _Fields(frame, f"answer to {type(request).__name__.lower()}")
     code = fields.number(_INT16, "the error code")
@@ -127,7 +127,7 @@ def decode_answer(request: Request, frame: Buffer) -> Answer:
             count = fields.count(_INT32, _INT64.size, "offsets")
             answer: Answer = OffsetsAnswer(code, tuple(fields.number(_INT64, "an offset") for _ in range(count)))
         case MultiFetch():
-            # With an error of the whole, no parts have to follow.
+            # An answer with an error for all parts may have no parts.
             count = 0 if code and fields.position == len(fields.view) else len(request.parts)
             answer = MultiFetchAnswer(code, tuple(_read_part(fields) for _ in range(count)))
         case _:

@@ -1,4 +1,4 @@
-"""What only Kafka 0.6 and 0.7, or ZooKeeper, give reason to raise; the rest is in :mod:`aiokafkawire.errors`."""
+"""The errors of Kafka 0.6 and 0.7 and of ZooKeeper alone; all others are in :mod:`aiokafkawire.errors`."""
 
 from typing import Final
 
@@ -17,19 +17,18 @@ __all__ = (
 )
 
 _CODES: Final = (-1, 1, 2, 3, 4)
-"""What 0.7 has names for; they mean what they mean today. Others came later, and mean nothing here."""
+"""The codes of 0.7, which mean the same today. Later codes have no meaning here."""
 
 
 class MisalignedOffset(CorruptBatch):
     """The bytes at an offset do not begin a message: it lies inside one, or the log is damaged there.
 
-    A 0.7 broker sends what stands at any offset, without a look. Read on from an offset that a message, or
-    ``offsets()``, has given.
+    A 0.7 broker sends the bytes at any offset, unchecked. Read on from an offset of a message, or from ``offsets()``.
     """
 
 
 def legacy_error(code: int, detail: str) -> BrokerError:
-    """The exception for an error code of Kafka 0.7."""
+    """Return the exception for an error code of Kafka 0.7."""
     return broker_error(code, detail) if code in _CODES else UnknownBrokerError(code, detail)
 
 
@@ -37,7 +36,7 @@ def legacy_error(code: int, detail: str) -> BrokerError:
 
 
 class ZooKeeperError(KafkaError):
-    """A ZooKeeper server answered with an error; ``code`` is its number."""
+    """A ZooKeeper server returned an error; ``code`` is its number."""
 
     code = 0
 
@@ -49,7 +48,7 @@ class NoNode(ZooKeeperError):
 
 
 class BadVersion(ZooKeeperError):
-    """The node's version is another than the call named: somebody has changed it meanwhile."""
+    """The node's version is another than the call gave: another client has changed it meanwhile."""
 
     code = -103
 
@@ -72,8 +71,8 @@ class SessionExpired(ZooKeeperError):
     code = -112
 
 
-_ZOOKEEPER: Final = {one.code: one for one in (NoNode, BadVersion, NodeExists, NotEmpty, SessionExpired)}
-_TOLD: Final = {
+_ZOOKEEPER: Final = {error.code: error for error in (NoNode, BadVersion, NodeExists, NotEmpty, SessionExpired)}
+_MESSAGES: Final = {
     -4: "connection loss",
     -5: "marshalling error",
     -6: "unimplemented",
@@ -89,10 +88,10 @@ _TOLD: Final = {
 
 
 def zookeeper_error(code: int, detail: str) -> ZooKeeperError:
-    """The exception for an error code of ZooKeeper."""
+    """Return the exception for an error code of ZooKeeper."""
     row = _ZOOKEEPER.get(code)
     if row is not None:
         return row(f"{detail}: {row.__doc__}")
-    error = ZooKeeperError(f"{detail}: error {code} ({_TOLD.get(code, 'unknown to this release')})")
+    error = ZooKeeperError(f"{detail}: error {code} ({_MESSAGES.get(code, 'unknown to this release')})")
     error.code = code
     return error

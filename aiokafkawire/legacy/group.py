@@ -1,7 +1,7 @@
-"""A member of a consumer group of Kafka 0.7: it registers in ZooKeeper, claims its share, and keeps its offsets there.
+"""A member of a consumer group of Kafka 0.7: it registers in ZooKeeper, claims partitions, and keeps its offsets there.
 
-Nobody leads such a group: every member watches who is there and what there is to read, and decides alone by the same
-rule. What one gives up, the next can claim; until then its node stands in the way, and the claim is tried again.
+Such a group has no leader: every member watches the members and the partitions, and assigns them by the same rule. A
+member can claim a partition once its owner has given it up; until then the owner's node exists, and it tries again.
 """
 
 import logging
@@ -17,63 +17,62 @@ from ..errors import ConnectionLost, RequestTimeout
 from ..types import Address
 from .cluster import Registry
 from .errors import NodeExists, NoNode, SessionExpired
-from .jute import WatchEvent
 from .rebalance import decide
 from .registry import BrokerPartition, GroupPaths, Subscription, parse_offset, parse_subscription
-from .zookeeper import ZooKeeper
+from .zookeeper import WatchEvent, ZooKeeper
 
-__all__ = ("Claim", "Claims", "GroupMember", "Place")
+__all__ = ("Claim", "Claims", "GroupMember", "GroupPartition")
 
-Place = tuple[str, BrokerPartition]
+GroupPartition = tuple[str, BrokerPartition]
 """A topic, and a partition of it on a broker."""
 
 _PATIENCE_SECONDS: Final = 30.0
 _SESSIONS_KEPT: Final = 100
 _log: Final = logging.getLogger("aiokafkawire.legacy")
 _OLD_SESSIONS: Final = 3
-"""How many session timeouts a name may be taken: it may be an old session's of the same member."""
+"""For how many session timeouts a name may be taken: an old session of the same member may have it."""
 
 
 @attrs.frozen
 class Claim:
-    """A partition that the member has come to own.
+    """A partition that the member has claimed.
 
     Attributes:
-        place: which.
-        thread: the name under which it was claimed.
+        partition: the partition.
+        thread: the name under which the member claimed it.
         committed: the offset to begin at; None if the group has committed none.
     """
 
-    place: Place
+    partition: GroupPartition
     thread: str
     committed: int | None
 
 
 class Claims(Protocol):
-    """What reads the partitions of a member."""
+    """The reader of a member's partitions."""
 
     def gained(self, claims: list[Claim], brokers: Mapping[int, Address]) -> None:
-        """Read these from now on; brokers listen there."""
+        """Read these partitions from now on; ``brokers`` has the addresses."""
 
-    def lost(self, places: list[Place]) -> dict[Place, int]:
-        """Read these no longer; the offsets to commit for them."""
+    def lost(self, partitions: list[GroupPartition]) -> dict[GroupPartition, int]:
+        """Stop reading these partitions; return the offsets to commit for them."""
 
-    def finished(self) -> dict[Place, int]:
-        """The offsets to commit now, of those that have changed."""
+    def finished(self) -> dict[GroupPartition, int]:
+        """Return the offsets to commit, of partitions where they have changed."""
 
-    def committed(self, offsets: Mapping[Place, int]) -> None:
-        """These are committed."""
+    def committed(self, offsets: Mapping[GroupPartition, int]) -> None:
+        """Note that these offsets are committed."""
 
-    def expired(self, places: list[Place], error: SessionExpired, *, uncommitted: bool) -> None:
-        """Read these no longer, and commit nothing for them; ``uncommitted`` if offsets of others are lost as well."""
+    def expired(self, partitions: list[GroupPartition], error: SessionExpired, *, uncommitted: bool) -> None:
+        """Stop reading these partitions without a commit; ``uncommitted`` if offsets of others are lost as well."""
 
 
 class GroupMember:
-    """Keeps one member in a group, for as long as :meth:`run` runs.
+    """A member of a group, for as long as :meth:`run` runs.
 
     Args:
-        new_session: makes a session with ZooKeeper; after one has expired another is made, and all begins anew.
-        commit_interval: how often offsets are committed, in seconds; None for never by itself.
+        new_session: makes a session with ZooKeeper; when it expires, the member joins again in another.
+        commit_interval: how often offsets are committed, in seconds; None for no automatic commits.
         backoff: how long to wait before a claim that failed is tried again, in seconds.
     """
 
@@ -92,33 +91,33 @@ class GroupMember:
         self._subscription, self._claims = subscription, claims
         self._commit_interval, self._backoff = commit_interval, backoff
         self._zookeeper: ZooKeeper | None = None
-        self._owned: dict[Place, str] = {}
-        self._to_commit: dict[Place, int] = {}
+        self._owned: dict[GroupPartition, str] = {}
+        self._to_commit: dict[GroupPartition, int] = {}
         self._changed = anyio.Event()
         self._committing = anyio.Lock()
         self._name_free_by = 0.0
         self._sessions: deque[int] = deque(maxlen=_SESSIONS_KEPT)
-        """The numbers of the last sessions."""
-        self._told = f"group {group!r}, member {member!r}"
+        """The ids of the last sessions."""
+        self._name = f"group {group!r}, member {member!r}"
         self.balanced: anyio.Event = anyio.Event()
-        """Set while the member owns all that the rule gives it."""
+        """Set while the member owns all partitions that the rule gives it."""
 
     async def run(self) -> None:
-        """Be a member, in one session after the other, until it is cancelled; then leave.
+        """Join the group, in one session after the other, until the task is cancelled; then leave.
 
-        Once there was a session, ZooKeeper may be away for as long as it likes: the member goes on when it returns.
+        After the first session ZooKeeper may be away for any time: the member joins again when it returns.
 
         Raises:
             ConnectionLost: the first session could not be opened.
-            NodeExists: another member has this one's name, and keeps it.
-            WireError: what others have registered cannot be read.
-            ZooKeeperError: ZooKeeper refuses.
+            NodeExists: another member has the same name, and keeps it.
+            WireError: the data of a node is invalid.
+            ZooKeeperError: ZooKeeper returned an error.
         """
         while True:
             try:
                 async with self._new_session() as zookeeper:
                     if self._sessions:
-                        _log.info("%s: a new ZooKeeper session is open; the member joins again", self._told)
+                        _log.info("%s: a new ZooKeeper session is open; the member joins again", self._name)
                     self._sessions.append(zookeeper.session_id)
                     self._zookeeper = zookeeper
                     try:
@@ -132,23 +131,23 @@ class GroupMember:
             except ConnectionLost as lost:
                 if not self._sessions:
                     raise
-                _log.warning("%s: cannot join again, trying on: %s", self._told, lost)
+                _log.warning("%s: cannot join again, retrying: %s", self._name, lost)
             await anyio.sleep(self._backoff)
 
     def _expired(self, error: SessionExpired) -> None:
-        """Give up all partitions: others may own them by now, and what they commit is not to be overwritten."""
-        told = "%s: the ZooKeeper session expired; the member gives up %d partitions, and joins again in a new one: %s"
-        _log.warning(told, self._told, len(self._owned), error)
+        """Give up all partitions without a commit: other members may own them by now, and have committed."""
+        message = "%s: the ZooKeeper session expired; the member gives up %d partitions and joins again: %s"
+        _log.warning(message, self._name, len(self._owned), error)
         self._claims.expired(list(self._owned), error, uncommitted=bool(self._to_commit))
         self._owned.clear()
         self._to_commit = {}
         self._unbalanced()
 
     async def commit(self) -> None:
-        """Commit what is finished.
+        """Commit the finished offsets.
 
         Raises:
-            ConnectionLost, RequestTimeout, ZooKeeperError: it may be committed or not.
+            ConnectionLost, RequestTimeout, ZooKeeperError: the offsets may be committed or not.
         """
         if self._zookeeper is not None:
             await self._commit(self._zookeeper, self._claims.finished)
@@ -168,20 +167,20 @@ class GroupMember:
                 await self._commit_until(self._changed, zookeeper)
 
     async def _tried(self, zookeeper: ZooKeeper, step: Callable[[ZooKeeper], Awaitable[bool]]) -> bool:
-        """Whether a step was done to its end; one that lost its connection is begun anew, and looks what is there."""
+        """Run a step; return False if it has to be repeated, as after a lost connection."""
         try:
             return await step(zookeeper)
         except (ConnectionLost, RequestTimeout):
             return False
 
     async def _register(self, zookeeper: ZooKeeper) -> bool:
-        """Whether the member is registered by this session."""
+        """Register the member; return whether this session has registered it."""
         await zookeeper.ensure(self._paths.ids)
         path = self._paths.member(self._member)
         try:
             await zookeeper.create(path, self._subscription.encode(), ephemeral=True)
         except NodeExists:
-            # Our own, whose answer was lost; or the last session's, which will go.
+            # This session's, if the answer was lost; or the last session's, which will go.
             if await self._is_ours(zookeeper, path):
                 return True
             if anyio.current_time() < self._name_free_by or await self._was_ours(zookeeper, path):
@@ -193,40 +192,40 @@ class GroupMember:
         return True
 
     async def _is_ours(self, zookeeper: ZooKeeper, path: str) -> bool:
-        found = await zookeeper.exists(path, self._hear)
+        found = await zookeeper.exists(path, self._on_change)
         return found is not None and found.ephemeral_owner == zookeeper.session_id
 
     async def _was_ours(self, zookeeper: ZooKeeper, path: str) -> bool:
-        """Whether a session before this one has made the node, or it is gone."""
-        found = await zookeeper.exists(path, self._hear)
+        """Return whether an earlier session of this member has created the node, or it is gone."""
+        found = await zookeeper.exists(path, self._on_change)
         return found is None or found.ephemeral_owner in self._sessions
 
-    def _hear(self, event: WatchEvent) -> None:
+    def _on_change(self, event: WatchEvent) -> None:
         self._changed.set()
 
     async def _rebalance(self, zookeeper: ZooKeeper) -> bool:
-        """Give up what is no longer ours, and claim what is; whether all of that was to be had."""
+        """Give up partitions and claim others, as the rule says; return whether the member owns all of its share."""
         registry = Registry(zookeeper)
         members = await self._members(zookeeper)
         if self._member not in members:
-            # Somebody has deleted it, as Java's ConsoleConsumer deletes the whole group for --from-beginning.
-            _log.warning("%s: its registration is gone from ZooKeeper; the member joins again", self._told)
+            # Another client has deleted it; Java's ConsoleConsumer deletes the whole group for --from-beginning.
+            _log.warning("%s: its registration is gone from ZooKeeper; the member joins again", self._name)
             self._unbalanced()
             await self._release(zookeeper, list(self._owned))
             await self._register(zookeeper)
             return False
-        brokers = await registry.brokers(self._hear)
+        brokers = await registry.brokers(self._on_change)
         topics = await self._topics(registry, members)
         wanted = decide(self._member, members, topics)
-        gone = [place for place, thread in self._owned.items() if wanted.get(place) != thread]
+        gone = [partition for partition, thread in self._owned.items() if wanted.get(partition) != thread]
         if gone:
             self._unbalanced()
             await self._release(zookeeper, gone)
         self._claims.gained([], brokers)
-        for place, thread in wanted.items():
-            if place not in self._owned and await self._claim(zookeeper, place, thread):
-                claim = Claim(place, thread, await self._committed(zookeeper, place))
-                self._owned[place] = thread
+        for partition, thread in wanted.items():
+            if partition not in self._owned and await self._claim(zookeeper, partition, thread):
+                claim = Claim(partition, thread, await self._committed(zookeeper, partition))
+                self._owned[partition] = thread
                 self._claims.gained([claim], brokers)
         settled = len(self._owned) == len(wanted)
         if settled:
@@ -236,13 +235,13 @@ class GroupMember:
         return settled
 
     def _unbalanced(self) -> None:
-        if self.balanced.is_set():  # else somebody may wait for it
+        if self.balanced.is_set():  # otherwise tasks may wait for it
             self.balanced = anyio.Event()
 
     async def _members(self, zookeeper: ZooKeeper) -> dict[str, Subscription]:
         found: dict[str, Subscription] = {}
         try:
-            names = await zookeeper.children(self._paths.ids, self._hear)
+            names = await zookeeper.children(self._paths.ids, self._on_change)
         except NoNode:
             return {}
         for name in names:
@@ -255,26 +254,26 @@ class GroupMember:
         return found
 
     async def _topics(self, registry: Registry, members: Mapping[str, Subscription]) -> dict[str, dict[int, int]]:
-        """All that any member might read: what another reads matters only where this one reads it too."""
+        """Return the partitions of all topics that this member may read, by topic and broker."""
         names = set(self._subscription.topics)
         if self._subscription.pattern is not None:
-            names |= set(self._subscription.of(dict.fromkeys(await registry.topics(self._hear))))
+            names |= set(self._subscription.of(dict.fromkeys(await registry.topics(self._on_change))))
         elif any(member.pattern is not None for member in members.values()):
-            names |= set(await registry.topics(self._hear))
-        return {name: await registry.partitions(name, self._hear) for name in sorted(names)}
+            names |= set(await registry.topics(self._on_change))
+        return {name: await registry.partitions(name, self._on_change) for name in sorted(names)}
 
-    async def _claim(self, zookeeper: ZooKeeper, place: Place, thread: str) -> bool:
-        topic, partition = place
+    async def _claim(self, zookeeper: ZooKeeper, partition: GroupPartition, thread: str) -> bool:
+        topic, broker_partition = partition
         await zookeeper.ensure(self._paths.owners(topic))
-        path = self._paths.owner(topic, partition)
+        path = self._paths.owner(topic, broker_partition)
         try:
             await zookeeper.create(path, thread.encode(), ephemeral=True)
         except NodeExists:
             return await self._is_ours(zookeeper, path)
         return True
 
-    async def _committed(self, zookeeper: ZooKeeper, place: Place) -> int | None:
-        path = self._paths.offset(*place)
+    async def _committed(self, zookeeper: ZooKeeper, partition: GroupPartition) -> int | None:
+        path = self._paths.offset(*partition)
         try:
             data, _ = await zookeeper.get(path)
         except NoNode:
@@ -283,15 +282,15 @@ class GroupMember:
 
     # --- giving up ---------------------------------------------------------------------------------------------------
 
-    async def _release(self, zookeeper: ZooKeeper, places: list[Place]) -> None:
-        """Commit first, so that whoever claims them next goes on where this one has ended."""
-        self._to_commit |= self._claims.lost(places)
+    async def _release(self, zookeeper: ZooKeeper, partitions: list[GroupPartition]) -> None:
+        """Commit, so that the next owners go on where this member has ended; then delete the claims."""
+        self._to_commit |= self._claims.lost(partitions)
         await self._commit(zookeeper, lambda: self._to_commit)
         self._to_commit = {}
-        for place in places:
+        for partition in partitions:
             with suppress(NoNode):
-                await zookeeper.delete(self._paths.owner(*place))
-            self._owned.pop(place, None)
+                await zookeeper.delete(self._paths.owner(*partition))
+            self._owned.pop(partition, None)
 
     async def _leave(self, zookeeper: ZooKeeper) -> None:
         if zookeeper.expired:
@@ -300,7 +299,7 @@ class GroupMember:
             await self._release(zookeeper, list(self._owned))
             await zookeeper.delete(self._paths.member(self._member))
         except (ConnectionLost, RequestTimeout, NoNode, SessionExpired):
-            pass  # closing the session takes the rest away, or its end does
+            pass  # the other nodes go with the session
 
     async def _commit_until(self, changed: anyio.Event, zookeeper: ZooKeeper) -> None:
         while not changed.is_set():
@@ -310,14 +309,14 @@ class GroupMember:
                 try:
                     await self._commit(zookeeper, self._claims.finished)
                 except (ConnectionLost, RequestTimeout):
-                    continue  # it is tried again at the next time
+                    continue  # retry after the next interval
 
-    async def _commit(self, zookeeper: ZooKeeper, of: Callable[[], Mapping[Place, int]]) -> None:
-        """Commit one after the other; which offsets is asked when it is their turn, for some may be lost by then."""
+    async def _commit(self, zookeeper: ZooKeeper, of: Callable[[], Mapping[GroupPartition, int]]) -> None:
+        """Commit offsets; get them only now, since partitions may be lost while another commit runs."""
         async with self._committing:
             offsets = of()
-            for (topic, partition), offset in offsets.items():
-                path, data = self._paths.offset(topic, partition), b"%d" % offset
+            for partition, offset in offsets.items():
+                path, data = self._paths.offset(*partition), b"%d" % offset
                 try:
                     await zookeeper.set(path, data)
                 except NoNode:

@@ -1,8 +1,8 @@
-"""Java's regular expressions, as far as they mean the same here: translated for Python, and all others refused by name.
+"""Translates Java's regular expressions to Python's, and refuses those without a translation, with the part's name.
 
-Java's language and Python's look alike and differ in meaning: ``\\p{Lower}``, ``[a-z&&[^b]]`` and ``\\d`` are such. A
-group whose members match different topics reads some partitions twice and others not at all, so nothing is passed on
-that was not looked at.
+Java's language and Python's look alike and differ in meaning, as in ``\\p{Lower}``, ``[a-z&&[^b]]`` and ``\\d``. A
+group whose members match different topics reads some partitions twice and others not at all, so the translation checks
+every part.
 """
 
 import re
@@ -32,7 +32,7 @@ _PROPERTIES: Final = {
     "XDigit": "0-9a-fA-F",
     "Space": "\\x20\\t-\\r",
 }
-"""The POSIX classes of Java, all of which are of ASCII alone."""
+"""The POSIX classes of Java, all within ASCII."""
 _CHARACTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 _CLASSES: Final = frozenset("dDwWsS")
 _GROUPS: Final = ("(?:", "(?=", "(?!", "(?<=", "(?<!", "(?i:")
@@ -44,7 +44,7 @@ _BRACES: Final = re.compile(r"\{[^{}]*\}?")
 
 
 def java_regex(regex: str) -> re.Pattern[str]:
-    """Compile a regular expression of Java; ``fullmatch`` is what ``String.matches`` is there.
+    """Compile a regular expression of Java; ``fullmatch`` does what ``String.matches`` does there.
 
     Raises:
         UnsupportedRegex: Java refuses it, or it has no translation.
@@ -57,13 +57,13 @@ def java_regex(regex: str) -> re.Pattern[str]:
 
 
 class _Translation:
-    """Reads a regular expression of Java from left to right, and writes Python's."""
+    """The translation of a regular expression of Java into Python's, from left to right."""
 
     def __init__(self, regex: str) -> None:
         self._text, self._at = regex, 0
         self._out: list[str] = []
         self._groups: list[str] = []
-        """How each group that is open begins."""
+        """The beginning of each open group."""
         self._repeatable = False
         self.ignores_case: bool = regex.startswith("(?i)")
 
@@ -103,7 +103,7 @@ class _Translation:
                 self._write(re.escape(char), 1)
 
     def _write(self, translated: str, length: int, *, repeatable: bool = True) -> None:
-        """Translate so many characters to this."""
+        """Append the translation of the next ``length`` characters."""
         self._out.append(translated)
         self._at += length
         self._repeatable = repeatable
@@ -126,7 +126,7 @@ class _Translation:
     # --- groups -------------------------------------------------------------------------------------------------------
 
     def _open_group(self) -> None:
-        begin = next((one for one in _GROUPS if self._text.startswith(one, self._at)), "(")
+        begin = next((group for group in _GROUPS if self._text.startswith(group, self._at)), "(")
         if begin == "(" and self._text.startswith("(?", self._at):
             named = _CONSTRUCT.match(self._text, self._at)
             assert named is not None
@@ -159,7 +159,7 @@ class _Translation:
             self._write(re.escape(char), length)
 
     def _quotation(self) -> None:
-        """Everything up to ``\\E``, or to the end, as it stands."""
+        """Copy everything up to ``\\E``, or to the end, literally."""
         begin = self._at + 2
         end = self._text.find("\\E", begin)
         quoted = self._text[begin:] if end < 0 else self._text[begin:end]
@@ -178,7 +178,7 @@ class _Translation:
         return body, len(said)
 
     def _escaped_character(self) -> tuple[str, int]:
-        """The character that an escape stands for, and how long the escape is."""
+        """Return the character of an escape, and the length of the escape."""
         code = _CODE.match(self._text, self._at)
         if code is not None:
             number = int(code[1] or code[2], 16)
@@ -209,7 +209,7 @@ class _Translation:
         self._write("]", 1)
 
     def _member(self) -> None:
-        """One member of a character class: a character, a range, or a class of its own."""
+        """Translate a member of a character class: a character, a range, or another class."""
         name = self._text[self._at + 1 : self._at + 2] if self._text[self._at] == "\\" else ""
         if name in ("p", "P") or (name and name in _CLASSES):
             if name == "P":
@@ -230,11 +230,11 @@ class _Translation:
         self._out.append(f"{_in_class(first)}-{_in_class(last)}")
 
     def _is_range(self) -> bool:
-        """Whether there is a ``-`` that does not end the character class."""
+        """Return whether a ``-`` follows that does not end the character class."""
         return self._text.startswith("-", self._at) and not self._text.startswith("-]", self._at)
 
     def _single(self) -> str:
-        """One character of a character class, which is behind us then."""
+        """Read and return one character of a character class."""
         rest = self._text[self._at : self._at + 2]
         if rest[:1] == "[":
             raise UnsupportedRegex(f"the '[' at index {self._at}, a character class in another, is not supported")

@@ -2,7 +2,7 @@
 
 A message has no key, no timestamp and no offset of its own: its offset is the byte of the log at which it begins. Its
 checksum covers the payload alone. The payload of a compressed message, a wrapper, is a set again; only the wrapper has
-a place in the log, so reading begins at wrappers, never inside.
+an offset, so reading begins at wrappers, never inside.
 """
 
 import zlib
@@ -24,7 +24,7 @@ _HEADERS: Final = (Struct(">iBI"), Struct(">iBBI"))
 """Size, magic, attributes from magic 1 on, and the payload's checksum."""
 _CODEC_MASK: Final = 3
 _DEEPEST: Final = 8
-"""How many wrappers may be one in the other. Brokers take any number; clients write one."""
+"""How deep wrappers may be nested. Brokers take any depth; clients write one wrapper."""
 
 
 @attrs.frozen
@@ -47,7 +47,7 @@ class LegacyMessage:
 
 @attrs.frozen
 class Entry:
-    """One message as it stands in the log: a wrapper, if it has a codec."""
+    """A message as the log has it: a wrapper, if it has a codec."""
 
     offset: int
     magic: int
@@ -58,17 +58,17 @@ class Entry:
 
     @property
     def codec(self) -> int:
-        """The number of its codec; 3 is none that Kafka had."""
+        """The number of its codec; Kafka had no 3."""
         return self.attributes & _CODEC_MASK
 
     @property
     def size(self) -> int:
-        """How many bytes it takes in the log."""
+        """Its size in the log, in bytes."""
         return _HEADERS[self.magic].size + len(self.payload)
 
     @property
     def next_offset(self) -> int:
-        """The offset behind it."""
+        """The offset after it."""
         return self.offset + self.size
 
     @property
@@ -80,7 +80,7 @@ class Entry:
         """Compare the checksum.
 
         Raises:
-            CorruptBatch: it is another's.
+            CorruptBatch: it does not match.
         """
         if not self.crc_ok:
             computed = zlib.crc32(self.payload)
@@ -88,7 +88,7 @@ class Entry:
 
 
 class MessageSet:
-    """What a fetch gave: whole messages, and perhaps a piece of the next, where the answer was cut.
+    """The messages of a fetch: whole ones, and perhaps a piece of the next, where the answer was cut.
 
     Args:
         data: the bytes.
@@ -97,8 +97,8 @@ class MessageSet:
 
     Attributes:
         cut: how many bytes of a further message came.
-        needed: the size of that message, once enough of it came to tell; else None.
-        next_offset: the offset behind the last whole message.
+        needed: the size of that message, if its size field came; else None.
+        next_offset: the offset after the last whole message.
 
     ``len`` is the number of whole messages, wrappers counted as one.
 
@@ -129,7 +129,7 @@ class MessageSet:
         return self._count
 
     def entries(self) -> Iterator[Entry]:
-        """The whole messages as they stand in the log, unchecked, made one by one: a set may hold very many."""
+        """Yield the whole messages as the log has them, unchecked; a set may hold very many."""
         position, end = 0, self.next_offset - self.offset
         while position < end:
             entry = _at(self._view, position, self.offset)
@@ -137,10 +137,10 @@ class MessageSet:
             position += entry.size
 
     def messages(self, *, limit: int = DEFAULT_INFLATE_LIMIT) -> Iterator[LegacyMessage]:
-        """The messages, those in wrappers included, checked one by one.
+        """Yield the messages, those in wrappers included, each checked.
 
-        ``limit`` is how many bytes one wrapper may come to. A piece of a message that ends a wrapper is left out, as
-        Java's classes do.
+        ``limit`` is the largest size of one decompressed wrapper. Like Java's classes, this leaves out a piece of a
+        message at the end of a wrapper.
 
         Raises:
             MisalignedOffset: the first one's checksum is wrong.
@@ -153,7 +153,7 @@ class MessageSet:
             if not entry.codec:
                 yield LegacyMessage(bytes(entry.payload), entry.offset, entry.next_offset, entry.magic)
                 continue
-            # One is held back: the last of a wrapper has another next_offset.
+            # Hold one message back: the last of a wrapper has another next_offset.
             held: Entry | None = None
             for inner in _inflated(entry, limit, f"{self.where}message at byte {entry.offset}: "):
                 if held is not None:
@@ -164,7 +164,7 @@ class MessageSet:
 
 
 def _size_at(view: memoryview, position: int, base: int, where: str) -> int | None:
-    """The size of the message at ``position``, its size field included; None if that is cut."""
+    """Return the size of the message at ``position``, its size field included; None if that is cut."""
     offset, left = base + position, len(view) - position
     if left < _SIZE.size:
         return None
@@ -183,7 +183,7 @@ def _size_at(view: memoryview, position: int, base: int, where: str) -> int | No
 
 
 def _at(view: memoryview, position: int, base: int) -> Entry:
-    """The message at ``position``, which is known to be whole."""
+    """Return the message at ``position``, which is whole."""
     header = _HEADERS[view[position + _SIZE.size]]
     size, magic, *attributes, crc = header.unpack_from(view, position)
     payload = view[position + header.size : position + _SIZE.size + size]
@@ -198,7 +198,7 @@ def _misaligned(offset: int, wrong: str, where: str) -> MisalignedOffset:
 
 
 def _inflated(wrapper: Entry, limit: int, where: str) -> Iterator[Entry]:
-    """The messages in a wrapper, and in wrappers in it, which count against the same limit."""
+    """Yield the messages in a wrapper, and in wrappers in it, which share the limit."""
     room = limit
     waiting: list[Iterator[Entry]] = [iter((wrapper,))]
     while waiting:
@@ -212,7 +212,7 @@ def _inflated(wrapper: Entry, limit: int, where: str) -> Iterator[Entry]:
             yield entry
             continue
         if len(waiting) > _DEEPEST:
-            raise CorruptBatch(f"{where}more than {_DEEPEST} compressed messages one in the other")
+            raise CorruptBatch(f"{where}more than {_DEEPEST} nested compressed messages")
         inside = _unpacked(entry, room, where)
         room -= len(inside)
         waiting.append(_inner(inside, where))
@@ -235,7 +235,7 @@ def _inner(data: memoryview, where: str) -> Iterator[Entry]:
 
 
 def encode_entry(payload: Buffer, *, magic: int = 1, attributes: int = 0) -> bytes:
-    """One message as it stands in the log.
+    """Return a message as the log has it.
 
     Raises:
         UsageError: no such format exists, or magic 0, which has no attributes, is given some.
@@ -252,12 +252,12 @@ def encode_entry(payload: Buffer, *, magic: int = 1, attributes: int = 0) -> byt
 def encode_messages(
     values: Iterable[bytes], *, codec: Codec = Codec.NONE, magic: int = 1, level: int | None = None
 ) -> bytes:
-    """Values as a set; with a codec as one message that wraps them all. No values give ``b""``.
+    """Return values as a message set; with a codec as one wrapper of all. No values give ``b""``.
 
-    Snappy is written in the framing of Java's classes.
+    Snappy has the framing of Java's classes.
 
     Raises:
-        UsageError: the format, or Kafka 0.7, does not know the codec; or a value is no bytes.
+        UsageError: the format, or Kafka 0.7, does not know the codec; or a value is not bytes.
         ConfigError: the codec has no such level.
     """
     if codec not in (Codec.NONE, Codec.GZIP, Codec.SNAPPY):

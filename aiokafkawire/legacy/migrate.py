@@ -1,8 +1,8 @@
-"""Takes a topic of Kafka 0.7 over into a cluster of today, message by message, and can go on where it ended.
+"""Copies a topic of Kafka 0.7 into a cluster of today, message by message, and resumes where the last run ended.
 
-How far it is, is kept in the target cluster: for each partition of the source a group of its own has one committed
-offset, the byte from which to read on. So it is written in the same transaction as the records that it counts (KIP-98,
-KIP-447), which no file beside the cluster could be, and every process that is given the same name finds it.
+The target cluster keeps the progress: for each partition of the source a group has one committed offset, the byte from
+which to read on. The transaction of the copied records commits it (KIP-98, KIP-447), so it matches them exactly, and
+every process with the same migration name finds it.
 """
 
 import re
@@ -20,14 +20,14 @@ from ..types import OffsetAndMetadata, TopicPartition, check_topic_name
 from .client import LegacyClient
 from .cluster import BrokerClients, Registry
 from .errors import MisalignedOffset
-from .reading import PartitionReader
+from .partition_reader import PartitionReader
 from .registry import BrokerPartition, check_segment
 from .zookeeper import ZooKeeper
 
 __all__ = ("MigrationProgress", "Sources", "migrate", "sources_from_zookeeper")
 
 _INTO: Final = re.compile("partition=([0-9]{1,10})")
-"""What is committed along with a position: which partition of the target it is copied to."""
+"""The metadata of a committed position: the partition of the target."""
 
 Sources: TypeAlias = Mapping[BrokerPartition, LegacyClient]
 """The partitions to copy, each with an open client of its broker."""
@@ -35,13 +35,13 @@ Sources: TypeAlias = Mapping[BrokerPartition, LegacyClient]
 
 @attrs.frozen
 class MigrationProgress:
-    """How far one partition is.
+    """The progress of one partition.
 
     Attributes:
-        source: which.
-        position: up to which byte it is copied, and committed.
+        source: the partition.
+        position: up to which byte it is copied and committed.
         end: where its log ended when the migration began.
-        messages: how many messages this run has copied of it.
+        messages: how many of its messages this run has copied.
     """
 
     source: BrokerPartition
@@ -53,10 +53,11 @@ class MigrationProgress:
 async def sources_from_zookeeper(
     servers: str, topic: str, clients: BrokerClients
 ) -> dict[BrokerPartition, LegacyClient]:
-    """All partitions of a topic on all brokers that are up, as ZooKeeper has them; ``clients`` is open and stays so.
+    """Return all partitions of a topic on all brokers that are registered in ZooKeeper; ``clients`` has to be open.
 
     Raises:
-        ConnectionLost: no ZooKeeper server was found.
+        ConfigError: kazoo is not installed.
+        ConnectionLost: no ZooKeeper server could be reached.
     """
     async with ZooKeeper(servers) as zookeeper:
         registry = Registry(zookeeper)
@@ -80,45 +81,45 @@ async def migrate(
     on_progress: Callable[[MigrationProgress], None] | None = None,
     stop: anyio.Event | None = None,
 ) -> dict[BrokerPartition, int]:
-    """Copy what the partitions hold now; how many messages of each, in this run.
+    """Copy the messages that the partitions have now; return the number of messages of each, in this run.
 
     Messages of one source partition go to one partition of the target, in order: those of partition ``p`` of broker
-    ``b`` to ``(b + p) % n``, where ``n`` is how many the target has when the first of them are copied. Later runs go on
-    there, whichever sources they are given. Messages have no key, and the time of the copy for a timestamp. With
-    ``exactly_once``, each message is in the target once for readers of committed records, however often the migration
-    is interrupted and called again. Two that run under one name fence one another, and the last one counts. Without it
-    nothing is lost, and what was copied last may be doubled. A transaction holds what one fetch gave: ``fetch_size`` of
-    the sources' clients says how much that is.
+    ``b`` to ``(b + p) % n``, where ``n`` is the number of the target's partitions when the first of them are copied.
+    Later runs keep that partition, whichever sources they are given. Messages have no key; their timestamp is the time
+    of the copy. With ``exactly_once``, readers of committed records find each message once, however often the migration
+    is interrupted and called again. Of two runs with one name the later one fences the earlier one. Without
+    ``exactly_once`` no message is lost, and the last ones may be duplicated. A transaction has the messages of one
+    fetch, whose size is ``fetch_size`` of the sources' clients.
 
     Args:
-        sources: what to copy; :func:`sources_from_zookeeper` finds all.
-        topic: its name in the source.
+        sources: the partitions to copy; :func:`sources_from_zookeeper` finds all.
+        topic: the topic's name in the source.
         target: an open client.
-        name: of this migration: the transactional id, and how the groups that keep the positions begin.
-        target_topic: the name in the target, where it has to exist; the same if not given.
+        name: the migration's name: the transactional id, and the prefix of the groups that keep the positions.
+        target_topic: the name of an existing topic in the target; ``topic`` by default.
         exactly_once: whether to use transactions.
         on_progress: is called after each transaction.
-        stop: set it to end after the transaction at hand.
+        stop: an event; once it is set, the migration ends after the current transaction.
 
     Raises:
-        UsageError: an argument cannot be.
-        OffsetOutOfRange: a partition was cleaned up (log.retention) beyond where the last run ended: messages are lost.
+        UsageError: an argument is invalid.
+        OffsetOutOfRange: a source has deleted messages (log.retention) that were not copied: they are lost.
         UnknownTopicOrPartition: the target has no such topic, or a source no such partition.
-        ConnectionLost, RequestTimeout, CorruptBatch: a source could not be read; what was copied counts.
-        KafkaError: what the target says; call it again to go on.
+        ConnectionLost, RequestTimeout, CorruptBatch: a source could not be read; copied messages are committed.
+        KafkaError: an error of the target; call it again to go on.
     """
     check_segment("the migration's name", name)
     check_topic_name(topic if target_topic is None else target_topic)
-    places = sorted(sources)
-    # The producer is opened before positions are asked for: it fences whoever might still change them.
+    source_partitions = sorted(sources)
+    # Open the producer before reading positions: it fences other runs, which might still change them.
     producer = target.producer(transactional_id=name) if exactly_once else target.producer()
     copied: dict[BrokerPartition, int] = {}
     async with producer:
         into = topic if target_topic is None else target_topic
         partitions = len((await target.admin.describe_topic(into)).partitions)
-        for place in places:
-            one = _Copy(sources[place], topic, place, target, producer, name, into, partitions)
-            copied[place] = await one.run(on_progress, stop or anyio.Event(), exactly_once=exactly_once)
+        for source_partition in source_partitions:
+            copy = _Copy(sources[source_partition], topic, source_partition, target, producer, name, into, partitions)
+            copied[source_partition] = await copy.run(on_progress, stop or anyio.Event(), exactly_once=exactly_once)
     return copied
 
 
@@ -129,19 +130,19 @@ class _Copy:
         self,
         source: LegacyClient,
         topic: str,
-        place: BrokerPartition,
+        source_partition: BrokerPartition,
         target: Client,
         producer: Producer[bytes, bytes],
         name: str,
         into: str,
         partitions: int,
     ) -> None:
-        self._source, self._topic, self._place = source, topic, place
+        self._source, self._topic, self._source_partition = source, topic, source_partition
         self._target, self._producer, self._into, self._partitions = target, producer, into, partitions
-        # Which other sources there are does not count: a broker that is down must not send this one elsewhere.
-        self._partition = (place.broker + place.partition) % partitions
-        self._group = f"{name}.{topic}.{place}"
-        # Not the partition that the records go to: which that is changes with the number of partitions.
+        # Other sources do not matter: a broker that is down must not change this one's partition.
+        self._partition = (source_partition.broker + source_partition.partition) % partitions
+        self._group = f"{name}.{topic}.{source_partition}"
+        # Not the partition of the records, which depends on the number of partitions.
         self._kept_at = TopicPartition(into, 0)
         self._count = 0
 
@@ -151,31 +152,31 @@ class _Copy:
         if stop.is_set():
             return 0
         begin = await self._begin(require_stable=exactly_once)
-        end = await self._source.latest(self._topic, self._place.partition)
-        reader = self._source.read(self._topic, self._place.partition, begin)
-        # An answer ends with whole messages, so the position is never inside of a compressed one.
+        end = await self._source.latest(self._topic, self._source_partition.partition)
+        reader = self._source.read(self._topic, self._source_partition.partition, begin)
+        # An answer ends with whole messages, so the position is never inside a compressed one.
         while reader.position < end and not stop.is_set() and await self._fill(reader):
             await (self._in_transaction if exactly_once else self._at_least_once)(reader)
             if on_progress is not None:
-                on_progress(MigrationProgress(self._place, reader.position, end, self._count))
+                on_progress(MigrationProgress(self._source_partition, reader.position, end, self._count))
         return self._count
 
     async def _begin(self, *, require_stable: bool) -> int:
-        # A transaction of a run before is over by now, for the producer is open; but coordinators of groups may show
-        # what it has committed a moment later, and say so only if asked (KIP-447).
+        # Opening the producer has ended a transaction of an earlier run; but coordinators may show its offsets a moment
+        # later, and report that only on request (KIP-447).
         found = await self._target.admin.list_consumer_group_offsets(
             self._group, [self._kept_at], require_stable=require_stable
         )
         kept = found.get(self._kept_at)
         if kept is None:
-            return await self._source.earliest(self._topic, self._place.partition)
-        chosen = _INTO.fullmatch(kept.metadata)  # also where the target topic has got more partitions since
+            return await self._source.earliest(self._topic, self._source_partition.partition)
+        chosen = _INTO.fullmatch(kept.metadata)  # also if the target topic has more partitions now
         if chosen is not None and int(chosen[1]) < self._partitions:
             self._partition = int(chosen[1])
         return kept.offset
 
     def _progress(self, position: int) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return what to commit: the position, and the target's partition, in which the rest belongs, too."""
+        """Return the offset to commit: the position, with the target's partition as metadata."""
         return {self._kept_at: OffsetAndMetadata(position, f"partition={self._partition}")}
 
     async def _fill(self, reader: PartitionReader) -> bool:

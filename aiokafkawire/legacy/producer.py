@@ -1,4 +1,4 @@
-"""A producer for a cluster of Kafka 0.7 that ZooKeeper knows."""
+"""A producer for a cluster of Kafka 0.7 that is registered in ZooKeeper."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -14,12 +14,10 @@ from ..network.connector import Connector, connect_tcp
 from ..runtime import Owner, Runtime
 from .cluster import BrokerClients, Registry
 from .errors import SessionExpired
-from .jute import EventType, WatchEvent
 from .registry import BrokerPartition
 from .requests import check_legacy_topic
 from .settings import LegacyOptions
-from .watches import Watch
-from .zookeeper import ZooKeeper
+from .zookeeper import EventType, Watch, WatchEvent, ZooKeeper
 
 __all__ = ("LegacyProducer", "LegacyPartitioner", "java_hash_partitioner")
 
@@ -27,11 +25,11 @@ _log: Final = logging.getLogger("aiokafkawire.legacy")
 _PAUSE_SECONDS: Final = 0.1
 
 LegacyPartitioner: TypeAlias = Callable[[str, int], int]
-"""Takes a key, and of how many partitions to choose; returns an index."""
+"""A function of a key and the number of partitions; it returns an index."""
 
 
 def java_hash_partitioner(key: str, count: int) -> int:
-    """As Java's clients of 0.7 choose for a string: the absolute value of its hash code, modulo ``count``."""
+    """Choose as Java's clients of 0.7 do for a string: the absolute value of its hash code, modulo ``count``."""
     number = 0
     data = key.encode("utf-16-be", "surrogatepass")
     for at in range(0, len(data), 2):
@@ -43,20 +41,20 @@ def java_hash_partitioner(key: str, count: int) -> int:
 
 
 class LegacyProducer:
-    """Sends messages to any of a topic's partitions, on any broker; use it as ``async with``.
+    """A producer to all partitions of a topic, on all brokers; use it as ``async with``.
 
-    Partitions are those that brokers have registered, ordered by broker and number. A topic that no broker has yet is
-    sent to partition 0 of one of them, which creates it.
+    It uses the partitions that brokers have registered, ordered by broker and number. It sends messages for a topic
+    that no broker has yet to partition 0 of one of them, which creates it.
 
-    While ZooKeeper is away, topics that were sent to before are sent to as their partitions were known last; others
-    wait for it, up to ``zookeeper_timeout_ms``. When it returns, what is registered is read again.
+    While ZooKeeper is away, it sends to the partitions that it knows; messages for other topics wait, up to
+    ``zookeeper_timeout_ms``. When ZooKeeper returns, the producer reads the registrations again.
 
     Args:
-        servers: ZooKeeper's, as :class:`~aiokafkawire.legacy.zookeeper.ZooKeeper` takes them.
-        partitioner: chooses by key.
-        session_timeout_ms: of the session with ZooKeeper.
-        zookeeper_timeout_ms: how long ZooKeeper may take for one request, and to be found.
-        options: of the connections to brokers, see :class:`~aiokafkawire.legacy.settings.LegacyConfig`.
+        servers: ZooKeeper's servers, as :class:`~aiokafkawire.legacy.zookeeper.ZooKeeper` takes them.
+        partitioner: chooses a partition by the key.
+        session_timeout_ms: the timeout of the session with ZooKeeper.
+        zookeeper_timeout_ms: how long ZooKeeper may take for one request, and to open a session.
+        options: settings of the connections to brokers, see :class:`~aiokafkawire.legacy.settings.LegacyConfig`.
     """
 
     def __init__(
@@ -66,7 +64,6 @@ class LegacyProducer:
         partitioner: LegacyPartitioner = java_hash_partitioner,
         session_timeout_ms: int = 6_000,
         zookeeper_timeout_ms: int = 30_000,
-        zookeeper_connector: Connector = connect_tcp,
         connector: Connector = connect_tcp,
         runtime: Runtime | None = None,
         **options: Unpack[LegacyOptions],
@@ -80,23 +77,21 @@ class LegacyProducer:
             servers,
             session_timeout_ms=session_timeout_ms,
             request_timeout_ms=zookeeper_timeout_ms,
-            connector=zookeeper_connector,
-            runtime=self._runtime,
         )
         self._zookeeper = self._new_session()
         self._clients = BrokerClients(connector=connector, runtime=self._runtime, **options)
         self._owner = Owner()
         self._patience = zookeeper_timeout_ms / 1000
         self._renewed: anyio.Event | None = None
-        """Set once there is a new session with ZooKeeper; None while none is being opened."""
+        """Set once a new session with ZooKeeper is open; None while none is being opened."""
         self._last_cause = ""
-        self._looking = anyio.Lock()
+        self._lookup_lock = anyio.Lock()
         self._brokers_known = False
         self._brokers: list[int] = []
-        self._places: dict[str, list[BrokerPartition]] = {}
-        self._before: dict[str, list[BrokerPartition]] = {}
-        """What was known before the session expired; it will do until brokers have registered themselves again."""
-        self._asked: set[str] = set()
+        self._partitions: dict[str, list[BrokerPartition]] = {}
+        self._earlier_partitions: dict[str, list[BrokerPartition]] = {}
+        """The partitions from before the connection to ZooKeeper was lost, used until they are read again."""
+        self._cacheable: set[str] = set()
         self._watches: dict[str, Watch] = {}
 
     async def __aenter__(self) -> Self:
@@ -118,44 +113,47 @@ class LegacyProducer:
             await self._zookeeper.__aexit__(kind, error, trace)
 
     async def send(self, topic: str, values: Iterable[bytes], *, key: str | None = None) -> BrokerPartition:
-        """Send messages to one partition, chosen by the key, or by chance without one; which it was.
+        """Send messages to one partition, chosen by the key, or at random without one; return the partition.
 
-        Nothing is acknowledged: see :meth:`~aiokafkawire.legacy.client.LegacyClient.produce`.
+        Brokers acknowledge nothing: see :meth:`~aiokafkawire.legacy.client.LegacyClient.produce`.
 
         Raises:
-            ConnectionLost: no broker is up, or the one chosen cannot be reached, or refused what was sent before.
-            ZooKeeperError, RequestTimeout: ZooKeeper was needed, and did not help.
+            ConnectionLost: no broker is up, or the chosen one cannot be reached, or has refused earlier messages.
+            ZooKeeperError, RequestTimeout: ZooKeeper returned an error, or did not answer.
         """
         check_legacy_topic(topic)
         if key is not None and not isinstance(key, str) and self._partitioner is java_hash_partitioner:
             raise UsageError(f"key must be a string or None, got {shown(key)}")
-        places = await self._places_of(topic)
-        if not places:
+        partitions = await self._partitions_of(topic)
+        if not partitions:
             raise ConnectionLost("no broker is registered in ZooKeeper")
-        index = self._runtime.chance.randrange(len(places)) if key is None else self._partitioner(key, len(places))
-        if not is_integer(index, 0, len(places) - 1):
-            raise UsageError(f"the partitioner chose {index} of {len(places)} partitions")
-        place = places[index]
-        client = await self._clients.of(place.broker)
-        await client.produce(topic, values, partition=place.partition)
-        return place
+        index = (
+            self._runtime.chance.randrange(len(partitions)) if key is None else self._partitioner(key, len(partitions))
+        )
+        if not is_integer(index, 0, len(partitions) - 1):
+            raise UsageError(f"the partitioner chose {index} of {len(partitions)} partitions")
+        partition = partitions[index]
+        client = await self._clients.of(partition.broker)
+        await client.produce(topic, values, partition=partition.partition)
+        return partition
 
     async def confirm(self) -> None:
-        """Make sure that no broker has refused by hanging up: ``LegacyClient.confirm`` for each that was sent to."""
+        """Check that no broker has refused messages by hanging up, by ``LegacyClient.confirm`` of each broker."""
         for client in self._clients.opened:
             await client.confirm()
 
-    async def _places_of(self, topic: str) -> list[BrokerPartition]:
+    async def _partitions_of(self, topic: str) -> list[BrokerPartition]:
         while True:
             if not self._zookeeper.expired:
                 try:
-                    async with self._looking:
-                        return await self._looked_up(topic)
+                    async with self._lookup_lock:
+                        return await self._look_up(topic)
                 except SessionExpired as expired:
                     self._last_cause = str(expired)
             renewed = self._renew()
-            if self._places.get(topic):
-                return self._places[topic]
+            known = self._partitions.get(topic) or self._earlier_partitions.get(topic)
+            if known:
+                return known
             with anyio.move_on_after(self._patience):
                 await renewed.wait()
                 continue
@@ -165,15 +163,15 @@ class LegacyProducer:
             )
 
     def _renew(self) -> anyio.Event:
-        """Open a new session in the background, if that is not being done; what is set once it is open."""
+        """Start to open a new session, unless that is under way; return the event that is set once it is open."""
         if self._renewed is None:
             self._renewed = anyio.Event()
             self._owner.spawn(self._open_session, self._renewed)
         return self._renewed
 
     async def _open_session(self, renewed: anyio.Event) -> None:
-        _log.warning("producer: the ZooKeeper session expired; a new one is being opened")
-        await self._zookeeper.__aexit__(None, None, None)  # nothing of ours went with it
+        _log.warning("producer: the ZooKeeper session expired; the producer opens a new one")
+        await self._zookeeper.__aexit__(None, None, None)  # the producer has no nodes in it
         while True:
             fresh = self._new_session()
             try:
@@ -181,46 +179,53 @@ class LegacyProducer:
                 break
             except KafkaError as cause:
                 self._last_cause = str(cause)
-                _log.warning("producer: no new ZooKeeper session, trying on: %s", cause)
+                _log.warning("producer: cannot open a new ZooKeeper session, retrying: %s", cause)
             await anyio.sleep(_PAUSE_SECONDS)
         self._zookeeper, self._renewed = fresh, None
-        self._before, self._brokers_known = self._places, False
-        self._places = {}
+        self._brokers_known = False
+        self._earlier_partitions |= self._partitions
+        self._partitions = {}
         renewed.set()
 
-    async def _looked_up(self, topic: str) -> list[BrokerPartition]:
+    async def _look_up(self, topic: str) -> list[BrokerPartition]:
         registry = Registry(self._zookeeper)
         if not self._brokers_known:
-            self._brokers_known = True  # a change while it is asked for must not be missed
+            self._brokers_known = True  # first, so that a change during the request is not missed
             try:
-                found = await registry.brokers(self._brokers_changed)
+                found = await registry.brokers(self._on_brokers_change)
             except BaseException:
                 self._brokers_known = False
                 raise
             self._brokers = sorted(found)
-            if found or not self._before:
+            if found or not self._earlier_partitions:
                 self._clients.know(found)
-                self._before = {}
-        places = self._places.get(topic)
-        if places is None:
-            self._asked.add(topic)  # a change takes it out, also one while it is asked for
+                self._earlier_partitions = {}
+        partitions = self._partitions.get(topic)
+        if partitions is None:
+            self._cacheable.add(topic)  # a change removes it, also during the request
             counts = await registry.partitions(topic, self._watch(topic))
-            places = sorted(BrokerPartition(broker, at) for broker, count in counts.items() for at in range(count))
-            if places and topic in self._asked:
-                self._places[topic] = places
-        return places or [BrokerPartition(broker, 0) for broker in self._brokers] or self._before.get(topic, [])
+            partitions = sorted(BrokerPartition(broker, at) for broker, count in counts.items() for at in range(count))
+            if partitions and topic in self._cacheable:
+                self._partitions[topic] = partitions
+        return (
+            partitions
+            or [BrokerPartition(broker, 0) for broker in self._brokers]
+            or self._earlier_partitions.get(topic, [])
+        )
 
     def _watch(self, topic: str) -> Watch:
-        """The same for each topic always, so that it is set once however often it is asked for."""
+        """Return the topic's watch, always the same one, so that it is set once."""
 
-        def hear(event: WatchEvent) -> None:
-            if event.type is EventType.NONE:  # the session is over: what was known will do until there is another
+        def on_change(event: WatchEvent) -> None:
+            if event.type is EventType.EXPIRED:  # use the known partitions until there is another session
                 return
-            self._asked.discard(topic)
-            self._places.pop(topic, None)
+            self._cacheable.discard(topic)
+            partitions = self._partitions.pop(topic, None)
+            if partitions is not None and event.type is EventType.RECONNECTED:  # ZooKeeper may go away again
+                self._earlier_partitions[topic] = partitions
 
-        return self._watches.setdefault(topic, hear)
+        return self._watches.setdefault(topic, on_change)
 
-    def _brokers_changed(self, event: WatchEvent) -> None:
-        if event.type is not EventType.NONE:
+    def _on_brokers_change(self, event: WatchEvent) -> None:
+        if event.type is not EventType.EXPIRED:
             self._brokers_known = False

@@ -1,4 +1,4 @@
-"""Who reads what in a group of Kafka 0.7: every member decides alone, and all decide the same."""
+"""The assignment in a group of Kafka 0.7, which every member computes alone, and all alike."""
 
 from collections.abc import Iterable, Mapping
 
@@ -8,18 +8,18 @@ __all__ = ("assign", "decide")
 
 
 def assign(partitions: Iterable[BrokerPartition], threads: Iterable[str]) -> dict[BrokerPartition, str]:
-    """Ranges of one topic's partitions for the threads that read it, the larger ones first.
+    """Assign ranges of one topic's partitions to the threads that read it, the larger ones first.
 
     Both are sorted as strings, as Java's clients do it: "0-10" stands before "0-2".
     """
     places, readers = sorted(partitions, key=str), sorted(threads)
     if not readers:
         return {}
-    each, extra = divmod(len(places), len(readers))
+    share, extra = divmod(len(places), len(readers))
     found: dict[BrokerPartition, str] = {}
     begin = 0
     for index, reader in enumerate(readers):
-        end = begin + each + (index < extra)
+        end = begin + share + (index < extra)
         found.update(dict.fromkeys(places[begin:end], reader))
         begin = end
     return found
@@ -28,7 +28,7 @@ def assign(partitions: Iterable[BrokerPartition], threads: Iterable[str]) -> dic
 def decide(
     member: str, members: Mapping[str, Subscription], topics: Mapping[str, Mapping[int, int]]
 ) -> dict[tuple[str, BrokerPartition], str]:
-    """What ``member`` has to read: its thread, by topic and partition.
+    """Return what ``member`` has to read: its thread, by topic and partition.
 
     Args:
         member: one of ``members``.

@@ -1,4 +1,4 @@
-"""What brokers and groups of Kafka 0.7 keep in ZooKeeper: where, and how it is written."""
+"""The nodes of brokers and groups of Kafka 0.7 in ZooKeeper: their paths and their data."""
 
 import json
 import re
@@ -32,11 +32,11 @@ TOPICS: Final = "/brokers/topics"
 
 _OFFSET: Final = re.compile("-?[0-9]{1,19}")
 _MOST: Final = 100_000
-"""Partitions of a topic on one broker, and streams of a member: what is more is a mistake, or a lie."""
+"""Partitions of a topic on one broker, and streams of a member: a larger number is invalid."""
 
 
 class BrokerPartition(NamedTuple):
-    """A partition of a topic on one broker: partitions of brokers have nothing to do with one another."""
+    """A partition of a topic on one broker: each broker numbers its own."""
 
     broker: int
     partition: int
@@ -46,35 +46,35 @@ class BrokerPartition(NamedTuple):
 
 
 def parse_broker(data: bytes | None, path: str) -> Address:
-    """Where a broker listens.
+    """Return where a broker listens.
 
     Raises:
-        WireError: the node does not say.
+        WireError: the node's data is invalid.
     """
     parts = _text(data, path).rsplit(":", 2)
     port = parts[2] if len(parts) == 3 else ""
-    # As few digits as it has: Python refuses to read very many, by a ValueError.
+    # At most five digits: Python raises ValueError for very many.
     if not (port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) < 65536 and parts[1]):
         raise WireError(f"{path} holds {data!r:.300}, not a broker's creator:host:port")
     return Address(parts[1], int(parts[2]))
 
 
 def parse_count(data: bytes | None, path: str) -> int:
-    """How many partitions a broker has of a topic.
+    """Return how many partitions of a topic a broker has.
 
     Raises:
-        WireError: the node does not say.
+        WireError: the node's data is invalid.
     """
     return _number(data, path, "a number of partitions", most=_MOST)
 
 
 def parse_offset(data: bytes | None, path: str) -> int:
-    """The offset that a group has committed; below 0 for one that no log has.
+    """Return the offset that a group has committed; below 0 for one that no log has.
 
-    Java's consumers commit -1 for a partition whose begin or end they could not ask its broker for.
+    Java's consumers commit -1 for a partition whose begin or end they could not get from its broker.
 
     Raises:
-        WireError: the node does not say.
+        WireError: the node's data is invalid.
     """
     found = _OFFSET.fullmatch(_text(data, path))
     if found is None or not -(2**63) <= int(found[0]) < 2**63:
@@ -98,17 +98,17 @@ def _text(data: bytes | None, path: str) -> str:
 
 @attrs.frozen
 class Subscription:
-    """What a member of a group reads: topics with a number of streams each, or all that match a pattern, or do not."""
+    """The topics that a member reads: names with a number of streams each, or those that match a pattern, or do not."""
 
     topics: Mapping[str, int] = attrs.field(factory=dict)
     pattern: str | None = None
     """A topic filter, as ``normalize_filter`` returns it."""
     streams: int = 1
     allow: bool = True
-    """Whether the pattern says what to read, or what not."""
+    """Whether to read the topics that match the pattern, or all others."""
 
     def encode(self) -> bytes:
-        """As the node of a member holds it."""
+        """Return the data of the member's node."""
         if self.pattern is not None:
             mark = "*" if self.allow else "!"
             return f"{mark}{self.streams}{mark}{self.pattern}".encode()
@@ -116,7 +116,7 @@ class Subscription:
         return f"{{ {pairs} }}".encode()
 
     def of(self, known: Mapping[str, object]) -> dict[str, int]:
-        """The topics that it reads, of those that are known, with the number of streams for each."""
+        """Return the topics to read, of those that are known, with the number of streams for each."""
         if self.pattern is None:
             return dict(self.topics)
         matches = compile_filter(self.pattern).fullmatch
@@ -124,10 +124,10 @@ class Subscription:
 
 
 def parse_subscription(data: bytes | None, path: str) -> Subscription:
-    """What the node of a member says.
+    """Return the subscription in a member's node.
 
     Raises:
-        WireError: it says nothing that can be read.
+        WireError: the node's data is invalid.
     """
     text = _text(data, path)
     found = re.fullmatch(r"([*!])([0-9]{1,5})\1(.*)", text, re.DOTALL)
@@ -140,13 +140,13 @@ def parse_subscription(data: bytes | None, path: str) -> Subscription:
     except (ValueError, OverflowError, RecursionError) as cause:
         raise WireError(f"{path} holds {data!r:.300}, not what a member of a group reads: {cause}") from cause
     counts = topics.values() if isinstance(topics, dict) else [None]
-    if not all(isinstance(one, int) and not isinstance(one, bool) and 0 <= one <= _MOST for one in counts):
+    if not all(isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= _MOST for count in counts):
         raise WireError(f"{path} holds {data!r:.300}, not topics with a number of streams each")
     return Subscription(topics=topics)
 
 
 def check_segment(what: str, name: str) -> None:
-    """Refuse what cannot be a part of a path.
+    """Check that a name can be a part of a path.
 
     Raises:
         UsageError: it is empty, or has a slash.
@@ -157,31 +157,31 @@ def check_segment(what: str, name: str) -> None:
 
 @attrs.frozen
 class GroupPaths:
-    """Where a group keeps what."""
+    """The paths of a group's nodes."""
 
     group: str
 
     @property
     def ids(self) -> str:
-        """A node for each member, ephemeral: its subscription."""
+        """The parent of a node for each member, ephemeral: its subscription."""
         return f"/consumers/{self.group}/ids"
 
     def member(self, member: str) -> str:
-        """The node of a member."""
+        """Return the path of a member's node."""
         return f"{self.ids}/{member}"
 
     def owners(self, topic: str) -> str:
-        """A node for each partition that somebody reads, ephemeral: who it is."""
+        """Return the parent of a node for each partition that a member reads, ephemeral: the member."""
         return f"/consumers/{self.group}/owners/{topic}"
 
-    def owner(self, topic: str, where: BrokerPartition) -> str:
-        """The node of a partition's owner."""
-        return f"{self.owners(topic)}/{where}"
+    def owner(self, topic: str, partition: BrokerPartition) -> str:
+        """Return the path of a partition's owner."""
+        return f"{self.owners(topic)}/{partition}"
 
     def offsets(self, topic: str) -> str:
-        """A node for each partition of which something was committed, persistent."""
+        """Return the parent of a node for each partition that has a committed offset, persistent."""
         return f"/consumers/{self.group}/offsets/{topic}"
 
-    def offset(self, topic: str, where: BrokerPartition) -> str:
-        """The node of a partition's committed offset."""
-        return f"{self.offsets(topic)}/{where}"
+    def offset(self, topic: str, partition: BrokerPartition) -> str:
+        """Return the path of a partition's committed offset."""
+        return f"{self.offsets(topic)}/{partition}"

@@ -1,7 +1,7 @@
 """The five requests of Kafka 0.6 and 0.7, and their answers: no version, no correlation id, no client id.
 
 A frame is its size, a key and a body; an answer its size, an error code and a body. Produce requests have no answer.
-Answers do not say what they answer, so they are read with the request at hand.
+Answers do not name their request, so decoding one needs the request.
 """
 
 import re
@@ -37,22 +37,22 @@ __all__ = (
 )
 
 LATEST: Final = -1
-"""The time of an offsets request that asks for the end of the log."""
+"""The time in an offsets request for the end of the log."""
 EARLIEST: Final = -2
-"""The time that asks for its begin."""
+"""The time for its begin."""
 RANDOM_PARTITION: Final = -1
 """The partition of a produce request that leaves the choice to the broker."""
 
 _INT16, _INT32, _INT64 = Struct(">h"), Struct(">i"), Struct(">q")
 _FETCH, _OFFSETS = Struct(">iqi"), Struct(">iqi")
 
-# What 0.7.2 refuses in names: the path separator, control characters, and what UTF-16 has no single unit for.
+# The characters that 0.7.2 refuses in names: the path separator, control characters, and those of two UTF-16 units.
 _ILLEGAL: Final = re.compile("[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
 _LONGEST_NAME: Final = 255
 
 
 class RequestKey(IntEnum):
-    """Which request a frame holds."""
+    """The kind of a request."""
 
     PRODUCE = 0
     FETCH = 1
@@ -63,7 +63,7 @@ class RequestKey(IntEnum):
 
 @attrs.frozen
 class Produce:
-    """Append a message set; the partition may be RANDOM_PARTITION."""
+    """A request to append a message set; the partition may be RANDOM_PARTITION."""
 
     topic: str
     partition: int
@@ -72,7 +72,7 @@ class Produce:
 
 @attrs.frozen
 class Fetch:
-    """Up to ``max_bytes`` of the log from byte ``offset`` on."""
+    """A request for up to ``max_bytes`` of the log from byte ``offset`` on."""
 
     topic: str
     partition: int
@@ -82,7 +82,7 @@ class Fetch:
 
 @attrs.frozen
 class Offsets:
-    """Up to ``max_offsets`` offsets from before ``time``: ms since the epoch, or LATEST or EARLIEST."""
+    """A request for up to ``max_offsets`` offsets before ``time``: ms since the epoch, or LATEST or EARLIEST."""
 
     topic: str
     partition: int
@@ -99,7 +99,7 @@ class MultiFetch:
 
 @attrs.frozen
 class MultiProduce:
-    """Several sets to append, one after the other."""
+    """Several message sets to append, one after the other."""
 
     parts: tuple[Produce, ...]
 
@@ -117,7 +117,7 @@ class FetchAnswer:
 
 @attrs.frozen
 class MultiFetchAnswer:
-    """An answer for each fetch, in the order in which they were asked."""
+    """An answer for each fetch, in the order of the request."""
 
     error_code: int
     parts: tuple[FetchAnswer, ...] = ()
@@ -135,7 +135,7 @@ Answer: TypeAlias = FetchAnswer | MultiFetchAnswer | OffsetsAnswer
 
 
 def check_legacy_topic(topic: str) -> None:
-    """Refuse a name that 0.7 brokers do not take; they hang up on a produce request with one.
+    """Check a topic's name; brokers of 0.7 hang up on a produce request with an illegal one.
 
     Raises:
         UsageError: it is not a legal name.
@@ -148,10 +148,10 @@ def check_legacy_topic(topic: str) -> None:
 
 
 def encode_request(request: Request) -> bytes:
-    """The frame of a request, its size included.
+    """Return the frame of a request, its size included.
 
     Raises:
-        UsageError: a value does not fit its field, or the topic's name cannot be.
+        UsageError: a value does not fit its field.
     """
     match request:
         case Produce():
@@ -193,7 +193,7 @@ def _packed(layout: Struct, *values: int) -> bytes:
 
 
 def encode_answer(answer: Answer) -> bytes:
-    """The frame of an answer, its size included."""
+    """Return the frame of an answer, its size included."""
     match answer:
         case FetchAnswer():
             body = bytes(answer.messages)
@@ -205,7 +205,7 @@ def encode_answer(answer: Answer) -> bytes:
 
 
 def largest_answer(request: Request) -> int:
-    """How large the answer may be, in bytes without its size: no broker sends more than was asked for."""
+    """Return the largest size of the answer, without its size field: no broker sends more than the request allows."""
     match request:
         case Fetch():
             return _INT16.size + max(request.max_bytes, 0)
@@ -218,7 +218,7 @@ def largest_answer(request: Request) -> int:
 
 
 def describe(request: Request) -> str:
-    """What an error calls a request."""
+    """Return a description of a request for errors."""
     match request:
         case Produce() | Fetch() | Offsets():
             return f"{type(request).__name__.lower()} of {request.topic}-{request.partition}"

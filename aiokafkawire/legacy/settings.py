@@ -40,10 +40,10 @@ class LegacyOptions(TypedDict, total=False):
 
 @attrs.frozen(kw_only=True)
 class LegacyConfig:
-    """How a broker is asked, and what is read and written."""
+    """The settings of requests, and of what is read and written."""
 
     request_timeout_ms: int = _whole(30_000)
-    """How long one request may take; a broker silent for longer loses its connection."""
+    """How long one request may take; if it takes longer, the connection is closed."""
     socket_connection_setup_timeout_ms: int = _whole(10_000)
     """How long a connection may take to open."""
     compression_type: Literal["none", "gzip", "snappy"] = attrs.field(default="none", validator=_check_codec)
@@ -51,11 +51,11 @@ class LegacyConfig:
     fetch_size: int = _whole(300 * 1024)
     """How much one fetch asks for."""
     fetch_size_max: int = _whole(16 * 1024 * 1024)
-    """Up to where a fetch grows whose answer has not one whole message."""
+    """The largest size that a fetch asks for, if an answer has no whole message."""
     inflate_max_bytes: int = _whole(128 * 1024 * 1024)
-    """How much one compressed message may come to."""
+    """The largest size of one decompressed message."""
     backoff_ms: int = _whole(100)
-    """The first wait of a reader at the end of the log; brokers of 0.7 answer at once, with nothing. It doubles."""
+    """The first wait of a reader at the end of the log, where brokers of 0.7 answer at once. The wait doubles."""
     backoff_max_ms: int = _whole(1_000)
     """The longest wait of a reader."""
 

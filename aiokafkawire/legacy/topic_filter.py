@@ -24,10 +24,10 @@ def normalize_filter(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def compile_filter(text: str) -> re.Pattern[str]:
-    """Compile a filter; it stands for the topics whose whole name matches.
+    """Compile a filter, which selects the topics whose whole name matches.
 
     Raises:
-        ConfigError: Java's clients refuse it, or it has no meaning here that is the same as there.
+        ConfigError: Java's clients refuse it, or it has no equal meaning here.
     """
     regex = normalize_filter(text)
     try:

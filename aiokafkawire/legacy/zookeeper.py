@@ -1,36 +1,94 @@
-"""A client of ZooKeeper: as much of it as brokers and groups of Kafka 0.7 need."""
+"""A client of ZooKeeper with what groups of Kafka 0.7 need; kazoo speaks with the servers."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from enum import StrEnum
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Self, TypeAlias
 
 import anyio
+import attrs
 
 from ..config import parse_servers
-from ..errors import ConfigError, ConnectionLost, UsageError
-from ..network.connector import Connector, connect_tcp
-from ..runtime import Runtime
-from ..types import Address
-from . import jute
-from .errors import NodeExists, NoNode, SessionExpired
-from .jute import ANY_VERSION, Op, Reader, Stat
-from .watches import Watch
-from .zookeeper_session import Session
+from ..errors import (
+    ConfigError,
+    ConnectionLost,
+    KafkaError,
+    RequestTimeout,
+    UsageError,
+    WireError,
+    again,
+    as_kafka_error,
+)
+from ..runtime import Owner, new_event
+from ..types import Address, Event
+from .errors import NodeExists, NoNode, SessionExpired, zookeeper_error
 
-__all__ = ("ZooKeeper",)
+__all__ = ("ANY_VERSION", "EventType", "Stat", "Watch", "WatchEvent", "ZooKeeper")
 
-T = TypeVar("T")
+ANY_VERSION: Final = -1
+"""The version of a node that stands for all."""
 
 _DEFAULT_PORT: Final = 2181
+_CONNECTION_LOSS: Final = -4
+
+
+class EventType(StrEnum):
+    """The kind of a watch's event."""
+
+    CREATED = "CREATED"
+    DELETED = "DELETED"
+    DATA_CHANGED = "CHANGED"
+    CHILDREN_CHANGED = "CHILD"
+    RECONNECTED = "RECONNECTED"
+    """The connection was lost and is back; meanwhile the node may have changed."""
+    EXPIRED = "EXPIRED"
+    """The session is over."""
+
+
+@attrs.frozen
+class WatchEvent:
+    """The one event that a watch receives; afterwards it is no longer set."""
+
+    type: EventType
+    path: str
+
+
+Watch: TypeAlias = Callable[[WatchEvent], None]
+"""Receives one event, in the middle of other work: it should set something, and return."""
+
+
+@attrs.frozen
+class Stat:
+    """The metadata of a node."""
+
+    version: int
+    ephemeral_owner: int
+    """The session that an ephemeral node belongs to; 0 for a persistent one."""
+
+
+@attrs.define(eq=False)
+class _Call:
+    """A request that waits for its answer."""
+
+    name: str
+    event: anyio.Event = attrs.field(factory=anyio.Event)
+    value: Any = None
+    error: KafkaError | None = None
+
+    def resolve(self, value: Any, error: KafkaError | None = None) -> None:
+        if not self.event.is_set():
+            self.value, self.error = value, error
+            self.event.set()
 
 
 class ZooKeeper:
-    """One session with ZooKeeper; use it as ``async with``.
+    """A session with ZooKeeper; use it as ``async with``.
 
     A connection that breaks is replaced, by one to another server if need be, and the session goes on with its
-    ephemeral nodes and watches. Once no server was reached for ``session_timeout_ms``, or one says so, the session has
-    expired: every call raises SessionExpired, watches hear of it, and a new session needs a new object.
+    ephemeral nodes; watches receive RECONNECTED. Once no server was reached for ``session_timeout_ms``, or one says so,
+    the session has expired: every call raises SessionExpired, watches receive EXPIRED, and a new session needs a new
+    object.
 
     Args:
         servers: ``"host:port,host:port"``, and perhaps a path behind it under which all others are meant, such as
@@ -39,63 +97,84 @@ class ZooKeeper:
         request_timeout_ms: how long one call may take, reconnecting included.
 
     Raises:
-        ConfigError: the servers, or a time, cannot be.
+        ConfigError: the servers or a time are invalid, or kazoo is not installed.
         ConnectionLost: entering found no server within ``request_timeout_ms``.
 
     Every call raises:
-        ZooKeeperError: a server answered so; NoNode, NodeExists, BadVersion, NotEmpty and SessionExpired are such.
-        ConnectionLost: the connection broke; a change may have been made or not. What only reads is asked again.
-        RequestTimeout: there was no answer in time.
-        UsageError: a path is none.
+        ZooKeeperError: a server returned an error: NoNode, NodeExists, BadVersion, NotEmpty, SessionExpired or another.
+        ConnectionLost: the connection broke; a change may have been made or not. Calls that only read are repeated.
+        RequestTimeout: there was no answer in time. A change that still waits for a connection is made if the session
+            goes on.
+        UsageError: a path is invalid.
     """
 
-    def __init__(
-        self,
-        servers: str,
-        *,
-        session_timeout_ms: int = 6_000,
-        request_timeout_ms: int = 30_000,
-        connector: Connector = connect_tcp,
-        runtime: Runtime | None = None,
-    ) -> None:
+    def __init__(self, servers: str, *, session_timeout_ms: int = 6_000, request_timeout_ms: int = 30_000) -> None:
         for name, number in (("session_timeout_ms", session_timeout_ms), ("request_timeout_ms", request_timeout_ms)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise ConfigError(f"{name} must be a whole number from 1 on, got {number!r}")
+        try:
+            from .kazoo_thread import KazooThread
+        except ImportError:
+            raise ConfigError("ZooKeeper needs the library kazoo: pip install 'aiokafkawire[legacy]'") from None
         addresses, root = _parse(servers)
-        limit = request_timeout_ms / 1000
-        self._session = Session(addresses, root, session_timeout_ms, limit, connector, runtime or Runtime())
-
-    @property
-    def session_id(self) -> int:
+        self._servers = ", ".join(map(str, addresses))
+        self._hosts = ",".join(map(str, addresses)) + root
+        self._new_thread: Callable[[], KazooThread] = lambda: KazooThread(self._hosts, session_timeout_ms, self)
+        self._thread: KazooThread | None = None
+        self._limit = request_timeout_ms / 1000
+        self._owner = Owner()
+        self._failure: KafkaError | None = None
+        """Why the session is over; None while it is not."""
+        self._calls: set[_Call] = set()
+        self._connected: Event = anyio.Event()
+        self._suspended: Event = anyio.Event()
+        self._unset: dict[tuple[Watch, str], None] = {}
+        """Watches that kazoo dropped with the connection."""
+        self.session_id: int = 0
         """The session's number, which its ephemeral nodes have in ``Stat.ephemeral_owner``."""
-        return self._session.id
-
-    @property
-    def session_timeout(self) -> float:
-        """After how many seconds of silence the servers give the session up, as they have decided."""
-        return self._session.timeout
+        self.session_timeout: float = session_timeout_ms / 1000
+        """After how many seconds of silence the servers end the session, as they have decided."""
 
     @property
     def expired(self) -> bool:
         """Whether the session is over by itself."""
-        return isinstance(self._session.failure, SessionExpired)
+        return isinstance(self._failure, SessionExpired)
 
     async def __aenter__(self) -> Self:
-        await self._session.open()
+        await self._owner.open()
+        try:
+            self._thread = self._new_thread()
+            self._owner.spawn(self._expire_in_time)
+            self._thread.start()
+            with anyio.move_on_after(self._limit):
+                await self._connected.wait()
+            if not self.session_id:
+                cause = self._failure or self._thread.last_cause
+                raise ConnectionLost(f"no ZooKeeper server of {self._servers} within {self._limit:g} s: {cause}")
+            self._require_alive()
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._session.close()
+        self._fail(UsageError("this ZooKeeper session is closed"))
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            with anyio.CancelScope(shield=True):
+                await thread.close()
+        await self._owner.close()
+
+    # --- calls ------------------------------------------------------------------------------------------------------
 
     async def create(self, path: str, data: bytes | None = None, *, ephemeral: bool = False) -> None:
-        """Make a node whose parent is there; an ephemeral one goes with the session."""
-        full = self._full(path)
-        await self._session.call(Op.CREATE, path, lambda xid: jute.create_request(xid, full, data, ephemeral=ephemeral))
+        """Create a node whose parent exists; an ephemeral one goes with the session."""
+        await self._call("create", path, data, ephemeral=ephemeral)
 
     async def ensure(self, path: str) -> None:
-        """Make a persistent node and its parents, as far as they are not there."""
+        """Create a persistent node and its parents, as far as they do not exist."""
         with suppress(NodeExists):
             try:
                 await self.create(path)
@@ -108,57 +187,171 @@ class ZooKeeper:
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
         """Delete a node that has no children, if it has this version."""
-        full = self._full(path)
-        await self._session.call(Op.DELETE, path, lambda xid: jute.delete_request(xid, full, version))
+        await self._call("delete", path, version)
 
     async def set(self, path: str, data: bytes | None, version: int = ANY_VERSION) -> Stat:
-        """Give a node other data, if it has this version."""
-        full = self._full(path)
-        return await self._session.call(
-            Op.SET_DATA, path, lambda xid: jute.set_request(xid, full, data, version), jute.read_stat
-        )
+        """Set a node's data, if it has this version."""
+        return _stat(await self._call("set", path, data, version))
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
-        """A node's data; ``watch`` hears once when that changes, or the node goes."""
-        return await self._ask(Op.GET_DATA, path, watch, lambda reader: (reader.buffer(), jute.read_stat(reader)))
+        """Return a node's data; ``watch`` receives an event when that changes, or the node goes."""
+        data, found = await self._read("get", path, watch)
+        return data, _stat(found)
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
-        """What is known of a node, or None; ``watch`` hears once when it comes, changes or goes."""
-        try:
-            return await self._ask(Op.EXISTS, path, watch, jute.read_stat)
-        except NoNode:
-            return None
+        """Return a node's metadata, or None; ``watch`` receives an event when it comes, changes or goes."""
+        found = await self._read("exists", path, watch)
+        return None if found is None else _stat(found)
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
-        """The names of a node's children; ``watch`` hears once when one comes or goes."""
-        return await self._ask(Op.GET_CHILDREN, path, watch, Reader.strings)
+        """Return the names of a node's children; ``watch`` receives an event when one comes or goes."""
+        found: list[str] = await self._read("get_children", path, watch)
+        return found
 
-    async def _ask(self, op: Op, path: str, watch: Watch | None, decode: Callable[[Reader], T]) -> T:
-        """Ask until it is answered: it changes nothing."""
-        full, watched = self._full(path), watch is not None
-        deadline = anyio.current_time() + self._session.limit
+    async def _read(self, method: str, path: str, watch: Watch | None) -> Any:
+        """Repeat a call until it is answered: it changes nothing."""
+        deadline = anyio.current_time() + self._limit
         while True:
             try:
-                return await self._session.call(
-                    op, path, lambda xid: jute.path_request(xid, op, full, watch=watched), decode, watch, deadline
-                )
+                return await self._call(method, path, watch=watch, deadline=deadline)
             except ConnectionLost:
                 if anyio.current_time() >= deadline:
                     raise
 
-    def _full(self, path: str) -> str:
-        wrong = not path.startswith("/") or (len(path) > 1 and path.endswith("/")) or "//" in path or "\0" in path
-        if wrong or {".", ".."} & set(path.split("/")):
-            raise UsageError(f"not a path in ZooKeeper: {path!r:.300}; such as '/brokers/ids'")
-        root = self._session.root
-        return root + path if path != "/" or not root else root
+    async def _call(
+        self, method: str, path: str, *args: Any, watch: Watch | None = None, deadline: float | None = None, **how: Any
+    ) -> Any:
+        _check_path(path)
+        self._owner.require_open()
+        self._require_alive()
+        call, seconds = _Call(f"{method} {path}"), self._limit
+        self._calls.add(call)
+        try:
+            assert self._thread is not None
+            watched = None if watch is None else (path, watch)
+            self._thread.call(method, path, *args, watch=watched, done=lambda result: _resolve(call, result), **how)
+            # If the session has just ended, the thread has posted that, and the call fails as the others do.
+            with anyio.move_on_after(seconds if deadline is None else deadline - anyio.current_time()):
+                await call.event.wait()
+        finally:
+            self._calls.discard(call)
+        if not call.event.is_set():
+            raise RequestTimeout(f"no answer from ZooKeeper to {call.name} within {seconds:g} s")
+        if call.error is not None:
+            raise again(call.error)
+        return call.value
+
+    def _require_alive(self) -> None:
+        if self._failure is not None:
+            raise again(self._failure)
+
+    # --- what kazoo's thread posts -----------------------------------------------------------------------------------
+
+    def on_connected(self, session_id: int, timeout: float) -> None:
+        """Go on with calls and watches."""
+        self.session_id, self.session_timeout = session_id, timeout
+        self._connected.set()
+        self._notify(EventType.RECONNECTED)
+
+    def on_suspended(self) -> None:
+        """Begin to count the time without a connection."""
+        self._connected = new_event()
+        self._suspended.set()
+
+    def on_lost(self, cause: str) -> None:
+        """End the session."""
+        self._fail(SessionExpired(f"the ZooKeeper session is over: {cause}"))
+
+    def on_watch(self, watch: Watch, path: str, kind: str) -> None:
+        """Pass an event on; NONE says that kazoo has dropped the watch, as it does with a connection."""
+        if kind != "NONE":
+            self._tell(watch, WatchEvent(EventType(kind), path))
+            return
+        self._unset[watch, path] = None
+        if self.expired:
+            self._notify(EventType.EXPIRED)
+
+    def _notify(self, kind: EventType) -> None:
+        unset, self._unset = self._unset, {}
+        for watch, path in unset:
+            self._tell(watch, WatchEvent(kind, path))
+
+    def _tell(self, watch: Watch, event: WatchEvent) -> None:
+        if self._failure is not None and not self.expired:
+            return
+        try:
+            watch(event)
+        except Exception as fault:  # a watch of the user's may raise anything
+            self._fail(as_kafka_error(fault, "a watch of a ZooKeeper session"))
+
+    def _fail(self, error: KafkaError) -> None:
+        """End the session on this side."""
+        if self._failure is not None:
+            return
+        self._failure = error
+        if self._thread is not None and not isinstance(error, UsageError):
+            self._thread.end()
+        for call in self._calls:
+            call.resolve(None, error)
+        self._connected.set()
+        self._suspended.set()
+        if self.expired:
+            self._notify(EventType.EXPIRED)
+
+    async def _expire_in_time(self) -> None:
+        """Let the session expire once the servers have heard nothing for too long."""
+        try:
+            while True:
+                await self._suspended.wait()
+                self._suspended = new_event()
+                with anyio.move_on_after(self.session_timeout) as limit:
+                    await self._connected.wait()
+                if limit.cancelled_caught and self._thread is not None:
+                    reached = f"no ZooKeeper server was reached for {self.session_timeout:g} s"
+                    cause = self._thread.last_cause
+                    self._fail(SessionExpired(f"{reached}, so the session counts as expired: {cause}"))
+                if self._failure is not None:
+                    return
+        finally:
+            if self._thread is not None:  # the loop ends, and nobody has closed the session
+                self._thread.stop_soon()
+
+
+def _resolve(call: _Call, result: Any) -> None:
+    error = result.exception
+    code = getattr(error, "code", 0)
+    if error is None:
+        call.resolve(result.value)
+    elif code == _CONNECTION_LOSS:
+        lost = f"{call.name}: the connection to ZooKeeper was lost; a change that was asked for may have been made"
+        call.resolve(None, ConnectionLost(lost))
+    elif code:
+        call.resolve(None, zookeeper_error(code, call.name))
+    else:
+        call.resolve(None, WireError(f"{call.name}: kazoo cannot read ZooKeeper's answer: {error!r}"))
+
+
+def _stat(found: Any) -> Stat:
+    return Stat(found.version, found.ephemeralOwner)
+
+
+def _check_path(path: str) -> None:
+    wrong = not path.startswith("/") or (len(path) > 1 and path.endswith("/")) or "//" in path or "\0" in path
+    if wrong or {".", ".."} & set(path.split("/")):
+        raise UsageError(f"not a path in ZooKeeper: {path!r:.300}; such as '/brokers/ids'")
+    try:
+        path.encode()
+    except UnicodeEncodeError as cause:
+        raise UsageError(f"{path!r:.300} cannot be written as UTF-8") from cause
 
 
 def _parse(servers: str) -> tuple[Sequence[Address], str]:
     if not isinstance(servers, str):
         raise ConfigError(f"ZooKeeper's servers must be a string such as 'zk1:2181,zk2:2181', got {servers!r:.200}")
     hosts, slash, root = servers.partition("/")
-    named = [one.strip() for one in hosts.split(",")]
-    found = parse_servers([one if ":" in one.rpartition("]")[2] else f"{one}:{_DEFAULT_PORT}" for one in named if one])
+    names = [name.strip() for name in hosts.split(",")]
+    found = parse_servers(
+        [name if ":" in name.rpartition("]")[2] else f"{name}:{_DEFAULT_PORT}" for name in names if name]
+    )
     root = root.strip("/")
     return found, f"/{root}" if slash and root else ""

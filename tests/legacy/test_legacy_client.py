@@ -144,7 +144,7 @@ async def test_a_refusal_is_a_hang_up_that_the_next_call_tells_once(server: Lega
 
 async def test_a_refusal_before_the_next_call_says_what_it_may_be(server: LegacyServer, client: LegacyClient) -> None:
     await client.produce("t", [b"nowhere"], partition=4)
-    while client._link._connection is not None and client._link._connection.failure is None:
+    while client._connection._connection is not None and client._connection._connection.failure is None:
         await checkpoint()
     with pytest.raises(ConnectionLost, match="hung up after a produce request: it was refused, or the broker ended"):
         await client.produce("t", [b"one"], partition=0)
@@ -186,7 +186,7 @@ async def test_what_is_produced_is_invisible_until_it_is_flushed() -> None:
 async def test_an_idle_connection_that_went_is_replaced(server: LegacyServer, client: LegacyClient) -> None:
     assert await client.latest("t", 0) == 0
     await server.hang_up()
-    connection = client._link._connection
+    connection = client._connection._connection
     while connection is not None and connection.failure is None:
         await checkpoint()
     assert await client.latest("t", 0) == 0
@@ -443,7 +443,7 @@ async def test_an_offset_that_no_log_has_is_no_answer(ask: Callable[[LegacyClien
 
     found = await ask_one_that(answers, ask)
     assert isinstance(found, WireError)
-    assert "t-0 at legacy:9092: offset -7, where no byte of a log can be" in str(found)
+    assert "t-0 at legacy:9092: offset -7, which no log has" in str(found)
 
 
 async def test_a_wrapper_of_very_many_messages_leaves_others_their_turns(server: LegacyServer) -> None:

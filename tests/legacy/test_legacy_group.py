@@ -6,7 +6,8 @@ from typing import Any
 import anyio
 import pytest
 from support.legacy_cluster import LegacyCluster, legacy_cluster
-from support.lines import Lines, nowhere
+from support.ports import free_ports
+from support.tcp_servers import CuttableProxy, cuttable_proxy
 from support.zookeeper import ZooKeeperServer
 
 from aiokafkawire.errors import ConfigError, ConnectionLost, OffsetOutOfRange, UsageError, WireError
@@ -15,7 +16,6 @@ from aiokafkawire.legacy.consumer import LegacyConsumer, LegacyRecord
 from aiokafkawire.legacy.registry import BROKERS, BrokerPartition, GroupPaths
 from aiokafkawire.legacy.requests import LATEST, Offsets
 from aiokafkawire.legacy.zookeeper import ZooKeeper
-from aiokafkawire.network.connector import connect_tcp
 
 pytestmark = pytest.mark.anyio
 
@@ -23,9 +23,12 @@ PATHS = GroupPaths("g")
 _PATIENCE = 30.0
 
 
-def member(cluster: LegacyCluster, name: str, topics: Any = ("t",), **options: Any) -> LegacyConsumer:
+def member(
+    cluster: LegacyCluster, name: str, topics: Any = ("t",), *, proxy: CuttableProxy | None = None, **options: Any
+) -> LegacyConsumer:
     given: dict[str, Any] = {"rebalance_backoff_ms": 50, "backoff_ms": 1, "backoff_max_ms": 5, **options}
-    return LegacyConsumer(cluster.zookeeper, "g", topics, consumer_id=name, connector=cluster.connect, **given)
+    servers = cluster.zookeeper if proxy is None else cluster.zookeeper_at(proxy.address)
+    return LegacyConsumer(servers, "g", topics, consumer_id=name, connector=cluster.connect, **given)
 
 
 async def produce(cluster: LegacyCluster, broker: int, partition: int, values: Iterable[bytes], **options: Any) -> None:
@@ -198,16 +201,14 @@ async def test_messages_at_hand_leave_others_their_turns(zookeeper: ZooKeeperSer
 async def test_a_member_that_is_cut_off_loses_its_share_with_its_session(
     zookeeper: ZooKeeperServer,
 ) -> None:
-    lines = Lines(connect_tcp)
-    async with legacy_cluster(zookeeper, 2) as cluster:
+    async with legacy_cluster(zookeeper, 2) as cluster, cuttable_proxy(zookeeper.port) as proxy:
         await cluster.topic(0, "t")
         await produce(cluster, 0, 0, [b"a"])
-        cut_off = member(cluster, "c1", session_timeout_ms=600, zookeeper_connector=lines)
+        cut_off = member(cluster, "c1", session_timeout_ms=1_000, proxy=proxy)
         async with cut_off as first, member(cluster, "c2") as second:
             assert await owns(first, 1) == [("t", (0, 0))]
             assert await owns(second, 1) == [("t", (0, 1))]
-            lines.refused = set(lines.asked)
-            await lines.cut()
+            await proxy.cut()
             assert len(await owns(second, 2)) == 2
             assert [one.value for one in await take(second, 1)] == [b"a"]
 
@@ -215,34 +216,36 @@ async def test_a_member_that_is_cut_off_loses_its_share_with_its_session(
                 return not first.assignment
 
             await until(has_let_go)
-            lines.refused = set()  # it comes back, by a session of its own
+            proxy.refuses = False  # it comes back, by a session of its own
             assert await owns(first, 1) == [("t", (0, 0))]
             assert await owns(second, 1) == [("t", (0, 1))]
 
 
 async def test_a_session_that_expires_while_a_claim_has_to_wait_is_begun_anew(zookeeper: ZooKeeperServer) -> None:
-    lines = Lines(connect_tcp)
-    async with legacy_cluster(zookeeper, 2) as cluster, ZooKeeper(cluster.zookeeper) as other:
+    async with (
+        legacy_cluster(zookeeper, 2) as cluster,
+        cuttable_proxy(zookeeper.port) as proxy,
+        ZooKeeper(cluster.zookeeper) as other,
+    ):
         await cluster.topic(0, "t")
         await produce(cluster, 0, 1, [b"a"])
         await other.ensure(PATHS.owners("t"))
         taken = PATHS.owner("t", BrokerPartition(0, 1))
         await other.create(taken, b"g_somebody-0", ephemeral=True)
-        waiting = member(cluster, "c1", session_timeout_ms=600, zookeeper_connector=lines)
+        waiting = member(cluster, "c1", session_timeout_ms=1_000, proxy=proxy)
         async with waiting as consumer:
 
             async def owns_what_is_free() -> bool:
                 return consumer.assignment == [("t", (0, 0))]
 
             await until(owns_what_is_free)
-            lines.refused = set(lines.asked)
-            await lines.cut()
+            await proxy.cut()
 
             async def has_let_go() -> bool:
                 return not consumer.assignment
 
             await until(has_let_go)
-            lines.refused = set()
+            proxy.refuses = False
             await until(owns_what_is_free)
             await other.delete(taken)
             assert len(await owns(consumer, 2)) == 2
@@ -413,10 +416,12 @@ async def test_a_partition_that_cannot_be_read_holds_up_no_other(zookeeper: ZooK
             assert found == [b"a", b"b"]
 
 
-async def test_zookeeper_is_not_there(zookeeper: ZooKeeperServer) -> None:
-    consumer = LegacyConsumer("nowhere", "g", ["t"], zookeeper_connector=nowhere, zookeeper_timeout_ms=50)
+async def test_zookeeper_is_not_there() -> None:
+    (port,) = free_ports(1)
+    consumer = LegacyConsumer(f"127.0.0.1:{port}", "g", ["t"], zookeeper_timeout_ms=50)
     async with consumer:
-        with anyio.fail_after(_PATIENCE), pytest.raises(ConnectionLost, match="no ZooKeeper server of nowhere:2181"):
+        failed = f"no ZooKeeper server of 127.0.0.1:{port} within"
+        with anyio.fail_after(_PATIENCE), pytest.raises(ConnectionLost, match=failed):
             await anext(consumer)
 
 

@@ -9,10 +9,9 @@ from support.zookeeper import ZooKeeperServer
 
 from aiokafkawire.errors import ConnectionLost, UsageError
 from aiokafkawire.legacy.cluster import Registry
-from aiokafkawire.legacy.jute import EventType, WatchEvent
 from aiokafkawire.legacy.producer import LegacyProducer, java_hash_partitioner
 from aiokafkawire.legacy.registry import BrokerPartition
-from aiokafkawire.legacy.watches import Watch
+from aiokafkawire.legacy.zookeeper import EventType, Watch, WatchEvent
 from aiokafkawire.runtime import Runtime
 
 pytestmark = pytest.mark.anyio

@@ -1,7 +1,6 @@
 """ZooKeeper servers that lie, and what is registered there by who means no good: an error in time, and never a loop."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from anyio.abc import ByteStream
 from anyio.lowlevel import checkpoint
 from support.legacy_cluster import LegacyCluster, legacy_cluster
+from support.tcp_servers import CuttableProxy, cuttable_proxy, tcp_server
 from support.zookeeper import ZooKeeperServer
 
 from aiokafkawire.errors import ConnectionLost, KafkaError, WireError
@@ -17,17 +17,14 @@ from aiokafkawire.legacy.cluster import Registry
 from aiokafkawire.legacy.consumer import LegacyConsumer
 from aiokafkawire.legacy.errors import NodeExists, NoNode, SessionExpired
 from aiokafkawire.legacy.group import GroupMember
-from aiokafkawire.legacy.jute import Stat
 from aiokafkawire.legacy.producer import LegacyProducer
 from aiokafkawire.legacy.registry import BrokerPartition, GroupPaths
-from aiokafkawire.legacy.zookeeper import ZooKeeper
-from aiokafkawire.network.connector import Connector, connect_tcp
-from aiokafkawire.testing.serving.memory import memory_connection
+from aiokafkawire.legacy.zookeeper import Stat, ZooKeeper
 
 pytestmark = pytest.mark.anyio
 
 _PATIENCE = 20.0
-_NOBODY = Stat(*[0] * 11)
+_NOBODY = Stat(0, 0)
 PATHS = GroupPaths("g")
 
 
@@ -42,30 +39,11 @@ class Scripted:
     def __init__(self, says: bytes, then: Callable[[ByteStream], Awaitable[None]]) -> None:
         self.says, self.then, self.dialled = says, then, 0
 
-    @asynccontextmanager
-    async def listening(self) -> AsyncIterator[Connector]:
-        async with anyio.create_task_group() as tasks:
-
-            async def connect(host: str, port: int) -> ByteStream:
-                await checkpoint()
-                self.dialled += 1
-                theirs, ours = memory_connection()
-                tasks.start_soon(self._serve, ours)
-                return theirs
-
-            try:
-                yield connect
-            finally:
-                tasks.cancel_scope.cancel()
-
-    async def _serve(self, stream: ByteStream) -> None:
-        try:
-            await stream.receive()
-            await stream.send(self.says)
-            await self.then(stream)
-            await stream.aclose()
-        except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            pass
+    async def serve(self, stream: ByteStream) -> None:
+        self.dialled += 1
+        await stream.receive()
+        await stream.send(self.says)
+        await self.then(stream)
 
 
 async def at_once(stream: ByteStream) -> None:
@@ -80,49 +58,19 @@ async def listen(stream: ByteStream) -> None:
 
 async def test_a_server_that_greets_and_hangs_up_is_not_dialled_without_a_pause() -> None:
     server = Scripted(greeting(1_000), at_once)
-    async with server.listening() as connect:
+    async with tcp_server(server.serve) as address:
         with anyio.fail_after(_PATIENCE), pytest.raises(KafkaError):
-            async with ZooKeeper("a", connector=connect, request_timeout_ms=300) as session:
+            async with ZooKeeper(address, request_timeout_ms=300) as session:
                 await session.exists("/a")
     assert server.dialled < 30  # without one: thousands
 
 
-async def test_a_stream_that_fails_in_its_own_way_is_replaced() -> None:
-    async def answer(stream: ByteStream) -> None:
-        while True:
-            xid = (await stream.receive())[4:8]
-            await stream.send(b"\0\0\0\x10" + xid + bytes(8) + (-101).to_bytes(4, signed=True))
-
-    server = Scripted(greeting(10_000), answer)
-    async with server.listening() as connect:
-
-        async def failing_once(host: str, port: int) -> ByteStream:
-            stream = await connect(host, port)
-            receive, received = stream.receive, 0
-
-            async def fail(max_bytes: int = 65536) -> bytes:
-                nonlocal received
-                received += 1
-                if received == 2:
-                    raise RuntimeError("a way of its own")
-                return await receive(max_bytes)
-
-            if server.dialled == 1:
-                stream.receive = fail  # type: ignore[method-assign]
-            return stream
-
-        async with ZooKeeper("a", connector=failing_once) as session:
-            with anyio.fail_after(_PATIENCE):
-                assert await session.exists("/a") is None
-    assert server.dialled == 2
-
-
 async def test_a_server_that_gives_no_session_is_no_server() -> None:
     server = Scripted(greeting(0, 0), at_once)
-    async with server.listening() as connect:
-        told = r"no ZooKeeper server of a:2181 within 0\.5 s: a:2181: .*gave no session"
-        with anyio.fail_after(_PATIENCE), pytest.raises(ConnectionLost, match=told):
-            async with ZooKeeper("a", connector=connect, request_timeout_ms=500):
+    async with tcp_server(server.serve) as address:
+        failed = rf"no ZooKeeper server of {address} within 0\.5 s: Session has expired"
+        with anyio.fail_after(_PATIENCE), pytest.raises(ConnectionLost, match=failed):
+            async with ZooKeeper(address, request_timeout_ms=500):
                 pass
     assert server.dialled < 30
 
@@ -133,15 +81,15 @@ async def test_a_server_that_does_not_go_on_with_a_session_says_that_it_has_expi
         server.says = later
 
     server = Scripted(greeting(1_000), leave)
-    async with server.listening() as connect, ZooKeeper("a", connector=connect) as session:
-        with anyio.fail_after(_PATIENCE), pytest.raises(SessionExpired, match="a:2181 says that the session has exp"):
+    async with tcp_server(server.serve) as address, ZooKeeper(address) as session:
+        with anyio.fail_after(_PATIENCE), pytest.raises(SessionExpired, match="the ZooKeeper session is over"):
             await session.exists("/a")
         assert session.expired
 
 
 async def test_a_server_that_promises_days_is_looked_after_all_the_same() -> None:
     server = Scripted(greeting(2**31 - 1), listen)
-    async with server.listening() as connect, ZooKeeper("a", connector=connect, session_timeout_ms=200) as session:
+    async with tcp_server(server.serve) as address, ZooKeeper(address, session_timeout_ms=200) as session:
         assert session.session_timeout <= 60
 
 
@@ -155,13 +103,12 @@ async def test_a_member_whose_sessions_all_expire_waits_between_them() -> None:
         await stream.receive()  # that it ends the session
 
     server = Scripted(greeting(10_000), expire)
-    async with server.listening() as connect:
-        consumer = LegacyConsumer("a", "g", ["t"], zookeeper_connector=connect, rebalance_backoff_ms=60_000)
+    async with tcp_server(server.serve) as address:
+        consumer = LegacyConsumer(address, "g", ["t"], rebalance_backoff_ms=60_000)
         async with consumer:
             with anyio.fail_after(_PATIENCE):
                 await expired.wait()
-            for _ in range(500):  # enough for many sessions
-                await checkpoint()
+            await anyio.sleep(0.5)  # enough for many sessions
             assert server.dialled == 1
 
 
@@ -222,62 +169,62 @@ async def test_a_broker_whose_id_is_none_is_told(name: str) -> None:
 # --- on a real server -----------------------------------------------------------------------------------------------
 
 
-class Cut:
-    """A way to ZooKeeper that is cut for longer than a session lasts."""
-
-    def __init__(self) -> None:
-        self.streams: list[ByteStream] = []
-        self.refuse = False
-
-    async def connect(self, host: str, port: int) -> ByteStream:
-        if self.refuse:
-            await checkpoint()
-            raise ConnectionRefusedError("cut off")
-        self.streams.append(await connect_tcp(host, port))
-        return self.streams[-1]
-
-    async def until_expired(self, session: ZooKeeper, *, comes_back: bool = True) -> None:
-        self.refuse = True
-        for stream in self.streams:
-            await stream.aclose()
-        with anyio.fail_after(_PATIENCE):
-            while not session.expired:  # noqa: ASYNC110 - nobody tells of it
-                await anyio.sleep(0.01)
-        self.refuse = not comes_back
+async def until_expired(proxy: CuttableProxy, session: ZooKeeper, *, comes_back: bool = True) -> None:
+    """Cut the connection to ZooKeeper for longer than a session lasts."""
+    await proxy.cut()
+    with anyio.fail_after(_PATIENCE):
+        while not session.expired:  # noqa: ASYNC110 - nobody tells of it
+            await anyio.sleep(0.01)
+    proxy.refuses = not comes_back
 
 
-def member(cluster: LegacyCluster, **options: Any) -> LegacyConsumer:
+def member(cluster: LegacyCluster, *, proxy: CuttableProxy | None = None, **options: Any) -> LegacyConsumer:
     given: dict[str, Any] = {"consumer_id": "me", "rebalance_backoff_ms": 20, **options}
-    return LegacyConsumer(cluster.zookeeper, "g", ["t"], connector=cluster.connect, **given)
+    servers = cluster.zookeeper if proxy is None else cluster.zookeeper_at(proxy.address)
+    return LegacyConsumer(servers, "g", ["t"], connector=cluster.connect, **given)
 
 
 async def test_a_producer_whose_session_expired_recovers_after_zookeeper_does(
     zookeeper: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cut = Cut()
-    async with legacy_cluster(zookeeper, 1) as cluster:
+    async with legacy_cluster(zookeeper, 1) as cluster, cuttable_proxy(zookeeper.port) as proxy:
         await cluster.topic(0, "t")
-        async with LegacyProducer(
-            cluster.zookeeper, connector=cluster.connect, session_timeout_ms=400, zookeeper_connector=cut.connect
-        ) as producer:
+        servers = cluster.zookeeper_at(proxy.address)
+        async with LegacyProducer(servers, connector=cluster.connect, session_timeout_ms=1_000) as producer:
             await producer.send("t", [b"one"])
-            await cut.until_expired(producer._zookeeper, comes_back=False)
+            await until_expired(proxy, producer._zookeeper, comes_back=False)
             with monkeypatch.context() as patch:
-                nobody_there = partial(ZooKeeper, "z", connector=cut.connect, request_timeout_ms=20)
+                nobody_there = partial(ZooKeeper, proxy.address, request_timeout_ms=20)
                 patch.setattr(producer, "_new_session", nobody_there)
-                patch.setattr(producer, "_patience", 0.1)
+                patch.setattr(producer, "_patience", 1.0)
                 await producer.send("t", [b"meanwhile"])  # its partitions are known, as Java's producer knows them
                 for _ in range(2):
                     with pytest.raises(
                         ConnectionLost, match=r"the partitions of u are not known.*no ZooKeeper server of"
                     ):
                         await producer.send("u", [b"lost"])
-            cut.refuse = False
+            proxy.refuses = False
             await producer.send("u", [b"x"])
             await producer.send("t", [b"two"])
             await producer.confirm()
         assert cluster.logs(0).content("t", 0) == [b"one", b"meanwhile", b"two"]
         assert cluster.logs(0).content("u", 0) == [b"x"]
+
+
+async def test_a_producer_keeps_its_partitions_when_zookeeper_is_back_for_a_moment(zookeeper: ZooKeeperServer) -> None:
+    async with legacy_cluster(zookeeper, 1) as cluster, cuttable_proxy(zookeeper.port) as proxy:
+        await cluster.topic(0, "t")
+        servers = cluster.zookeeper_at(proxy.address)
+        async with LegacyProducer(servers, connector=cluster.connect, session_timeout_ms=1_000) as producer:
+            await producer.send("t", [b"one"])
+            await proxy.cut(refuse=False)
+            with anyio.fail_after(_PATIENCE):
+                while producer._partitions:  # noqa: ASYNC110 - nobody tells of it
+                    await anyio.sleep(0.01)
+            await until_expired(proxy, producer._zookeeper, comes_back=False)
+            await producer.send("t", [b"two"])
+            await producer.confirm()
+        assert cluster.logs(0).content("t", 0) == [b"one", b"two"]
 
 
 async def test_a_member_whose_name_is_taken_is_told(zookeeper: ZooKeeperServer) -> None:
@@ -318,18 +265,22 @@ async def test_who_waits_for_an_old_session_of_its_own_registers_when_it_goes(
 async def test_a_session_that_expires_in_the_middle_of_a_rebalance_is_begun_anew(
     zookeeper: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cut, claim, sessions = Cut(), GroupMember._claim, list[int]()
+    claim, sessions = GroupMember._claim, list[int]()
 
     async def claim_late(self: GroupMember, session: ZooKeeper, place: Any, thread: str) -> bool:
         if not sessions and place[1].partition == 1:  # one is claimed, the other is not yet
             sessions.append(session.session_id)
-            await cut.until_expired(session)
+            await until_expired(proxy, session)
         return await claim(self, session, place, thread)
 
     monkeypatch.setattr(GroupMember, "_claim", claim_late)
-    async with legacy_cluster(zookeeper, 2) as cluster, ZooKeeper(cluster.zookeeper) as other:
+    async with (
+        legacy_cluster(zookeeper, 2) as cluster,
+        cuttable_proxy(zookeeper.port) as proxy,
+        ZooKeeper(cluster.zookeeper) as other,
+    ):
         await cluster.topic(0, "t")
-        async with member(cluster, session_timeout_ms=1_000, zookeeper_connector=cut.connect) as consumer:
+        async with member(cluster, session_timeout_ms=1_000, proxy=proxy) as consumer:
             with anyio.fail_after(_PATIENCE):
                 await consumer.settled()
             assert consumer.assignment == [("t", (0, 0)), ("t", (0, 1))]

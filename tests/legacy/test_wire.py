@@ -259,7 +259,7 @@ def test_wrappers_one_in_the_other_are_bounded() -> None:
         data = encode_entry(zlib.compress(data, wbits=31), attributes=1)
     assert [one.value for one in MessageSet(data).messages()] == [b"deep"]
     data = encode_entry(zlib.compress(data, wbits=31), attributes=1)
-    with pytest.raises(CorruptBatch, match="more than 8 compressed messages one in the other"):
+    with pytest.raises(CorruptBatch, match="more than 8 nested compressed messages"):
         list(MessageSet(data).messages())
 
 

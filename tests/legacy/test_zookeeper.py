@@ -1,6 +1,11 @@
-"""The ZooKeeper client, on a real server, and on streams that lie."""
+"""The ZooKeeper client, on a real server, and on servers that lie."""
 
 import itertools
+import logging
+import socket
+import subprocess
+import sys
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -8,15 +13,24 @@ from typing import Any
 import anyio
 import pytest
 from anyio.abc import ByteStream
-from support.lines import Lines, nowhere, spoken_for
-from support.virtual_time import virtual_time
+from support.memory_zookeeper import memory_zookeeper
+from support.ports import free_ports
+from support.tcp_servers import cuttable_proxy, tcp_server
 from support.zookeeper import ZooKeeperServer
 
-from aiokafkawire.errors import ConfigError, ConnectionLost, KafkaError, RequestTimeout, UsageError
-from aiokafkawire.legacy.errors import BadVersion, NodeExists, NoNode, NotEmpty, SessionExpired
-from aiokafkawire.legacy.jute import EventType, WatchEvent
-from aiokafkawire.legacy.zookeeper import ZooKeeper
-from aiokafkawire.network.connector import connect_tcp
+from aiokafkawire.errors import ConfigError, ConnectionLost, KafkaError, RequestTimeout, UsageError, WireError
+from aiokafkawire.legacy.consumer import LegacyConsumer
+from aiokafkawire.legacy.errors import (
+    BadVersion,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    SessionExpired,
+    ZooKeeperError,
+    zookeeper_error,
+)
+from aiokafkawire.legacy.producer import LegacyProducer
+from aiokafkawire.legacy.zookeeper import EventType, WatchEvent, ZooKeeper
 
 pytestmark = pytest.mark.anyio
 
@@ -41,9 +55,9 @@ async def test_nodes_are_made_read_changed_and_deleted(zookeeper: ZooKeeperServe
         assert sorted(await session.children("/")) == ["a", "b"]
         assert (await session.get("/b/c"))[0] is None
         data, stat = await session.get("/a")
-        assert (data, stat.version, stat.ephemeral_owner, stat.data_length) == (b"one", 0, 0, 3)
+        assert (data, stat.version, stat.ephemeral_owner) == (b"one", 0, 0)
         assert (await session.set("/a", b"two", 0)).version == 1
-        with pytest.raises(BadVersion, match="set_data /a"):
+        with pytest.raises(BadVersion, match="set /a"):
             await session.set("/a", b"three", 0)
         with pytest.raises(NodeExists, match="create /a"):
             await session.create("/a")
@@ -55,9 +69,7 @@ async def test_nodes_are_made_read_changed_and_deleted(zookeeper: ZooKeeperServe
             await session.children("/x")
         await session.delete("/a")
         assert await session.exists("/a") is None
-        found = await session.exists("/b")
-        assert found is not None
-        assert found.num_children == 1
+        assert await session.children("/b") == ["c"]
 
 
 async def test_an_ephemeral_node_goes_with_its_session(zookeeper: ZooKeeperServer) -> None:
@@ -119,71 +131,90 @@ async def test_a_watch_that_raises_ends_the_session_with_its_error(zookeeper: Zo
             await session.exists("/a")
 
 
-def lines_to(server: ZooKeeperServer) -> Lines:
-    """To the real server, whatever it is called."""
-    return Lines(lambda host, port: connect_tcp("127.0.0.1", server.port))
-
-
-async def test_a_session_goes_on_at_another_server_with_its_nodes_and_watches(zookeeper: ZooKeeperServer) -> None:
-    lines, heard, told = lines_to(zookeeper), list[WatchEvent](), anyio.Event()
+async def test_a_session_goes_on_at_another_server_with_its_nodes(zookeeper: ZooKeeperServer) -> None:
+    path, heard, told = f"/moving-{next(_ROOTS)}", list[WatchEvent](), anyio.Event()
 
     def hear(event: WatchEvent) -> None:
         heard.append(event)
         told.set()
 
-    path = f"/moving-{next(_ROOTS)}"
-    async with ZooKeeper("a:1,b:2", connector=lines) as session, ZooKeeper(zookeeper.address) as other:
+    async with (
+        cuttable_proxy(zookeeper.port) as first,
+        cuttable_proxy(zookeeper.port) as second,
+        ZooKeeper(f"{first.address},{second.address}") as session,
+        ZooKeeper(zookeeper.address) as other,
+    ):
         number = session.session_id
+        used, spare = (first, second) if first.dialled else (second, first)
         await session.create(path, b"x", ephemeral=True)
         await session.get(path, hear)
-        lines.refused = {lines.asked[0]}
-        await lines.cut()
+        await used.cut()
         assert await session.exists(path) is not None
-        assert session.session_id == number
-        assert lines.asked[-1] != lines.asked[0]
+        assert (session.session_id, spare.dialled > 0) == (number, True)
+        with anyio.fail_after(_PATIENCE):
+            await told.wait()
+        assert heard == [WatchEvent(EventType.RECONNECTED, path)]
+        told = anyio.Event()
+        await session.get(path, hear)
         await other.set(path, b"changed")
         with anyio.fail_after(_PATIENCE):
             await told.wait()
-        assert heard == [WatchEvent(EventType.DATA_CHANGED, path)]
+        assert heard[1:] == [WatchEvent(EventType.DATA_CHANGED, path)]
 
 
 async def test_what_happened_while_nobody_was_connected_is_told(zookeeper: ZooKeeperServer) -> None:
-    lines, told = lines_to(zookeeper), anyio.Event()
-    path = f"/meanwhile-{next(_ROOTS)}"
-    async with ZooKeeper(zookeeper.address) as other:
+    path, told = f"/meanwhile-{next(_ROOTS)}", anyio.Event()
+    async with cuttable_proxy(zookeeper.port) as proxy, ZooKeeper(zookeeper.address) as other:
         await other.create(path)
-        async with ZooKeeper("a", session_timeout_ms=4_000, connector=lines) as session:
+        async with ZooKeeper(proxy.address, session_timeout_ms=4_000) as session:
             await session.get(path, lambda event: told.set())
-            lines.refused = {"a"}
-            await lines.cut()
+            await proxy.cut()
             await other.set(path, b"changed")
-            lines.refused = set()
+            proxy.refuses = False
             with anyio.fail_after(_PATIENCE):
                 await told.wait()
+            assert (await session.get(path))[0] == b"changed"
         await other.delete(path)
 
 
 async def test_a_session_that_reaches_no_server_in_time_has_expired(zookeeper: ZooKeeperServer) -> None:
-    lines, heard = lines_to(zookeeper), list[WatchEvent]()
-    path = f"/lost-{next(_ROOTS)}"
-    async with ZooKeeper("a", session_timeout_ms=400, connector=lines) as session:
+    path, heard = f"/lost-{next(_ROOTS)}", list[WatchEvent]()
+    async with cuttable_proxy(zookeeper.port) as proxy, ZooKeeper(proxy.address, session_timeout_ms=1_000) as session:
         await session.create(path, ephemeral=True)
         await session.get(path, heard.append)
-        lines.refused = {"a"}
-        await lines.cut()
+        await proxy.cut()
         with anyio.fail_after(_PATIENCE):
-            with pytest.raises(SessionExpired, match=r"no ZooKeeper server was reached for 0\.4 s"):
+            with pytest.raises(SessionExpired, match=r"no ZooKeeper server was reached for 1 s"):
                 await session.exists(path)
         assert session.expired
-        assert heard == [WatchEvent(EventType.NONE, path)]
+        assert heard == [WatchEvent(EventType.EXPIRED, path)]
         with pytest.raises(SessionExpired):
             await session.create("/x")
+        proxy.refuses = False
+        with pytest.raises(SessionExpired):  # it has not begun another
+            await session.exists(path)
     async with ZooKeeper(zookeeper.address) as other:
         gone = anyio.Event()
         if await other.exists(path, lambda event: gone.set()) is not None:
             with anyio.fail_after(_PATIENCE):
                 await gone.wait()
         assert await other.exists(path) is None
+
+
+async def test_a_server_that_says_no_on_reconnecting_has_ended_the_session() -> None:
+    async with memory_zookeeper(10_000) as server, ZooKeeper(server.address) as session:
+        await server.leave()
+        server.come_back()
+        with anyio.fail_after(_PATIENCE), pytest.raises(SessionExpired, match="Session has expired"):
+            await session.exists("/a")
+        assert session.expired
+        assert server.sessions == 1
+
+
+async def test_the_server_decides_on_the_session_timeout(zookeeper: ZooKeeperServer) -> None:
+    for asked, granted in ((300, 0.4), (1_000, 1.0), (60_000, 4.0)):  # two to twenty ticks of 200 ms
+        async with ZooKeeper(zookeeper.address, session_timeout_ms=asked) as session:
+            assert session.session_timeout == pytest.approx(granted)
 
 
 async def test_a_server_that_comes_back_goes_on_with_the_session() -> None:
@@ -195,7 +226,7 @@ async def test_a_server_that_comes_back_goes_on_with_the_session() -> None:
     try:
         server.start()
         # Longer than it takes to boot on a busy machine; a server grants twenty ticks at most.
-        async with ZooKeeper(server.address, session_timeout_ms=60_000) as session:
+        async with ZooKeeper(server.address, session_timeout_ms=30_000) as session:
             await session.create("/stays", b"x", ephemeral=True)
             server.kill()
             await anyio.to_thread.run_sync(server.start)
@@ -204,10 +235,10 @@ async def test_a_server_that_comes_back_goes_on_with_the_session() -> None:
         server.stop()
 
 
-@pytest.mark.parametrize("path", ["", "a", "/a/", "//a", "/a/../b", "/."])
+@pytest.mark.parametrize("path", ["", "a", "/a/", "//a", "/a/../b", "/.", "/\ud800"])
 async def test_paths_that_are_none_are_refused(zookeeper: ZooKeeperServer, path: str) -> None:
     async with ZooKeeper(zookeeper.address) as session:
-        with pytest.raises(UsageError, match="not a path in ZooKeeper"):
+        with pytest.raises(UsageError, match=r"not a path in ZooKeeper|cannot be written as UTF-8"):
             await session.exists(path)
 
 
@@ -221,9 +252,104 @@ def test_settings_are_checked() -> None:
 
 
 async def test_nothing_listens() -> None:
-    with pytest.raises(ConnectionLost, match=r"no ZooKeeper server of a:2181 within 0\.05 s: a:2181: refused"):
-        async with ZooKeeper("a", connector=nowhere, request_timeout_ms=50):
+    (port,) = free_ports(1)
+    failed = rf"no ZooKeeper server of 127\.0\.0\.1:{port} within 0\.3 s: .*127\.0\.0\.1:{port}: Connection refused"
+    with pytest.raises(ConnectionLost, match=failed):
+        async with ZooKeeper(f"127.0.0.1:{port}", request_timeout_ms=300):
             pass
+
+
+# --- the library and its thread -------------------------------------------------------------------------------------
+
+
+async def none_is_left() -> None:
+    """Wait until no thread of a session is left."""
+    with anyio.fail_after(_PATIENCE):
+        while any(thread.name.startswith("aiokafkawire-zookeeper") for thread in threading.enumerate()):  # noqa: ASYNC110
+            await anyio.sleep(0.01)
+
+
+async def test_a_session_has_one_thread_and_closing_ends_it(zookeeper: ZooKeeperServer) -> None:
+    async with ZooKeeper(zookeeper.address):
+        names = [thread.name for thread in threading.enumerate()]
+        assert names.count("aiokafkawire-zookeeper") == 1
+    await none_is_left()
+
+
+async def test_opening_that_is_cancelled_leaves_no_thread() -> None:
+    (port,) = free_ports(1)
+    with anyio.move_on_after(0.2) as limit:
+        async with ZooKeeper(f"127.0.0.1:{port}"):
+            pass
+    assert limit.cancelled_caught
+    await none_is_left()
+
+
+def test_a_loop_that_ends_without_closing_leaves_no_thread(zookeeper: ZooKeeperServer) -> None:
+    async def forget() -> None:
+        await ZooKeeper(zookeeper.address).__aenter__()
+
+    anyio.run(forget)
+    anyio.run(none_is_left)
+
+
+async def silent(stream: ByteStream) -> None:
+    """Begin a session, and answer nothing."""
+    await stream.receive()
+    await stream.send(GREETING)
+    while True:
+        await stream.receive()
+
+
+async def test_closing_takes_bounded_time_where_the_server_says_nothing() -> None:
+    async with tcp_server(silent) as address:
+        with anyio.fail_after(5):
+            async with ZooKeeper(address, session_timeout_ms=60_000):
+                pass
+    await none_is_left()
+
+
+async def test_closing_takes_bounded_time_where_nobody_accepts_connections() -> None:
+    with socket.socket() as server, socket.socket() as queued:
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        queued.connect(server.getsockname())
+        with anyio.fail_after(5), pytest.raises(ConnectionLost, match=r"no ZooKeeper server of .* within 0\.3 s"):
+            async with ZooKeeper(f"127.0.0.1:{server.getsockname()[1]}", request_timeout_ms=300):
+                pass
+        await none_is_left()
+
+
+async def test_kazoo_says_nothing_in_the_log_above_debug(
+    zookeeper: ZooKeeperServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with cuttable_proxy(zookeeper.port) as proxy, ZooKeeper(proxy.address, session_timeout_ms=1_000) as session:
+        await proxy.cut()
+        with anyio.fail_after(_PATIENCE), pytest.raises(SessionExpired):
+            await session.exists("/a")
+    assert [record for record in caplog.records if "kazoo" in record.name] == []
+
+
+def test_without_kazoo_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "kazoo.client", None)
+    monkeypatch.delitem(sys.modules, "aiokafkawire.legacy.kazoo_thread", raising=False)
+    make: list[Callable[[], object]] = [
+        lambda: ZooKeeper("z"),
+        lambda: LegacyConsumer("z", "g", ["t"]),
+        lambda: LegacyProducer("z"),
+    ]
+    for call in make:
+        with pytest.raises(ConfigError, match=r"pip install 'aiokafkawire\[legacy\]'"):
+            call()
+
+
+def test_brokers_that_are_given_need_no_kazoo() -> None:
+    program = (
+        "import sys; import aiokafkawire.legacy.client, aiokafkawire.legacy.consumer, aiokafkawire.legacy.migrate;"
+        " from aiokafkawire.legacy.client import LegacyClient; LegacyClient('b'); assert 'kazoo' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 # --- servers that are none ------------------------------------------------------------------------------------------
@@ -240,18 +366,16 @@ async def talk(*says: bytes, ends: bool = False, then: Callable[[ZooKeeper], Any
             await stream.send(data)
         while not ends:
             await stream.receive()
-        await stream.aclose()
 
-    async with spoken_for(serve) as connect:
+    async with tcp_server(serve) as address:
         try:
             with anyio.fail_after(_PATIENCE):
-                async with ZooKeeper("a", connector=connect, session_timeout_ms=200, request_timeout_ms=300) as session:
+                async with ZooKeeper(address, session_timeout_ms=200, request_timeout_ms=300) as session:
                     return await (then(session) if then else session.exists("/a"))
         except KafkaError as error:
             return error
 
 
-@virtual_time
 async def test_a_session_is_kept_by_pings() -> None:
     pings = anyio.Event()
 
@@ -264,7 +388,7 @@ async def test_a_session_is_kept_by_pings() -> None:
         pings.set()
         await stream.receive()
 
-    async with spoken_for(serve) as connect, ZooKeeper("a", connector=connect):
+    async with tcp_server(serve) as address, ZooKeeper(address):
         with anyio.fail_after(_PATIENCE):
             await pings.wait()
 
@@ -273,7 +397,7 @@ async def test_a_session_is_kept_by_pings() -> None:
 async def test_a_greeting_that_is_none(says: bytes) -> None:
     found = await talk(says)
     assert isinstance(found, ConnectionLost)
-    assert "no ZooKeeper server of a:2181 within 0.3 s: a:2181: " in str(found)
+    assert "within 0.3 s: " in str(found)
 
 
 @pytest.mark.parametrize(
@@ -281,14 +405,15 @@ async def test_a_greeting_that_is_none(says: bytes) -> None:
     [
         b"\0\0\0\x10\0\0\0\x63\0\0\0\0\0\0\0\1\0\0\0\0",  # another xid
         b"\0\0\0\x10\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0",  # no node in it
+        b"\0\0\0\x10\0\0\0\1\0\0\0\0\0\0\0\1\xff\xff\xfc\x19",  # no such error
         b"\0\0\0\3abc",
         b"\0\0\0\x18\xff\xff\xff\xff\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x63\0\0\0\3",  # no such event
         b"\x7f\xff\xff\xff",
     ],
 )
-async def test_an_answer_that_is_none_ends_the_connection(says: bytes) -> None:
+async def test_an_answer_that_is_none_is_an_error_in_time(says: bytes) -> None:
     found = await talk(GREETING, says)
-    assert isinstance(found, ConnectionLost | RequestTimeout | SessionExpired)
+    assert isinstance(found, ConnectionLost | RequestTimeout | SessionExpired | WireError), found
 
 
 async def test_a_change_whose_answer_never_came_may_have_been_made() -> None:
@@ -300,3 +425,12 @@ async def test_a_change_whose_answer_never_came_may_have_been_made() -> None:
 async def test_an_error_of_zookeeper_is_told() -> None:
     found = await talk(GREETING, b"\0\0\0\x10\0\0\0\1\0\0\0\0\0\0\0\1\xff\xff\xff\x9a")
     assert "exists /a: error -102 (not authorised)" in str(found)
+
+
+def test_errors_have_classes() -> None:
+    assert isinstance(zookeeper_error(-101, "get /a"), NoNode)
+    assert str(zookeeper_error(-101, "get /a")).startswith("get /a: There is no node")
+    assert isinstance(zookeeper_error(-112, ""), SessionExpired)
+    other = zookeeper_error(-102, "get /a")
+    assert (type(other), other.code, str(other)) == (ZooKeeperError, -102, "get /a: error -102 (not authorised)")
+    assert "unknown to this release" in str(zookeeper_error(-999, "get /a"))

@@ -7,9 +7,8 @@ from typing import Any
 
 import anyio
 import pytest
-from support.lines import nowhere
 from support.memory_zookeeper import MemoryZooKeeper, memory_zookeeper
-from support.virtual_time import virtual_time
+from support.ports import free_ports
 from support.zookeeper import ZooKeeperServer
 
 from aiokafkawire.errors import ConnectionLost
@@ -24,12 +23,15 @@ pytestmark = pytest.mark.anyio
 
 _PATIENCE = 20.0
 _OFFSET = "/consumers/g/offsets/t/0-0"
+# Sessions of 600 ms, and half a second to find a server: longer than both, and than several attempts.
+AWAY = [1.5, 3.0]
+TIMES: Any = {"session_timeout_ms": 600, "zookeeper_timeout_ms": 500}
 
 
 async def register(zookeeper: MemoryZooKeeper) -> None:
     """Register a broker with a partition of a topic, as it does itself once its session has expired."""
     async with AsyncExitStack() as stack:
-        session = await stack.enter_async_context(ZooKeeper("z", connector=zookeeper.connect))
+        session = await stack.enter_async_context(ZooKeeper(zookeeper.address))
         for parent in ("/brokers/ids", "/brokers/topics/t"):
             await session.ensure(parent)
         await session.create("/brokers/ids/0", b"legacy-1795:legacy:9092")
@@ -47,13 +49,14 @@ async def take(consumer: LegacyConsumer, count: int) -> list[bytes]:
         return [(await anext(consumer)).value for _ in range(count)]
 
 
-@virtual_time
-@pytest.mark.parametrize("away", [8.0, 36.0, 3_600.0])
+@pytest.mark.parametrize("away", AWAY)
 async def test_a_member_joins_again_and_reads_on_from_what_is_committed(away: float) -> None:
     async with memory_zookeeper() as zookeeper, LegacyServer() as server:
         await register(zookeeper)
         await produce(server, b"a", b"b", b"c")
-        consumer = LegacyConsumer("z", "g", ["t"], zookeeper_connector=zookeeper.connect, connector=server.connect)
+        consumer = LegacyConsumer(
+            zookeeper.address, "g", ["t"], connector=server.connect, rebalance_backoff_ms=50, **TIMES
+        )
         async with consumer:
             assert await take(consumer, 1) == [b"a"]
             await consumer.commit()
@@ -75,13 +78,14 @@ async def test_a_member_joins_again_and_reads_on_from_what_is_committed(away: fl
             assert zookeeper.nodes[_OFFSET].data == b"33"
 
 
-@virtual_time
 async def test_what_reads_meanwhile_waits(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "aiokafkawire")
     async with memory_zookeeper() as zookeeper, LegacyServer() as server:
         await register(zookeeper)
         await produce(server, b"a")
-        consumer = LegacyConsumer("z", "g", ["t"], zookeeper_connector=zookeeper.connect, connector=server.connect)
+        consumer = LegacyConsumer(
+            zookeeper.address, "g", ["t"], connector=server.connect, rebalance_backoff_ms=50, **TIMES
+        )
         async with consumer, anyio.create_task_group() as tasks:
             assert await take(consumer, 1) == [b"a"]
             await consumer.commit()
@@ -92,33 +96,33 @@ async def test_what_reads_meanwhile_waits(caplog: pytest.LogCaptureFixture) -> N
                 found.append((await anext(consumer)).value)
 
             tasks.start_soon(read)
-            await anyio.sleep(100)
+            await anyio.sleep(1.5)
             await produce(server, b"b")
-            await anyio.sleep(100)
+            await anyio.sleep(1.5)
             assert found == []  # others may own the partition by now
             zookeeper.come_back()
         assert found == [b"b"]
     told = [one.getMessage() for one in caplog.records if one.name == "aiokafkawire.legacy"]
     assert "the ZooKeeper session expired; the member gives up 1 partitions" in told[0]
-    assert all("cannot join again, trying on: no ZooKeeper server of z:2181 within 30 s" in one for one in told[1:-1])
-    assert 1 < len(told) < 10
+    failed = f"cannot join again, retrying: no ZooKeeper server of {zookeeper.address} within 0.5 s"
+    assert all(failed in message for message in told[1:-1])
+    assert 2 < len(told) < 10
     assert told[-1].endswith("a new ZooKeeper session is open; the member joins again")
 
 
-@virtual_time
 async def test_a_member_that_never_had_a_session_says_so_in_time() -> None:
-    async with LegacyConsumer("z", "g", ["t"], zookeeper_connector=nowhere) as consumer:
-        with anyio.fail_after(31), pytest.raises(ConnectionLost, match="no ZooKeeper server of z:2181 within 30 s"):
+    (port,) = free_ports(1)
+    async with LegacyConsumer(f"127.0.0.1:{port}", "g", ["t"], **TIMES) as consumer:
+        failed = f"no ZooKeeper server of 127.0.0.1:{port} within 0.5 s"
+        with anyio.fail_after(_PATIENCE), pytest.raises(ConnectionLost, match=failed):
             await anext(consumer)
 
 
-@virtual_time
-@pytest.mark.parametrize("away", [8.0, 36.0, 3_600.0])
+@pytest.mark.parametrize("away", AWAY)
 async def test_a_producer_sends_on_to_what_it_knows(away: float) -> None:
     async with memory_zookeeper() as zookeeper, LegacyServer() as server:
         await register(zookeeper)
-        given: Any = {"zookeeper_connector": zookeeper.connect, "connector": server.connect}
-        async with LegacyProducer("z", **given) as producer:
+        async with LegacyProducer(zookeeper.address, connector=server.connect, **TIMES) as producer:
             await producer.send("t", [b"before"])
             await zookeeper.leave()
             await anyio.sleep(away)
@@ -126,16 +130,13 @@ async def test_a_producer_sends_on_to_what_it_knows(away: float) -> None:
             begun = anyio.current_time()
             with pytest.raises(ConnectionLost, match=r"the partitions of u are not known.* \(zookeeper_timeout_ms\)"):
                 await producer.send("u", [b"x"])
-            assert anyio.current_time() - begun == pytest.approx(30, abs=1)
+            assert 0.5 <= anyio.current_time() - begun < 10
             zookeeper.come_back()
             await producer.send("u", [b"new"])
             await producer.send("t", [b"after"])
             await producer.confirm()
     assert server.logs.content("t", 0) == [b"before", b"meanwhile", b"after"]
     assert server.logs.content("u", 0) == [b"new"]
-
-
-TIMES: Any = {"session_timeout_ms": 600, "zookeeper_timeout_ms": 500}
 
 
 @asynccontextmanager

@@ -30,6 +30,10 @@ class LegacyCluster:
         self.servers: dict[int, LegacyServer] = {}
         self.sessions: dict[int, ZooKeeper] = {}
 
+    def zookeeper_at(self, address: str) -> str:
+        """The same root of a ZooKeeper that is reached by another address."""
+        return address + self.zookeeper[self.zookeeper.index("/") :]
+
     @property
     def connect(self) -> Connector:
         """One connector for all brokers."""

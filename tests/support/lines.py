@@ -1,4 +1,4 @@
-"""Connectors of the tests' own: to servers that a test speaks for, with connections that it cuts, and to nowhere."""
+"""Connectors of the tests' own: to servers that a test speaks for, and to nowhere."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -10,7 +10,7 @@ from anyio.lowlevel import checkpoint
 from aiokafkawire.network.connector import Connector
 from aiokafkawire.testing.serving.memory import memory_connection
 
-__all__ = ("Lines", "nowhere", "spoken_for")
+__all__ = ("nowhere", "spoken_for")
 
 
 async def nowhere(host: str, port: int) -> ByteStream:
@@ -38,26 +38,3 @@ async def spoken_for(serve: Callable[[ByteStream], Awaitable[None]]) -> AsyncIte
             yield connect
         finally:
             tasks.cancel_scope.cancel()
-
-
-class Lines:
-    """A connector that knows what it has opened, cuts it, and refuses hosts."""
-
-    def __init__(self, connector: Connector) -> None:
-        self._connector = connector
-        self._streams: list[ByteStream] = []
-        self.asked: list[str] = []
-        self.refused: set[str] = set()
-
-    async def __call__(self, host: str, port: int) -> ByteStream:
-        self.asked.append(host)
-        if host in self.refused:
-            await checkpoint()
-            raise ConnectionRefusedError(f"{host} is down")
-        stream = await self._connector(host, port)
-        self._streams.append(stream)
-        return stream
-
-    async def cut(self) -> None:
-        for stream in self._streams:
-            await stream.aclose()

@@ -1,23 +1,21 @@
-"""A ZooKeeper in memory, for tests on a clock that jumps: nodes, sessions and ephemeral nodes, and no watches."""
+"""A ZooKeeper in this process: nodes, sessions and ephemeral nodes, and no watches. It goes away and comes back."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from struct import Struct
 
-import anyio
 import attrs
-from anyio.abc import ByteStream
+from anyio.abc import ByteStream, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
-
-from aiokafkawire.legacy.errors import NodeExists, NoNode
-from aiokafkawire.legacy.jute import Op, Reader
-from aiokafkawire.testing.serving.memory import memory_connection
+from support.tcp_servers import tcp_server
 
 __all__ = ("MemoryZooKeeper", "memory_zookeeper")
 
-_SIZE, _REPLY, _STAT = Struct(">i"), Struct(">iqi"), Struct(">qqqqiiiqiiq")
+_INT, _LONG, _REPLY, _STAT = Struct(">i"), Struct(">q"), Struct(">iqi"), Struct(">qqqqiiiqiiq")
+_CREATE, _DELETE, _EXISTS, _GET_DATA, _SET_DATA, _GET_CHILDREN, _CLOSE = 1, 2, 3, 4, 5, 8, -11
+_NO_NODE, _NODE_EXISTS = -101, -110
 
 
 @attrs.define
@@ -26,99 +24,133 @@ class _Node:
     owner: int = 0
 
 
-class MemoryZooKeeper:
-    """One server. It is reached by :meth:`connect`, until :meth:`leave` and again from :meth:`come_back` on."""
+class _Refused(Exception):
+    """An error code for an answer."""
 
-    def __init__(self, tasks: anyio.abc.TaskGroup, timeout_ms: int) -> None:
+
+class _Request:
+    """The fields of a request, one after another."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def take(self, size: int) -> bytes:
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def number(self) -> int:
+        found: int = _INT.unpack(self.take(4))[0]
+        return found
+
+    def long(self) -> int:
+        found: int = _LONG.unpack(self.take(8))[0]
+        return found
+
+    def buffer(self) -> bytes | None:
+        size = self.number()
+        return None if size < 0 else self.take(size)
+
+    def flags(self) -> int:
+        """The last field of a create request, behind ACLs that do not matter here."""
+        found: int = _INT.unpack(self._data[-4:])[0]
+        return found
+
+
+class MemoryZooKeeper:
+    """One server at ``address``; nobody reaches it from :meth:`leave` until :meth:`come_back`."""
+
+    def __init__(self, timeout_ms: int) -> None:
+        self.address = ""
         self.nodes: dict[str, _Node] = {}
         self.sessions = 0
         """How many were begun."""
-        self._tasks, self._timeout_ms = tasks, timeout_ms
+        self.dialled = 0
+        self._timeout_ms = timeout_ms
         self._streams: list[ByteStream] = []
         self._away = False
-
-    async def connect(self, host: str, port: int) -> ByteStream:
-        await anyio.lowlevel.checkpoint()
-        if self._away:
-            raise ConnectionRefusedError("ZooKeeper is away")
-        theirs, ours = memory_connection()
-        self._streams.append(ours)
-        self._tasks.start_soon(self._serve, ours)
-        return theirs
+        self._lost_sessions = 0
 
     async def leave(self) -> None:
-        """Hang up on everybody, and listen no longer."""
+        """Hang up on everybody, and on whoever comes."""
         self._away = True
-        for stream in self._streams:
+        streams, self._streams = self._streams, []
+        for stream in streams:
             await stream.aclose()
 
     def come_back(self) -> None:
-        """Listen again; the sessions of before have expired, and their nodes are gone."""
-        self._away = False
+        """Serve again; the sessions of before have expired, and their nodes are gone."""
+        self._away, self._lost_sessions = False, self.sessions
         self.nodes = {path: node for path, node in self.nodes.items() if not node.owner}
 
-    async def _serve(self, stream: ByteStream) -> None:
+    async def serve(self, stream: SocketStream) -> None:
+        self.dialled += 1
+        if self._away:
+            return
+        self._streams.append(stream)
         frames = BufferedByteReceiveStream(stream)
-        broken = (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError)
-        with suppress(*broken):
-            await self._frame(frames)  # whoever asks for an old session gets a new number: it has expired
+        greeting = _Request(await self._frame(frames))
+        greeting.take(16)
+        session = greeting.long()
+        timeout_ms = self._timeout_ms
+        if not session:
             self.sessions += 1
             session = self.sessions
-            head = bytes(4) + self._timeout_ms.to_bytes(4) + session.to_bytes(8) + b"\0\0\0\x10" + bytes(17)
-            await stream.send(_SIZE.pack(len(head)) + head)
-            while True:
-                answer = self._answer(Reader(await self._frame(frames), "request"), session)
-                await stream.send(_SIZE.pack(len(answer)) + answer)
+        elif session <= self._lost_sessions:
+            session = timeout_ms = 0
+        head = bytes(4) + _INT.pack(timeout_ms) + _LONG.pack(session) + _buffer(bytes(16)) + b"\0"
+        await stream.send(_buffer(head))
+        while timeout_ms:
+            await stream.send(_buffer(self._answer(_Request(await self._frame(frames)), session)))
 
     async def _frame(self, frames: BufferedByteReceiveStream) -> bytes:
-        return await frames.receive_exactly(_SIZE.unpack(await frames.receive_exactly(4))[0])
+        return await frames.receive_exactly(_INT.unpack(await frames.receive_exactly(4))[0])
 
-    def _answer(self, request: Reader, session: int) -> bytes:
-        xid, op = request.int32(), request.int32()
+    def _answer(self, request: _Request, session: int) -> bytes:
+        xid, op = request.number(), request.number()
         try:
             return _REPLY.pack(xid, 1, 0) + self._do(op, request, session)
-        except (NoNode, NodeExists) as error:
-            return _REPLY.pack(xid, 1, error.code)
+        except _Refused as refused:
+            return _REPLY.pack(xid, 1, refused.args[0])
 
-    def _do(self, op: int, request: Reader, session: int) -> bytes:
-        if op == Op.CLOSE_SESSION:
+    def _do(self, op: int, request: _Request, session: int) -> bytes:
+        if op == _CLOSE:
             self.nodes = {path: node for path, node in self.nodes.items() if node.owner != session}
-        if op not in (Op.CREATE, Op.DELETE, Op.EXISTS, Op.GET_DATA, Op.SET_DATA, Op.GET_CHILDREN):
+        if op not in (_CREATE, _DELETE, _EXISTS, _GET_DATA, _SET_DATA, _GET_CHILDREN):
             return b""
-        path = request.string()
-        if op == Op.CREATE:
+        path = (request.buffer() or b"").decode()
+        if op == _CREATE:
             return self._create(path, request, session)
         node = self.nodes.get(path)
         if node is None:
-            raise NoNode
-        if op == Op.DELETE:
+            raise _Refused(_NO_NODE)
+        if op == _DELETE:
             del self.nodes[path]
-        if op == Op.SET_DATA:
+            return b""
+        if op == _SET_DATA:
             node.data = request.buffer()
-        if op == Op.GET_CHILDREN:
-            found = [one.rpartition("/")[2] for one in self.nodes if one.rpartition("/")[0] == path]
-            return _SIZE.pack(len(found)) + b"".join(_SIZE.pack(len(one)) + one.encode() for one in found)
-        data = b"" if op != Op.GET_DATA else _buffer(node.data)
+        if op == _GET_CHILDREN:
+            names = [name.rpartition("/")[2] for name in self.nodes if name.rpartition("/")[0] == path]
+            return _INT.pack(len(names)) + b"".join(_buffer(name.encode()) for name in names)
+        data = b"" if op != _GET_DATA else _buffer(node.data)
         return data + _STAT.pack(0, 0, 0, 0, 0, 0, 0, node.owner, 0, 0, 0)
 
-    def _create(self, path: str, request: Reader, session: int) -> bytes:
+    def _create(self, path: str, request: _Request, session: int) -> bytes:
         data, parent = request.buffer(), path.rpartition("/")[0]
-        request.take(request.left - 4)
         if path in self.nodes:
-            raise NodeExists
+            raise _Refused(_NODE_EXISTS)
         if parent and parent not in self.nodes:
-            raise NoNode
-        self.nodes[path] = _Node(data, session if request.int32() else 0)
+            raise _Refused(_NO_NODE)
+        self.nodes[path] = _Node(data, session if request.flags() else 0)
         return _buffer(path.encode())
 
 
 def _buffer(data: bytes | None) -> bytes:
-    return _SIZE.pack(-1) if data is None else _SIZE.pack(len(data)) + data
+    return _INT.pack(-1) if data is None else _INT.pack(len(data)) + data
 
 
 @asynccontextmanager
-async def memory_zookeeper(timeout_ms: int = 6_000) -> AsyncIterator[MemoryZooKeeper]:
+async def memory_zookeeper(timeout_ms: int = 600) -> AsyncIterator[MemoryZooKeeper]:
     """A server that grants this session timeout."""
-    async with anyio.create_task_group() as tasks:
-        yield MemoryZooKeeper(tasks, timeout_ms)
-        tasks.cancel_scope.cancel()
+    zookeeper = MemoryZooKeeper(timeout_ms)
+    async with tcp_server(zookeeper.serve) as zookeeper.address:
+        yield zookeeper

@@ -1,4 +1,4 @@
-"""The way to one broker of Kafka 0.6 or 0.7: a connection that is opened when needed, and again after it broke."""
+"""A connection to one broker of Kafka 0.6 or 0.7 that is opened when needed, and again after it broke."""
 
 from typing import Final
 
@@ -15,16 +15,16 @@ from .connection import LegacyConnection
 from .requests import Answer, Request
 from .settings import LegacyConfig
 
-__all__ = ("Link",)
+__all__ = ("ReconnectingConnection",)
 
 _PROBE_SECONDS: Final = 5.0
 
 
-class Link:
-    """Asks one broker.
+class ReconnectingConnection:
+    """A connection that replaces itself.
 
-    A connection that broke behind produce requests is told to the next who asks, once, since some of them may be lost;
-    any other is replaced without a word.
+    If it broke after produce requests, some of which may be lost, the next request raises that, once; otherwise it is
+    replaced silently.
     """
 
     def __init__(self, address: Address, connector: Connector, config: LegacyConfig, runtime: Runtime) -> None:
@@ -36,7 +36,7 @@ class Link:
         self._answered = False
 
     async def open(self) -> None:
-        """Be ready to ask; no connection is opened yet."""
+        """Allow requests; the first one opens the connection."""
         await self._owner.open()
 
     async def close(self) -> None:
@@ -47,11 +47,11 @@ class Link:
 
     @property
     def unproven(self) -> int:
-        """How many produce requests went out since the last that was answered."""
+        """How many produce requests were sent since the last request that was answered."""
         return 0 if self._connection is None else self._connection.unproven
 
     async def ask(self, request: Request) -> Answer | None:
-        """Send a request; None for those without an answer.
+        """Send a request and return its answer; None for requests without one.
 
         Raises:
             ConnectionLost, RequestTimeout, WireError, UnsupportedVersion, UsageError: see ``LegacyClient``.
@@ -63,7 +63,7 @@ class Link:
             answer = await connection.ask(request)
         except (ConnectionLost, RequestTimeout, WireError) as error:
             if connection is not None and connection is self._connection:
-                self._connection = None  # whoever comes next has not to hear of it again
+                self._connection = None  # the next request must not raise it again
             await self._explain(error)
             raise
         if answer is not None:
@@ -90,11 +90,11 @@ class Link:
                 return await self._connector(*self._address)
         except TimeoutError as cause:
             raise ConnectionLost(f"{self.where} did not accept a connection within {limit:g} s") from cause
-        except Exception as error:  # a connector of the user's may fail in a way of its own
+        except Exception as error:  # a custom connector may raise anything
             raise ConnectionLost(f"cannot connect to {self.where}: {error}") from error
 
     async def _explain(self, error: KafkaError) -> None:
-        """A newer broker hangs up on requests of 0.7, as one of 0.7 does for many reasons: ask it what it is."""
+        """Raise UnsupportedVersion if the broker is newer: it hangs up too, so ask it for its versions."""
         if self._answered or isinstance(error.__cause__, OSError):
             return
         try:

@@ -1,4 +1,4 @@
-"""Partitions read message by message."""
+"""A reader of one partition, message by message."""
 
 from collections.abc import Iterator
 from typing import Final, Protocol, Self
@@ -15,19 +15,19 @@ _IN_A_ROW: Final = 500
 
 
 class Fetcher(Protocol):
-    """Asks a broker; ``LegacyClient.fetch`` does."""
+    """A function that fetches, such as ``LegacyClient.fetch``."""
 
     async def __call__(self, topic: str, partition: int, offset: int) -> MessageSet: ...
 
 
 class Turns:
-    """Lets others run now and then: a wrapper may hold millions of messages, and to give them out waits for nothing."""
+    """A regular checkpoint for other tasks: a wrapper may hold millions of messages, which need no waiting."""
 
     def __init__(self) -> None:
         self._left = _IN_A_ROW
 
     async def pause(self) -> None:
-        """Before each message; a cancellation comes here, and loses none."""
+        """Pass a checkpoint, before some of the messages; a cancellation there loses no message."""
         self._left -= 1
         if self._left <= 0:
             self._left = _IN_A_ROW
@@ -35,15 +35,15 @@ class Turns:
 
 
 class PartitionReader:
-    """Messages of a partition from an offset on, without an end: ``async for message in reader``.
+    """An endless iteration over the messages of a partition: ``async for message in reader``.
 
-    A broker of 0.7 answers at once, also with nothing; so at the end of the log the reader asks again after
+    A broker of 0.7 answers at once, also with nothing; so at the end of the log the reader fetches again after
     ``backoff_ms``, then after twice as long, up to ``backoff_max_ms``. Errors are those of ``LegacyClient.fetch``; the
     iteration may be entered again, and goes on at ``position``, or where :meth:`seek` says.
 
     Attributes:
-        position: where to begin, to read on behind the message that was given last. Inside of a compressed message
-            this is its begin, so what it holds is read again: at least once.
+        position: the offset from which to read on after the last message returned. Inside a compressed message this is
+            its begin, so all that it holds is read again: at least once.
     """
 
     def __init__(self, fetch: Fetcher, topic: str, partition: int, offset: int, config: LegacyConfig) -> None:
@@ -76,22 +76,22 @@ class PartitionReader:
                 self._wait = min(2 * self._wait, self._config.backoff_max_ms)
 
     def take(self) -> LegacyMessage | None:
-        """The next message of what is at hand; None for asking for more.
+        """Return the next message that was fetched; None if there is no other.
 
         Raises:
-            CorruptBatch: it is damaged; what is at hand is given up.
+            CorruptBatch: it is damaged; the fetched messages are dropped.
         """
         try:
             message = next(self._messages, None)
         except BaseException:
             self.seek(self.position)
             raise
-        # What is at hand may end with a wrapper that holds nothing.
+        # What was fetched may end with a wrapper that holds nothing.
         self.position = self._read_to if message is None else message.next_offset
         return message
 
     async def fill(self) -> bool:
-        """Ask once for what comes behind what is at hand, which has to be taken; whether there was some."""
+        """Fetch once, after all fetched messages were taken; return whether there were some."""
         found = await self._fetch(self.topic, self.partition, self._read_to)
         self._read_to = found.next_offset
         self._messages = found.messages(limit=self._config.inflate_max_bytes)
