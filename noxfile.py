@@ -14,9 +14,16 @@ nox.options.reuse_existing_virtualenvs = True
 
 @nox.session(python=["3.11", "3.12", "3.13"])
 def tests(session: nox.Session) -> None:
-    """All tests; those on Apache Kafka are skipped where Java or Maven is missing."""
+    """All tests, most on one event loop; those on Apache Kafka are skipped where Java or Maven is missing."""
     session.install("-e", ".[test]")
     session.run("pytest", *session.posargs)
+
+
+@nox.session
+def loops(session: nox.Session) -> None:
+    """The tests on the other event loops, which a run of all tests leaves out."""
+    session.install("-e", ".[test]")
+    session.run("pytest", "--loops", "others", *session.posargs)
 
 
 @nox.session
@@ -25,7 +32,7 @@ def pure(session: nox.Session) -> None:
     session.install("-e", ".[test]")
     rooms = session.posargs or [f"tests/{room}" for room in ("protocol", "records", "producer", "consumer")]
     twins = {"AIOKAFKAWIRE_MESSAGES": "pure", "AIOKAFKAWIRE_RECORDS": "pure"}
-    session.run("pytest", "-n", "auto", *rooms, env=twins)
+    session.run("pytest", "-n", "auto", "--loops", "default", *rooms, env=twins)
 
 
 @nox.session

@@ -13,12 +13,15 @@ import pytest
 import sniffio
 from hypothesis import HealthCheck, settings
 from support.apache_kafka import NEEDS, ApacheKafka, missing
+from support.command_line import is_selective
 from support.log_scan import LogScan
 from support.needing import require
 from support.virtual_time import VIRTUAL, virtual_backend
 
 from aiokafkawire.protocol import compiler
 from aiokafkawire.records import batch
+
+pytest_plugins = ["support.loops"]
 
 # How long an example takes says more of the machine, and of what else runs there, than of the code.
 settings.register_profile("patient", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -166,8 +169,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if not config.pluginmanager.hasplugin("xdist") or hasattr(config, "workerinput"):
         return
     option = config.option
-    some = config.args != config.getini("testpaths") or option.keyword or option.markexpr
-    if option.numprocesses is None and not some and not option.usepdb and option.capture != "no":
+    if option.numprocesses is None and not is_selective(config) and not option.usepdb and option.capture != "no":
         option.numprocesses = "auto"
 
 

@@ -13,7 +13,7 @@ from aiokafkawire import runtime
 from aiokafkawire.errors import UsageError
 from aiokafkawire.runtime import Owner, Runtime
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.every_loop]
 
 
 class Worker:

@@ -21,7 +21,7 @@ from aiokafkawire.protocol.messages.produce import PartitionProduceData, Produce
 from aiokafkawire.protocol.schema import Versions
 from aiokafkawire.runtime import Runtime
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.every_loop]
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
