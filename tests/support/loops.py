@@ -18,8 +18,8 @@ Choice = Literal["default", "others", "all"]
 
 _HELP = """
 The event loops that tests run on. "default": each test on one, which is the first that it has of asyncio, uvloop and
-trio; those marked every_loop on each, unless they are on Apache Kafka. "others": what "default" leaves out. "all": both. If this option is absent, a
-bare `pytest` takes "default", and one with paths, -k, -m or --lf takes "all".
+trio; those marked every_loop on each, unless they are on Apache Kafka. "others": what "default" leaves out. "all":
+both. If this option is absent, a bare `pytest` takes "default", and one with paths, -k, -m or --lf takes "all".
 """
 
 
