@@ -27,6 +27,14 @@ def loops(session: nox.Session) -> None:
 
 
 @nox.session
+def thorough(session: nox.Session) -> None:
+    """What a run of all tests takes a sample of: more of hypothesis's examples, and more seeds."""
+    session.install("-e", ".[test]")
+    which = ["-m", "hypothesis or thorough", "--hypothesis-profile", "thorough", "--loops", "default"]
+    session.run("pytest", "-n", "auto", *which, *session.posargs)
+
+
+@nox.session
 def pure(session: nox.Session) -> None:
     """What has a compiled twin, tested on the pure one: messages, records, the producer and the consumer."""
     session.install("-e", ".[test]")

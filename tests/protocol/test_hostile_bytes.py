@@ -15,6 +15,7 @@ from fuzz.steps import lines_run
 from fuzz.targets import TARGETS, read_message
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.mutating import mutated_bytes
 from support.rows import every_row
 from support.shapes import Shapes, Tagged, with_tags
@@ -143,13 +144,13 @@ def mutated(draw: st.DrawFn) -> tuple[type[Message], int, bytes]:
     return MESSAGES[name], version, draw(mutated_bytes(GOLDEN[name, version], HOSTILE))
 
 
-@settings(max_examples=1000, deadline=None, derandomize=True)
+@settings(max_examples=examples(1000), deadline=None, derandomize=True)
 @given(mutated())
 def test_mutated_messages_are_read_the_same_everywhere_or_refused(case: tuple[type[Message], int, bytes]) -> None:
     read_message(*case)
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=examples(500), deadline=None, derandomize=True)
 @given(st.sampled_from(VERSIONS), st.binary(max_size=300))
 def test_any_bytes_are_read_the_same_everywhere_or_refused(decoder: tuple[type[Message], int], data: bytes) -> None:
     read_message(*decoder, data)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from aiokafkawire.records import _pure, batch, layout
 from aiokafkawire.records.compression import Codec
@@ -171,7 +172,7 @@ places = st.sampled_from([0, 1, 100, (1 << 62), (1 << 63) - (1 << 33)])
 
 
 @BUILT
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 @given(
     damaged(),
     places,
