@@ -308,6 +308,6 @@ def test_message_sets_are_written_as_java_writes_them(
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_message_sets_are_compared_byte_for_byte(magic: int) -> None:
-    specs = [spec for _, specs, _ in (one.values for one in OLD) for spec in specs if spec["magic"] == magic]
+    specs = [spec for vector in LOADED for spec in vector["spec"]["batches"] if spec["magic"] == magic]
     assert any(spec["codec"] == "none" for spec in specs)
     assert any(spec["codec"] != "none" for spec in specs)

@@ -16,7 +16,7 @@ _THOROUGH, _SAMPLE = 100, 25
 def register_profiles() -> None:
     """Register hypothesis's profiles, and load the one of a run of all tests."""
     # How long an example takes says more of the machine, and of what else runs there, than of the code.
-    patient = settings(settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.register_profile("thorough", patient, max_examples=_THOROUGH)
     settings.register_profile("sample", patient, max_examples=_SAMPLE)
     settings.load_profile("sample")
@@ -24,7 +24,7 @@ def register_profiles() -> None:
 
 def examples(thorough: int) -> int:
     """Return how many examples hypothesis tries; ``--hypothesis-profile thorough`` has it try this many."""
-    return max(10, thorough * settings.default.max_examples // _THOROUGH)
+    return max(10, thorough * settings().max_examples // _THOROUGH)
 
 
 def seeds(numbers: Iterable[int], sample: int) -> list[Any]:
