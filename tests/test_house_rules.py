@@ -5,6 +5,7 @@ import importlib
 import inspect
 import os
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,15 @@ def test_rooms_import_only_what_is_under_them_and_pure_modules_nothing_that_acts
     command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
     done = subprocess.run(command, cwd=ROOT, env=os.environ | {"COLUMNS": "120"}, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_map_of_the_tests_names_every_suite_and_module() -> None:
+    tests = ROOT / "tests"
+    named = set(re.findall(r"`(\w+)(?:\*?\.py)?`", (tests / "README.md").read_text()))
+    suites = {path.name for path in tests.iterdir() if path.is_dir() and not path.name.startswith(("_", "."))}
+    modules = {path.stem for path in (tests / "support").glob("*.py") if path.stem != "__init__"}
+    files = {path.stem for path in tests.glob("test_*.py") if not path.stem.startswith("test_blocking")}
+    assert suites | modules | files <= named
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*/__init__.py")), ids=lambda path: path.parent.name)
