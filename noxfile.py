@@ -12,40 +12,61 @@ nox.options.error_on_missing_interpreters = False
 nox.options.reuse_existing_virtualenvs = True
 
 
+def install(session: nox.Session, *packages: str) -> None:
+    """Install what a session needs; with ``--no-venv`` it is there, beside nox."""
+    if session.virtualenv.venv_backend != "none":
+        session.install(*packages)
+
+
 @nox.session(python=["3.11", "3.12", "3.13"])
 def tests(session: nox.Session) -> None:
-    """All tests; those on Apache Kafka are skipped where Java or Maven is missing."""
-    session.install("-e", ".[test]")
+    """All tests, most on one event loop; those on Apache Kafka are skipped where Java or Maven is missing."""
+    install(session, "-e", ".[test]")
     session.run("pytest", *session.posargs)
+
+
+@nox.session
+def loops(session: nox.Session) -> None:
+    """The tests on the other event loops, which a run of all tests leaves out."""
+    install(session, "-e", ".[test]")
+    session.run("pytest", "--loops", "others", *session.posargs)
+
+
+@nox.session
+def thorough(session: nox.Session) -> None:
+    """What a run of all tests takes a sample of: more of hypothesis's examples, and more seeds."""
+    install(session, "-e", ".[test]")
+    which = ["-m", "hypothesis or thorough", "--hypothesis-profile", "thorough", "--loops", "default"]
+    session.run("pytest", "-n", "auto", *which, *session.posargs)
 
 
 @nox.session
 def pure(session: nox.Session) -> None:
     """What has a compiled twin, tested on the pure one: messages, records, the producer and the consumer."""
-    session.install("-e", ".[test]")
+    install(session, "-e", ".[test]")
     rooms = session.posargs or [f"tests/{room}" for room in ("protocol", "records", "producer", "consumer")]
     twins = {"AIOKAFKAWIRE_MESSAGES": "pure", "AIOKAFKAWIRE_RECORDS": "pure"}
-    session.run("pytest", "-n", "auto", *rooms, env=twins)
+    session.run("pytest", "-n", "auto", "--loops", "default", *rooms, env=twins)
 
 
 @nox.session
 def kafka(session: nox.Session) -> None:
     """The tests on real Apache Kafka, which must not be skipped."""
-    session.install("-e", ".[test]")
+    install(session, "-e", ".[test]")
     session.run("pytest", "-m", "kafka", *session.posargs, env={"AIOKAFKAWIRE_REQUIRE_KAFKA": "1"})
 
 
 @nox.session
 def faults(session: nox.Session) -> None:
     """Our producer and groups while brokers of a real cluster are killed; see docs/faults.md, also for the peers."""
-    session.install("-e", ".[test]")
+    install(session, "-e", ".[test]")
     session.run("pytest", "-m", "faults", "-s", *session.posargs, env={"AIOKAFKAWIRE_REQUIRE_KAFKA": "1"})
 
 
 @nox.session
 def matrix(session: nox.Session) -> None:
     """Every release of Apache Kafka from 0.8.0 on, and what of it works; a full run writes docs/releases.md."""
-    session.install("-e", ".[test]")
+    install(session, "-e", ".[test]")
     session.run("pytest", "-m", "matrix", "-n", "0", *session.posargs, env={"AIOKAFKAWIRE_REQUIRE_KAFKA": "1"})
 
 
@@ -75,7 +96,7 @@ def older_spark(session: nox.Session, version: str) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Style (ruff) and the layers of docs/design.md (import-linter)."""
-    session.install("-e", ".[dev]")
+    install(session, "-e", ".[dev]")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("lint-imports")
@@ -137,14 +158,14 @@ def fuzz(session: nox.Session) -> None:
 @nox.session
 def simulate(session: nox.Session) -> None:
     """Clients and brokers in virtual time, with faults: `nox -s simulate -- --seeds 1000`; see docs/simulation.md."""
-    session.install("-e", ".[test]")
+    install(session, "-e", ".[test]")
     session.run("python", "-m", "simulation", *session.posargs, env={"PYTHONPATH": "tests"})
 
 
 @nox.session
 def soak(session: nox.Session) -> None:
     """A group that rebalances every few seconds, hours of virtual time, 10 minutes of real time: memory stays."""
-    session.install("-e", ".[test]")
+    install(session, "-e", ".[test]")
     session.run("pytest", "-m", "soak", "-s", *session.posargs)
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from importlib.util import find_spec
 from typing import Any
 
 import anyio.lowlevel
 import pytest
 import sniffio
-from hypothesis import HealthCheck, settings
 from support.apache_kafka import NEEDS, ApacheKafka, missing
+from support.command_line import is_selective
+from support.examples import register_profiles
 from support.log_scan import LogScan
 from support.needing import require
 from support.virtual_time import VIRTUAL, virtual_backend
@@ -20,14 +22,14 @@ from support.virtual_time import VIRTUAL, virtual_backend
 from aiokafkawire.protocol import compiler
 from aiokafkawire.records import batch
 
-# How long an example takes says more of the machine, and of what else runs there, than of the code.
-settings.register_profile("patient", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
+pytest_plugins = ["support.loops"]
+
+register_profiles()
 
 _BOOTED = pytest.StashKey[str]()
 _LOG_SCAN = pytest.StashKey[LogScan]()
 _SCANNED = pytest.StashKey[list[int]]()
-_LONG = ("faults", "matrix", "soak", "spark")
+_LONG = ("faults", "matrix", "soak", "spark", "thorough")
 
 
 @pytest.fixture(scope="session")
@@ -154,6 +156,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "faults: kills brokers of a real cluster for minutes; run by `nox -s faults`")
     config.addinivalue_line("markers", "matrix: boots every release from 0.8.0 on, in minutes; run by `nox -s matrix`")
     config.addinivalue_line("markers", "soak: a group rebalances for hours, or what feels like them; `nox -s soak`")
+    config.addinivalue_line("markers", "thorough: one of many seeds; run by `nox -s thorough`")
     config.addinivalue_line("markers", "spark: starts Spark, which takes half a minute; run by `nox -s spark`")
 
 
@@ -166,8 +169,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if not config.pluginmanager.hasplugin("xdist") or hasattr(config, "workerinput"):
         return
     option = config.option
-    some = config.args != config.getini("testpaths") or option.keyword or option.markexpr
-    if option.numprocesses is None and not some and not option.usepdb and option.capture != "no":
+    if option.numprocesses is None and not is_selective(config) and not option.usepdb and option.capture != "no":
         option.numprocesses = "auto"
 
 
@@ -180,6 +182,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Sharing(config, log)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep what is collected, which lives to the end, out of every garbage collection."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     for item in items:  # before -m selects by marker
@@ -188,9 +201,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     yield
     # What takes minutes runs only where -m names it.
     unnamed = [marker for marker in _LONG if marker not in config.getoption("markexpr")]
-    long = [item for item in items if any(item.get_closest_marker(marker) for marker in unnamed)]
+    long = {item for item in items if any(item.get_closest_marker(marker) for marker in unnamed)}
     if long:
-        config.hook.pytest_deselected(items=long)
+        config.hook.pytest_deselected(items=list(long))
         items[:] = [item for item in items if item not in long]
 
 

@@ -5,6 +5,7 @@ from typing import Any, get_args, get_type_hints
 
 import attrs
 import pytest
+from support.rows import every_row
 
 from aiokafkawire import Client
 from aiokafkawire.config import (
@@ -44,7 +45,7 @@ def test_a_config_is_frozen_and_its_defaults_are_allowed(config: Any) -> None:
         setattr(made, attrs.fields(config)[0].name, None)
 
 
-@pytest.mark.parametrize(("config", "name"), FIELDS, ids=IDS)
+@every_row(("config", "name"), FIELDS)
 def test_every_setting_refuses_a_value_of_another_kind(config: Any, name: str) -> None:
     shown = r"a tuple \(not shown\)" if name in SECRETS else r"\(\)"
     with pytest.raises(ConfigError, match=rf"^{name} must be .*, got {shown}$"):
@@ -54,7 +55,7 @@ def test_every_setting_refuses_a_value_of_another_kind(config: Any, name: str) -
 WHOLE = [(cls, name) for cls, name in FIELDS if get_type_hints(cls)[name] is int]
 
 
-@pytest.mark.parametrize(("config", "name"), WHOLE, ids=lambda one: getattr(one, "__name__", one))
+@every_row(("config", "name"), WHOLE)
 @pytest.mark.parametrize("value", [-1, 2**31, 1.5, "5", True, None])
 def test_a_number_has_bounds(config: Any, name: str, value: object) -> None:
     with pytest.raises(ConfigError, match=rf"^{name} must be a whole number from \d+ to 2147483647, got "):
@@ -227,7 +228,7 @@ def test_a_literal_type_lists_what_its_setting_takes() -> None:
         assert hint is bool or set(get_args(hint)) == set(good)
 
 
-@pytest.mark.parametrize(("cls", "name"), FIELDS, ids=IDS)
+@every_row(("cls", "name"), FIELDS)
 def test_whatever_a_setting_is_given_is_taken_or_refused_in_words(cls: Any, name: str) -> None:
     strange: list[Any] = [None, "x", "\ud800", "", "x" * 40_000, 5, -1, 1.5, float("nan"), 2**80, True, b"x", object()]
     strange += [[1], [None], ("a",), {"a": 5}, {5: 5}, len]

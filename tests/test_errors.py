@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from support.rows import every_row
 
 from aiokafkawire import errors
 from aiokafkawire.errors import (
@@ -54,7 +55,7 @@ def test_what_the_client_finds_is_not_what_a_broker_answered() -> None:
     assert not issubclass(UnsupportedVersionAnswered, UnsupportedVersion)
 
 
-@pytest.mark.parametrize("code", CODES, ids=lambda code: code.name)
+@every_row("code", CODES)
 def test_broker_error_gives_the_class_of_the_code_and_says_the_detail(code: ErrorCode) -> None:
     error = broker_error(int(code), "Produce to flights-3 at broker 1")
     assert type(error) in ANSWERED
@@ -152,7 +153,7 @@ def test_a_producer_either_retries_or_aborts_or_ends() -> None:
     assert TransactionAbortable.abortable
 
 
-@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+@every_row("cls", CLASSES)
 def test_every_class_says_in_a_sentence_what_it_means(cls: type[KafkaError]) -> None:
     doc = cls.__dict__.get("__doc__") or ""
     assert len(doc.split()) > 3
@@ -177,7 +178,7 @@ def test_an_error_of_the_client_can_be_pickled(cls: type[KafkaError]) -> None:
     pickled(cls("no answer from localhost:9092 within 30 s"))
 
 
-@pytest.mark.parametrize("code", [*CODES, *UNKNOWN_CODES], ids=str)
+@every_row("code", [*CODES, *UNKNOWN_CODES])
 @pytest.mark.parametrize("detail", ["", "Fetch from broker 2"], ids=["bare", "detailed"])
 def test_an_error_of_a_broker_can_be_pickled(code: int, detail: str) -> None:
     copy = pickled(broker_error(code, detail))

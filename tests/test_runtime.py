@@ -13,7 +13,7 @@ from aiokafkawire import runtime
 from aiokafkawire.errors import UsageError
 from aiokafkawire.runtime import Owner, Runtime
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.every_loop]
 
 
 class Worker:
@@ -168,7 +168,9 @@ async def test_a_task_that_spawns_while_the_owner_closes_is_refused() -> None:
 
 
 async def test_closing_what_was_never_opened_does_nothing() -> None:
-    await Owner().close()
+    owner = Owner()
+    await owner.close()
+    assert owner.loop is None
 
 
 async def test_the_runtime_of_real_life() -> None:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 from support.kafka_json import from_json
+from support.rows import every_row
 from support.vectors import declared_messages, vectors
 
 from aiokafkawire.cli.wire.describe import Describer
@@ -82,7 +83,7 @@ def kafkas(value: Any) -> Any:
     return out
 
 
-@pytest.mark.parametrize(("name", "version"), sorted(sampled()))
+@every_row(("name", "version"), sorted(sampled()))
 def test_every_field_is_told(name: str, version: int) -> None:
     for vector in sampled()[name, version]:
         message = decode(MESSAGES[name], version, bytes.fromhex(vector["hex"]))
@@ -93,7 +94,7 @@ def test_every_field_is_told(name: str, version: int) -> None:
         assert all(line.isprintable() for line in lines), "nothing that a terminal would obey"
 
 
-@pytest.mark.parametrize(("name", "version"), sorted(sampled()))
+@every_row(("name", "version"), sorted(sampled()))
 def test_json_is_the_message(name: str, version: int) -> None:
     for vector in sampled()[name, version]:
         message = decode(MESSAGES[name], version, bytes.fromhex(vector["hex"]))
@@ -101,7 +102,7 @@ def test_json_is_the_message(name: str, version: int) -> None:
         assert from_json(MESSAGES[name], kafkas(json.loads(printed))) == message, vector["variant"]
 
 
-@pytest.mark.parametrize("api_key", sorted(FAMILIES))
+@every_row("api_key", sorted(FAMILIES))
 def test_requests_and_responses_are_found_behind_their_headers(api_key: int) -> None:
     request = request_of(api_key)
     for version in (request.versions.first, request.versions.last):

@@ -81,7 +81,7 @@ async def test_a_broker_that_comes_up_in_time_is_found() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(bring_up)
             async with opened(net.connect):
-                pass
+                assert len(broker.peers) == 1
 
 
 @virtual_time

@@ -298,6 +298,7 @@ async def test_a_broker_that_breaks_off_is_asked_again() -> None:
             broker.on[ApiKey.DELETE_TOPICS] = lambda _: deleted()
             await broker.peers[0].stream.aclose()
             await eventually(lambda: bool(answers))
+            assert answers == [deleted()]
 
 
 @pytest.mark.parametrize("stage", ["connecting", "answering"])

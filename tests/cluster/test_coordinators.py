@@ -127,6 +127,7 @@ async def test_a_caller_that_leaves_while_it_asks_leaves_the_turn_to_the_next() 
             for one in (first, second):
                 await one.answer(found(one))
             await eventually(lambda: len(nodes) == 1)
+            assert leaving.cancelled_caught
 
 
 async def test_a_caller_that_waits_for_its_turn_keeps_its_own_deadline_and_hears_the_cause() -> None:

@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+from support.rows import every_row
 
 from aiokafkawire import errors
 from aiokafkawire.cluster.retry import Backoff, Deadline, remedy
@@ -86,7 +87,7 @@ def test_what_no_retry_mends_is_raised(error: Exception) -> None:
     assert remedy(error) == (False, Refresh.NOTHING)
 
 
-@pytest.mark.parametrize("code", [code for code in ErrorCode if code is not ErrorCode.NONE], ids=lambda code: code.name)
+@every_row("code", [code for code in ErrorCode if code is not ErrorCode.NONE])
 def test_what_a_broker_answers_is_retried_as_its_error_says(code: ErrorCode) -> None:
     error = broker_error(code)
     assert isinstance(error, BrokerError)

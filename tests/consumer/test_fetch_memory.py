@@ -5,6 +5,7 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.clusters import partition
+from support.examples import examples
 
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
 from aiokafkawire.consumer.fetch import CompletedFetch, PartitionFetch, plan, rooms, within
@@ -70,7 +71,7 @@ _STEPS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     steps=_STEPS,
     version=st.sampled_from([2, 18]),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.connecting import eventually
+from support.examples import examples
 from support.fetching import values
 from support.virtual_time import virtual_time
 
@@ -181,7 +182,7 @@ _STEPS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(steps=_STEPS)
 def test_the_broker_always_reads_what_is_wanted_and_nothing_else(
     steps: list[tuple[set[int], set[int], str]],

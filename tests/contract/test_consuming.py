@@ -21,7 +21,7 @@ from aiokafkawire import (
 )
 from aiokafkawire.errors import OffsetOutOfRange, TopicAlreadyExists, UnknownTopicOrPartition
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.every_loop]
 
 
 async def fill(kafka: Client, topic: str, values: Iterable[bytes], partition: int = 0, *, batch: int = 1_000) -> None:

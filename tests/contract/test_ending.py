@@ -17,7 +17,7 @@ from support.reading import take
 from aiokafkawire import Client, ConsumerRecord, OutgoingRecord, TopicPartition
 from aiokafkawire.errors import GroupIdNotFound
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.every_loop]
 
 Body: TypeAlias = Callable[[anyio.Event], Coroutine[Any, Any, None]]
 """Sets the event, and goes on for ever."""

@@ -22,7 +22,7 @@ from aiokafkawire import (
 from aiokafkawire.config import CompressionType
 from aiokafkawire.errors import MessageTooLarge
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.every_loop]
 
 
 @pytest.mark.parametrize("acks", ["all", 1])

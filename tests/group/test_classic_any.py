@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from support.examples import examples
 from support.membership_answers import ME, PROTOCOLS, answer, heard, joined, left, said, synced
 
 from aiokafkawire.errors import ErrorCode, FencedInstanceId, KafkaError, RequestTimeout, UsageError, broker_error
@@ -270,5 +271,7 @@ def _granted(ask: CoordinatorRequest, generation: int, protocol: str) -> Any:
     return synced(protocol=protocol) if ask.kind is RequestKind.SYNC else answer(ask.kind, 0)
 
 
-AnySequence.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None, derandomize=True)
+AnySequence.TestCase.settings = settings(
+    max_examples=examples(100), stateful_step_count=40, deadline=None, derandomize=True
+)
 test_any_sequence = pytest.mark.timeout(120)(AnySequence.TestCase)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.legacy_vectors import Step, steps, transcripts
+from support.rows import every_row
 
 from aiokafkawire.errors import CorruptBatch, UsageError, WireError
 from aiokafkawire.legacy.decoding import decode_answer, decode_request
@@ -42,7 +43,7 @@ def test_all_conversations_are_there() -> None:
     assert len(ANSWERED) > 100
 
 
-@pytest.mark.parametrize("step", SENT, ids=str)
+@every_row("step", SENT)
 def test_requests_are_read_and_written_as_they_were_recorded(step: Step) -> None:
     told = step.decoded.get("request", {})
     if step.name in ("unknown_request_key", "frame_length_zero"):
@@ -78,7 +79,7 @@ def as_told(request: Request) -> dict[str, Any]:
     return {}
 
 
-@pytest.mark.parametrize("step", ANSWERED, ids=str)
+@every_row("step", ANSWERED)
 def test_answers_are_read_and_written_as_they_were_recorded(step: Step) -> None:
     assert step.receive is not None
     request = decode_request(step.frames[0][4:])
@@ -137,7 +138,7 @@ def flat(messages: list[dict[str, Any]], start: int = -1, end: int = -1) -> list
     return found
 
 
-@pytest.mark.parametrize(("data", "told", "offset"), recorded_sets())
+@every_row(("data", "told", "offset"), recorded_sets())
 def test_message_sets_are_read_as_they_were_recorded(data: bytes, told: dict[str, Any], offset: int) -> None:
     found = MessageSet(data, offset)
     assert found.cut == told["partial_bytes"]

@@ -12,7 +12,7 @@ from support.connecting import running_tasks
 from aiokafkawire import Client, KafkaError, NoBrokerReachable, WireError
 from aiokafkawire.errors import SecurityMismatch
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.every_loop]
 
 QUICK: dict[str, Any] = {"bootstrap_timeout_ms": 400, "socket_connection_setup_timeout_ms": 200, "retry_backoff_ms": 20}
 LATE = 5.0

@@ -21,7 +21,7 @@ from aiokafkawire.protocol.messages.produce import PartitionProduceData, Produce
 from aiokafkawire.protocol.schema import Versions
 from aiokafkawire.runtime import Runtime
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.every_loop]
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -284,6 +284,7 @@ async def test_bytes_that_come_while_it_closes_are_no_fault() -> None:
             await broker.peers[0].stream.send(b"late")
             await anyio.wait_all_tasks_blocked()
             stream.lingering.set()
+        assert str(connection.failure) == "the connection to b:9092 was closed by this client"
 
 
 async def test_a_closed_owner_ends_its_connections() -> None:

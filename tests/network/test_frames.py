@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from aiokafkawire.network import _implementation, _pure
 from aiokafkawire.records.batch import IMPLEMENTATION
@@ -127,7 +128,7 @@ def test_of_a_connection_that_ends_in_the_middle_of_a_frame_nothing_is_left() ->
 
 @compiled
 @given(st.lists(st.tuples(st.integers(200_000, 9_000_000), st.integers(0, 9)), max_size=40))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_no_more_is_kept_than_is_said(wanted: list[tuple[int, int]]) -> None:
     held: dict[int, tuple[int, bytes]] = {}
     for size, place in wanted:

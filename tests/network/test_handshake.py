@@ -13,7 +13,7 @@ from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.metadata import FinalizedFeatureKey
 from aiokafkawire.protocol.schema import Response, Versions
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.every_loop]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from support.connecting import eventually
 from aiokafkawire.network import happy_eyeballs
 from aiokafkawire.network.happy_eyeballs import addresses_of, dial
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.every_loop]
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ from aiokafkawire.protocol.messages.produce import PartitionProduceData, Produce
 from aiokafkawire.runtime import Owner, Runtime
 from aiokafkawire.types import Address
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.every_loop]
 
 LARGE = 32 << 20
 """More than the sockets of both sides hold."""

@@ -10,6 +10,7 @@ from fuzz.seeds import seeds
 from fuzz.targets import frames, read_frames
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.scripted_broker import answer_frame, api_versions
 
 from aiokafkawire.errors import ConnectionLost, InvalidMessage, KafkaError, UnsupportedVersion, WireError
@@ -312,13 +313,13 @@ def damaged_streams(draw: st.DrawFn) -> tuple[int, bytes]:
     return waiting, data
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=examples(300), deadline=None, derandomize=True)
 @given(damaged_streams())
 def test_a_damaged_stream_is_the_same_in_every_way_it_comes(stream: tuple[int, bytes]) -> None:
     read_frames(*stream)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=examples(200), deadline=None, derandomize=True)
 @given(st.integers(0, 19), st.binary(max_size=80))
 def test_any_bytes_are_the_same_in_every_way_they_come(waiting: int, data: bytes) -> None:
     read_frames(waiting, data)

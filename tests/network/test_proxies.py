@@ -17,7 +17,7 @@ from aiokafkawire.config import ClientConfig, make_config
 from aiokafkawire.errors import BrokerNotTrusted, ConfigError, NoBrokerReachable, ProxyFailed, ProxyRefused, WireError
 from aiokafkawire.testing.broker import Broker
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
+pytestmark = [pytest.mark.anyio, pytest.mark.every_loop, pytest.mark.usefixtures("nothing_fails_unheard")]
 
 KINDS = pytest.mark.parametrize("kind", ["socks5", "http"])
 HIDDEN = "kafka.internal"

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from support.examples import examples, seeds
 from support.partition_log import Log, values_in
 from support.producer_states import ProducerStates
 
@@ -353,7 +354,7 @@ def _never(flight: Flight, *_: Any) -> None:
 MACHINES = [AnySequence, OneByOne, Plain]
 
 for one in MACHINES:
-    one.TestCase.settings = settings(max_examples=60, stateful_step_count=50, deadline=None, derandomize=True)
+    one.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=50, deadline=None, derandomize=True)
 
 test_with_numbers = pytest.mark.timeout(120)(AnySequence.TestCase)
 test_one_by_one = pytest.mark.timeout(120)(OneByOne.TestCase)
@@ -389,7 +390,7 @@ def step(machine: AnySequence, chance: Random) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", seeds(range(15), 5))
 def test_a_long_walk(machine: type[AnySequence], seed: int) -> None:
     chance = Random(seed)
     walked = machine()

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from aiokafkawire.config import PartitionerName, ProducerConfig
 from aiokafkawire.errors import UsageError
@@ -160,7 +161,7 @@ def test_round_robin_goes_through_what_is_available_for_each_topic() -> None:
 
 
 @pytest.mark.parametrize("name", get_args(PartitionerName))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=st.data())
 def test_what_is_chosen_is_there_and_available_if_any_is(name: str, data: st.DataObject) -> None:
     settings = {"partitioner_ignore_keys": data.draw(st.booleans()), "batch_size": data.draw(st.integers(1, 500))}

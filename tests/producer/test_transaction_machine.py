@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.rows import every_row
 from support.transaction_answers import Coordinators, name_of
 
 from aiokafkawire.errors import (
@@ -109,7 +110,7 @@ def in_state(name: str, version: int) -> TransactionMachine:
 
 
 @VERSIONS
-@pytest.mark.parametrize(("event", "number"), [(event, number) for number, event in enumerate(EVENTS)])
+@every_row(("event", "number"), [(event, number) for number, event in enumerate(EVENTS)])
 @pytest.mark.parametrize("state", STATES)
 def test_every_event_in_every_state(state: str, event: str, number: int, version: int) -> None:
     machine = in_state(state, version)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from support.examples import examples
 from support.transaction_answers import Coordinators, name_of
 
 from aiokafkawire.errors import ErrorCode, KafkaError, RequestTimeout, broker_error
@@ -237,5 +238,7 @@ class AnySequence(RuleBasedStateMachine):
             assert self.machine.state in (OPEN, ABORTING, FAILED)
 
 
-AnySequence.TestCase.settings = settings(max_examples=150, stateful_step_count=60, deadline=None, derandomize=True)
+AnySequence.TestCase.settings = settings(
+    max_examples=examples(150), stateful_step_count=60, deadline=None, derandomize=True
+)
 test_any_sequence = pytest.mark.timeout(120)(AnySequence.TestCase)

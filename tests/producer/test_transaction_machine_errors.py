@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from support.rows import every_row
 from support.transaction_answers import Coordinators, name_of
 
 from aiokafkawire.errors import (
@@ -144,7 +145,7 @@ ROWS: dict[tuple[str, int], set[str]] = {
 """After which errors the producer can do nothing any more; after all others the transaction can be aborted."""
 
 
-@pytest.mark.parametrize("code", CODES, ids=lambda code: code.name)
+@every_row("code", CODES)
 @pytest.mark.parametrize(("what", "version"), ROWS)
 def test_every_error_of_every_request(what: str, version: int, code: ErrorCode) -> None:
     coordinators = Coordinators()
@@ -258,7 +259,7 @@ def wrote(version: int, coordinators: Coordinators) -> TransactionMachine:
     return machine
 
 
-@pytest.mark.parametrize("code", CODES, ids=lambda code: code.name)
+@every_row("code", CODES)
 @pytest.mark.parametrize("version", [1, 2])
 def test_every_error_of_a_batch(version: int, code: ErrorCode) -> None:
     coordinators = Coordinators()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from aiokafkawire.config import ProducerConfig
 from aiokafkawire.errors import BufferFull, KafkaError, RecordTooLarge, TopicNotReady, UsageError
@@ -194,7 +195,7 @@ def by_length(topic: str, key: bytes | None, available: Sequence[int], partition
 
 
 @BUILT
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(
     steps,
     st.sampled_from(["default", "murmur2", "consistent_random", "fnv1a", "round_robin", "random", by_length]),

@@ -1,6 +1,7 @@
 """Headers, and the version that both sides speak."""
 
 import pytest
+from support.rows import every_row
 from support.vectors import declared_messages
 
 from aiokafkawire.errors import UnsupportedVersion
@@ -99,7 +100,7 @@ def test_an_unstable_version_is_declared_and_never_chosen() -> None:
         choose_version(InitProducerIdRequest, spoken, Versions.parse("6"))
 
 
-@pytest.mark.parametrize("cls", REQUESTS, ids=lambda cls: cls.__name__)
+@every_row("cls", REQUESTS)
 def test_request_and_answer_belong_together(cls: type[Request[Response]]) -> None:
     answer = cls.response
     assert answer.__name__ == cls.__name__.replace("Request", "Response")

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from support.rows import every_row
 from support.shapes import Item, Names, Point, Shapes, Tiny, shapes, with_tags
 
 from aiokafkawire.errors import InvalidMessage, UnsupportedVersion, WireError
@@ -39,7 +40,7 @@ def test_a_null_in_a_field_that_takes_none_is_named_by_its_path() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(
+@every_row(
     "name",
     ["flag", "tiny", "port", "large", "ratio", "key", "text", "data", "numbers", "flags", "strings", "blobs", "items"],
 )
@@ -91,7 +92,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("case", WRONG)
+@every_row("case", WRONG)
 def test_a_value_of_the_wrong_type_is_named_by_its_path(case: str, version: int) -> None:
     fields, told = WRONG[case]
     if case == "generator":

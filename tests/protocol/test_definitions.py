@@ -8,6 +8,7 @@ import attrs
 import pytest
 from support.definitions import OURS, Definition, Field, read
 from support.differences import absences, differences
+from support.rows import every_row
 from support.vectors import declared_messages
 
 from aiokafkawire.protocol.api import ApiKey, request_header_version, response_header_version
@@ -22,7 +23,7 @@ FETCH, METADATA = KAFKA["FetchRequest"], KAFKA["MetadataRequest"]
 V = Versions.parse
 
 
-@pytest.mark.parametrize("name", KAFKA)
+@every_row("name", KAFKA)
 def test_a_message_is_declared_as_kafka_defines_it(name: str) -> None:
     assert differences(DECLARED, {name: KAFKA[name]}) == []
 
@@ -40,14 +41,14 @@ def test_every_api_is_declared_exactly_once_and_has_a_family() -> None:
     assert set(FAMILIES) == set(ApiKey) == REQUESTS.keys()
 
 
-@pytest.mark.parametrize("key", ApiKey, ids=lambda key: key.name)
+@every_row("key", ApiKey)
 def test_a_request_is_found_by_its_key(key: ApiKey) -> None:
     found = request_of(key)
     assert found is DECLARED[REQUESTS[key].name]
     assert found.__module__ == f"aiokafkawire.protocol.messages.{FAMILIES[key]}"
 
 
-@pytest.mark.parametrize("key", ApiKey, ids=lambda key: key.name)
+@every_row("key", ApiKey)
 def test_headers_are_those_of_kafka(key: ApiKey) -> None:
     kafka, request = REQUESTS[key], request_of(key)
     versions = range(kafka.versions.last + 1)

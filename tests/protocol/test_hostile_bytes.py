@@ -15,7 +15,9 @@ from fuzz.steps import lines_run
 from fuzz.targets import TARGETS, read_message
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.mutating import mutated_bytes
+from support.rows import every_row
 from support.shapes import Shapes, Tagged, with_tags
 from support.vectors import declared_messages, vectors
 
@@ -52,7 +54,7 @@ def longest_vectors() -> dict[tuple[str, int], bytes]:
 
 
 GOLDEN = longest_vectors()
-BY_NAME = pytest.mark.parametrize("name", sorted(MESSAGES))
+EVERY_MESSAGE = every_row("name", sorted(MESSAGES))
 
 
 def golden(name: str) -> list[tuple[int, bytes]]:
@@ -79,7 +81,7 @@ def test_the_fuzzer_begins_with_what_its_targets_read(target: str) -> None:
     assert all(TARGETS[target](seed) for seed in seeds(target))
 
 
-@BY_NAME
+@EVERY_MESSAGE
 def test_a_message_cut_short_at_any_byte_is_refused(name: str) -> None:
     for version, data in golden(name):
         assert is_read(MESSAGES[name], version, data)
@@ -87,14 +89,14 @@ def test_a_message_cut_short_at_any_byte_is_refused(name: str) -> None:
             assert not is_read(MESSAGES[name], version, data[:end]), end
 
 
-@BY_NAME
+@EVERY_MESSAGE
 def test_a_byte_too_many_is_refused(name: str) -> None:
     for version, data in golden(name):
         with pytest.raises(WireError, match="1 bytes left over"):
             decode(MESSAGES[name], version, data + b"\0")
 
 
-@BY_NAME
+@EVERY_MESSAGE
 def test_lengths_and_counts_beyond_the_message_cost_no_memory(name: str) -> None:
     cls, random = MESSAGES[name], Random(5)
     for version, data in golden(name):
@@ -125,7 +127,7 @@ def test_lengths_and_counts_beyond_the_message_cost_no_time(name: str) -> None:
                 assert taken <= whole + 10 * len(lied)
 
 
-@BY_NAME
+@EVERY_MESSAGE
 def test_random_bytes_are_read_or_refused(name: str) -> None:
     random = Random(7)
     for version, _ in golden(name):
@@ -142,13 +144,13 @@ def mutated(draw: st.DrawFn) -> tuple[type[Message], int, bytes]:
     return MESSAGES[name], version, draw(mutated_bytes(GOLDEN[name, version], HOSTILE))
 
 
-@settings(max_examples=1000, deadline=None, derandomize=True)
+@settings(max_examples=examples(1000), deadline=None, derandomize=True)
 @given(mutated())
 def test_mutated_messages_are_read_the_same_everywhere_or_refused(case: tuple[type[Message], int, bytes]) -> None:
     read_message(*case)
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=examples(500), deadline=None, derandomize=True)
 @given(st.sampled_from(VERSIONS), st.binary(max_size=300))
 def test_any_bytes_are_read_the_same_everywhere_or_refused(decoder: tuple[type[Message], int], data: bytes) -> None:
     read_message(*decoder, data)
@@ -206,7 +208,7 @@ def test_an_element_of_an_array_takes_two_bytes_at_least() -> None:
     assert [least_bytes(Hollows, Hollows, version) for version in range(3)] == [5, 5, 3]
 
 
-@BY_NAME
+@EVERY_MESSAGE
 def test_no_message_is_shorter_than_its_fields(name: str) -> None:
     for version, data in golden(name):
         assert len(data) >= least_bytes(MESSAGES[name], MESSAGES[name], version)

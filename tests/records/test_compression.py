@@ -14,6 +14,7 @@ import lz4.frame
 import pytest
 import snappy
 import zstandard
+from support.rows import every_row
 
 from aiokafkawire.errors import ConfigError, CorruptBatch
 from aiokafkawire.records.compression import Codec, check_level, compress, decompress
@@ -47,7 +48,7 @@ def test_codecs_are_found_by_kafkas_names() -> None:
 
 
 @pytest.mark.parametrize("codec", Codec)
-@pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
+@every_row("content", CONTENTS.values())
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
 def test_inflating_gives_back_what_was_compressed(
     codec: Codec, content: bytes, kind: type[bytes] | type[bytearray] | type[memoryview]

@@ -12,6 +12,7 @@ from fuzz.seeds import seeds
 from fuzz.targets import INFLATE_LIMIT, read_batches, read_records, records
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.mutating import mutated_bytes
 from support.vectors import vectors
 
@@ -128,13 +129,13 @@ def mutated() -> st.SearchStrategy[bytes]:
     return st.sampled_from(list(GOLDEN.values())).flatmap(lambda data: mutated_bytes(data, HOSTILE))
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=examples(400), deadline=None, derandomize=True)
 @given(mutated(), st.booleans())
 def test_mutated_buffers_are_read_the_same_with_a_tail_and_cut_short(data: bytes, check_crcs: bool) -> None:
     read_batches(data, check_crcs=check_crcs)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=examples(200), deadline=None, derandomize=True)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read_the_same_with_a_tail_and_cut_short(data: bytes) -> None:
     read_batches(data, check_crcs=False)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.message_sets import message, wrapper
+from support.rows import every_row
 
 from aiokafkawire.errors import CorruptBatch, DeserializationError
 from aiokafkawire.records.batch import AnyBatch, AnyReader, BatchBuilder, RecordBatch, set_base_offset, split
@@ -245,7 +246,7 @@ def as_messages(codec: Codec, magic: int) -> bytes:
     return wrapper(104, *inner, codec=codec, magic=magic) if codec else b"".join(inner)
 
 
-@pytest.mark.parametrize("from_offset", range(95, 110))
+@every_row("from_offset", range(95, 110))
 @pytest.mark.parametrize("codec", [Codec.NONE, *CODECS])
 @pytest.mark.parametrize("magic", [0, 1])
 def test_reading_from_an_offset_is_as_with_a_record_batch(magic: int, codec: Codec, from_offset: int) -> None:

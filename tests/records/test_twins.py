@@ -3,6 +3,7 @@
 import gc
 import os
 import pickle
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from aiokafkawire.records import _pure, batch, layout
 from aiokafkawire.records.compression import Codec
@@ -171,7 +173,7 @@ places = st.sampled_from([0, 1, 100, (1 << 62), (1 << 63) - (1 << 33)])
 
 
 @BUILT
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 @given(
     damaged(),
     places,
@@ -292,9 +294,15 @@ def test_cycles_through_what_deserializers_made_are_found(hot: Any) -> None:
 
 
 def test_a_cycle_with_a_reader_in_it_is_found(hot: Any) -> None:
+    class Kept:
+        pass
+
     for _ in range(5):
-        cycle: list[Any] = [some(hot)]
+        kept = Kept()
+        is_kept = weakref.ref(kept)
+        cycle: list[Any] = [some(hot), kept]
         cycle.append(next(cycle[0]))
         cycle.append(cycle)
-        del cycle
+        del cycle, kept
         gc.collect()
+        assert is_kept() is None

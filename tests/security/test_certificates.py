@@ -78,18 +78,26 @@ def test_a_context_is_as_safe_as_it_should_be(papers: Papers) -> None:
 
 def test_certificates_that_do(papers: Papers, tmp_path: Path) -> None:
     own = {"ssl_certificate_location": papers.certificate}
-    context(**own, ssl_key_location=papers.key)
-    context(**own, ssl_key_location=encrypted(papers, tmp_path / "key"), ssl_key_password=PASSWORD)
-    both = tmp_path / "both.pem"
+    key = encrypted(papers, tmp_path / "key")
+    both, commented = tmp_path / "both.pem", tmp_path / "commented.pem"
     both.write_text(Path(papers.key).read_text() + Path(papers.certificate).read_text())
-    context(ssl_certificate_location=both)
-    context(ssl_certificate_pem=both.read_text())
-    context(ssl_keystore_location=keystore(papers, tmp_path / "k.p12"), ssl_keystore_password=PASSWORD)
-    context(ssl_keystore_location=keystore(papers, tmp_path / "open.p12", None))
-    context(ssl_ca_location=str(tmp_path))  # a directory
-    context(ssl_ca_pem=f"# Zürich\n{Path(papers.ca).read_text()}")
-    both.write_text(f"# Zürich\n{both.read_text()}")
-    context(ssl_ca_location=both, ssl_certificate_location=both)
+    commented.write_text(f"# Zürich\n{both.read_text()}")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for options, authorities in (
+        (own | {"ssl_key_location": papers.key}, None),
+        (own | {"ssl_key_location": key, "ssl_key_password": PASSWORD}, None),
+        ({"ssl_certificate_location": both}, None),
+        ({"ssl_certificate_pem": both.read_text()}, None),
+        ({"ssl_keystore_location": keystore(papers, tmp_path / "k.p12"), "ssl_keystore_password": PASSWORD}, None),
+        ({"ssl_keystore_location": keystore(papers, tmp_path / "open.p12", None)}, None),
+        ({"ssl_ca_location": str(empty)}, 0),  # a directory
+        ({"ssl_ca_pem": f"# Zürich\n{Path(papers.ca).read_text()}"}, 1),
+        ({"ssl_ca_location": commented, "ssl_certificate_location": commented}, 1),
+    ):
+        made = context(**options)
+        assert made.verify_mode is ssl.CERT_REQUIRED
+        assert authorities is None or made.cert_store_stats()["x509"] == authorities
 
 
 def test_files_that_are_not_there_or_hold_something_else(papers: Papers, tmp_path: Path) -> None:
@@ -191,8 +199,9 @@ CERTIFICATE = certificates_in(trustme.CA(key_type=KEY).cert_pem.bytes().decode()
 @given(st.integers(0, len(CERTIFICATE) - 1), st.integers(0, 255), st.integers(0, len(CERTIFICATE)))
 def test_a_damaged_certificate_is_read_or_not(at: int, byte: int, cut: int) -> None:
     damaged = CERTIFICATE[:at] + bytes([byte]) + CERTIFICATE[at + 1 :]
-    validity(damaged)
-    validity(damaged[:cut])
+    for one in (damaged, damaged[:cut]):
+        found = validity(one)
+        assert found is None or len(found) == 2
 
 
 @given(st.text())

@@ -74,6 +74,7 @@ async def test_inside_tls(papers: Papers) -> None:
     options = {**papers.client(), **alice("SCRAM-SHA-512"), "security_protocol": "SASL_SSL"}
     async with Broker(users=USERS, tls=papers.server()) as broker, Client(broker.bootstrap, **options) as client:
         await client.admin.create_topics({"t": 1})
+        assert await client.admin.list_topics() == ("t",)
 
 
 async def test_over_memory() -> None:
@@ -82,6 +83,7 @@ async def test_over_memory() -> None:
         Client(broker.bootstrap, connector=broker.connect, **alice("PLAIN")) as client,
     ):
         await client.admin.create_topics({"t": 1})
+        assert await client.admin.list_topics() == ("t",)
 
 
 async def test_a_mechanism_that_the_broker_lacks() -> None:
@@ -166,8 +168,8 @@ async def test_tokens_inside_tls_and_beside_passwords(papers: Papers) -> None:
     provided = {**papers.client(), **oauth(of_alice), "security_protocol": "SASL_SSL"}
     async with Broker(users=USERS, oauthbearer=True, tls=papers.server()) as broker:
         for options in (provided, {**papers.client(), **alice("PLAIN"), "security_protocol": "SASL_SSL"}):
-            async with Client(broker.bootstrap, **options):
-                pass
+            async with Client(broker.bootstrap, **options) as client:
+                assert await client.admin.list_topics() == ()
 
 
 @pytest.mark.parametrize(
@@ -202,8 +204,9 @@ async def test_tokens_of_a_function_of_the_test() -> None:
 
 
 async def test_a_token_on_a_broker_from_before_saslauthenticate() -> None:
-    async with Broker(oauthbearer=True, max_versions="0.11.0") as broker, Client(broker.bootstrap, **oauth(of_alice)):
-        pass
+    broker = Broker(oauthbearer=True, max_versions="0.11.0")
+    async with broker, Client(broker.bootstrap, **oauth(of_alice)) as client:
+        assert await client.admin.list_topics() == ()
 
 
 # --- scripted brokers ------------------------------------------------------------------------------------------------

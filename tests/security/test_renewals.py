@@ -153,6 +153,7 @@ async def test_a_connection_that_ends_has_no_login_to_renew() -> None:
         broker.on[ApiKey.SASL_AUTHENTICATE] = lambda _: let_in(lifetime_ms=3_600_000)
         async with connected(broker.connect, **alice("PLAIN")) as connection:
             await connection.close()
+            assert str(connection.failure).endswith("was closed by this client")
         # `connected` has looked for tasks that are left.
 
 

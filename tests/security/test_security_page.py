@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from support.rows import every_row
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "security.md").read_text()
@@ -25,7 +26,7 @@ def named(text: str) -> set[tuple[str, str]]:
     return {(SHORT.get(file, file), function) for file, function in NAMED.findall(text)}
 
 
-@pytest.mark.parametrize(("file", "function"), sorted(named(PAGE)))
+@every_row(("file", "function"), sorted(named(PAGE)))
 def test_a_test_that_is_named_is_there(file: str, function: str) -> None:
     path = ROOT / file if "/" in file else Path(__file__).parent / file
     functions = {getattr(node, "name", "") for node in ast.parse(path.read_text()).body}

@@ -28,7 +28,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> Any:
     return "asyncio", {"use_uvloop": request.param == "uvloop"}
 
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.every_loop]
 
 
 @pytest.fixture(scope="module")

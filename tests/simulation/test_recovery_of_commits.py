@@ -3,8 +3,9 @@
 import pytest
 
 from . import transactions
+from .transaction_checks import End
 
 
 @pytest.mark.parametrize("seed", [30364, 30890])
 def test_a_commit_that_was_given_up_and_is_refused_is_aborted(seed: int) -> None:
-    transactions.run(seed)
+    assert transactions.run(seed).value.ends[End.COMMITTED]

@@ -1,15 +1,16 @@
-"""The scenarios with as many seeds as there is time for in every run of the tests; `nox -s simulate` runs more."""
+"""The scenarios with a few seeds in every run of the tests; `nox -s thorough` and `nox -s simulate` run more."""
 
 import pytest
 from simulation import groups, processing, scenario, transactions
 from simulation.transaction_checks import End
+from support.examples import seeds
 
-SEEDS = 25
-GROUPS = range(4, 12)
-PROCESSING = range(20)
+SEEDS = seeds(range(25), 5)
+GROUPS = seeds(range(4, 12), 3)
+PROCESSING = seeds(range(20), 5)
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_acknowledged_is_there_once_in_order_and_seen_once(seed: int) -> None:
     done = scenario.run(seed)
     print(scenario.told(done))
@@ -17,7 +18,7 @@ def test_what_is_acknowledged_is_there_once_in_order_and_seen_once(seed: int) ->
     assert done.value.faults
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_of_a_transaction_all_is_seen_or_nothing(seed: int) -> None:
     done = transactions.run(seed)
     print(transactions.told(done))

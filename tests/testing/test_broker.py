@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import anyio
 import pytest
@@ -251,7 +252,8 @@ async def test_a_topic_made_anew_in_one_go_wakes_those_who_read_the_old_one() ->
         broker.delete_topic("t")
         broker.create_topic("t")
         with anyio.fail_after(10):
-            await client.answer(FetchRequest, 12, waiting)
+            answer: Any = await client.answer(FetchRequest, 12, waiting)
+        assert answer.error_code == 0
 
 
 async def test_records_are_gone_below_the_log_start() -> None:

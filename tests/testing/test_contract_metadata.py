@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import anyio
@@ -167,4 +167,5 @@ async def test_requests_sent_in_one_go_are_answered_in_order(client: RawClient, 
     with anyio.fail_after(10):
         sent = [await client.send(MetadataRequest(topics=wanted(name)), version) for version in range(14)]
         for version, correlation_id in enumerate(sent):
-            await client.answer(MetadataRequest, version, correlation_id)
+            answer: Any = await client.answer(MetadataRequest, version, correlation_id)
+            assert [topic.name for topic in answer.topics] == [name]

@@ -90,6 +90,9 @@ def test_topics_have_settings() -> None:
     with BackgroundBroker(port=None) as broker:
         broker.create_topic("orders", configs={"cleanup.policy": "compact"})
         broker.do(lambda one: one.compact("orders"))
+        broker.create_topic("payments")
+        with pytest.raises(ValueError, match=r"cleanup\.policy"):
+            broker.do(lambda one: one.compact("payments"))
 
 
 def test_one_that_is_open_is_not_opened_again_and_stays() -> None:

@@ -85,7 +85,7 @@ async def broker(authority: trustme.CA) -> AsyncIterator[Broker]:
 
 
 async def ask(client: RawClient) -> None:
-    await client.ask(MetadataRequest(topics=[]), 12)
+    assert isinstance(await client.ask(MetadataRequest(topics=[]), 12), MetadataResponse)
 
 
 async def test_requests_inside_tls(broker: Broker, authority: trustme.CA, principals: list[str]) -> None:

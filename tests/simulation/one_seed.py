@@ -1,0 +1,44 @@
+"""Runs of one seed, in whichever process."""
+
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from aiokafkawire.testing.simulation import Run
+
+from . import groups, processing, scenario, transactions
+
+__all__ = ("RUN", "TOLD", "Outcome", "run_seed")
+
+RUN: Mapping[str, Callable[..., Run[Any]]] = {
+    "plain": scenario.run,
+    "transactions": transactions.run,
+    "groups": groups.run,
+    "processing": processing.run,
+}
+TOLD: Mapping[str, Callable[[Run[Any]], str]] = {
+    "plain": scenario.told,
+    "transactions": transactions.told,
+    "groups": groups.told,
+    "processing": processing.told,
+}
+
+
+class Outcome(NamedTuple):
+    """What a run of one seed came to; `error` is its traceback if it failed."""
+
+    seed: int
+    error: str
+    told: str
+    seconds: float
+    faults: Counter[str]
+
+
+def run_seed(name: str, seed: int) -> Outcome:
+    """Run a scenario with a seed; whatever it raises is in the outcome."""
+    try:
+        done = RUN[name](seed)
+    except Exception as error:
+        return Outcome(seed, "".join(traceback.format_exception(error, limit=-5)), "", 0.0, Counter())
+    return Outcome(seed, "", TOLD[name](done), done.seconds, done.trace.faults)
