@@ -13,10 +13,10 @@ DOCS = Path(__file__).parent.parent.parent / "docs"
 ERRORS = """\
 # The errors that brokers answer
 
-Look up the exception for an error code, and whether a retry can help. Every error code of Kafka's protocol is a class of
-`aiokafkawire.errors`, a `BrokerError`. *Retriable*: the same request may succeed later. *Fatal*: an idempotent or
-transactional producer cannot continue. *Abortable*: the transaction must be aborted (KIP-1050). A code that this release
-does not know becomes `UnknownBrokerError` with that `code`.
+Look up the exception for an error code, and whether a retry can help. Every error code of Kafka's protocol is a class
+of `aiokafkawire.errors`, a `BrokerError`. *Retriable*: the same request may succeed later. *Fatal*: an idempotent or
+transactional producer cannot continue. *Abortable*: the transaction must be aborted (KIP-1050). A code that this
+release does not know becomes `UnknownBrokerError` with that `code`.
 
 | code | class | retriable | producer | meaning |
 |---:|---|---|---|---|
@@ -25,9 +25,9 @@ does not know becomes `UnknownBrokerError` with that `code`.
 MESSAGES = """\
 # The messages of the protocol
 
-Look up the class of a message, its versions and its module. The table has every API of Kafka's protocol in every version,
-and the module of `aiokafkawire.protocol.messages` that declares it. The response has the same name with `Response`. Kafka
-may still change versions marked *unstable*, and a client never chooses them.
+Look up the class of a message, its versions and its module. The table has every API of Kafka's protocol in every
+version, and the module of `aiokafkawire.protocol.messages` that declares it. The response has the same name with
+`Response`. Kafka may still change versions marked *unstable*, and a client never chooses them.
 
 | key | request | versions | flexible | module | what it is for |
 |---:|---|---|---|---|---|

@@ -35,8 +35,8 @@ NOTES = """
 - *Commit retention*: `commit(retention_ms=...)`.
 - *Groups of two*: brokers before 0.9 have no group membership. A consumer that subscribes there raises
   UnsupportedVersion at its first read: `assign()` partitions instead.
-- *Metadata creates no topic*: with `allow_auto_create_topics=False`, the default, the client requests the metadata of all
-  topics from brokers before 0.11, since they create the topics that a request names.
+- *Metadata creates no topic*: with `allow_auto_create_topics=False`, the default, the client requests the metadata of
+  all topics from brokers before 0.11, since they create the topics that a request names.
 """
 
 
