@@ -103,7 +103,7 @@ def _tell(result: Mapping[str, Any], options: argparse.Namespace) -> None:
 
 
 def _work(options: argparse.Namespace, left_out: dict[str, None]) -> Work:
-    """Each case with its contenders; why others are left out is added to ``left_out``."""
+    """Return each case with its contenders, and add the reasons for omitted ones to ``left_out``."""
     wishes = Wishes(options.size, options.compression)
     names = list(BENCHMARKS) if "all" in options.benchmarks else options.benchmarks
     peers = () if options.peers == ("none",) else options.peers
@@ -135,7 +135,7 @@ def _is_there(name: str, module: str, left_out: dict[str, None]) -> bool:
 
 @contextmanager
 def _kafka_for(work: Work, options: argparse.Namespace) -> Iterator[Kafka | None]:
-    """The cluster to measure on; None if no case needs one."""
+    """Return the cluster to measure on; None if no case needs one."""
     tls = any(case.settings.get("tls") for case, _ in work)
     with ExitStack() as stack:
         if not any(BENCHMARKS[case.benchmark].needs_kafka for case, _ in work):
@@ -214,7 +214,7 @@ def _all_cases() -> list[Case]:
 
 
 def _settings(parser: argparse.ArgumentParser, options: argparse.Namespace) -> dict[str, Any]:
-    """What ``--set`` says, each as what its default is."""
+    """Return the settings of ``--set``, converted to the types of their defaults."""
     defaults = {name: default for case in _all_cases() for name, default in settings_of(case.task).items()}
     found: dict[str, Any] = {}
     for text in options.set:

@@ -10,7 +10,7 @@ LOOPS = ("asyncio", "uvloop", "trio")
 
 
 def positive(text: str) -> int:
-    """A whole number from 1 on."""
+    """Return a positive integer."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"at least 1 is needed, got {text}")
@@ -18,12 +18,12 @@ def positive(text: str) -> int:
 
 
 def positives(text: str) -> tuple[int, ...]:
-    """Some of them, with commas between."""
+    """Return a parser of a comma-separated selection."""
     return tuple(positive(word) for word in text.split(","))
 
 
 def names_of(known: Collection[str]) -> Callable[[str], tuple[str, ...]]:
-    """Some of these names, with commas between."""
+    """Return a parser of a comma-separated selection of names."""
 
     def parse(text: str) -> tuple[str, ...]:
         names = tuple(text.split(","))

@@ -1,4 +1,4 @@
-"""What can be measured: the figures of a measurement, and a case, which says what each contender has to do."""
+"""Cases to measure: the figures of a measurement, and a case, which says what each contender has to do."""
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ def _printed(name: str) -> Callable[[Row], float]:
 
 
 def _growth(row: Row) -> float:
-    """MB between the second fifth of a run, by when all buffers have been full, and its last fifth."""
+    """Return the growth in MB between the second fifth of a run, when all buffers have been full, and its last fifth."""
     samples: Sequence[float] = row["memory_mb"]
     fifth = max(1, len(samples) // 5)
     return statistics.median(samples[-fifth:]) - statistics.median(samples[fifth : 2 * fifth] or samples[:1])
@@ -102,7 +102,7 @@ class Case:
         return f"{self.benchmark}: {self.name}"
 
     def records(self, client: str, wished: int) -> int:
-        """How many records, or sends, a measurement of a client takes, if ``--records`` is ``wished``."""
+        """Return the number of records, or sends, of a client's measurement, if ``--records`` is ``wished``."""
         size = int(self.settings.get("value_size", 100))
         alike = self.keeps_topic or self.settings.get("samples") or self.task not in ("produce", "consume")
         times = 1 if alike else _FASTER.get(client, 1)
@@ -110,7 +110,7 @@ class Case:
         return max(least, min(int(wished * self.share * times), _MOST_BYTES // size))
 
     def refusal(self, client: str, way: str) -> str:
-        """Why this cannot be measured of a client; empty if it can."""
+        """Return why a client cannot be measured; empty if it can."""
         if self.settings.get("in_flight", 1) > 1 and client == "aiokafka":
             return "aiokafka has one request on its way to a broker"
         if self.settings.get("assignor") == "cooperative-sticky" and client == "aiokafka":

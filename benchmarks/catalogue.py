@@ -30,7 +30,7 @@ class Benchmark:
 
 
 def size_text(size: int) -> str:
-    """As people say it, such as ``10 KB``."""
+    """Format a size, such as ``10 KB``."""
     for unit, name in ((1_000_000, "MB"), (1_000, "KB")):
         if size >= unit and size % unit == 0:
             return f"{size // unit} {name}"
@@ -38,7 +38,7 @@ def size_text(size: int) -> str:
 
 
 def _plain(name: str, task: str, wishes: Wishes, sizes: Sequence[int], **more: Any) -> list[Case]:
-    """One case for each size and codec."""
+    """Return one case for each size and codec."""
     return [
         Case(
             name,

@@ -41,7 +41,7 @@ class Kafka:
 
 @contextlib.contextmanager
 def kafka(*, tls: bool = False) -> Iterator[Kafka]:
-    """A node booted for a run, with a second listener if ``tls``.
+    """Boot a node for a run, with a second listener if ``tls``.
 
     :raises SystemExit: there is no Kafka to boot; the message says what is missing.
     """
@@ -63,7 +63,7 @@ def kafka(*, tls: bool = False) -> Iterator[Kafka]:
 
 @contextlib.contextmanager
 def kafka_to_kill() -> Iterator[tuple[str, Callable[[], None]]]:
-    """The address of a node booted for this, and what ends it as ``kill -9`` does."""
+    """Boot a node; yield its address, and a function that ends it as ``kill -9`` does."""
     with ApacheKafka(properties={"group.initial.rebalance.delay.ms": "0"}) as booted:
         yield booted.bootstrap, booted.kill
 
@@ -97,7 +97,7 @@ async def _until_known(client: Client, name: str) -> None:
 
 
 def records_in(bootstrap: str, names: Sequence[str], partitions: int) -> int:
-    """How many records the brokers hold of topics that have been written only plainly."""
+    """Return the number of records in topics without transactions and compaction."""
 
     async def count() -> int:
         where = [TopicPartition(name, index) for name in names for index in range(partitions)]

@@ -1,4 +1,4 @@
-"""Who is measured: the clients, the ways of using each of them, and the event loops they run on."""
+"""The contenders: the clients, the ways of using each of them, and the event loops they run on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -94,7 +94,7 @@ class Contender:
 
 
 def contenders(task: str, clients: Sequence[str], loops: Sequence[str], *, alike: bool = False) -> list[Contender]:
-    """Those of a task, with the clients taking turns: first every client's first way, and so on.
+    """Return a task's contenders, with the clients taking turns: first every client's first way, and so on.
 
     ``alike`` leaves one way of each client, on the first loop: those that do the same as each other.
     """

@@ -67,7 +67,7 @@ async def getmany(job: Job) -> None:
 
 
 async def async_for(job: Job) -> None:
-    """``async for record in consumer``, every key and value touched."""
+    """Measure ``async for record in consumer``, reading every key and value."""
 
     async def read(consumer: Any, wanted: int) -> int:
         size = keys = 0
@@ -115,7 +115,7 @@ async def send_and_read(job: Job) -> None:
 
 
 async def senders(job: Job) -> None:
-    """Many tasks, each with one ``await producer.send_and_wait(...)`` after the other."""
+    """Measure many tasks, each with one ``await producer.send_and_wait(...)`` after the other."""
     topic, value, watch = job.topic, job.value, Watch(job)
     latencies: list[float] = []
     async with _producer(job, 0) as producer:
@@ -142,7 +142,7 @@ def _settings(job: Job) -> dict[str, Any]:
 
 @asynccontextmanager
 async def _producer(job: Job, linger_ms: int) -> AsyncIterator[Any]:
-    """A producer that has sent to every partition. It keeps one request on its way to a broker, without a setting."""
+    """Open a producer that has sent to every partition. It keeps one request in flight to a broker, without a setting."""
     producer = AIOKafkaProducer(
         **_settings(job),
         acks=1,
@@ -172,7 +172,7 @@ async def _consume(job: Job, read: Reading) -> None:
 
 @asynccontextmanager
 async def _consumer(job: Job, partitions: list[TopicPartition]) -> AsyncIterator[Any]:
-    """A consumer that has read a first record and gone back: connected, and nothing read ahead counts."""
+    """Open a consumer that has read a first record and sought back: connected, without prefetched records."""
     consumer = AIOKafkaConsumer(**_settings(job), auto_offset_reset="earliest", enable_auto_commit=False)
     await consumer.start()
     try:

@@ -127,7 +127,7 @@ def send_and_read(job: Job) -> None:
 
 
 def fill(job: Job) -> None:
-    """Not a measurement of its own: evenly fill the partitions for the consumers, in large batches."""
+    """Fill the partitions evenly for the consumers, in large batches; this is not measured."""
     watch = Watch(job)
     producer = Producer({**producing(job, 200), "delivery.report.only.error": True})
     with watch:
@@ -151,7 +151,7 @@ def _produce_once_there_is_room(producer: Producer, topic: str, value: bytes, **
 
 
 def _consume(job: Job, read: Callable[[Consumer, int], int]) -> None:
-    """Reads in this thread if there is one consumer, and else in a thread for each."""
+    """Read in this thread if there is one consumer, and otherwise in a thread for each."""
     watch = Watch(job)
     shares = job.shares()
     consumers = [_consumer(job, [TopicPartition(*place, 0) for place in places]) for places, _ in shares]
@@ -165,7 +165,7 @@ def _consume(job: Job, read: Callable[[Consumer, int], int]) -> None:
 
 
 def _consumer(job: Job, starts: list[TopicPartition]) -> Consumer:
-    """A consumer that has read a first record and gone back: connected, and nothing read ahead counts."""
+    """Open a consumer that has read a first record and sought back: connected, without prefetched records."""
     consumer = Consumer(
         {
             **connecting(job),

@@ -11,7 +11,7 @@ VERSION = f"librdkafka {confluent_kafka.libversion()[0]}"
 
 
 def connecting(job: Job) -> dict[str, Any]:
-    """What all its clients have."""
+    """Return the settings of all its clients."""
     settings: dict[str, Any] = {"bootstrap.servers": job.bootstrap}
     if job.tls:
         settings |= {"security.protocol": "ssl", "ssl.ca.location": job.ca_file}
@@ -19,7 +19,7 @@ def connecting(job: Job) -> dict[str, Any]:
 
 
 def producing(job: Job, linger_ms: int) -> dict[str, Any]:
-    """What all its producers have."""
+    """Return the settings of all its producers."""
     return {
         **connecting(job),
         "acks": 1,
@@ -35,7 +35,7 @@ def producing(job: Job, linger_ms: int) -> dict[str, Any]:
 
 
 def new_producer(job: Job, linger_ms: int, more: dict[str, Any] | None = None) -> Producer:
-    """A producer that has sent to every partition."""
+    """Open a producer that has sent to every partition."""
     producer = Producer({**producing(job, linger_ms), **(more or {})})
     for name, index in job.places:
         producer.produce(name, job.value, partition=index)

@@ -35,7 +35,7 @@ class Job:
 
 
 class Codec(NamedTuple):
-    """What a contender does with one message, ready to be called."""
+    """A contender's work on one message, ready to be called."""
 
     encode: Callable[[], bytes]
     decode: Callable[[], object]

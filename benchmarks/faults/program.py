@@ -109,7 +109,7 @@ class Progress:
         self._began: float | None = None
 
     def begin(self) -> None:
-        """The client's clock runs."""
+        """Note that the client's clock has started."""
         self._began = time.monotonic()
 
     @property
@@ -126,7 +126,7 @@ class Progress:
             self._print(self.counts(line))
 
     def counts(self, line: dict[str, Any]) -> str:
-        """What is told every five seconds, of a line that the program printed."""
+        """Report, every five seconds, a line that the program printed."""
         return ", ".join(f"{line[name]:,} {name}" for name in ("handed", "acknowledged", "failed"))
 
     def _print(self, text: str) -> None:

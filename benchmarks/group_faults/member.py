@@ -34,7 +34,7 @@ PATIENCE = 10
 
 @dataclass(frozen=True)
 class Membership:
-    """What a member is to do. Settings that are not here are the client's defaults."""
+    """A member's job. Settings that are not here are the client's defaults."""
 
     bootstrap: str
     topic: str
@@ -47,12 +47,12 @@ class Membership:
     loop: str
 
     def as_argument(self) -> str:
-        """The one argument of a member's command line."""
+        """Return the one argument of a member's command line."""
         return json.dumps(asdict(self))
 
 
 def read_membership() -> Membership:
-    """The command line's."""
+    """Return the command line's job."""
     return Membership(**json.loads(sys.argv[1]))
 
 
@@ -67,28 +67,28 @@ class Voice:
         self._say({"version": version})
 
     def read(self, partition: int, value: bytes | None) -> None:
-        """A record was read. To be called before the next is asked for, for then this one may be committed."""
+        """Note that a record was read. Call this before requesting the next one, since this one may be committed then."""
         at = time.monotonic()
         assert value is not None
         self._say([partition, int(value.split(maxsplit=1)[0]), at])
 
     def assigned(self, partitions: Iterable[int]) -> None:
-        """These are its partitions; may be said again."""
+        """Note the member's partitions; may be repeated."""
         ordered = sorted(partitions)
         if ordered != self._assigned:
             self._assigned = ordered
             self._say({"assigned": ordered})
 
     def error(self, error: object) -> None:
-        """The client raised it."""
+        """Note an exception of the client."""
         self._say({"error": describe(error)})
 
     def logged(self, text: str) -> None:
-        """The client logged it."""
+        """Note a log line of the client."""
         self._say({"logged": text})
 
     def closed(self, since: float) -> None:
-        """It has closed; `since` is when it was told to."""
+        """Note that the member has closed; `since` is the time of the request to close."""
         self._say({"closed": time.monotonic() - since})
 
     def _say(self, line: Any) -> None:
