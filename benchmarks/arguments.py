@@ -18,12 +18,12 @@ def positive(text: str) -> int:
 
 
 def positives(text: str) -> tuple[int, ...]:
-    """Return a parser of a comma-separated selection."""
+    """Return positive integers, with commas between."""
     return tuple(positive(word) for word in text.split(","))
 
 
 def names_of(known: Collection[str]) -> Callable[[str], tuple[str, ...]]:
-    """Return a parser of a comma-separated selection of names."""
+    """Return a parser of a comma-separated selection of these names."""
 
     def parse(text: str) -> tuple[str, ...]:
         names = tuple(text.split(","))
@@ -37,6 +37,6 @@ def names_of(known: Collection[str]) -> Callable[[str], tuple[str, ...]]:
 
 def require_installed(parser: argparse.ArgumentParser, clients: Iterable[str]) -> None:
     """End with an error that names those of the clients that are not installed."""
-    absent = [one for one in clients if not has_module(CLIENTS[one])]
+    absent = [client for client in clients if not has_module(CLIENTS[client])]
     if absent:
         parser.error(f"not installed: {', '.join(absent)}")

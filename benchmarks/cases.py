@@ -37,7 +37,7 @@ def _printed(name: str) -> Callable[[Row], float]:
 
 
 def _growth(row: Row) -> float:
-    """Return the growth in MB between the second fifth of a run, when all buffers have been full, and its last fifth."""
+    """Return the growth in MB from the second fifth of a run, when all buffers have been full, to its last."""
     samples: Sequence[float] = row["memory_mb"]
     fifth = max(1, len(samples) // 5)
     return statistics.median(samples[-fifth:]) - statistics.median(samples[fifth : 2 * fifth] or samples[:1])
@@ -88,17 +88,17 @@ class Case:
     alike: bool = False
     """Whether one way of each client is enough: that which is like the others'."""
     keeps_topic: bool = False
-    """Whether all measurements share their topics, since to make others would take longer than to measure."""
+    """Whether all measurements share their topics, since creating others would take longer than measuring."""
     only_figures: tuple[str, ...] = ()
 
     @property
     def figures(self) -> tuple[str, ...]:
-        """What is reported of it."""
+        """The figures to report."""
         return self.only_figures or _FIGURES_OF[self.task]
 
     @property
     def full_name(self) -> str:
-        """With its benchmark, such as ``produce: values of 100 B``."""
+        """The name with its benchmark, such as ``produce: values of 100 B``."""
         return f"{self.benchmark}: {self.name}"
 
     def records(self, client: str, wished: int) -> int:

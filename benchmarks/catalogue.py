@@ -12,7 +12,7 @@ CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the command line says of the cases; None leaves it to the benchmark."""
+    """The command line's settings of the cases; None leaves it to the benchmark."""
 
     sizes: Sequence[int] | None = None
     compressions: Sequence[str] | None = None

@@ -87,7 +87,7 @@ def create_topics(bootstrap: str, names: Sequence[str], partitions: int) -> None
 
 
 async def _until_known(client: Client, name: str) -> None:
-    # The controller answers before the brokers have heard of it.
+    # The controller answers before the brokers know of the topic.
     with anyio.fail_after(60):
         while True:
             with contextlib.suppress(UnknownTopicOrPartition):

@@ -1,4 +1,4 @@
-"""How long an answer of 100,000 partitions holds the event loop.
+"""The time for which a response with 100,000 partitions blocks the event loop.
 
 A server in another process answers every Metadata request with the same topics. A client bootstraps from it and lists
 the topics, on each event loop in turn, while a task that is due every millisecond notes how late it runs.

@@ -181,7 +181,7 @@ def _ratio_cell(ratio: dict[str, Any]) -> str:
 
 
 def _group_text(tables: list[dict[str, Any]], ratios: Iterable[dict[str, Any]]) -> list[str]:
-    """Return for each figure a table of medians, and one of ratios; a row for each place, a column for each contender."""
+    """Return a table of medians and one of ratios per figure; a row for each place, a column for each contender."""
     first = tables[0]
     lines = [f"{first['benchmark'].upper()}: {first['group']}; the median, and the range of the rounds"]
     cases = {table["case"]: table["place"] for table in tables}

@@ -61,7 +61,7 @@ class Run:
         self._numbers = count(1)
 
     def measure(self, case: Case, contenders: Sequence[Contender]) -> Iterator[str]:
-        """Run a case; yield the next measurement before each."""
+        """Run a case; before each measurement, yield its description."""
         try:
             with self._topics(case, contenders) as topics:
                 if self._wanted.warm_up:
@@ -73,7 +73,7 @@ class Run:
                         yield f"{case.full_name}, round {number}: {one.label}"
                         self._try(case, one, topics, number)
         except (MeasurementFailed, KafkaError) as failed:
-            self._failed(case, contenders[0], 0, f"its topics could not be made: {failed}")
+            self._failed(case, contenders[0], 0, f"its topics could not be created: {failed}")
 
     def _try(self, case: Case, one: Contender, topics: Mapping[int, str], number: int) -> None:
         """Run one measurement. Keep a failed one as a failure, and continue. Round 0 only warms up."""
@@ -115,7 +115,7 @@ class Run:
 
     @contextmanager
     def _topics(self, case: Case, contenders: Sequence[Contender]) -> Iterator[Mapping[int, str]]:
-        """Return the topics that a case's measurements share: filled ones by their number of records, or one for all as 0."""
+        """Yield the topics that a case's measurements share: filled ones by number of records, or one for all as 0."""
         numbers: set[int] = {0} if case.keeps_topic else set()
         if case.task == "consume":
             numbers = {case.records(one.client, self._wanted.records) for one in contenders}
@@ -173,7 +173,7 @@ class Run:
         return {**case.settings, **{name: value for name, value in self._wanted.settings.items() if name in known}}
 
     def _arguments(self, case: Case, one: Contender, topic: str, records: int) -> dict[str, Any]:
-        """Return a program's job."""
+        """Return the arguments of a program."""
         settings: dict[str, Any] = {**self._settings(case), "client": one.client, "way": one.way, "topic": topic}
         settings |= {"loop": "asyncio" if one.loop == NO_LOOP else one.loop, "records": records}
         if self._kafka is not None:

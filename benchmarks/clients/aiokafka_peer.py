@@ -142,7 +142,7 @@ def _settings(job: Job) -> dict[str, Any]:
 
 @asynccontextmanager
 async def _producer(job: Job, linger_ms: int) -> AsyncIterator[Any]:
-    """Open a producer that has sent to every partition. It keeps one request in flight to a broker, without a setting."""
+    """Open a producer that has sent to every partition. It has one request in flight per broker, without a setting."""
     producer = AIOKafkaProducer(
         **_settings(job),
         acks=1,

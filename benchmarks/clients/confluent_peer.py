@@ -19,7 +19,7 @@ _CONSUME = 10_000
 def produce(job: Job) -> None:
     """``produce(...)`` for every record without a delivery report, then flush."""
     watch = Watch(job)
-    # Reports of success would be made, queued and thrown away for want of a callback.
+    # Reports of success would be made, queued and discarded without a callback.
     producer = new_producer(job, job.linger_ms, {"delivery.report.only.error": True})
     with watch:
         for number, (topic, value) in enumerate(job.work()):
@@ -173,7 +173,7 @@ def _consumer(job: Job, starts: list[TopicPartition]) -> Consumer:
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "auto.offset.reset": "earliest",
-            # By default it holds 100,000 records or 64 MB, and rests for a second whenever it holds more.
+            # By default it holds 100,000 records or 64 MB, and pauses for a second whenever it holds more.
             "queued.min.messages": 1_000_000,
             "queued.max.messages.kbytes": 1_048_576,
             "fetch.queue.backoff.ms": 10,

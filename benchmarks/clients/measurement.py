@@ -1,4 +1,4 @@
-"""Code that all measured clients share, so that they are measured alike: the job, the clock, and the line at the end."""
+"""Code of all measured clients, so that they are measured alike: the job, the clock, and the line at the end."""
 
 import gc
 import json

@@ -54,8 +54,10 @@ class Job:
         return first // self.transactions % ABORTED_EVERY == ABORTED_EVERY - 1
 
     def is_to_flush(self, first: int) -> bool:
-        """Return whether all records of such a transaction are written before, as clients drop what they have not sent; of
-        the others some are under way."""
+        """Return whether all records of such a transaction are written before the abort: clients drop unsent ones.
+
+        In the other transactions some records are in flight.
+        """
         return first // self.transactions // ABORTED_EVERY % 2 == 0
 
 
@@ -133,8 +135,11 @@ class Journal:
         self._write({"record": number, "partition": partition, "at": self.now(), "error": describe(error)})
 
     def transaction(self, first: int, records: int, began: float, outcome: str, error: object = None) -> None:
-        """Record the end of a transaction: "committed", "aborted" on purpose, "failed" before its commit, so that none of it
-        may be seen, or "unsure", when its commit failed: all or nothing is seen."""
+        """Record the end of a transaction.
+
+        "committed", "aborted" on purpose, "failed" before its commit, so that none of it may be visible, or "unsure",
+        when its commit failed: all or none of it is visible.
+        """
         self.handed += records
         if outcome in ("committed", "aborted"):
             self.acknowledged += records

@@ -1,6 +1,6 @@
-"""The result of a run under fault: the topic is read back with librdkafka, and held against the client's journal.
+"""The result of a run under fault: librdkafka reads the topic, and `check` compares it with the client's journal.
 
-`check` and `figures` are plain functions of what was read and written.
+`check` and `figures` are plain functions of the records read and written.
 """
 
 import logging

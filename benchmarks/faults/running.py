@@ -1,4 +1,4 @@
-"""Code that the programs that run clients under fault share: their options, and one client after the other."""
+"""Code of the programs that run clients under fault: their options, and one client after the other."""
 
 import argparse
 import json

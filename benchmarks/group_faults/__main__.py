@@ -2,7 +2,7 @@
 
 A group of three members, each a process, reads a topic of six partitions that one producer (aiokafkawire's, acks=all)
 fills at a steady rate. The broker that leads most is killed, again and again; members are killed too, and others close
-in order, by the same schedule for each client. Then what the members read is held against what the producer was told.
+in order, by the same schedule for each client. Then the members' reads are compared with the producer's journal.
 """
 
 import argparse

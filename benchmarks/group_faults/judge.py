@@ -1,4 +1,4 @@
-"""What a group under fault came to: what its members read, held against what the producer was told. Plain functions."""
+"""The result of a group under fault: its members' reads, compared with the producer's journal. Plain functions."""
 
 import re
 from collections import Counter

@@ -52,7 +52,7 @@ class Member:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """End it at once, as ``kill -9`` does; what it has said is kept."""
+        """End it at once, as ``kill -9`` does; its output is kept."""
         self._process.kill()
         self._wait_gone()
 
@@ -136,7 +136,7 @@ class Group:
             member.kill()
 
     def close(self, place: int) -> threading.Thread:
-        """Request the member to close in order; its place is free at once. The thread ends when it has closed, or after 30 s."""
+        """Request an orderly close; the place is free at once. The thread ends when the member has, or after 30 s."""
         member = self._leave(place)
         closing = threading.Thread(target=self._close, args=(member,), daemon=True)
         closing.start()
@@ -153,7 +153,7 @@ class Group:
                 self.closes.append(member.closed)
 
     def wait_ready(self, partitions: int) -> None:
-        """Wait until each member has some partitions, and all of them are with somebody.
+        """Wait until each member has some partitions, and each partition has an owner.
 
         :raises ClientFailed: that takes too long.
         """
@@ -167,7 +167,7 @@ class Group:
             time.sleep(_REST)
 
     def wait_read(self, numbers: set[int], seconds: float) -> None:
-        """Wait until all of these have been read, or so many seconds have passed."""
+        """Wait until all of these have been read, or the seconds have passed."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             with self._lock:
@@ -193,7 +193,7 @@ class Group:
                 self.version = line["version"]
 
     def _leave(self, place: int) -> Member | None:
-        """Take the place's member, which must leave; return None and note a problem if it has ended already."""
+        """Remove the place's member and return it; return None and note a problem if it has ended already."""
         member = self._members.pop(place)
         if member.runs:
             return member
