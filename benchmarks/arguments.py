@@ -1,4 +1,4 @@
-"""Command lines: the kinds of arguments that several benchmarks take."""
+"""Command lines: argument types of several benchmarks."""
 
 import argparse
 from collections.abc import Callable, Collection, Iterable
@@ -36,7 +36,7 @@ def names_of(known: Collection[str]) -> Callable[[str], tuple[str, ...]]:
 
 
 def require_installed(parser: argparse.ArgumentParser, clients: Iterable[str]) -> None:
-    """End with an error that names those of the clients that are not installed."""
+    """Exit with an error that names the clients that are not installed."""
     absent = [client for client in clients if not has_module(CLIENTS[client])]
     if absent:
         parser.error(f"not installed: {', '.join(absent)}")

@@ -1,4 +1,4 @@
-"""Cases to measure: the figures of a measurement, and a case, which says what each contender has to do."""
+"""Cases to measure: the figures of a measurement, and a case, the task of each contender."""
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -8,12 +8,12 @@ from typing import Any, Final, TypeAlias
 from aiokafkawire.records.batch import IMPLEMENTATION
 
 Row: TypeAlias = dict[str, Any]
-"""What a measured program printed, and who it was."""
+"""The output of a measured program, with its contender."""
 
 _MOST_BYTES: Final = 400_000_000
 """Of values, in one measurement."""
 _FASTER: Final = {"confluent": 5, "ours": 5 if IMPLEMENTATION == "cython" else 1}
-"""How many times the records a client needs for about as long a run."""
+"""The factor by which a client needs more records for a run of similar length."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Figure:
     of: Callable[[Row], float]
     less_is_better: bool = True
     compared: bool = True
-    """Whether ratios of it mean something: not where it may be nothing at all."""
+    """Whether its ratios are meaningful: not if it may be zero."""
 
     @property
     def title(self) -> str:
-        """The heading, and what is better."""
+        """The heading, with the better direction."""
         return f"{self.heading} ({'less' if self.less_is_better else 'more'} is better)"
 
 
@@ -78,15 +78,15 @@ class Case:
     task: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     group: str = ""
-    """What the cases of a group are called together, such as ``produce, by partitions``."""
+    """The common name of a group of cases, such as ``produce, by partitions``."""
     place: str = ""
-    """What this one is called among them."""
+    """The name of this case in the group."""
     at: float | None = None
-    """Where on a curve it is; None in a group that is no curve."""
+    """The position on a curve; None in a group without a curve."""
     share: float = 1.0
-    """How many records, as a part of ``--records``."""
+    """The number of records, as a fraction of ``--records``."""
     alike: bool = False
-    """Whether one way of each client is enough: that which is like the others'."""
+    """Whether to measure only one way of each client: the comparable one."""
     keeps_topic: bool = False
     """Whether all measurements share their topics, since creating others would take longer than measuring."""
     only_figures: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The Kafka to measure against: one booted for the run, or one that runs already; and topics on it."""
+"""The measured Kafka, booted for the run or running already, and its topics."""
 
 import contextlib
 import tempfile
@@ -18,25 +18,25 @@ JVM = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-Dorg.slf4j.simpleLogger.defaultLogL
 _AT_ONCE = 5_000
 _PATIENCE_MS = 600_000
 _SETTINGS = {"log.segment.delete.delay.ms": "1000"}
-"""Logs of topics that are deleted go at once: of 10,000 partitions there are too many to keep them for a minute."""
+"""Logs of deleted topics go at once: those of 10,000 partitions are too many to keep for a minute."""
 
 
 class _MeasuredKafka(ApacheKafka):
-    """The tests' Apache Kafka under the options that a server runs with."""
+    """The tests' Apache Kafka with the options of a server."""
 
     java_options = JVM
 
 
 @dataclass(frozen=True)
 class Kafka:
-    """Where the cluster is."""
+    """The addresses of the cluster."""
 
     bootstrap: str
     description: str
     tls_bootstrap: str = ""
     """Its address for TLS; empty if it has none."""
     ca_file: str = ""
-    """Whom to trust there."""
+    """The authority of its certificate."""
 
 
 @contextlib.contextmanager
@@ -73,7 +73,7 @@ def create_topics(bootstrap: str, names: Sequence[str], partitions: int) -> None
 
     async def create() -> None:
         async with Client(bootstrap, default_api_timeout_ms=_PATIENCE_MS) as client:
-            # A controller refuses to do much more than this at once.
+            # A controller refuses to create many more partitions than this at once.
             step = max(1, _AT_ONCE // partitions)
             for start in range(0, len(names), step):
                 some = names[start : start + step]
@@ -82,7 +82,7 @@ def create_topics(bootstrap: str, names: Sequence[str], partitions: int) -> None
                     await _until_known(client, name)
 
     anyio.run(create)
-    # A broker that is still busy with making many logs does little else; it says where they end when it is done.
+    # A broker that creates many logs answers late; it returns their ends when it is done.
     records_in(bootstrap, names, partitions)
 
 

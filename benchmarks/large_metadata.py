@@ -86,7 +86,7 @@ async def one_client(port: int) -> tuple[float, float]:
         late.clear()
         return found
 
-    gc.collect()  # what the client before has left
+    gc.collect()  # the garbage of the previous client
     async with anyio.create_task_group() as group:
         group.start_soon(tick)
         await worst()  # the start of the loop itself

@@ -1,4 +1,4 @@
-"""Where a benchmark ran: the machine and the versions, for the head of its report."""
+"""The machine and the versions of a benchmark, for the head of its report."""
 
 import importlib.metadata
 import importlib.util
@@ -15,7 +15,7 @@ PACKAGES = ("aiokafkawire", "anyio", "uvloop", "trio", "aiokafka", "confluent-ka
 
 
 def describe(command: list[str]) -> dict[str, str]:
-    """Name and text of everything worth knowing, in order."""
+    """Return names and texts of the machine's properties, in order."""
     return {
         "command": shlex.join(["python", *_module(Path(command[0])), *command[1:]]),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),

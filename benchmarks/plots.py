@@ -1,4 +1,4 @@
-"""Pictures of a run, one for each table or curve; needs matplotlib."""
+"""Plots of a run, one for each table or curve; needs matplotlib."""
 
 import importlib
 import re

@@ -1,4 +1,4 @@
-"""How far a benchmark is: a bar on a terminal, where rich is installed, and lines elsewhere."""
+"""The progress of a benchmark: a bar on a terminal with rich installed, and lines elsewhere."""
 
 import sys
 from collections.abc import Callable, Iterator

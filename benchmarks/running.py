@@ -1,4 +1,4 @@
-"""Carries out cases: each measurement a fresh process, contenders in turn, every other round backwards."""
+"""The runner of cases: each measurement is a new process, contenders take turns, every other round runs backwards."""
 
 import json
 import subprocess
@@ -21,20 +21,20 @@ from benchmarks.progress import tell
 from benchmarks.rebalance.program import Job as RebalanceJob
 
 JOBS: Final[Mapping[str, Any]] = {"rebalance": RebalanceJob, "messages": CodecJob}
-"""The settings that the programs of a task take; of all other tasks they are `Job`'s."""
+"""The settings of the programs of a task; other tasks have those of `Job`."""
 _PLACES: Final = ("bootstrap", "ca_file", "topic")
 _GIVEN: Final = (*_PLACES, "way", "loop", "client", "records", "message", "direction", "tls", "samples")
-"""What only cases and contenders say."""
+"""Settings that only cases and contenders determine."""
 _FILLERS: Final = ("confluent", OURS)
 
 
 class MeasurementFailed(Exception):
-    """One measurement has no figures; the message says why."""
+    """A measurement has no figures; the message has the cause."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """How each case is to be carried out."""
+    """The settings of a run."""
 
     rounds: int
     records: int

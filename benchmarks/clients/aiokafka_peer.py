@@ -19,7 +19,7 @@ Reading: TypeAlias = Callable[[Any, int], Awaitable[int]]
 
 
 async def send(job: Job) -> None:
-    """``await producer.send(...)`` for every record, which waits for room only, then flush."""
+    """``await producer.send(...)`` for every record, which waits for buffer space only, then flush."""
     watch = Watch(job)
     async with _producer(job, job.linger_ms) as producer:
         with watch:
@@ -48,7 +48,7 @@ async def send_batch(job: Job) -> None:
 
 
 async def getmany(job: Job) -> None:
-    """``await consumer.getmany(...)``, every key and value touched."""
+    """``await consumer.getmany(...)``, reading every key and value."""
 
     async def read(consumer: Any, wanted: int) -> int:
         size = keys = 0

@@ -57,13 +57,13 @@ def produce_reports(job: Job) -> None:
 
 
 def consume(job: Job) -> None:
-    """``consume(10000)``, every key and value touched."""
+    """``consume(10000)``, reading every key and value."""
 
     def read(consumer: Consumer, records: int) -> int:
         size = keys = 0
         wanted = records * job.value_size
         while size < wanted:
-            # It waits for as many as it is asked for, so the last call asks for what is left.
+            # It waits for the full number, so the last call requests only the remaining records.
             left = (wanted - size) // job.value_size
             for message in consumer.consume(min(_CONSUME, left), 1.0):
                 if message.error() is not None:
@@ -79,7 +79,7 @@ def consume(job: Job) -> None:
 
 
 def poll(job: Job) -> None:
-    """``poll()`` for every record, every key and value touched."""
+    """``poll()`` for every record, reading every key and value."""
 
     def read(consumer: Consumer, records: int) -> int:
         size = keys = 0
@@ -169,7 +169,7 @@ def _consumer(job: Job, starts: list[TopicPartition]) -> Consumer:
     consumer = Consumer(
         {
             **connecting(job),
-            "group.id": "benchmark",  # required, though nothing joins or commits
+            "group.id": "benchmark",  # required, although no consumer joins or commits
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "auto.offset.reset": "earliest",

@@ -1,4 +1,4 @@
-"""How confluent-kafka is set up when it is measured."""
+"""The settings of confluent-kafka in measurements."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def producing(job: Job, linger_ms: int) -> dict[str, Any]:
         "acks": 1,
         "linger.ms": linger_ms,
         "batch.size": job.batch_size,
-        "message.max.bytes": 1_048_576,  # as large a record as the others take
+        "message.max.bytes": 1_048_576,  # the same limit as the other clients'
         "compression.type": job.compression,
         "max.in.flight.requests.per.connection": job.in_flight,
         "queue.buffering.max.messages": 1_000_000,

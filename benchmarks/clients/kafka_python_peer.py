@@ -19,7 +19,7 @@ _LARGEST = 1_048_576
 _POLL = 10_000
 """Records of one ``poll`` at most; by default 500."""
 
-# It warns that acks=1 leaves no idempotence.
+# It warns that acks=1 excludes idempotence.
 logging.getLogger("kafka").setLevel(logging.ERROR)
 
 
