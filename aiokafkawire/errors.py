@@ -425,7 +425,7 @@ class UnknownBrokerError(BrokerError):
 
 
 class UnknownServerError(BrokerError, code=ErrorCode.UNKNOWN_SERVER_ERROR):
-    """The broker failed in a way it has no code for; its log tells more."""
+    """The broker failed in a way it has no code for; see the broker's log."""
 
 
 class OffsetOutOfRange(BrokerError, code=ErrorCode.OFFSET_OUT_OF_RANGE):
@@ -785,7 +785,7 @@ class GroupSubscribedToTopic(BrokerError, code=ErrorCode.GROUP_SUBSCRIBED_TO_TOP
 
 
 class InvalidRecord(BrokerError, code=ErrorCode.INVALID_RECORD, abortable=True):
-    """The broker refused a record, for instance one without a key in a compacted topic; its message tells more."""
+    """The broker rejected a record, for instance one without a key in a compacted topic; see the broker's message."""
 
 
 class UnstableOffsetCommit(BrokerError, code=ErrorCode.UNSTABLE_OFFSET_COMMIT, retriable=True):

@@ -1,7 +1,7 @@
-"""Benchmarks of aiokafkawire beside its peers; see README.md."""
+"""Benchmarks of aiokafkawire and its peers; see README.md."""
 
 import sys
 from pathlib import Path
 
-# The Kafka that is booted for a run is the tests' own: tests/support/apache_kafka.py.
+# A run boots Kafka with the tests' own code: tests/support/apache_kafka.py.
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))

@@ -1,7 +1,7 @@
-"""aiokafkawire beside aiokafka, confluent-kafka (librdkafka) and kafka-python, on one real Kafka.
+"""Compare aiokafkawire with aiokafka, confluent-kafka (librdkafka) and kafka-python, on one real Kafka.
 
-Every measurement is a fresh process of one client that does one thing; the clients take turns, and every other round
-goes backwards, so that what changes slowly on the machine touches all alike. Ratios are made within a round.
+Every measurement is a new process of one client with one task. The clients take turns, and every other round runs
+backwards, so that slow changes of the machine affect all of them equally. Ratios are computed within a round.
 """
 
 import argparse
@@ -41,7 +41,7 @@ Work = list[tuple[Case, list[Contender]]]
 
 
 def main() -> int:
-    if sys.argv[1:2] == ["spark"]:  # it has a session for all that is measured, and options of its own
+    if sys.argv[1:2] == ["spark"]:  # it has one session for all measurements, and its own options
         from benchmarks.spark.__main__ import main as spark
 
         return spark(sys.argv[2:])
@@ -99,11 +99,11 @@ def _tell(result: Mapping[str, Any], options: argparse.Namespace) -> None:
         print("\n".join(["", *(f"drawn: {path}" for path in plots.plot_all(result, options.plots))]))
 
 
-# --- what there is to do -------------------------------------------------------------------------------------
+# --- the cases to run ----------------------------------------------------------------------------------------
 
 
 def _work(options: argparse.Namespace, left_out: dict[str, None]) -> Work:
-    """Each case with its contenders; why others are left out is added to ``left_out``."""
+    """Return each case with its contenders, and add the reasons for omitted ones to ``left_out``."""
     wishes = Wishes(options.size, options.compression)
     names = list(BENCHMARKS) if "all" in options.benchmarks else options.benchmarks
     peers = () if options.peers == ("none",) else options.peers
@@ -135,7 +135,7 @@ def _is_there(name: str, module: str, left_out: dict[str, None]) -> bool:
 
 @contextmanager
 def _kafka_for(work: Work, options: argparse.Namespace) -> Iterator[Kafka | None]:
-    """The cluster to measure on; None if no case needs one."""
+    """Return the cluster to measure on; None if no case needs one."""
     tls = any(case.settings.get("tls") for case, _ in work)
     with ExitStack() as stack:
         if not any(BENCHMARKS[case.benchmark].needs_kafka for case, _ in work):
@@ -166,27 +166,29 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--size", type=positives, metavar="BYTES", help="sizes of values, such as 100,1000")
     what.add_argument("--compression", type=names_of(CODECS), metavar="CODECS", help=f"some of {','.join(CODECS)}")
     what.add_argument("--only", default="", metavar="TEXT", help="only rows whose name in --list contains this")
-    what.add_argument("--list", action="store_true", help="show what would be measured, and measure nothing")
+    what.add_argument("--list", action="store_true", help="list the measurements without running them")
     much = parser.add_argument_group("how much")
-    much.add_argument("--rounds", type=positive, default=5, help="how often each row is measured (5)")
+    much.add_argument("--rounds", type=positive, default=5, help="measurements of each row (5)")
     much.add_argument(
         "--records",
         type=positive,
         default=200_000,
-        help="records of a measurement (200000); those that are quicker take five times as many, latency a 400th, "
+        help="records of a measurement (200000); quicker clients get five times as many, latency a 400th, "
         "concurrent a tenth, memory ten times as many; at most 400 MB",
     )
     much.add_argument("--timeout", type=float, default=300.0, help="seconds that one measurement may take (300)")
     how = parser.add_argument_group("how")
-    how.add_argument("--bootstrap", metavar="HOST:PORT", help="a cluster that runs; else Apache Kafka is booted here")
+    how.add_argument(
+        "--bootstrap", metavar="HOST:PORT", help="a running cluster; by default Apache Kafka is booted here"
+    )
     how.add_argument("--tls-bootstrap", default="", metavar="HOST:PORT", help="its address for TLS")
-    how.add_argument("--tls-ca", default="", metavar="FILE.pem", help="whom to trust there")
+    how.add_argument("--tls-ca", default="", metavar="FILE.pem", help="the authority of its certificate")
     how.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=f"a setting: {_known_settings()}")
     how.add_argument("--no-warm-up", dest="warm_up", action="store_false", help="do not warm the broker first")
     out = parser.add_argument_group("what becomes of it")
     out.add_argument("--json", type=Path, metavar="FILE", help="append a line of JSON for each pair: ours and a peer's")
     out.add_argument("--plots", type=Path, metavar="DIR", help="draw each table; needs matplotlib")
-    out.add_argument("--results", type=Path, default=report.RESULTS, help="the folder for all that was measured")
+    out.add_argument("--results", type=Path, default=report.RESULTS, help="the folder for all measurements")
     out.add_argument("--show", nargs="+", type=Path, metavar="FILE", help="show results of earlier runs instead")
     return parser
 
@@ -200,7 +202,7 @@ def _benchmark(text: str) -> str:
 def _overview() -> str:
     lines = [f"  {name:<{12}}{one.line} (about {one.minutes} min)" for name, one in BENCHMARKS.items()]
     alone = [f"  python -m {name:<28}{line}" for name, line in ALONE.items()]
-    start = "python -m benchmarks BENCHMARK..., or all; --help says more"
+    start = "python -m benchmarks BENCHMARK..., or all; see --help"
     return "\n".join([start, "", *lines, "", "Programs of their own:", *alone])
 
 
@@ -214,7 +216,7 @@ def _all_cases() -> list[Case]:
 
 
 def _settings(parser: argparse.ArgumentParser, options: argparse.Namespace) -> dict[str, Any]:
-    """What ``--set`` says, each as what its default is."""
+    """Return the settings of ``--set``, converted to the types of their defaults."""
     defaults = {name: default for case in _all_cases() for name, default in settings_of(case.task).items()}
     found: dict[str, Any] = {}
     for text in options.set:

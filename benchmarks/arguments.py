@@ -1,4 +1,4 @@
-"""Command lines: the kinds of arguments that several benchmarks take."""
+"""Command lines: argument types of several benchmarks."""
 
 import argparse
 from collections.abc import Callable, Collection, Iterable
@@ -10,7 +10,7 @@ LOOPS = ("asyncio", "uvloop", "trio")
 
 
 def positive(text: str) -> int:
-    """A whole number from 1 on."""
+    """Return a positive integer."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"at least 1 is needed, got {text}")
@@ -18,12 +18,12 @@ def positive(text: str) -> int:
 
 
 def positives(text: str) -> tuple[int, ...]:
-    """Some of them, with commas between."""
+    """Return positive integers, with commas between."""
     return tuple(positive(word) for word in text.split(","))
 
 
 def names_of(known: Collection[str]) -> Callable[[str], tuple[str, ...]]:
-    """Some of these names, with commas between."""
+    """Return a parser of a comma-separated selection of these names."""
 
     def parse(text: str) -> tuple[str, ...]:
         names = tuple(text.split(","))
@@ -36,7 +36,7 @@ def names_of(known: Collection[str]) -> Callable[[str], tuple[str, ...]]:
 
 
 def require_installed(parser: argparse.ArgumentParser, clients: Iterable[str]) -> None:
-    """End with an error that names those of the clients that are not installed."""
-    absent = [one for one in clients if not has_module(CLIENTS[one])]
+    """Exit with an error that names the clients that are not installed."""
+    absent = [client for client in clients if not has_module(CLIENTS[client])]
     if absent:
         parser.error(f"not installed: {', '.join(absent)}")

@@ -1,4 +1,4 @@
-"""What can be measured: the figures of a measurement, and a case, which says what each contender has to do."""
+"""Cases to measure: the figures of a measurement, and a case, the task of each contender."""
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -8,12 +8,12 @@ from typing import Any, Final, TypeAlias
 from aiokafkawire.records.batch import IMPLEMENTATION
 
 Row: TypeAlias = dict[str, Any]
-"""What a measured program printed, and who it was."""
+"""The output of a measured program, with its contender."""
 
 _MOST_BYTES: Final = 400_000_000
 """Of values, in one measurement."""
 _FASTER: Final = {"confluent": 5, "ours": 5 if IMPLEMENTATION == "cython" else 1}
-"""How many times the records a client needs for about as long a run."""
+"""The factor by which a client needs more records for a run of similar length."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Figure:
     of: Callable[[Row], float]
     less_is_better: bool = True
     compared: bool = True
-    """Whether ratios of it mean something: not where it may be nothing at all."""
+    """Whether its ratios are meaningful: not if it may be zero."""
 
     @property
     def title(self) -> str:
-        """The heading, and what is better."""
+        """The heading, with the better direction."""
         return f"{self.heading} ({'less' if self.less_is_better else 'more'} is better)"
 
 
@@ -37,7 +37,7 @@ def _printed(name: str) -> Callable[[Row], float]:
 
 
 def _growth(row: Row) -> float:
-    """MB between the second fifth of a run, by when all buffers have been full, and its last fifth."""
+    """Return the growth in MB from the second fifth of a run, when all buffers have been full, to its last."""
     samples: Sequence[float] = row["memory_mb"]
     fifth = max(1, len(samples) // 5)
     return statistics.median(samples[-fifth:]) - statistics.median(samples[fifth : 2 * fifth] or samples[:1])
@@ -78,31 +78,31 @@ class Case:
     task: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     group: str = ""
-    """What the cases of a group are called together, such as ``produce, by partitions``."""
+    """The common name of a group of cases, such as ``produce, by partitions``."""
     place: str = ""
-    """What this one is called among them."""
+    """The name of this case in the group."""
     at: float | None = None
-    """Where on a curve it is; None in a group that is no curve."""
+    """The position on a curve; None in a group without a curve."""
     share: float = 1.0
-    """How many records, as a part of ``--records``."""
+    """The number of records, as a fraction of ``--records``."""
     alike: bool = False
-    """Whether one way of each client is enough: that which is like the others'."""
+    """Whether to measure only one way of each client: the comparable one."""
     keeps_topic: bool = False
-    """Whether all measurements share their topics, since to make others would take longer than to measure."""
+    """Whether all measurements share their topics, since creating others would take longer than measuring."""
     only_figures: tuple[str, ...] = ()
 
     @property
     def figures(self) -> tuple[str, ...]:
-        """What is reported of it."""
+        """The figures to report."""
         return self.only_figures or _FIGURES_OF[self.task]
 
     @property
     def full_name(self) -> str:
-        """With its benchmark, such as ``produce: values of 100 B``."""
+        """The name with its benchmark, such as ``produce: values of 100 B``."""
         return f"{self.benchmark}: {self.name}"
 
     def records(self, client: str, wished: int) -> int:
-        """How many records, or sends, a measurement of a client takes, if ``--records`` is ``wished``."""
+        """Return the number of records, or sends, of a client's measurement, if ``--records`` is ``wished``."""
         size = int(self.settings.get("value_size", 100))
         alike = self.keeps_topic or self.settings.get("samples") or self.task not in ("produce", "consume")
         times = 1 if alike else _FASTER.get(client, 1)
@@ -110,7 +110,7 @@ class Case:
         return max(least, min(int(wished * self.share * times), _MOST_BYTES // size))
 
     def refusal(self, client: str, way: str) -> str:
-        """Why this cannot be measured of a client; empty if it can."""
+        """Return why a client cannot be measured; empty if it can."""
         if self.settings.get("in_flight", 1) > 1 and client == "aiokafka":
             return "aiokafka has one request on its way to a broker"
         if self.settings.get("assignor") == "cooperative-sticky" and client == "aiokafka":

@@ -1,4 +1,4 @@
-"""The benchmarks: what each is about, how long it takes, and its cases."""
+"""The benchmarks: the subject, the duration and the cases of each."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the command line says of the cases; None leaves it to the benchmark."""
+    """The command line's settings of the cases; None means the benchmark's default."""
 
     sizes: Sequence[int] | None = None
     compressions: Sequence[str] | None = None
@@ -24,13 +24,13 @@ class Benchmark:
 
     line: str
     minutes: int
-    """About, with all that is installed and the options' defaults, on two cores."""
+    """The approximate duration, with all installed clients and the default options, on two cores."""
     cases: Callable[[Wishes], list[Case]]
     needs_kafka: bool = True
 
 
 def size_text(size: int) -> str:
-    """As people say it, such as ``10 KB``."""
+    """Format a size, such as ``10 KB``."""
     for unit, name in ((1_000_000, "MB"), (1_000, "KB")):
         if size >= unit and size % unit == 0:
             return f"{size // unit} {name}"
@@ -38,7 +38,7 @@ def size_text(size: int) -> str:
 
 
 def _plain(name: str, task: str, wishes: Wishes, sizes: Sequence[int], **more: Any) -> list[Case]:
-    """One case for each size and codec."""
+    """Return one case for each size and codec."""
     return [
         Case(
             name,
@@ -136,7 +136,7 @@ def _messages(_: Wishes) -> list[Case]:
 
 
 def _scale(wishes: Wishes) -> list[Case]:
-    # A controller makes no 10,000 partitions at once, so they are two topics'.
+    # A controller refuses to create 10,000 partitions at once, so two topics have them.
     shapes = ((1, 10), (1, 100), (1, 1_000), (2, 5_000))
     curves = [
         ("partitions", [(topics * count, {"topics": topics, "partitions": count}) for topics, count in shapes]),
@@ -203,4 +203,4 @@ ALONE: Final = {
     "benchmarks.large_metadata": "how long 100,000 partitions hold the event loop",
     "benchmarks spark": "our data source beside Spark's own, in one Spark session; needs pyspark, Java 17 and Maven",
 }
-"""Programs of their own, each with a ``--help``."""
+"""Separate programs, each with a ``--help``."""

@@ -1,4 +1,4 @@
-"""How long a consumer of a group takes to stop when its only broker has just been killed -9, on a real Kafka."""
+"""The time that a consumer of a group takes to stop after a kill -9 of its only broker, on a real Kafka."""
 
 import argparse
 import asyncio
@@ -19,7 +19,7 @@ from benchmarks.progress import tell
 
 TOPIC, GROUP = "closing", "closing"
 LIMIT = 60.0
-"""Seconds after which a client that can be given up is."""
+"""Seconds after which the benchmark abandons a client, if it can."""
 
 
 def ours(bootstrap: str, kill: Callable[[], None]) -> float:
@@ -81,7 +81,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     require_installed(parser, options.clients)
-    logging.disable()  # that the broker is gone is known
+    logging.disable()  # the loss of the broker is expected
     for name, value in describe(sys.argv).items():
         print(f"{name}: {value}")
     taken: dict[str, list[float]] = {name: [] for name in options.clients}

@@ -1,4 +1,4 @@
-"""The Kafka to measure against: one booted for the run, or one that runs already; and topics on it."""
+"""The measured Kafka, booted for the run or running already, and its topics."""
 
 import contextlib
 import tempfile
@@ -18,30 +18,30 @@ JVM = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-Dorg.slf4j.simpleLogger.defaultLogL
 _AT_ONCE = 5_000
 _PATIENCE_MS = 600_000
 _SETTINGS = {"log.segment.delete.delay.ms": "1000"}
-"""Logs of topics that are deleted go at once: of 10,000 partitions there are too many to keep them for a minute."""
+"""Logs of deleted topics go at once: those of 10,000 partitions are too many to keep for a minute."""
 
 
 class _MeasuredKafka(ApacheKafka):
-    """The tests' Apache Kafka under the options that a server runs with."""
+    """The tests' Apache Kafka with the options of a server."""
 
     java_options = JVM
 
 
 @dataclass(frozen=True)
 class Kafka:
-    """Where the cluster is."""
+    """The addresses of the cluster."""
 
     bootstrap: str
     description: str
     tls_bootstrap: str = ""
     """Its address for TLS; empty if it has none."""
     ca_file: str = ""
-    """Whom to trust there."""
+    """The authority of its certificate."""
 
 
 @contextlib.contextmanager
 def kafka(*, tls: bool = False) -> Iterator[Kafka]:
-    """A node booted for a run, with a second listener if ``tls``.
+    """Boot a node for a run, with a second listener if ``tls``.
 
     :raises SystemExit: there is no Kafka to boot; the message says what is missing.
     """
@@ -63,7 +63,7 @@ def kafka(*, tls: bool = False) -> Iterator[Kafka]:
 
 @contextlib.contextmanager
 def kafka_to_kill() -> Iterator[tuple[str, Callable[[], None]]]:
-    """The address of a node booted for this, and what ends it as ``kill -9`` does."""
+    """Boot a node; yield its address, and a function that ends it as ``kill -9`` does."""
     with ApacheKafka(properties={"group.initial.rebalance.delay.ms": "0"}) as booted:
         yield booted.bootstrap, booted.kill
 
@@ -73,7 +73,7 @@ def create_topics(bootstrap: str, names: Sequence[str], partitions: int) -> None
 
     async def create() -> None:
         async with Client(bootstrap, default_api_timeout_ms=_PATIENCE_MS) as client:
-            # A controller refuses to do much more than this at once.
+            # A controller refuses to create many more partitions than this at once.
             step = max(1, _AT_ONCE // partitions)
             for start in range(0, len(names), step):
                 some = names[start : start + step]
@@ -82,12 +82,12 @@ def create_topics(bootstrap: str, names: Sequence[str], partitions: int) -> None
                     await _until_known(client, name)
 
     anyio.run(create)
-    # A broker that is still busy with making many logs does little else; it says where they end when it is done.
+    # A broker that creates many logs answers late; it returns their ends when it is done.
     records_in(bootstrap, names, partitions)
 
 
 async def _until_known(client: Client, name: str) -> None:
-    # The controller answers before the brokers have heard of it.
+    # The controller answers before the brokers know of the topic.
     with anyio.fail_after(60):
         while True:
             with contextlib.suppress(UnknownTopicOrPartition):
@@ -97,7 +97,7 @@ async def _until_known(client: Client, name: str) -> None:
 
 
 def records_in(bootstrap: str, names: Sequence[str], partitions: int) -> int:
-    """How many records the brokers hold of topics that have been written only plainly."""
+    """Return the number of records in topics without transactions and compaction."""
 
     async def count() -> int:
         where = [TopicPartition(name, index) for name in names for index in range(partitions)]

@@ -1,4 +1,4 @@
-"""Who is measured: the clients, the ways of using each of them, and the event loops they run on."""
+"""The contenders: the clients, the ways of using each of them, and the event loops they run on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from typing import Final
 
 OURS: Final = "ours"
 FLOOR: Final = "floor"
-"""No client, but bytes that were made before, over a plain connection: less than that nobody can take."""
+"""No client, but prepared bytes over a plain connection: the lower bound for every client."""
 NO_LOOP: Final = "threads"
-"""In place of an event loop, for a client that has threads of its own."""
+"""Instead of an event loop, for a client with its own threads."""
 CLIENTS: Final = {
     OURS: "aiokafkawire",
     "aiokafka": "aiokafka",
     "confluent": "confluent_kafka",
-    "kafka-python": "kafka.protocol.api_message",  # which is there since kafka-python 3
+    "kafka-python": "kafka.protocol.api_message",  # since kafka-python 3
     "kio": "kio",
     FLOOR: "aiokafkawire",
 }
@@ -69,7 +69,7 @@ WAYS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "rebalance": {OURS: ("members",), "aiokafka": ("members",), "confluent": ("members",)},
     "messages": _CODECS,
 }
-"""By task and client. The first of each is like the first of the others: it gives a delivery for every record, and
+"""By task and client. The first way of each client is comparable: it returns a delivery for every record, and
 takes records in batches where there are any."""
 _WITHOUT_LOOP: Final = ("messages",)
 
@@ -94,7 +94,7 @@ class Contender:
 
 
 def contenders(task: str, clients: Sequence[str], loops: Sequence[str], *, alike: bool = False) -> list[Contender]:
-    """Those of a task, with the clients taking turns: first every client's first way, and so on.
+    """Return a task's contenders, with the clients taking turns: first every client's first way, and so on.
 
     ``alike`` leaves one way of each client, on the first loop: those that do the same as each other.
     """

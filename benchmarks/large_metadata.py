@@ -1,7 +1,7 @@
-"""How long an answer of 100,000 partitions holds the event loop.
+"""The time for which a response with 100,000 partitions blocks the event loop.
 
 A server in another process answers every Metadata request with the same topics. A client bootstraps from it and lists
-the topics, on each event loop in turn, while a task that wants to run every millisecond notes how late it is.
+the topics, on each event loop in turn, while a task that is due every millisecond notes how late it runs.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 async def one_client(port: int) -> tuple[float, float]:
-    """The worst hold, in seconds, while bootstrapping and while listing the topics."""
+    """Return the longest delay, in seconds, while bootstrapping and while listing the topics."""
     late: list[float] = []
 
     async def tick() -> None:
@@ -86,7 +86,7 @@ async def one_client(port: int) -> tuple[float, float]:
         late.clear()
         return found
 
-    gc.collect()  # what the client before has left
+    gc.collect()  # the garbage of the previous client
     async with anyio.create_task_group() as group:
         group.start_soon(tick)
         await worst()  # the start of the loop itself
@@ -104,7 +104,7 @@ async def one_client(port: int) -> tuple[float, float]:
 
 @contextmanager
 def serving(topics: int, partitions: int) -> Iterator[int]:
-    """A server in a process of its own; the port it listens on."""
+    """Start a server in a process of its own; yield its port."""
     command = [
         sys.executable,
         "-m",

@@ -1,4 +1,4 @@
-"""Where a benchmark ran: the machine and the versions, for the head of its report."""
+"""The machine and the versions of a benchmark, for the head of its report."""
 
 import importlib.metadata
 import importlib.util
@@ -15,7 +15,7 @@ PACKAGES = ("aiokafkawire", "anyio", "uvloop", "trio", "aiokafka", "confluent-ka
 
 
 def describe(command: list[str]) -> dict[str, str]:
-    """Name and text of everything worth knowing, in order."""
+    """Return names and texts of the machine's properties, in order."""
     return {
         "command": shlex.join(["python", *_module(Path(command[0])), *command[1:]]),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -29,7 +29,7 @@ def describe(command: list[str]) -> dict[str, str]:
 
 
 def version_of(package: str) -> str | None:
-    """The installed version; None if it is not installed."""
+    """Return the installed version; None if it is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -37,7 +37,7 @@ def version_of(package: str) -> str | None:
 
 
 def has_module(name: str) -> bool:
-    """Whether it is installed; asking loads the packages around it."""
+    """Return whether it is installed; this loads the packages around it."""
     try:
         return importlib.util.find_spec(name) is not None
     except ModuleNotFoundError:
@@ -45,7 +45,7 @@ def has_module(name: str) -> bool:
 
 
 def _module(program: Path) -> list[str]:
-    """How a program of this project is started."""
+    """Return the command that starts a program of this project."""
     if not program.is_relative_to(ROOT):
         return [program.name]
     parts = program.relative_to(ROOT).with_suffix("").parts

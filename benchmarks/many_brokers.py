@@ -1,8 +1,8 @@
-"""What a broker costs a client, in clusters of ever more of them: a curve that should be flat.
+"""A client's cost per broker, in clusters of ever more of them: a curve that should be flat.
 
 A cluster lives in virtual time, in this process; a topic has one partition on each of its brokers. The client opens all
-connections with the first record to each, writes another to each, rests for ten minutes, and reads everything. The CPU
-is that of the client and of the simulated cluster together, divided by the number of brokers.
+connections with the first record to each, writes another to each, is idle for ten minutes, and reads everything.
+The CPU is that of the client and of the simulated cluster together, divided by the number of brokers.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def measure(count: int) -> dict[str, float]:
-    """Seconds of CPU for each step, with so many brokers."""
+    """Return the seconds of CPU for each step, with this many brokers."""
     spent: dict[str, float] = {}
 
     @contextmanager

@@ -160,7 +160,7 @@ def _fetch(records: memoryview, partitions: int) -> FetchResponse:
 
 
 def _memory(value_size: int) -> list[list[str]]:
-    """What a record takes that waits in a producer, beyond its value; without its delivery, and with it."""
+    """Measure the memory of a record that waits in a producer, beyond its value; without its delivery, and with it."""
     table = [["memory, bytes per waiting record", "beyond its value", ""]]
     for keeps, told in ((False, "delivery not kept"), (True, "delivery kept")):
         for batch_size in (16_384, 1_000_000):
@@ -182,7 +182,7 @@ def _memory(value_size: int) -> list[list[str]]:
 
 
 def _imports(repeat: int) -> list[list[str]]:
-    """How long ``import aiokafkawire`` takes in a fresh Python, and where the time goes."""
+    """Measure ``import aiokafkawire`` in a fresh Python, and the time of each module."""
     runs = sorted((_import_once() for _ in range(repeat)), key=lambda modules: modules["aiokafkawire"][1])
     best, median = runs[0], runs[len(runs) // 2]
     shown = best, median = runs[0], runs[len(runs) // 2]
@@ -198,7 +198,7 @@ def _imports(repeat: int) -> list[list[str]]:
 
 
 def _import_once() -> dict[str, tuple[int, int]]:
-    """Of each module its own and its cumulative microseconds; only of what the import itself brought in."""
+    """Return each module's own and cumulative microseconds, for the modules that the import loaded."""
     root = Path(__file__).resolve().parent.parent
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", "import aiokafkawire"],

@@ -1,4 +1,4 @@
-"""Pictures of a run, one for each table or curve; needs matplotlib."""
+"""Plots of a run, one for each table or curve; needs matplotlib."""
 
 import importlib
 import re
@@ -43,12 +43,12 @@ def plot_all(result: Mapping[str, Any], folder: Path) -> list[Path]:
 
 
 def file_name(benchmark: str, case: str) -> str:
-    """Such as ``produce-values-of-100-b.png``."""
+    """Return a file name, such as ``produce-values-of-100-b.png``."""
     return re.sub(r"[^a-z0-9]+", "-", f"{benchmark} {case}".lower()).strip("-") + ".png"
 
 
 def _bars(pyplot: Any, table: dict[str, Any]) -> Any:
-    """A panel for each figure, a bar for each contender, and the range of the rounds as a whisker."""
+    """Draw a panel for each figure, a bar for each contender, and the range of the rounds as a whisker."""
     rows, figures = table["rows"], table["figures"]
     drawing, axes = pyplot.subplots(
         1, len(figures), figsize=(3 + 3.5 * len(figures), 1.2 + 0.3 * len(rows)), layout="constrained", squeeze=False
@@ -65,7 +65,7 @@ def _bars(pyplot: Any, table: dict[str, Any]) -> Any:
 
 
 def _curve(pyplot: Any, tables: list[dict[str, Any]]) -> Any:
-    """A panel for each figure, a line for each contender."""
+    """Draw a panel for each figure, a line for each contender."""
     first = tables[0]
     drawing, axes = pyplot.subplots(1, len(first["figures"]), figsize=(11, 4), layout="constrained", squeeze=False)
     named = {label(row): row["client"] for table in tables for row in table["rows"]}
@@ -86,7 +86,7 @@ def _curve(pyplot: Any, tables: list[dict[str, Any]]) -> Any:
 
 
 def _groups(pyplot: Any, tables: list[dict[str, Any]]) -> Any:
-    """A panel for each figure, and for each place a bar of each contender."""
+    """Draw a panel for each figure, and for each place a bar of each contender."""
     first = tables[0]
     figures = first["figures"]
     named = {label(row): row["client"] for table in tables for row in table["rows"]}
@@ -116,7 +116,7 @@ def _groups(pyplot: Any, tables: list[dict[str, Any]]) -> Any:
 
 
 def _memory(pyplot: Any, table: dict[str, Any]) -> Any:
-    """Resident memory over the run, a line for each contender."""
+    """Draw resident memory over the run, a line for each contender."""
     drawing, axis = pyplot.subplots(figsize=(9, 4), layout="constrained")
     for row in table["rows"]:
         samples = row["memory_mb"]
@@ -131,7 +131,7 @@ def _memory(pyplot: Any, table: dict[str, Any]) -> Any:
 
 
 def _spreads(spreads: list[dict[str, float]]) -> tuple[list[float], list[list[float]]]:
-    """Medians, and how far the least are below and the most above them."""
+    """Return medians, and the distances of minimum and maximum from them."""
     medians = [one["median"] for one in spreads]
     return medians, [
         [one["median"] - one["least"] for one in spreads],

@@ -1,4 +1,4 @@
-"""How far a benchmark is: a bar on a terminal, where rich is installed, and lines elsewhere."""
+"""The progress of a benchmark: a bar on a terminal with rich installed, and lines elsewhere."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ def tell(line: str) -> None:
 
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[str], None]]:
-    """Gives a function that is told what begins now."""
+    """Yield a function that takes the name of each new step."""
     if not (sys.stderr.isatty() and has_module("rich")):
         numbers = count(1)
         yield lambda what: tell(f"{next(numbers)}/{total} {what}")

@@ -18,14 +18,14 @@ Who: TypeAlias = tuple[str, str, str]
 def summarise(
     about: Mapping[str, str], cases: Iterable[Case], rows: Sequence[Row], failures: Sequence[Row]
 ) -> dict[str, Any]:
-    """All there is to know about a run, ready for JSON: its tables, and the ratio of each of our rows to a peer's."""
+    """Return a run ready for JSON: its tables, and the ratio of each of our rows to a peer's."""
     tables = [table for case in cases if (table := _table(case, rows))["rows"]]
     ratios = [line for table in tables for line in _ratios(table, rows)]
     return {"about": dict(about), "tables": tables, "ratios": ratios, "failures": list(failures)}
 
 
 def render(result: Mapping[str, Any]) -> str:
-    """The run as text."""
+    """Return the run as text."""
     width = max(map(len, result["about"]))
     lines = [f"{name:<{width}}  {text}" for name, text in result["about"].items()]
     for group in tables_together(result["tables"]):
@@ -60,7 +60,7 @@ def append_ratios(result: Mapping[str, Any], path: Path) -> None:
 
 
 def tables_together(tables: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """The tables, with those of a group in one list."""
+    """Return the tables, with those of a group in one list."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for one in tables:
         groups.setdefault((one["benchmark"], one["group"] or one["case"]), []).append(one)
@@ -68,7 +68,7 @@ def tables_together(tables: Iterable[dict[str, Any]]) -> list[list[dict[str, Any
 
 
 def label(row: Row) -> str:
-    """The name of a row."""
+    """Return the name of a row."""
     return Contender(row["client"], row["way"], row["loop"]).label
 
 
@@ -101,7 +101,7 @@ def _row(case: Case, group: list[Row]) -> Row:
 
 
 def _ratios(table: dict[str, Any], rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Our figures by the peers', made in each round that has both."""
+    """Return our figures divided by the peers', from each round that has both."""
     groups: dict[Who, dict[int, Row]] = {}
     for one in rows:
         if (one["benchmark"], one["case"]) == (table["benchmark"], table["case"]):
@@ -136,7 +136,7 @@ def _ratio(
 
 
 def spread(values: Iterable[float]) -> dict[str, float]:
-    """Their median, and the least and the most of them."""
+    """Return their median, minimum and maximum."""
     found = sorted(values)
     return {"median": statistics.median(found), "least": found[0], "most": found[-1]}
 
@@ -181,7 +181,7 @@ def _ratio_cell(ratio: dict[str, Any]) -> str:
 
 
 def _group_text(tables: list[dict[str, Any]], ratios: Iterable[dict[str, Any]]) -> list[str]:
-    """For each figure a table of medians, and one of ratios; a row for each place, a column for each contender."""
+    """Return a table of medians and one of ratios per figure; a row for each place, a column for each contender."""
     first = tables[0]
     lines = [f"{first['benchmark'].upper()}: {first['group']}; the median, and the range of the rounds"]
     cases = {table["case"]: table["place"] for table in tables}
@@ -204,7 +204,7 @@ def _group_text(tables: list[dict[str, Any]], ratios: Iterable[dict[str, Any]]) 
 
 
 def aligned(table: list[list[str]]) -> list[str]:
-    """The rows as lines: the first column to the left, the others to the right."""
+    """Return the rows as lines: the first column left-aligned, the others right-aligned."""
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     lines = []
     for row in table:
@@ -219,7 +219,7 @@ def _with_range(spread: Mapping[str, float]) -> str:
 
 
 def short(number: float) -> str:
-    """Three digits, or all before the point."""
+    """Format three digits, or all before the point."""
     if abs(number) >= 1000:
         return f"{number:,.0f}"
     return f"{number:.0f}" if abs(number) >= 100 else f"{number:.3g}"

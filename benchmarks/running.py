@@ -1,4 +1,4 @@
-"""Carries out cases: each measurement a fresh process, contenders in turn, every other round backwards."""
+"""The runner of cases: each measurement is a new process, contenders take turns, every other round runs backwards."""
 
 import json
 import subprocess
@@ -21,20 +21,20 @@ from benchmarks.progress import tell
 from benchmarks.rebalance.program import Job as RebalanceJob
 
 JOBS: Final[Mapping[str, Any]] = {"rebalance": RebalanceJob, "messages": CodecJob}
-"""The settings that the programs of a task take; of all other tasks they are `Job`'s."""
+"""The settings of the programs of a task; other tasks have those of `Job`."""
 _PLACES: Final = ("bootstrap", "ca_file", "topic")
 _GIVEN: Final = (*_PLACES, "way", "loop", "client", "records", "message", "direction", "tls", "samples")
-"""What only cases and contenders say."""
+"""Settings that only cases and contenders determine."""
 _FILLERS: Final = ("confluent", OURS)
 
 
 class MeasurementFailed(Exception):
-    """One measurement has no figures; the message says why."""
+    """A measurement has no figures; the message has the cause."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """How each case is to be carried out."""
+    """The settings of a run."""
 
     rounds: int
     records: int
@@ -46,7 +46,7 @@ class Wanted:
 
 
 def settings_of(task: str) -> dict[str, Any]:
-    """Names and defaults of what may be set for a task."""
+    """Return names and defaults of a task's settings."""
     return {one.name: one.default for one in fields(JOBS.get(task, Job)) if one.name not in _GIVEN}
 
 
@@ -61,7 +61,7 @@ class Run:
         self._numbers = count(1)
 
     def measure(self, case: Case, contenders: Sequence[Contender]) -> Iterator[str]:
-        """Carry out a case; what comes next, before each measurement."""
+        """Run a case; before each measurement, yield its description."""
         try:
             with self._topics(case, contenders) as topics:
                 if self._wanted.warm_up:
@@ -73,10 +73,10 @@ class Run:
                         yield f"{case.full_name}, round {number}: {one.label}"
                         self._try(case, one, topics, number)
         except (MeasurementFailed, KafkaError) as failed:
-            self._failed(case, contenders[0], 0, f"its topics could not be made: {failed}")
+            self._failed(case, contenders[0], 0, f"its topics could not be created: {failed}")
 
     def _try(self, case: Case, one: Contender, topics: Mapping[int, str], number: int) -> None:
-        """One measurement. One that fails is kept as a failure, and the run goes on. Round 0 only warms up."""
+        """Run one measurement. Keep a failed one as a failure, and continue. Round 0 only warms up."""
         try:
             figures = self._figures(case, one, topics)
         except (MeasurementFailed, KafkaError) as failed:
@@ -102,7 +102,7 @@ class Run:
             return measure(case, one, topic, records)
 
     def _counted(self, case: Case, one: Contender, topic: str, records: int) -> Row:
-        """A measurement that writes, with the brokers' own word on how many records arrived."""
+        """Run a measurement that writes, and compare the number of records with the brokers'."""
         job = self._job(case, topic)
         before = self._records_in(job)
         figures = self._run(case, one, topic, records)
@@ -115,7 +115,7 @@ class Run:
 
     @contextmanager
     def _topics(self, case: Case, contenders: Sequence[Contender]) -> Iterator[Mapping[int, str]]:
-        """The topics that a case's measurements share: filled ones by their number of records, or one for all as 0."""
+        """Yield the topics that a case's measurements share: filled ones by number of records, or one for all as 0."""
         numbers: set[int] = {0} if case.keeps_topic else set()
         if case.task == "consume":
             numbers = {case.records(one.client, self._wanted.records) for one in contenders}
@@ -162,7 +162,7 @@ class Run:
         return records_in(self._kafka.bootstrap, job.names, job.partitions)
 
     def _job(self, case: Case, topic: str) -> Job:
-        """What says which topics and partitions there are."""
+        """Return the part of the job that names topics and partitions."""
         settings = self._settings(case)
         return Job(topic=topic, topics=settings.get("topics", 1), partitions=settings.get("partitions", 4))
 
@@ -173,7 +173,7 @@ class Run:
         return {**case.settings, **{name: value for name, value in self._wanted.settings.items() if name in known}}
 
     def _arguments(self, case: Case, one: Contender, topic: str, records: int) -> dict[str, Any]:
-        """What a program is told."""
+        """Return the arguments of a program."""
         settings: dict[str, Any] = {**self._settings(case), "client": one.client, "way": one.way, "topic": topic}
         settings |= {"loop": "asyncio" if one.loop == NO_LOOP else one.loop, "records": records}
         if self._kafka is not None:
@@ -211,6 +211,6 @@ def _who(case: Case, one: Contender, number: int) -> Row:
 
 
 def program_of(task: str, client: str) -> str:
-    """The module that measures a client."""
+    """Return the module that measures a client."""
     shared = {"rebalance": "benchmarks.rebalance.program", "messages": "benchmarks.codec.program"}
     return shared.get(task) or f"benchmarks.clients.{FILES[client]}"

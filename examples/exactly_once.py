@@ -1,5 +1,5 @@
-"""Consume, process, produce, each record exactly once: bookings come in and tickets go out, none lost and none twice,
-though the service falls over in between and is started again.
+"""Consume, process and produce each record exactly once: every booking makes one ticket, although the service crashes
+and restarts.
 
 python examples/exactly_once.py                   # starts an in-process broker
 python examples/exactly_once.py localhost:9092    # uses your cluster
@@ -18,17 +18,17 @@ BOOKINGS = 1000
 
 
 class PowerCut(Exception):
-    """What may happen to any service."""
+    """A crash of the service."""
 
 
 class Service:
-    """Turns bookings of a flight into tickets; the power fails when it has seen ``survives`` of them."""
+    """The service: turns bookings of a flight into tickets, and crashes after ``survives`` of them."""
 
     def __init__(self, tickets: str, survives: int) -> None:
         self.tickets, self.left = tickets, survives
 
     def process(self, bookings: list[ConsumerRecord[bytes, bytes]]) -> list[OutgoingRecord]:
-        """Called with some records at a time. What it returns and the offsets after them are one transaction."""
+        """Process some records; the returned records and the offsets after the bookings are one transaction."""
         made = []
         for booking in bookings:
             if self.left == 0:
@@ -41,11 +41,11 @@ class Service:
 
 
 async def serve(kafka: Client, bookings: str, tickets: str, survives: int) -> int:
-    """Until all that is there is done. A service that runs for ever leaves ``until_end`` out."""
+    """Process all bookings in the topic. A service that runs for ever omits ``until_end``."""
     return await kafka.transform(
         bookings,
         Service(tickets, survives).process,
-        # The same in every process of the service: the last that was started is the one that counts.
+        # The same in every process of the service: the last started process fences the others.
         group_id=f"{bookings}-service",
         transactional_id=f"{bookings}-service",
         max_records=100,
@@ -54,7 +54,7 @@ async def serve(kafka: Client, bookings: str, tickets: str, survives: int) -> in
 
 
 async def tickets_of(kafka: Client, tickets: str, count: int) -> list[str]:
-    """Whose tickets there are, as readers of committed records see it."""
+    """Read the committed tickets; return their passengers."""
     found: list[str] = []
     async with kafka.consumer(tickets, auto_offset_reset="earliest", isolation_level="read_committed") as consumer:
         with anyio.fail_after(30):

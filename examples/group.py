@@ -1,4 +1,4 @@
-"""Three members of a group share a topic of six partitions; one leaves, and the others take its share over.
+"""Three members of a group share a topic of six partitions; one leaves, and the others take over its partitions.
 
 python examples/group.py                    # on a broker in this process
 python examples/group.py localhost:9092
@@ -16,8 +16,8 @@ TOPIC, GROUP, RECORDS = f"flights-{uuid4().hex}", f"delays-{uuid4().hex}", 3_000
 
 
 async def member(kafka: Client, name: str, read: dict[str, int], leaves_after: int) -> None:
-    def tell(partitions: tuple[TopicPartition, ...]) -> None:
-        print(f"{name} reads partitions {sorted(where.partition for where in partitions)} now")
+    def print_assignment(partitions: tuple[TopicPartition, ...]) -> None:
+        print(f"{name} reads partitions {sorted(partition.partition for partition in partitions)} now")
 
     consumer = kafka.consumer(
         group_id=GROUP,
@@ -26,7 +26,7 @@ async def member(kafka: Client, name: str, read: dict[str, int], leaves_after: i
         heartbeat_interval_ms=200,
     )
     async with consumer:
-        consumer.subscribe(TOPIC, on_assigned=tell)
+        consumer.subscribe(TOPIC, on_assigned=print_assignment)
         while sum(read.values()) < RECORDS and read[name] < leaves_after:
             records = await consumer.poll(50, timeout=0.2)
             read[name] += len(records)

@@ -3,8 +3,8 @@
     python examples/in_a_service.py                   # starts an in-process broker
     python examples/in_a_service.py localhost:9092    # uses your cluster
 
-A client and its producer are made for many tasks at once. Opening one for each request would pay for connections and
-metadata every time, and no two requests could share a batch.
+Many tasks may share a client and its producer. A client for each request would open connections and fetch metadata
+every time, and no two requests could share a batch.
 """
 
 import sys
@@ -20,7 +20,7 @@ from aiokafkawire.testing.broker import Broker
 
 
 class Bookings:
-    """The service. A web framework would enter it in its lifespan or startup hook, and leave it at shutdown."""
+    """The service. A web framework enters it in its lifespan or startup hook, and leaves it at shutdown."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._bootstrap, self._topic = bootstrap, topic
@@ -43,11 +43,11 @@ class Bookings:
         await self._open.__aexit__(kind, error, trace)
 
     async def handle(self, passenger: int) -> None:
-        """A request: answered once Kafka has acknowledged the booking."""
+        """Handle a request: return once Kafka has acknowledged the booking."""
         await self._producer.send(self._topic, f"seat for passenger {passenger}".encode())
 
     async def count_bookings(self, expected: int) -> None:
-        """A background job of the same service, on the same client."""
+        """Count bookings, as a background job of the same service on the same client."""
         async with self._kafka.consumer(self._topic, auto_offset_reset="earliest") as consumer:
             async for _ in consumer:
                 self.seen += 1

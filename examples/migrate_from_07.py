@@ -1,9 +1,9 @@
-"""Take a topic of Kafka 0.7 over into a cluster of today, each message once, though the power fails on the way.
+"""Migrate a topic of Kafka 0.7 to a current cluster, each message once, although the migration crashes in between.
 
 python examples/migrate_from_07.py                   # starts an in-process broker
 python examples/migrate_from_07.py localhost:9092    # uses your cluster
 
-The broker of 0.7 is one in memory, as tests use it. For a real one leave the connector out; with ZooKeeper
+The broker of 0.7 is the in-memory one that tests use. For a real one omit the connector; with ZooKeeper
 ``sources_from_zookeeper`` finds all partitions of all brokers.
 """
 
@@ -23,30 +23,30 @@ FLIGHTS = 500
 
 
 class PowerCut(Exception):
-    """What may happen to any process."""
+    """A crash of the process."""
 
 
 async def fill(old: LegacyClient) -> None:
-    """What somebody has produced years ago, compressed, into two partitions."""
+    """Produce the old messages, compressed, to two partitions."""
     for number in range(FLIGHTS):
         await old.produce("flights", [b"UA%d" % number, b"DL%d" % number], partition=number % 2)
     await old.confirm()
 
 
-def tell(progress: MigrationProgress) -> None:
+def print_progress(progress: MigrationProgress) -> None:
     done = 100 * progress.position // progress.end
     print(f"partition {progress.source}: {progress.messages} messages, {done}% of the log")
 
 
 def fail_on_the_way(progress: MigrationProgress) -> None:
-    tell(progress)
+    print_progress(progress)
     if progress.source.partition == 1:
         print("the power fails")
         raise PowerCut
 
 
 async def flights_of(kafka: Client, topic: str) -> set[str]:
-    """What readers of committed records see; each flight is to come once."""
+    """Read the committed records; fail if a flight comes twice."""
     found: list[str] = []
     async with kafka.consumer(isolation_level="read_committed") as consumer:
         consumer.assign({TopicPartition(topic, 0): OffsetSpec.EARLIEST, TopicPartition(topic, 1): OffsetSpec.EARLIEST})
@@ -68,11 +68,11 @@ async def take_over(kafka: Client) -> None:
     ):
         await fill(old)
         sources: Sources = {BrokerPartition(0, 0): old, BrokerPartition(0, 1): old}
-        # The same name in every run: it finds where the one before has ended.
+        # The same name in every run: a run continues where the previous one ended.
         try:
             await migrate(sources, "flights", kafka, name=name, target_topic=name, on_progress=fail_on_the_way)
         except PowerCut:
-            copied = await migrate(sources, "flights", kafka, name=name, target_topic=name, on_progress=tell)
+            copied = await migrate(sources, "flights", kafka, name=name, target_topic=name, on_progress=print_progress)
             print(f"the second run copied {sum(copied.values())} messages")
     print(f"{len(await flights_of(kafka, name))} flights, each of them once")
     await kafka.admin.delete_topics([name])

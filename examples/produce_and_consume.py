@@ -22,14 +22,14 @@ async def produce_and_consume(bootstrap: str) -> None:
         await kafka.admin.create_topics({topic: 3})
 
         async with kafka.producer(linger_ms=5) as producer:
-            # send() waits for the acknowledgement, and says where the record went.
+            # send() waits for the acknowledgement, and returns the record's partition and offset.
             where = await producer.send(topic, b"on time", key=b"UA1545")
             print(f"  the first record is in partition {where.partition} at offset {where.offset}")
 
-            # For many records, enqueue() and flush: whole batches travel, and nothing is awaited one by one.
+            # For many records use enqueue() and flush(): the producer sends whole batches.
             for number in range(1, FLIGHTS):
                 await producer.enqueue(topic, b"on time", key=b"UA%d" % number)
-            await producer.flush()  # raises DeliveryFailed if any of them failed
+            await producer.flush()  # raises DeliveryFailed if any record failed
 
         # Without a group, a consumer of a topic reads all of its partitions.
         count = 0

@@ -1,4 +1,4 @@
-"""Go back in a topic: read from a time to the end as it is now, and stop.
+"""Read a topic from a time in the past to its current end, and stop.
 
 python examples/replay_from_a_time.py                   # starts an in-process broker
 python examples/replay_from_a_time.py localhost:9092    # uses your cluster
@@ -28,7 +28,7 @@ def ms(moment: datetime) -> int:
 
 
 async def write_a_day(kafka: Client, topic: str) -> None:
-    """One record an hour. The timestamps are the producer's to give; now is only their default."""
+    """Write one record an hour. The producer sets the timestamps; their default is the current time."""
     async with kafka.producer(value_serializer=to_json) as producer:
         for hour in range(24):
             departure = MIDNIGHT + hour * HOUR
@@ -36,7 +36,7 @@ async def write_a_day(kafka: Client, topic: str) -> None:
 
 
 async def replay(kafka: Client, topic: str, since: datetime) -> list[int]:
-    """The hours of all records since then, from every partition; it ends at the ends as they are now."""
+    """Return the hours of all records since then, from every partition, up to the current ends."""
     hours = []
     records = kafka.read_records(topic, start=OffsetSpec.at(ms(since)), value_deserializer=json.loads)
     with anyio.fail_after(30):

@@ -1,4 +1,4 @@
-"""A Structured Streaming job without a jar: flights come from a topic, delays by carrier go to another.
+"""A Structured Streaming job without a jar: it reads flights from a topic, and writes delays by carrier to another.
 
 python examples/spark_pipeline.py                   # starts an in-process broker
 python examples/spark_pipeline.py localhost:9092    # uses your cluster
@@ -34,7 +34,7 @@ def write_flights(kafka: blocking.Client) -> None:
 
 
 def stream(spark: SparkSession, bootstrap: str, checkpoint: str) -> CommitsToGroup:
-    """Read what is there in micro-batches of 10,000, and write the sums after each."""
+    """Read the topic in micro-batches of 10,000, and write the sums after each."""
     listener = CommitsToGroup(bootstrap, GROUP)
     spark.streams.addListener(listener)
     flights = spark.readStream.format("aiokafkawire").options(
@@ -49,7 +49,7 @@ def stream(spark: SparkSession, bootstrap: str, checkpoint: str) -> CommitsToGro
     totals = parsed.groupBy("flight.carrier").agg({"flight.delay": "avg"}).toDF("carrier", "delay")
     records = totals.selectExpr("carrier key", "to_json(struct(*)) value")
 
-    # Spark gives Python sinks no updates; batches of them it does.
+    # Spark has no update mode for Python sinks, but foreachBatch gets the updated rows.
     write = to_topic({"kafka.bootstrap.servers": bootstrap, "topic": DELAYS})
     query = records.writeStream.outputMode("update").foreachBatch(write)
     query.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()

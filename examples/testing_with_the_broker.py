@@ -1,9 +1,9 @@
-"""How to test your own code against the in-process broker: no Docker, no port, a few milliseconds for a fresh Kafka.
+"""Test your own code against the in-process broker: no Docker, no port, a few milliseconds for a fresh Kafka.
 
     pytest examples/testing_with_the_broker.py
     python examples/testing_with_the_broker.py    # the same
 
-The fixtures belong into your conftest.py. They use anyio's pytest plugin, which comes with anyio.
+Put the fixtures into your conftest.py. They use anyio's pytest plugin, which comes with anyio.
 """
 
 import subprocess
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def announce_delay(kafka: Client, flight: str, minutes: int) -> None:
-    """Late flights are announced, punctual ones are not."""
+    """Send an announcement of a late flight, and none of a punctual one."""
     if minutes > 15:
         async with kafka.producer() as producer:
             await producer.send("delays", str(minutes).encode(), key=flight.encode())
@@ -39,7 +39,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 async def broker() -> AsyncIterator[Broker]:
-    # port=None: reached over memory only, so tests that run at once cannot disturb one another.
+    # port=None: over memory only, so parallel tests cannot disturb one another.
     async with Broker(port=None, auto_create_topics_enable=False) as broker:
         yield broker
 
@@ -69,7 +69,7 @@ async def test_a_punctual_flight_is_not(broker: Broker, kafka: Client) -> None:
 
     await announce_delay(kafka, "UA1545", 3)
 
-    # The broker's own log tells at once; a consumer could only wait for what never comes.
+    # Look into the broker's log; a consumer could only wait for a record that never comes.
     assert broker.log("delays").log_end_offset == 0
 
 

@@ -1,1 +1,1 @@
-"""The measured clients: each a program that does one thing once, and prints its figures as a line of JSON."""
+"""The measured clients: each is a program that runs one measurement, and prints its figures as a line of JSON."""

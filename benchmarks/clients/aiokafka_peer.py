@@ -19,7 +19,7 @@ Reading: TypeAlias = Callable[[Any, int], Awaitable[int]]
 
 
 async def send(job: Job) -> None:
-    """``await producer.send(...)`` for every record, which waits for room only, then flush."""
+    """``await producer.send(...)`` for every record, which waits for buffer space only, then flush."""
     watch = Watch(job)
     async with _producer(job, job.linger_ms) as producer:
         with watch:
@@ -48,7 +48,7 @@ async def send_batch(job: Job) -> None:
 
 
 async def getmany(job: Job) -> None:
-    """``await consumer.getmany(...)``, every key and value touched."""
+    """``await consumer.getmany(...)``, reading every key and value."""
 
     async def read(consumer: Any, wanted: int) -> int:
         size = keys = 0
@@ -67,7 +67,7 @@ async def getmany(job: Job) -> None:
 
 
 async def async_for(job: Job) -> None:
-    """``async for record in consumer``, every key and value touched."""
+    """Measure ``async for record in consumer``, reading every key and value."""
 
     async def read(consumer: Any, wanted: int) -> int:
         size = keys = 0
@@ -115,7 +115,7 @@ async def send_and_read(job: Job) -> None:
 
 
 async def senders(job: Job) -> None:
-    """Many tasks, each with one ``await producer.send_and_wait(...)`` after the other."""
+    """Measure many tasks, each with one ``await producer.send_and_wait(...)`` after the other."""
     topic, value, watch = job.topic, job.value, Watch(job)
     latencies: list[float] = []
     async with _producer(job, 0) as producer:
@@ -142,7 +142,7 @@ def _settings(job: Job) -> dict[str, Any]:
 
 @asynccontextmanager
 async def _producer(job: Job, linger_ms: int) -> AsyncIterator[Any]:
-    """A producer that has sent to every partition. It keeps one request on its way to a broker, without a setting."""
+    """Open a producer that has sent to every partition. It has one request in flight per broker, without a setting."""
     producer = AIOKafkaProducer(
         **_settings(job),
         acks=1,
@@ -172,7 +172,7 @@ async def _consume(job: Job, read: Reading) -> None:
 
 @asynccontextmanager
 async def _consumer(job: Job, partitions: list[TopicPartition]) -> AsyncIterator[Any]:
-    """A consumer that has read a first record and gone back: connected, and nothing read ahead counts."""
+    """Open a consumer that has read a first record and sought back: connected, without prefetched records."""
     consumer = AIOKafkaConsumer(**_settings(job), auto_offset_reset="earliest", enable_auto_commit=False)
     await consumer.start()
     try:

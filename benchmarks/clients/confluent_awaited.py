@@ -36,7 +36,7 @@ def produce_poll(job: Job) -> None:
 
 
 def aio_producer(job: Job) -> None:
-    """``AIOProducer.produce``, then ``flush``, awaited one at a time.
+    """Measure ``AIOProducer.produce``, then ``flush``, awaited one at a time.
 
     Without the flush, reports are served by a timer of half a second only, whatever the buffer's size.
     """
@@ -57,7 +57,7 @@ def aio_producer(job: Job) -> None:
 
 
 def aio_senders(job: Job) -> None:
-    """Many tasks, each with one ``AIOProducer.produce`` after the other; one more task keeps flushing, as above."""
+    """Measure many tasks, each with one ``AIOProducer.produce`` after the other, while one more task keeps flushing."""
 
     async def run() -> None:
         watch = Watch(job)
@@ -82,7 +82,7 @@ def aio_senders(job: Job) -> None:
 
 
 def futures(job: Job) -> None:
-    """Many tasks, each with one ``produce`` after the other, and a future that its delivery report sets.
+    """Measure many tasks, each with one ``produce`` after the other, and a future that its delivery report sets.
 
     The reports come in a thread that calls ``poll``, as in confluent-kafka's own example for asyncio.
     """

@@ -19,7 +19,7 @@ _CONSUME = 10_000
 def produce(job: Job) -> None:
     """``produce(...)`` for every record without a delivery report, then flush."""
     watch = Watch(job)
-    # Reports of success would be made, queued and thrown away for want of a callback.
+    # Reports of success would be made, queued and discarded without a callback.
     producer = new_producer(job, job.linger_ms, {"delivery.report.only.error": True})
     with watch:
         for number, (topic, value) in enumerate(job.work()):
@@ -57,13 +57,13 @@ def produce_reports(job: Job) -> None:
 
 
 def consume(job: Job) -> None:
-    """``consume(10000)``, every key and value touched."""
+    """``consume(10000)``, reading every key and value."""
 
     def read(consumer: Consumer, records: int) -> int:
         size = keys = 0
         wanted = records * job.value_size
         while size < wanted:
-            # It waits for as many as it is asked for, so the last call asks for what is left.
+            # It waits for the full number, so the last call requests only the remaining records.
             left = (wanted - size) // job.value_size
             for message in consumer.consume(min(_CONSUME, left), 1.0):
                 if message.error() is not None:
@@ -79,7 +79,7 @@ def consume(job: Job) -> None:
 
 
 def poll(job: Job) -> None:
-    """``poll()`` for every record, every key and value touched."""
+    """``poll()`` for every record, reading every key and value."""
 
     def read(consumer: Consumer, records: int) -> int:
         size = keys = 0
@@ -127,7 +127,7 @@ def send_and_read(job: Job) -> None:
 
 
 def fill(job: Job) -> None:
-    """Not a measurement of its own: evenly fill the partitions for the consumers, in large batches."""
+    """Fill the partitions evenly for the consumers, in large batches; this is not measured."""
     watch = Watch(job)
     producer = Producer({**producing(job, 200), "delivery.report.only.error": True})
     with watch:
@@ -151,7 +151,7 @@ def _produce_once_there_is_room(producer: Producer, topic: str, value: bytes, **
 
 
 def _consume(job: Job, read: Callable[[Consumer, int], int]) -> None:
-    """Reads in this thread if there is one consumer, and else in a thread for each."""
+    """Read in this thread if there is one consumer, and otherwise in a thread for each."""
     watch = Watch(job)
     shares = job.shares()
     consumers = [_consumer(job, [TopicPartition(*place, 0) for place in places]) for places, _ in shares]
@@ -165,15 +165,15 @@ def _consume(job: Job, read: Callable[[Consumer, int], int]) -> None:
 
 
 def _consumer(job: Job, starts: list[TopicPartition]) -> Consumer:
-    """A consumer that has read a first record and gone back: connected, and nothing read ahead counts."""
+    """Open a consumer that has read a first record and sought back: connected, without prefetched records."""
     consumer = Consumer(
         {
             **connecting(job),
-            "group.id": "benchmark",  # required, though nothing joins or commits
+            "group.id": "benchmark",  # required, although no consumer joins or commits
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "auto.offset.reset": "earliest",
-            # By default it holds 100,000 records or 64 MB, and rests for a second whenever it holds more.
+            # By default it holds 100,000 records or 64 MB, and pauses for a second whenever it holds more.
             "queued.min.messages": 1_000_000,
             "queued.max.messages.kbytes": 1_048_576,
             "fetch.queue.backoff.ms": 10,

@@ -1,4 +1,4 @@
-"""How confluent-kafka is set up when it is measured."""
+"""The settings of confluent-kafka in measurements."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ VERSION = f"librdkafka {confluent_kafka.libversion()[0]}"
 
 
 def connecting(job: Job) -> dict[str, Any]:
-    """What all its clients have."""
+    """Return the settings of all its clients."""
     settings: dict[str, Any] = {"bootstrap.servers": job.bootstrap}
     if job.tls:
         settings |= {"security.protocol": "ssl", "ssl.ca.location": job.ca_file}
@@ -19,13 +19,13 @@ def connecting(job: Job) -> dict[str, Any]:
 
 
 def producing(job: Job, linger_ms: int) -> dict[str, Any]:
-    """What all its producers have."""
+    """Return the settings of all its producers."""
     return {
         **connecting(job),
         "acks": 1,
         "linger.ms": linger_ms,
         "batch.size": job.batch_size,
-        "message.max.bytes": 1_048_576,  # as large a record as the others take
+        "message.max.bytes": 1_048_576,  # the same limit as the other clients'
         "compression.type": job.compression,
         "max.in.flight.requests.per.connection": job.in_flight,
         "queue.buffering.max.messages": 1_000_000,
@@ -35,7 +35,7 @@ def producing(job: Job, linger_ms: int) -> dict[str, Any]:
 
 
 def new_producer(job: Job, linger_ms: int, more: dict[str, Any] | None = None) -> Producer:
-    """A producer that has sent to every partition."""
+    """Open a producer that has sent to every partition."""
     producer = Producer({**producing(job, linger_ms), **(more or {})})
     for name, index in job.places:
         producer.produce(name, job.value, partition=index)

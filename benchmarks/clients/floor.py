@@ -18,7 +18,7 @@ _VERSION = 9
 
 
 async def replayed_frame(job: Job) -> None:
-    """``writer.write(frame)``, then ``reader.readexactly`` of the answer's size and of the answer."""
+    """Measure ``writer.write(frame)``, then ``reader.readexactly`` of the response's size and of the response."""
     watch = Watch(job)
     latencies: list[float] = []
     host, _, port = job.bootstrap.rpartition(":")

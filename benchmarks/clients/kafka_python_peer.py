@@ -19,12 +19,12 @@ _LARGEST = 1_048_576
 _POLL = 10_000
 """Records of one ``poll`` at most; by default 500."""
 
-# It warns that acks=1 leaves no idempotence.
+# It warns that acks=1 excludes idempotence.
 logging.getLogger("kafka").setLevel(logging.ERROR)
 
 
 def send(job: Job) -> None:
-    """``producer.send(...)`` for every record, which blocks for room only, then flush."""
+    """Measure ``producer.send(...)`` for every record, which blocks for buffer space only, then flush."""
     watch = Watch(job)
     producer = _producer(job, job.linger_ms)
     with watch:
@@ -36,7 +36,7 @@ def send(job: Job) -> None:
 
 
 def poll(job: Job) -> None:
-    """``consumer.poll(...)``, every key and value touched."""
+    """Measure ``consumer.poll(...)``, reading every key and value."""
 
     def read(consumer: Any, wanted: int) -> int:
         size = keys = 0
@@ -61,7 +61,7 @@ def poll(job: Job) -> None:
 
 
 def awaited_send(job: Job) -> None:
-    """``producer.send(...).get()``, one at a time."""
+    """Measure ``producer.send(...).get()``, one at a time."""
     watch = Watch(job)
     latencies: list[float] = []
     producer = _producer(job, 0)
@@ -75,7 +75,7 @@ def awaited_send(job: Job) -> None:
 
 
 def send_and_read(job: Job) -> None:
-    """``producer.send(...)``, then ``consumer.poll(...)`` until the record is there, one at a time."""
+    """Measure ``producer.send(...)``, then ``consumer.poll(...)`` until it returns the record, one at a time."""
     watch = Watch(job)
     latencies: list[float] = []
     producer = _producer(job, 0)
@@ -96,7 +96,7 @@ def send_and_read(job: Job) -> None:
 
 
 def senders(job: Job) -> None:
-    """Many threads, each with one ``producer.send(...).get()`` after the other."""
+    """Measure many threads, each with one ``producer.send(...).get()`` after the other."""
     topic, value, watch = job.topic, job.value, Watch(job)
     latencies: list[float] = []
     producer = _producer(job, 0)
@@ -122,7 +122,7 @@ def _settings(job: Job) -> dict[str, Any]:
 
 
 def _producer(job: Job, linger_ms: int) -> Any:
-    """A producer that has sent to every partition."""
+    """Open a producer that has sent to every partition."""
     producer = _kafka.KafkaProducer(
         **_settings(job),
         acks=1,
@@ -140,7 +140,7 @@ def _producer(job: Job, linger_ms: int) -> Any:
 
 
 def _consumer(job: Job, partitions: list[Any]) -> Any:
-    """A consumer that has read some records and gone back: connected, and nothing read ahead counts."""
+    """Open a consumer that has read some records and sought back: connected, without prefetched records."""
     consumer = _kafka.KafkaConsumer(**_settings(job), enable_auto_commit=False, max_poll_records=_POLL)
     consumer.assign(partitions)
     for partition in partitions:

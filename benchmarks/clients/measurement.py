@@ -1,4 +1,4 @@
-"""What all measured clients share, so that they are measured alike: the job, the clock, and the line at the end."""
+"""Code of all measured clients, so that they are measured alike: the job, the clock, and the line at the end."""
 
 import gc
 import json
@@ -66,23 +66,23 @@ class Job:
         return next(self.values())
 
     def values(self) -> Iterator[bytes]:
-        """Values without end, each of ``value_size`` bytes."""
+        """Yield values without end, each of ``value_size`` bytes."""
         if self.content == "same":
             return cycle([bytes(index % 251 for index in range(self.value_size))])
         chance = random.Random(self.value_size)
         return cycle([_text(chance, self.value_size) for _ in range(_POOL)])
 
     def work(self) -> Iterator[tuple[str, bytes]]:
-        """Topic and value of each record to send."""
+        """Yield topic and value of each record to send."""
         return islice(zip(cycle(self.names), self.values(), strict=False), self.records)
 
     def filling(self) -> Iterator[tuple[str, int, bytes]]:
-        """Topic, partition and value of each record that consumers are to find, evenly spread."""
+        """Yield topic, partition and value of each record for the consumers, evenly spread."""
         each = zip(cycle(self.places), self.values(), strict=False)
         return islice(((name, index, value) for (name, index), value in each), self.records)
 
     def shares(self) -> list[tuple[list[tuple[str, int]], int]]:
-        """Of each consumer the places that it reads, and how many records `filling` has put there."""
+        """Return each consumer's partitions, and the number of records that `filling` has written to them."""
         places = self.places
         least, more = divmod(self.records, len(places))
         counts = [least + (number < more) for number in range(len(places))]
@@ -90,17 +90,17 @@ class Job:
         return [([places[one] for one in own], sum(counts[one] for one in own)) for own in numbers]
 
     def turns(self) -> list[int]:
-        """How many of the records each of the concurrent senders sends."""
+        """Return the number of records of each concurrent sender."""
         least, more = divmod(self.records, self.senders)
         return [least + (number < more) for number in range(self.senders)]
 
     def as_argument(self) -> str:
-        """The one argument of a client's command line."""
+        """Return the one argument of a client's command line."""
         return json.dumps(asdict(self))
 
 
 def read_job() -> Job:
-    """The command line's."""
+    """Return the command line's job."""
     return Job(**json.loads(sys.argv[1]))
 
 
@@ -167,13 +167,13 @@ def print_figures(watch: Watch, **figures: object) -> None:
 
 
 def thinned(values: Sequence[float], most: int) -> list[float]:
-    """So many of them at equal distances, the last one among them."""
+    """Return this many items at equal distances, the last item included."""
     step = max(1, -(-len(values) // most))
     return list(values[::-1][::step][::-1])
 
 
 def cpu_seconds() -> float:
-    """What this process has used, in all its threads."""
+    """Return the CPU time of this process, in all its threads."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
@@ -196,7 +196,7 @@ def _resident_mb() -> float:
 
 
 def _text(chance: random.Random, size: int) -> bytes:
-    """Lines of JSON as an application would send them, cut to the size."""
+    """Yield lines of JSON as an application would send them, cut to the size."""
     text = ""
     while len(text) < size:
         user, cents = chance.randrange(10**6), chance.randrange(10**5)

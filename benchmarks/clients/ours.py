@@ -40,7 +40,7 @@ async def enqueue(job: Job) -> None:
 
 
 async def send_nowait(job: Job) -> None:
-    """``producer.send_nowait(...)`` for every record, waiting only where the buffer is full, then flush."""
+    """Measure ``producer.send_nowait(...)`` for every record, waiting only while the buffer is full, then flush."""
     watch = Watch(job)
     async with _client(job) as kafka, _producer(kafka, job, job.linger_ms) as producer:
         await _warm_up(producer, job)
@@ -57,7 +57,7 @@ async def send_nowait(job: Job) -> None:
 
 
 async def batches(job: Job) -> None:
-    """``async for batch in consumer.batches()``, every key and value touched."""
+    """Measure ``async for batch in consumer.batches()``, reading every key and value."""
 
     async def read(consumer: Consumer[bytes, bytes], wanted: int) -> int:
         size = keys = 0
@@ -76,7 +76,7 @@ async def batches(job: Job) -> None:
 
 
 async def async_for(job: Job) -> None:
-    """``async for record in consumer``, every key and value touched."""
+    """Measure ``async for record in consumer``, reading every key and value."""
 
     async def read(consumer: Consumer[bytes, bytes], wanted: int) -> int:
         size = keys = 0
@@ -126,7 +126,7 @@ async def send_and_read(job: Job) -> None:
 
 
 async def senders(job: Job) -> None:
-    """Many tasks, each with one ``await producer.send(...)`` after the other."""
+    """Measure many tasks, each with one ``await producer.send(...)`` after the other."""
     topic, value, watch = job.topic, job.value, Watch(job)
     latencies: list[float] = []
     async with _client(job) as kafka, _producer(kafka, job, 0) as producer:
@@ -146,7 +146,7 @@ async def senders(job: Job) -> None:
 
 
 async def fill(job: Job) -> None:
-    """Not a measurement of its own: evenly fill the partitions for the consumers, in large batches."""
+    """Fill the partitions evenly for the consumers, in large batches; this is not measured."""
     watch = Watch(job)
     async with _client(job) as kafka, _producer(kafka, job, 200) as producer:
         with watch:

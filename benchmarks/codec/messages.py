@@ -1,4 +1,4 @@
-"""What clients of large clusters exchange: messages in the newest version that all contenders have."""
+"""The traffic of clients of large clusters: messages in the newest version that all contenders have."""
 
 from collections.abc import Callable
 from typing import Final

@@ -35,7 +35,7 @@ class Job:
 
 
 class Codec(NamedTuple):
-    """What a contender does with one message, ready to be called."""
+    """A contender's work on one message, ready to be called."""
 
     encode: Callable[[], bytes]
     decode: Callable[[], object]
@@ -91,7 +91,7 @@ def main() -> None:
     function = codec.encode if job.direction == "encode" else codec.decode
     function()
     gc.collect()
-    gc.freeze()  # what was there before belongs to nobody's codec
+    gc.freeze()  # earlier objects belong to no codec
     count, watch = 0, Watch(PlainJob())
     with watch:
         ends = time.perf_counter() + job.seconds

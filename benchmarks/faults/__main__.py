@@ -39,7 +39,7 @@ def main() -> int:
 
 
 def _run(client: str, options: argparse.Namespace) -> Row:
-    """One client on a cluster of its own; its row of the report."""
+    """Run one client on a cluster of its own; return its row of the report."""
     tell = Progress(client, options.seconds)
     tell("booting the cluster")
     with KafkaCluster(properties=broker_properties(options)) as cluster, tempfile.TemporaryDirectory() as folder:

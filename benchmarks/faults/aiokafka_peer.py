@@ -20,7 +20,7 @@ class _OnPurpose(Exception):
 
 
 async def plain(job: Job, journal: Journal) -> None:
-    """A writer for each partition: ``send`` waits while the partition's last batch is full."""
+    """Run a writer for each partition: ``send`` waits while the partition's last batch is full."""
     settings = {"bootstrap_servers": job.bootstrap, "linger_ms": LINGER_MS}
     async with AIOKafkaProducer(acks="all", enable_idempotence=True, **settings) as producer:
         await producer.partitions_for(job.topic)
@@ -56,7 +56,7 @@ def _outcome(journal: Journal, number: int, partition: int, future: Any) -> None
 
 
 async def transactions(job: Job, journal: Journal) -> None:
-    """One transaction after the other; a producer that begins no more is replaced by one of the same name."""
+    """Run one transaction after the other; replace a producer that cannot begin another by one of the same name."""
     firsts = iter(range(0, 1 << 62, job.transactions))
     settings = {"bootstrap_servers": job.bootstrap, "linger_ms": LINGER_MS}
     with journal:
@@ -73,7 +73,7 @@ async def transactions(job: Job, journal: Journal) -> None:
 
 
 async def _transaction(job: Job, journal: Journal, producer: Any, first: int) -> bool:
-    """One transaction, in its time; False if none can begin. A record that fails does not fail the commit by itself,
+    """Run one transaction when it is due; return False if none can begin. A failed record does not fail the commit,
     so all of them are awaited before."""
     await asyncio.sleep(max(job.due(first) - journal.now(), 0))
     began, entered, left = journal.now(), False, False

@@ -15,7 +15,7 @@ _SERVE_EVERY = 100
 
 
 def plain(job: Job, journal: Journal) -> None:
-    """One loop that produces what is due, and serves delivery reports while nothing is."""
+    """Produce due records in one loop, and serve delivery reports in between."""
     producer = _producer(job, {"enable.idempotence": True})
     producer.list_topics(job.topic, 10)
     with journal:
@@ -41,7 +41,7 @@ def _report(journal: Journal, number: int, partition: int, error: Any, message: 
 
 
 def transactions(job: Job, journal: Journal) -> None:
-    """One transaction after the other; a producer with a fatal error is replaced by one of the same name."""
+    """Run one transaction after the other; replace a producer with a fatal error by one of the same name."""
     firsts = iter(range(0, 1 << 62, job.transactions))
     with journal:
         journal.more["producers"] = 0
@@ -59,7 +59,7 @@ def transactions(job: Job, journal: Journal) -> None:
 
 
 def _transaction(job: Job, journal: Journal, producer: Producer, first: int) -> bool:
-    """One transaction, in its time; False if none can begin."""
+    """Run one transaction when it is due; return False if none can begin."""
     while (ahead := job.due(first) - journal.now()) > 0:
         producer.poll(ahead)
     began = journal.now()

@@ -1,4 +1,4 @@
-"""What the clients of a run under fault share: the job, the clock, and the journal of what became of every record.
+"""Code that the clients of a run under fault share: the job, the clock, and the journal of what became of every record.
 
 A client writes a line of JSON to its journal for every outcome, and one to standard output every second; the last of
 these has ``figures``. The journal is flushed every second, so a client that hangs leaves what it knew.
@@ -24,7 +24,7 @@ LINGER_MS = 5
 
 @dataclass(frozen=True)
 class Job:
-    """What one client does: numbered records, due at a steady rate, whatever becomes of those before."""
+    """One client's work: numbered records, due at a steady rate, whatever becomes of those before."""
 
     bootstrap: str
     topic: str
@@ -42,25 +42,27 @@ class Job:
         return int(self.seconds * self.rate)
 
     def value(self, number: int) -> bytes:
-        """The number, and a filling."""
+        """Return the number, and padding."""
         return (b"%010d " % number).ljust(self.value_size, b".")
 
     def due(self, number: int) -> float:
-        """Seconds from the start until the record is to be sent."""
+        """Return the seconds from the start until the record is due."""
         return number / self.rate
 
     def is_to_abort(self, first: int) -> bool:
-        """Whether the transaction that begins with this record is aborted on purpose."""
+        """Return whether the transaction that begins with this record is aborted on purpose."""
         return first // self.transactions % ABORTED_EVERY == ABORTED_EVERY - 1
 
     def is_to_flush(self, first: int) -> bool:
-        """Whether all records of such a transaction are written before, as clients drop what they have not sent; of
-        the others some are under way."""
+        """Return whether all records of such a transaction are written before the abort: clients drop unsent ones.
+
+        In the other transactions some records are in flight.
+        """
         return first // self.transactions // ABORTED_EVERY % 2 == 0
 
 
 def read_job(description: str) -> Job:
-    """The command line's job."""
+    """Return the command line's job."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--topic", required=True)
@@ -75,7 +77,7 @@ def read_job(description: str) -> Job:
 
 
 def command_of(job: Job) -> list[str]:
-    """The arguments that `read_job` reads as this job."""
+    """Return the arguments that `read_job` reads as this job."""
     fields = asdict(job).items()
     return [word for name, value in fields for word in (f"--{name.replace('_', '-')}", str(value))]
 
@@ -118,23 +120,26 @@ class Journal:
         return self.handed == self.acknowledged + self.failed
 
     def now(self) -> float:
-        """Seconds since the start."""
+        """Return the seconds since the start."""
         return time.monotonic() - self._began
 
     def written(self, number: int, partition: int, offset: int | None) -> None:
-        """The record is acknowledged, at this offset if the client says so."""
+        """Record an acknowledgement, at this offset if the client reports it."""
         self.acknowledged += 1
         at = offset if offset is not None and offset >= 0 else None
         self._write({"record": number, "partition": partition, "at": self.now(), "offset": at})
 
     def lost(self, number: int, partition: int, error: object) -> None:
-        """The record failed: it may have been written or not."""
+        """Record a failure: the record may have been written or not."""
         self.failed += 1
         self._write({"record": number, "partition": partition, "at": self.now(), "error": describe(error)})
 
     def transaction(self, first: int, records: int, began: float, outcome: str, error: object = None) -> None:
-        """A transaction has ended: "committed", "aborted" on purpose, "failed" before its commit, so that none of it
-        may be seen, or "unsure", when its commit failed: all or nothing is seen."""
+        """Record the end of a transaction.
+
+        "committed", "aborted" on purpose, "failed" before its commit, so that none of it may be visible, or "unsure",
+        when its commit failed: all or none of it is visible.
+        """
         self.handed += records
         if outcome in ("committed", "aborted"):
             self.acknowledged += records
@@ -160,12 +165,12 @@ class Journal:
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:
-    """The outcomes that a client wrote, whole lines only: it may have been killed over the last."""
+    """Return the outcomes that a client wrote, whole lines only: a kill may have cut the last one."""
     return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
 def describe(error: object) -> str:
-    """An error as a short line."""
+    """Return an error as a short line."""
     named = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else str(error)
     return named[:200]
 

@@ -1,6 +1,6 @@
-"""What a run under fault came to: the topic is read back with librdkafka, and held against the client's journal.
+"""The result of a run under fault: librdkafka reads the topic, and `check` compares it with the client's journal.
 
-`check` and `figures` are plain functions of what was read and written.
+`check` and `figures` are plain functions of the records read and written.
 """
 
 import logging
@@ -31,7 +31,7 @@ _OPEN_FOR = 90.0  # seconds; longer than transaction.timeout.ms, after which bro
 
 
 def check(job: Job, lines: Iterable[Line], handed: int, logs: Logs) -> dict[str, int]:
-    """How often each thing happened that must not.
+    """Return the number of violations of each kind.
 
     - lost: acknowledged, or committed, and not to be seen
     - doubled: seen again
@@ -92,7 +92,7 @@ def _check_transactions(lines: Iterable[Line], seen: Mapping[int, set[int]], fou
 
 
 def figures(job: Job, lines: Sequence[Line], logs: Logs) -> dict[str, float | int | None]:
-    """What the journal says of counts and times; the latter are in seconds, and None where there is nothing."""
+    """Return the journal's counts and times; the latter are in seconds, and None without data."""
     seen = {number for log in logs.values() for _, number in log}
     return _of_transactions(lines, seen) if job.transactions else _of_records(job, lines, seen)
 
@@ -140,7 +140,7 @@ def _spread(seconds: Sequence[float]) -> dict[str, float | int | None]:
 
 
 def read_back(job: Job) -> tuple[Logs, int]:
-    """All records of the topic, the committed ones where there are transactions, and how many partitions still have an
+    """Return all records of the topic, the committed ones with transactions, and how many partitions still have an
     open transaction in the way, after as long as the brokers may let one be open."""
     ends, still_open = _wait_for_ends(job)
     logs: dict[int, list[tuple[int, int]]] = {partition: [] for partition in ends}
@@ -175,7 +175,7 @@ def read_back(job: Job) -> tuple[Logs, int]:
 
 
 def _wait_for_ends(job: Job) -> tuple[dict[int, int], int]:
-    """The end of each partition once no transaction is open there, and in how many one still is."""
+    """Return the end of each partition once no transaction is open there, and in how many one still is."""
     admin = AdminClient({"bootstrap.servers": job.bootstrap}, logger=QUIET)
     deadline = time.monotonic() + _OPEN_FOR
     while True:

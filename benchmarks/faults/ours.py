@@ -15,7 +15,7 @@ class _OnPurpose(Exception):
 
 
 async def plain(job: Job, journal: Journal) -> None:
-    """A writer for each partition, so that one that has to wait holds up no other."""
+    """Run a writer for each partition, so that a waiting one delays no other."""
     settings: ProducerOptions = {"acks": "all", "linger_ms": LINGER_MS, "enable_idempotence": True}
     async with Client(job.bootstrap) as kafka, kafka.producer(**settings) as producer:
         await producer.partitions_for(job.topic)
@@ -59,7 +59,7 @@ async def _outcome(journal: Journal, number: int, partition: int, delivery: Deli
 
 
 async def transactions(job: Job, journal: Journal) -> None:
-    """One transaction after the other; a producer that begins no more is replaced by one of the same name."""
+    """Run one transaction after the other; replace a producer that cannot begin another by one of the same name."""
     firsts = iter(range(0, 1 << 62, job.transactions))
     async with Client(job.bootstrap) as kafka:
         with journal:
@@ -77,7 +77,7 @@ async def transactions(job: Job, journal: Journal) -> None:
 
 
 async def _transaction(job: Job, journal: Journal, producer: Producer[bytes, bytes], first: int) -> bool:
-    """One transaction, in its time; False if none can begin."""
+    """Run one transaction when it is due; return False if none can begin."""
     await anyio.sleep(max(job.due(first) - journal.now(), 0))
     began, entered, left = journal.now(), False, False
     outcome = "committed"

@@ -1,4 +1,4 @@
-"""The program of a client in a run under fault, the topic that it is given, and what is told of it meanwhile."""
+"""The program of a client in a run under fault, its topic, and its progress."""
 
 import json
 import queue
@@ -21,16 +21,16 @@ from benchmarks.machine import ROOT
 
 _READY = 60.0
 _PATIENCE = 180.0
-"""Seconds that a client has for what is left when its time is over."""
+"""Seconds that a client has for its remaining records when its time is over."""
 
 
 class ClientFailed(Exception):
-    """A client's program did not begin; the message has what it said."""
+    """A client's program did not start; the message has its output."""
 
 
 def prepare(cluster: KafkaCluster, job: Job) -> None:
-    """Create the topic, and that in which the brokers keep transactions, so that no client has to wait for it."""
-    # What they log goes nowhere: brokers come and go.
+    """Create the topic, and the brokers' topic of transactions, so that no client has to wait for it."""
+    # Their logs are discarded: brokers come and go.
     admin = AdminClient({"bootstrap.servers": job.bootstrap}, logger=QUIET)
     wanted = NewTopic(job.topic, job.partitions, 3, config={"min.insync.replicas": "2"})
     admin.create_topics([wanted])[job.topic].result(60)
@@ -102,14 +102,14 @@ class Program:
 
 
 class Progress:
-    """What happens, a line each on standard error: news at once, counts every five seconds."""
+    """Progress on standard error: events at once, counts every five seconds."""
 
     def __init__(self, client: str, seconds: float) -> None:
         self._client, self._seconds, self._next = client, seconds, 5.0
         self._began: float | None = None
 
     def begin(self) -> None:
-        """The client's clock runs."""
+        """Note that the client's clock has started."""
         self._began = time.monotonic()
 
     @property
@@ -126,7 +126,7 @@ class Progress:
             self._print(self.counts(line))
 
     def counts(self, line: dict[str, Any]) -> str:
-        """What is told every five seconds, of a line that the program printed."""
+        """Return the counts in a line that the program printed."""
         return ", ".join(f"{line[name]:,} {name}" for name in ("handed", "acknowledged", "failed"))
 
     def _print(self, text: str) -> None:

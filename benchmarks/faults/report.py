@@ -10,7 +10,7 @@ Row = dict[str, Any]
 
 
 def count(name: str) -> Callable[[Row], str]:
-    """A column of whole numbers."""
+    """Return a column of integers."""
     return lambda row: "-" if row.get(name) is None else f"{row[name]:,}"
 
 
@@ -19,7 +19,7 @@ def _ms(name: str) -> Callable[[Row], str]:
 
 
 def seconds(name: str, digits: int = 1) -> Callable[[Row], str]:
-    """A column of seconds."""
+    """Return a column of seconds."""
     return lambda row: "-" if row.get(name) is None else f"{row[name]:.{digits}f}"
 
 
@@ -65,7 +65,7 @@ _TRANSACTIONS: Mapping[str, Callable[[Row], str]] = {
 
 
 def render(about: Mapping[str, str], rows: list[Row]) -> str:
-    """The run as text."""
+    """Return the run as text."""
     width = max(map(len, about))
     columns = _TRANSACTIONS if any(row["transactions_of"] for row in rows) else _RECORDS
     table = [["", *columns], *([row["client"], *(show(row) for show in columns.values())] for row in rows)]

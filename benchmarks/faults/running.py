@@ -1,4 +1,4 @@
-"""What the programs that run clients under fault share: their options, and one client after the other."""
+"""Code of the programs that run clients under fault: their options, and one client after the other."""
 
 import argparse
 import json
@@ -24,7 +24,7 @@ TOPIC = "faults"
 
 
 def parser_of(module: str, description: str | None, epilog: str, *, rate: int) -> argparse.ArgumentParser:
-    """A parser of the options that both programs have."""
+    """Return a parser of the options of both programs."""
     parser = argparse.ArgumentParser(
         prog=f"python -m {module}",
         description=description,
@@ -45,7 +45,7 @@ def parser_of(module: str, description: str | None, epilog: str, *, rate: int) -
 
 
 def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """The command line's options, with what no client can do refused."""
+    """Return the command line's options; refuse those that no client supports."""
     options = parser.parse_args()
     if options.loop == "trio" and "aiokafka" in options.clients:
         parser.error("--loop trio: aiokafka knows asyncio alone; choose --clients without it")
@@ -54,7 +54,7 @@ def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
 
 
 def broker_properties(options: argparse.Namespace) -> dict[str, str]:
-    """What the cluster is booted with."""
+    """Return the settings of the cluster."""
     return {
         "broker.session.timeout.ms": str(options.session_timeout_ms),
         "broker.heartbeat.interval.ms": str(min(options.session_timeout_ms // 3, 2_000)),
@@ -62,7 +62,7 @@ def broker_properties(options: argparse.Namespace) -> dict[str, str]:
 
 
 def job_of(cluster: KafkaCluster, folder: Path, options: argparse.Namespace, *, transactions: int, loop: str) -> Job:
-    """What the client that produces does; `transactions` is of how many records each is, 0 for none."""
+    """Return the job of the producing client; `transactions` is the number of records of each, 0 for none."""
     return Job(
         bootstrap=cluster.bootstrap,
         topic=TOPIC,

@@ -42,7 +42,7 @@ class Faults:
         self._chance = random.Random(seed)
 
     def run(self, tell: Callable[[str], None], stop: threading.Event) -> None:
-        """Carry out the schedule; afterwards all brokers run, and all replicas are in sync.
+        """Run the schedule; afterwards all brokers run, and all replicas are in sync.
 
         Nothing more is killed once `stop` is set: the client has ended early.
 
@@ -76,5 +76,5 @@ class Faults:
         return kill
 
     def as_json(self) -> list[dict[str, Any]]:
-        """The kills, for a report."""
+        """Return the kills, for a report."""
         return [asdict(kill) for kill in self.kills]

@@ -2,7 +2,7 @@
 
 A group of three members, each a process, reads a topic of six partitions that one producer (aiokafkawire's, acks=all)
 fills at a steady rate. The broker that leads most is killed, again and again; members are killed too, and others close
-in order, by the same schedule for each client. Then what the members read is held against what the producer was told.
+in order, by the same schedule for each client. Then the members' reads are compared with the producer's journal.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def _run(client: str, options: argparse.Namespace) -> Row:
-    """One client's group on a cluster of its own; its row of the report."""
+    """Run one client's group on a cluster of its own; return its row of the report."""
     tell = _Counts(client, options.seconds)
     tell("booting the cluster")
     properties = broker_properties(options)
@@ -69,7 +69,7 @@ def _run(client: str, options: argparse.Namespace) -> Row:
 
 
 def _under_fault(cluster: KafkaCluster, group: Group, job: Job, options: argparse.Namespace, tell: "_Counts") -> Row:
-    """From the first record to the end of the last member."""
+    """Run from the first record to the end of the last member."""
     faults = Faults(cluster, TOPIC, options.seed, options.seconds if options.kills else 0.0)
     departures = Departures(group, options.seed, options.seconds if options.departures else 0.0)
     try:
@@ -128,7 +128,7 @@ def _broker_logs(cluster: KafkaCluster) -> list[str]:
 
 
 class _Counts(Progress):
-    """Tells what the members have read as well."""
+    """Reports the records that the members have read as well."""
 
     group: Group | None = None
 

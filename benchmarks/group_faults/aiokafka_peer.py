@@ -15,7 +15,7 @@ from benchmarks.group_faults.member import LOOK_EVERY, PATIENCE, REST, Membershi
 
 
 async def member(job: Membership, voice: Voice) -> None:
-    """Read until it is told to close. A consumer that keeps failing is replaced by another."""
+    """Read until the request to close. A consumer that keeps failing is replaced by another."""
     order: asyncio.Future[float] = asyncio.get_running_loop().create_future()
     loop = asyncio.get_running_loop()
     on_order(lambda: loop.call_soon_threadsafe(order.set_result, time.monotonic()))

@@ -15,7 +15,7 @@ _POLL = 0.1
 
 
 def member(job: Membership, voice: Voice) -> None:
-    """Read until it is told to close. A consumer that keeps failing is replaced by another."""
+    """Read until the request to close. A consumer that keeps failing is replaced by another."""
     order = threading.Event()
     given: list[float] = []
 

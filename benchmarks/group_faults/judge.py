@@ -1,4 +1,4 @@
-"""What a group under fault came to: what its members read, held against what the producer was told. Plain functions."""
+"""The result of a group under fault: its members' reads, compared with the producer's journal. Plain functions."""
 
 import re
 from collections import Counter
@@ -18,7 +18,7 @@ _STABLE = re.compile(r"Stabilized group (\S+) generation (\d+)")
 
 
 def check(lines: Iterable[Line], reads: Iterable[Read], handed: int) -> dict[str, int]:
-    """How often each thing happened that must not.
+    """Return the number of violations of each kind.
 
     - lost: records that were acknowledged, and that no member ever read
     - unknown: records read that were never sent
@@ -37,7 +37,7 @@ def check(lines: Iterable[Line], reads: Iterable[Read], handed: int) -> dict[str
 
 
 def figures(lines: Sequence[Line], reads: Sequence[Read], began: float, ended: float) -> dict[str, float | int | None]:
-    """Counts and times, the latter in seconds, and None where there is nothing.
+    """Return counts and times, the latter in seconds, and None without data.
 
     `began` is when the producer's clock did, and `ended` when the last read was waited for, both by `time.monotonic`.
     What is late is so from the acknowledgement on. A gap is a time in which no record was read that was new; the time
@@ -64,7 +64,7 @@ def figures(lines: Sequence[Line], reads: Sequence[Read], began: float, ended: f
 
 
 def first_reads(reads: Iterable[Read]) -> dict[int, Read]:
-    """The earliest read of each record."""
+    """Return the earliest read of each record."""
     firsts: dict[int, Read] = {}
     for read in reads:
         if read.number not in firsts or read.at < firsts[read.number].at:
@@ -73,11 +73,11 @@ def first_reads(reads: Iterable[Read]) -> dict[int, Read]:
 
 
 def rebalances(logs: Iterable[str], group: str) -> int:
-    """How many generations of the group the coordinators completed, by what the brokers logged."""
+    """Return the number of the group's completed generations, by the brokers' logs."""
     return len({number for log in logs for name, number in _STABLE.findall(log) if name == group})
 
 
 def _gap(times: Iterable[float], began: float, ended: float | None) -> float | None:
-    """The longest time between two neighbours, the beginning and the end included."""
+    """Return the longest time between two neighbours, the start and the end included."""
     ordered = [began, *sorted(at for at in times if at > began), *([] if ended is None else [ended])]
     return max((later - one for one, later in pairwise(ordered)), default=None)

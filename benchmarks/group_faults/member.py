@@ -1,14 +1,14 @@
-"""What the members of a group under fault share, whichever client they are: the job, and how they tell what they read.
+"""Code of the members of a group under fault, for every client: the job, and the report of their reads.
 
-A member is a process. The end of its standard input is the order to close. It writes one line of JSON to standard
-output for everything it has to say, each at once and by one call, as it may be killed at any moment:
+A member is a process. The end of its standard input requests it to close. It writes one line of JSON to standard
+output for each event, at once and by one call, as it may be killed at any moment:
 
 - ``[partition, number, at]``: a record was read; `at` is `time.monotonic`, which all processes of a machine share
 - ``{"version": ...}``, once, at the beginning
 - ``{"assigned": [0, 1]}``: its partitions, when they have changed
-- ``{"error": ...}``: what its client raised
+- ``{"error": ...}``: an exception of its client
 - ``{"logged": ...}``: a warning, or worse, of its client, its numbers as #
-- ``{"closed": seconds}``: it has closed in order, so long after it was told to
+- ``{"closed": seconds}``: it has closed in order, this long after the request to close
 """
 
 import json
@@ -34,7 +34,7 @@ PATIENCE = 10
 
 @dataclass(frozen=True)
 class Membership:
-    """What a member is to do. Settings that are not here are the client's defaults."""
+    """A member's job. Settings that are not here are the client's defaults."""
 
     bootstrap: str
     topic: str
@@ -47,12 +47,12 @@ class Membership:
     loop: str
 
     def as_argument(self) -> str:
-        """The one argument of a member's command line."""
+        """Return the one argument of a member's command line."""
         return json.dumps(asdict(self))
 
 
 def read_membership() -> Membership:
-    """The command line's."""
+    """Return the command line's job."""
     return Membership(**json.loads(sys.argv[1]))
 
 
@@ -67,32 +67,32 @@ class Voice:
         self._say({"version": version})
 
     def read(self, partition: int, value: bytes | None) -> None:
-        """A record was read. To be called before the next is asked for, for then this one may be committed."""
+        """Note that a record was read. Call this before requesting the next one, since that may commit this one."""
         at = time.monotonic()
         assert value is not None
         self._say([partition, int(value.split(maxsplit=1)[0]), at])
 
     def assigned(self, partitions: Iterable[int]) -> None:
-        """These are its partitions; may be said again."""
+        """Note the member's partitions; may be repeated."""
         ordered = sorted(partitions)
         if ordered != self._assigned:
             self._assigned = ordered
             self._say({"assigned": ordered})
 
     def error(self, error: object) -> None:
-        """The client raised it."""
+        """Note an exception of the client."""
         self._say({"error": describe(error)})
 
     def logged(self, text: str) -> None:
-        """The client logged it."""
+        """Note a log line of the client."""
         self._say({"logged": text})
 
     def closed(self, since: float) -> None:
-        """It has closed; `since` is when it was told to."""
+        """Note that the member has closed; `since` is the time of the request to close."""
         self._say({"closed": time.monotonic() - since})
 
     def _say(self, line: Any) -> None:
-        # Less than a pipe takes whole, so that no line is torn when the process is killed.
+        # Less than a pipe accepts atomically, so that a kill cuts no line.
         os.write(1, json.dumps(line).encode() + b"\n")
 
 

@@ -41,7 +41,7 @@ class _Order:
 
 
 async def member(job: Membership, voice: Voice) -> None:
-    """Read until it is told to close. A consumer that keeps failing is replaced by another."""
+    """Read until the request to close. A consumer that keeps failing is replaced by another."""
     order = _Order()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_take_order, order)

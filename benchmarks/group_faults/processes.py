@@ -52,12 +52,12 @@ class Member:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """End it at once, as ``kill -9`` does; what it has said is kept."""
+        """End it at once, as ``kill -9`` does; its output is kept."""
         self._process.kill()
         self._wait_gone()
 
     def close(self) -> str:
-        """Tell it to close, and wait; what was wrong with that, or an empty string."""
+        """Request the close, and wait; return the problem, or an empty string."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -70,7 +70,7 @@ class Member:
         return f"member {self.name} ended with status {status}:\n{self.said()}" if status or self.closed is None else ""
 
     def said(self) -> str:
-        """The last lines that it wrote to standard error."""
+        """Return the last lines that it wrote to standard error."""
         return "\n".join(self._errors.read_text(errors="replace").splitlines()[-30:])
 
     def _wait_gone(self) -> None:
@@ -136,7 +136,7 @@ class Group:
             member.kill()
 
     def close(self, place: int) -> threading.Thread:
-        """Tell the member to close in order; the place is free at once. The thread ends when it has, or after 30 s."""
+        """Request an orderly close; the place is free at once. The thread ends when the member has, or after 30 s."""
         member = self._leave(place)
         closing = threading.Thread(target=self._close, args=(member,), daemon=True)
         closing.start()
@@ -153,7 +153,7 @@ class Group:
                 self.closes.append(member.closed)
 
     def wait_ready(self, partitions: int) -> None:
-        """Wait until each member has some partitions, and all of them are with somebody.
+        """Wait until each member has some partitions, and each partition has an owner.
 
         :raises ClientFailed: that takes too long.
         """
@@ -167,7 +167,7 @@ class Group:
             time.sleep(_REST)
 
     def wait_read(self, numbers: set[int], seconds: float) -> None:
-        """Wait until all of these have been read, or so many seconds have passed."""
+        """Wait until all of these have been read, or the seconds have passed."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             with self._lock:
@@ -176,14 +176,14 @@ class Group:
             time.sleep(_REST)
 
     def take(self, read: Read) -> None:
-        """A member has read a record."""
+        """Note that a member has read a record."""
         with self._lock:
             self.reads.append(read)
             self._seen.add(read.number)
             self.unique = len(self._seen)
 
     def note(self, line: dict[str, Any]) -> None:
-        """A member has said something else."""
+        """Note any other message of a member."""
         with self._lock:
             if "error" in line:
                 self.errors[line["error"]] += 1
@@ -193,7 +193,7 @@ class Group:
                 self.version = line["version"]
 
     def _leave(self, place: int) -> Member | None:
-        """The place's member, which is to go; None if it is gone already, which is a problem."""
+        """Remove the place's member and return it; return None and note a problem if it has ended already."""
         member = self._members.pop(place)
         if member.runs:
             return member

@@ -26,7 +26,7 @@ _COLUMNS: Mapping[str, Callable[[Row], str]] = {
 
 
 def render(about: Mapping[str, str], rows: list[Row]) -> str:
-    """The run as text."""
+    """Return the run as text."""
     width = max(map(len, about))
     table = [["", *_COLUMNS], *([row["client"], *(show(row) for show in _COLUMNS.values())] for row in rows)]
     lines = [*(f"{name:<{width}}  {text}" for name, text in about.items()), "", *aligned(table), ""]

@@ -42,7 +42,7 @@ class Departures:
         self._closings: list[threading.Thread] = []
 
     def start(self, tell: Callable[[str], None], stop: threading.Event) -> None:
-        """Carry out the schedule in a thread. Nothing more is begun once `stop` is set."""
+        """Run the schedule in a thread. It starts nothing more once `stop` is set."""
         self._thread = threading.Thread(target=self._run, args=(tell, stop), daemon=True)
         self._thread.start()
 
@@ -53,7 +53,7 @@ class Departures:
                 thread.join()
 
     def as_json(self) -> list[dict[str, Any]]:
-        """The departures, for a report."""
+        """Return the departures, for a report."""
         return [asdict(one) for one in self.done]
 
     def _run(self, tell: Callable[[str], None], stop: threading.Event) -> None:

@@ -1,1 +1,1 @@
-"""How long a large group takes to rebalance: one measurement of ``python -m benchmarks rebalance``."""
+"""The rebalance time of a large group: one measurement of ``python -m benchmarks rebalance``."""

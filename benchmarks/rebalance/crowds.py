@@ -26,7 +26,7 @@ for _logger in (_QUIET, logging.getLogger("aiokafka")):
 
 @dataclass(frozen=True)
 class Settings:
-    """What all consumers of a crowd are set to; the rest are the client's defaults."""
+    """The settings of all consumers of a crowd; the rest are the client's defaults."""
 
     bootstrap: str
     topic: str
@@ -53,15 +53,15 @@ class Crowd(ABC):
 
     @abstractmethod
     def join(self) -> None:
-        """Begin to let one more come; returns at once."""
+        """Start one more consumer; return at once."""
 
     @abstractmethod
     def leave(self) -> None:
-        """Begin to let the one that came last go in order; returns at once."""
+        """Start to close the last consumer in order; return at once."""
 
     @abstractmethod
     def shares(self) -> Mapping[int, frozenset[int]]:
-        """The partitions of each that is there, or about to be."""
+        """Return the partitions of each consumer that is there, or about to be."""
 
 
 class _Ours(Crowd):
@@ -80,7 +80,7 @@ class _Ours(Crowd):
     async def __aexit__(self, *_: object) -> None:
         for scope in self._scopes:
             scope.cancel()
-        # Not told of an error: that would cut short what closes in order.
+        # Without the error, which would interrupt the closing in order.
         await self._tasks.__aexit__(None, None, None)
 
     def join(self) -> None:
@@ -241,5 +241,5 @@ _CROWDS: Mapping[str, type[Crowd]] = {"ours": _Ours, "aiokafka": _Aiokafka, "con
 
 
 def new_crowd(client: str, settings: Settings) -> Crowd:
-    """An empty crowd of a client's consumers."""
+    """Open an empty crowd of a client's consumers."""
     return _CROWDS[client](settings)

@@ -48,7 +48,7 @@ class NotStable(Exception):
 
 
 async def measure(job: Job, watch: Watch) -> dict[str, Any]:
-    """The figures of one group.
+    """Return the figures of one group.
 
     :raises NotStable: it did not come to rest.
     """
@@ -75,7 +75,7 @@ async def measure(job: Job, watch: Watch) -> dict[str, Any]:
 
 
 async def _timed(crowd: Crowd, act: Callable[[], None], consumers: int, partitions: int) -> tuple[float, int]:
-    """Seconds until the group has come to rest, and how many partitions have got another owner."""
+    """Return the seconds until the group is stable, and the number of partitions with another owner."""
     before = _owners(crowd)
     began = time.monotonic()
     act()
@@ -99,7 +99,7 @@ async def _stable(crowd: Crowd, consumers: int, partitions: int) -> float:
 
 
 def is_stable(shares: list[frozenset[int]], consumers: int, partitions: int) -> bool:
-    """Whether so many consumers have so many partitions, each one owner, and nobody two more than another."""
+    """Return whether this many consumers own this many partitions, each partition once, and evenly."""
     sizes = [len(share) for share in shares]
     if len(sizes) != consumers or sum(sizes) != partitions or max(sizes) - min(sizes) > 1:
         return False

@@ -1,1 +1,1 @@
-"""Kafka in Spark: our data source beside Spark's own, in one session."""
+"""Kafka in Spark: our data source compared with Spark's own, in one session."""

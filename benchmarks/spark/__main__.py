@@ -153,7 +153,7 @@ def _check(place: Place) -> None:
 
 
 def ratios_of(case: Case, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """Ours by each of the others, made within each pair: a line for each figure."""
+    """Return ours divided by each of the others, within each pair: a line for each figure."""
     ours, *others = case.arms
     for metric in METRICS:
         figures = {(row["arm"], row["pair"]): row[metric] for row in rows if row["case"] == case.name}
@@ -176,7 +176,7 @@ def ratios_of(case: Case, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
 def render(
     about: Mapping[str, str], cases: Sequence[Case], rows: Sequence[Row], ratios: Sequence[Mapping[str, Any]]
 ) -> list[str]:
-    """The run as lines of text."""
+    """Return the run as lines of text."""
     width = max(map(len, about))
     lines = [f"{name:<{width}}  {text}" for name, text in about.items()]
     for case in cases:

@@ -1,4 +1,4 @@
-"""What is measured: each case with its arms, of which the first is ours."""
+"""The cases, each with its arms, of which the first is ours."""
 
 import tempfile
 from collections.abc import Callable, Mapping
@@ -52,13 +52,13 @@ class Case:
 
 
 def read(spark: "SparkSession", arm: Arm, place: Place) -> None:
-    """All records of the topic, thrown away as they come."""
+    """Read all records of the topic, and discard them."""
     frame = spark.read.format(arm.source).options(**_reading(place), **arm.options).load()
     frame.write.format("noop").mode("overwrite").save()
 
 
 def stream(spark: "SparkSession", arm: Arm, place: Place) -> None:
-    """All records in micro-batches, thrown away as they come."""
+    """Read all records in micro-batches, and discard them."""
     limit = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(BATCH_ROWS)}
     frame = spark.readStream.format(arm.source).options(**_reading(place), **limit, **arm.options).load()
     with tempfile.TemporaryDirectory() as folder:
@@ -71,7 +71,7 @@ def stream(spark: "SparkSession", arm: Arm, place: Place) -> None:
 
 
 def write(spark: "SparkSession", arm: Arm, place: Place) -> None:
-    """Rows that Spark makes, each with a key."""
+    """Write rows that Spark generates, each with a key."""
     rows = spark.range(0, place.records, 1, PARTITIONS)
     frame = rows.selectExpr("string(id) key", f"lpad(string(id), {VALUE_SIZE}, 'x') value")
     given = {"kafka.bootstrap.servers": place.bootstrap, "topic": place.topic}

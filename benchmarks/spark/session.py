@@ -18,7 +18,7 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 def connector(folder: Path) -> tuple[list[Path], str]:
-    """The jars of Spark's own source for the installed PySpark, and their versions.
+    """Return the jars of Spark's own source for the installed PySpark, and their versions.
 
     :raises SystemExit: Maven cannot resolve them.
     """
@@ -31,7 +31,7 @@ def connector(folder: Path) -> tuple[list[Path], str]:
 
 @contextmanager
 def session(jars: list[Path]) -> Iterator["SparkSession"]:
-    """A session of two local cores with these jars; its Python processes import this tree."""
+    """Open a session of two local cores with these jars; its Python processes import this tree."""
     settings = {
         "spark.jars": ",".join(map(str, jars)),
         "spark.driver.memory": "4g",
@@ -43,17 +43,17 @@ def session(jars: list[Path]) -> Iterator["SparkSession"]:
 
 
 def versions() -> str:
-    """PySpark's and pyarrow's."""
+    """Return the versions of PySpark and pyarrow."""
     return f"pyspark {version('pyspark')}, pyarrow {version('pyarrow')}"
 
 
 def jvm_pid(spark: Any) -> int:
-    """The process of the driver's JVM, which has Python's workers under it."""
+    """Return the process of the driver's JVM, the parent of Python's workers."""
     return int(spark._jvm.java.lang.ProcessHandle.current().pid())
 
 
 def cpu_seconds(root: int) -> float:
-    """What a process and all under it have used, those that have ended and were waited for included."""
+    """Return the CPU time of a process and its descendants, those that have ended and were waited for included."""
     parents, used = {}, {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdecimal():

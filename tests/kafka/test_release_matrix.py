@@ -118,7 +118,7 @@ async def test_versions(client: Client, kafka: KafkaRelease, found: Found) -> No
     release = connection.known.release
     assert release == (None if found.number >= (0, 10) else ".".join(kafka.version.split(".")[:3]))
     told = "yes" if release is None else "silent" if release == "0.9.0" else "closes"
-    found.note("Versions told", told, ("0", "closes"), ("0.9", "silent"), ("0.10", "yes"))
+    found.note("ApiVersions", told, ("0", "closes"), ("0.9", "silent"), ("0.10", "yes"))
 
 
 async def test_metadata_makes_no_topic(kafka: KafkaRelease, found: Found, topic: str) -> None:
@@ -129,7 +129,7 @@ async def test_metadata_makes_no_topic(kafka: KafkaRelease, found: Found, topic:
         with pytest.raises(UnknownTopicOrPartition):  # it was asked for now, however slow the broker is
             await client.admin.describe_topic(topic)
         made = topic in await client.admin.list_topics()
-    found.note("Metadata makes no topic", "no" if made else "yes", ("0", "yes"))
+    found.note("Metadata creates no topic", "no" if made else "yes", ("0", "yes"))
 
 
 async def test_timestamps(client: Client, found: Found, topic: str) -> None:
@@ -228,7 +228,7 @@ async def test_commits(client: Client, found: Found, topic: str) -> None:
             consumer.assign([where])
             await consumer.commit({where: 3}, retention_ms=60_000)
 
-    found.note("Commits of who assigns", await works(commit_and_read_on), NO_UNTIL, ("0.8.1", "yes"))
+    found.note("Commits with assign()", await works(commit_and_read_on), NO_UNTIL, ("0.8.1", "yes"))
     found.note("Commit retention", await works(commit_for_a_minute), NO_UNTIL, ("0.9", "yes"))
 
 
@@ -278,7 +278,7 @@ async def eventually(admin: Admin, topic: str, *, there: bool) -> None:
 async def test_topics_are_made_and_deleted(client: Client, found: Found, topic: str) -> None:
     admin = client.admin
     made = await works(lambda: admin.create_topics({topic: NewTopic(3, 1)}))
-    found.note("Topics made and deleted", made, NO_UNTIL, ("0.10.1", "yes"))
+    found.note("Topics created and deleted", made, NO_UNTIL, ("0.10.1", "yes"))
     if made == "yes":
         with anyio.fail_after(PATIENCE):
             await eventually(admin, topic, there=True)

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "spark.md").read_text()
 NAMED = re.compile(r"`((?:tests/spark/)?test_\w+\.py|test_\w+)`")
 READING = PAGE.partition("\n## Reading\n")[2].partition("\n## ")[0]
-OPTIONS, TESTED = READING.split("\n### Where each option is tested\n")
+OPTIONS, TESTED = READING.split("\n### Tests of each option\n")
 """The table of options, and that of their tests."""
 
 

@@ -13,10 +13,10 @@ DOCS = Path(__file__).parent.parent.parent / "docs"
 ERRORS = """\
 # The errors that brokers answer
 
-Every error code of Kafka's protocol is a class of `aiokafkawire.errors`, a `BrokerError`. *Retriable*: the same request
-may succeed later. *Fatal*: an idempotent or transactional producer cannot
-go on. *Abortable*: the transaction must be aborted (KIP-1050). A code that this release does not know becomes
-`UnknownBrokerError` with that `code`.
+Look up the exception for an error code, and whether a retry can help. Every error code of Kafka's protocol is a class
+of `aiokafkawire.errors`, a `BrokerError`. *Retriable*: the same request may succeed later. *Fatal*: an idempotent or
+transactional producer cannot continue. *Abortable*: the transaction must be aborted (KIP-1050). A code that this
+release does not know becomes `UnknownBrokerError` with that `code`.
 
 | code | class | retriable | producer | meaning |
 |---:|---|---|---|---|
@@ -25,9 +25,9 @@ go on. *Abortable*: the transaction must be aborted (KIP-1050). A code that this
 MESSAGES = """\
 # The messages of the protocol
 
-Every API of Kafka's protocol in every version, and the module of `aiokafkawire.protocol.messages` that declares it. The
-response has the same name with `Response`. Versions marked *unstable* are in the making at Kafka, and a client never
-chooses them by itself.
+Look up the class of a message, its versions and its module. The table has every API of Kafka's protocol in every
+version, and the module of `aiokafkawire.protocol.messages` that declares it. The response has the same name with
+`Response`. Kafka may still change versions marked *unstable*, and a client never chooses them.
 
 | key | request | versions | flexible | module | what it is for |
 |---:|---|---|---|---|---|
@@ -35,7 +35,7 @@ chooses them by itself.
 
 
 def errors_page() -> str:
-    """docs/errors.md"""
+    """Return the page docs/errors.md."""
     return ERRORS + "".join(_error_row(broker_error(code)) for code in ErrorCode if code is not ErrorCode.NONE)
 
 
@@ -48,7 +48,7 @@ def _error_row(error: BrokerError) -> str:
 
 
 def messages_page() -> str:
-    """docs/messages.md"""
+    """Return the page docs/messages.md."""
     return MESSAGES + "".join(_message_row(key) for key in ApiKey)
 
 
@@ -63,8 +63,8 @@ def _message_row(key: ApiKey) -> str:
 
 
 def _first_line(cls: type[object]) -> str:
-    told = (inspect.getdoc(cls) or "").partition("\n\n")[0]
-    return " ".join(told.split())
+    summary = (inspect.getdoc(cls) or "").partition("\n\n")[0]
+    return " ".join(summary.split())
 
 
 PAGES = {"errors.md": errors_page, "messages.md": messages_page}

@@ -199,7 +199,7 @@ class ListConfigResourcesResponse(Response):
 
 @message(ApiKey.LIST_CONFIG_RESOURCES, versions="0-1", flexible="0+")
 class ListConfigResourcesRequest(Request[ListConfigResourcesResponse]):
-    """Which resources can have settings? With v0, only client metrics are told.
+    """Which resources can have settings? With v0, only client metrics are listed.
 
     v0 is the API that was named ListClientMetricsResources before 4.1 (KIP-1000); v1 is KIP-1142.
     """

@@ -107,7 +107,7 @@ class BrokerHeartbeatResponse(Response):
 
 @message(ApiKey.BROKER_HEARTBEAT, versions="0-2", flexible="0+")
 class BrokerHeartbeatRequest(Request[BrokerHeartbeatResponse]):
-    """A broker tells the active controller that it lives, and what it wants to be (KIP-631)."""
+    """A broker reports to the active controller that it lives, and the state that it requests (KIP-631)."""
 
     broker_id: Int32 = field("0+")
     broker_epoch: Int64 = field("0+", default=-1)
@@ -235,7 +235,7 @@ class AlterPartitionRequestTopicData:
 
 @message(ApiKey.ALTER_PARTITION, versions="0-3", flexible="0+")
 class AlterPartitionRequest(Request[AlterPartitionResponse]):
-    """The leader of partitions tells the active controller who is in sync (KIP-497, once AlterIsr)."""
+    """The leader of partitions reports the in-sync replicas to the active controller (KIP-497, once AlterIsr)."""
 
     broker_id: Int32 = field("0+")
     broker_epoch: Int64 = field("0+", default=-1)

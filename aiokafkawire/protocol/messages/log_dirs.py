@@ -195,7 +195,7 @@ class AssignReplicasToDirsRequestDirectoryData:
 
 @message(ApiKey.ASSIGN_REPLICAS_TO_DIRS, versions="0", flexible="0+")
 class AssignReplicasToDirsRequest(Request[AssignReplicasToDirsResponse]):
-    """In which directories a broker's replicas lie; brokers tell the controller (KIP-858)."""
+    """A broker reports to the controller the directories of its replicas (KIP-858)."""
 
     broker_id: Int32 = field("0+")
     broker_epoch: Int64 = field("0+", default=-1)  # of the broker's registration

@@ -181,7 +181,9 @@ class DescribeClusterResponse(Response):
 
 @message(ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+")
 class DescribeClusterRequest(Request[DescribeClusterResponse]):
-    """Who is in the cluster (KIP-700)? Brokers tell of brokers, and with v1+ controllers of controllers (KIP-919)."""
+    """Which nodes are in the cluster (KIP-700)? Brokers list brokers, and with v1+ controllers list controllers
+    (KIP-919).
+    """
 
     include_cluster_authorized_operations: Bool = field("0+")
     endpoint_type: Int8 = field("1+", default=1)  # KIP-919; 1: brokers; 2: controllers

@@ -167,7 +167,7 @@ class LeaderEndpoint:
 
 @message(ApiKey.BEGIN_QUORUM_EPOCH, versions="0-1", flexible="1+")
 class BeginQuorumEpochRequest(Request[BeginQuorumEpochResponse]):
-    """The new leader tells a voter that it was elected."""
+    """The new leader announces its election to a voter."""
 
     cluster_id: String | None = field("0+", nullable="0+", default=None)
     voter_id: Int32 = field("1+", default=-1, ignorable=True)  # KIP-853: the receiver
@@ -231,7 +231,7 @@ class EndQuorumEpochRequestTopicData:
 
 @message(ApiKey.END_QUORUM_EPOCH, versions="0-1", flexible="1+")
 class EndQuorumEpochRequest(Request[EndQuorumEpochResponse]):
-    """The leader tells a voter that it resigns, so that the next election need not wait for a timeout."""
+    """The leader announces its resignation to a voter, so that the next election need not wait for a timeout."""
 
     cluster_id: String | None = field("0+", nullable="0+", default=None)
     topics: Array[EndQuorumEpochRequestTopicData] = field("0+")

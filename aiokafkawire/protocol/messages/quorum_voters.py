@@ -202,7 +202,7 @@ class KRaftVersionFeature:
 
 @message(ApiKey.UPDATE_RAFT_VOTER, versions="0", flexible="0+")
 class UpdateRaftVoterRequest(Request[UpdateRaftVoterResponse]):
-    """A voter tells the leader where it listens and what it can run (KIP-853)."""
+    """A voter sends the leader its listeners and the versions that it supports (KIP-853)."""
 
     cluster_id: String | None = field("0+", nullable="0+")
     current_leader_epoch: Int32 = field("0+")  # -1: not known

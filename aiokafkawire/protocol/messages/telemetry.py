@@ -33,7 +33,7 @@ class GetTelemetrySubscriptionsResponse(Response):
 
 @message(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions="0", flexible="0+")
 class GetTelemetrySubscriptionsRequest(Request[GetTelemetrySubscriptionsResponse]):
-    """Which metrics does the broker want of this client?"""
+    """Which metrics does the broker request from this client?"""
 
     client_instance_id: Uuid = field("0+")  # zero at first; then the same for as long as the client lives
 

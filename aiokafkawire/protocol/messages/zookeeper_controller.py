@@ -100,7 +100,7 @@ class LeaderAndIsrLiveLeader:
 
 @message(ApiKey.LEADER_AND_ISR, versions="0-7", flexible="4+")
 class LeaderAndIsrRequest(Request[LeaderAndIsrResponse]):
-    """The controller tells a broker which partitions it leads and which it follows."""
+    """The controller sends a broker the partitions that it leads and those that it follows."""
 
     controller_id: Int32 = field("0+")
     is_k_raft_controller: Bool = field("7+", default=False)  # KIP-866
@@ -164,7 +164,7 @@ class StopReplicaTopicState:
 
 @message(ApiKey.STOP_REPLICA, versions="0-4", flexible="2+")
 class StopReplicaRequest(Request[StopReplicaResponse]):
-    """The controller tells a broker to stop following partitions, and perhaps to delete them."""
+    """The controller makes a broker stop following partitions, and perhaps delete them."""
 
     controller_id: Int32 = field("0+")
     is_k_raft_controller: Bool = field("4+", default=False)  # KIP-866
@@ -230,7 +230,7 @@ class UpdateMetadataBroker:
 
 @message(ApiKey.UPDATE_METADATA, versions="0-8", flexible="6+")
 class UpdateMetadataRequest(Request[UpdateMetadataResponse]):
-    """The controller tells a broker what to answer when clients ask for metadata."""
+    """The controller sends a broker the metadata for its answers to clients."""
 
     controller_id: Int32 = field("0+")
     is_k_raft_controller: Bool = field("8+", default=False)  # KIP-866
