@@ -155,7 +155,7 @@ class Broker(ClusterControl, Faults):
     ) -> None:
         given = locals().copy()
         self.faults: list[Exception] = []
-        """Unexpected exceptions of request handlers since the broker was opened; notes name the client and its request."""
+        """Unexpected exceptions of request handlers since the broker was opened; notes name the client and request."""
         check_kinds(given)
         check_nodes(nodes, racks, default_replication_factor)
         check_listening(nodes, port, tls)

@@ -53,7 +53,7 @@ class ClusterControl:
         self._cluster.groups.expiry.check()
 
     def throttle(self, client_id: str | None, ms: int) -> None:
-        """Throttle a client: every response asks it to pause for ``ms``, and its connection waits, as for quotas (KIP-219).
+        """Throttle a client: every response asks it to pause for ``ms``, and its connection waits, as by quotas (KIP-219).
 
         None means every client without a throttle of its own; 0 ends the throttle.
         """
@@ -146,7 +146,7 @@ class ClusterControl:
         return self._partition(topic, partition).leader
 
     def move_leader(self, topic: str, partition: int, node_id: int, *, unclean: bool = False) -> None:
-        """Make another replica the leader of a partition; with ``unclean`` even one that lags, so that records are lost.
+        """Make another replica the leader; with ``unclean`` even one that lags, so that records are lost.
 
         Raises:
             ApiError: there is no such partition, or the replica cannot lead.
