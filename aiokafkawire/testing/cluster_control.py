@@ -53,7 +53,7 @@ class ClusterControl:
         self._cluster.groups.expiry.check()
 
     def throttle(self, client_id: str | None, ms: int) -> None:
-        """Throttle a client: every response asks it to pause for ``ms``, and its connection waits, as by quotas (KIP-219).
+        """Throttle a client: every response asks it to pause for ``ms`` and mutes its connection (KIP-219).
 
         None means every client without a throttle of its own; 0 ends the throttle.
         """

@@ -6,8 +6,7 @@ from typing import Final
 __all__ = ("CONFIG_DOCS",)
 
 CONFIG_DOCS: Final[Mapping[str, str]] = {
-    "cleanup.policy": "How old records are removed: by age and size (delete), or when their key has a newer record
-    (compact).",
+    "cleanup.policy": "How old records are removed: by age and size (delete), or by newer records of their key (compact).",
     "compression.gzip.level": "The level of gzip; -1 is its default.",
     "compression.lz4.level": "The level of lz4.",
     "compression.type": "The codec that batches are stored with; producer keeps the producer's codec.",
@@ -19,7 +18,7 @@ CONFIG_DOCS: Final[Mapping[str, str]] = {
     "follower.replication.throttled.replicas": "The followers whose copying is throttled, or *.",
     "index.interval.bytes": "How many bytes lie between entries of the offset index.",
     "leader.replication.throttled.replicas": "The leaders whose copying is throttled, or *.",
-    "local.retention.bytes": "How large the part of a tiered log may be that stays with the broker.",
+    "local.retention.bytes": "The largest size of the local part of a tiered log.",
     "local.retention.ms": "The longest time that a tiered log keeps records locally.",
     "max.compaction.lag.ms": "The longest time before a record is compacted.",
     "max.message.bytes": "The largest size of a stored batch.",

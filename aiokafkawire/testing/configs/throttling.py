@@ -53,7 +53,7 @@ class Throttles:
         return self._count("producer_byte_rate", size, user, client_id, now)
 
     def fetched(self, size: int, user: str, client_id: str, now: float) -> int:
-        """Count the bytes of a Fetch response and return the throttle time; a throttled response has no records (KIP-219)."""
+        """Count the bytes of a Fetch response and return the throttle time; a throttled response is empty (KIP-219)."""
         limit = self._quotas.limit("consumer_byte_rate", user, client_id)
         if limit is None:
             return 0

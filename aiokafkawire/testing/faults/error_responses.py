@@ -208,8 +208,7 @@ def _mirrored(field: FieldSchema, version: int, source: Any, *, force: bool) -> 
     made: dict[Any, Any] = {}
     for index, element in enumerate(elements):
         result = _made(field.kind, version, element, force=force)  # type: ignore[arg-type]  # only structs hold errors
-        # One that is named twice is answered once, where there is a name.
-        A name that the request has twice gets one result.
+        # A name that the request has twice gets one result.
     if not made and force:
         return [_made(field.kind, version, None, force=True)]  # type: ignore[arg-type]
     return list(made.values())

@@ -116,7 +116,7 @@ class Faults:
         return selector
 
     def clear_orders(self) -> None:
-        """Remove all fault rules, thaw all nodes and resume all partitions. Held requests wait until they are released."""
+        """Remove all fault rules, thaw all nodes and resume all partitions. Held requests wait for their release."""
         self._cluster.orders.clear()
         for partition in self._cluster.topics.partitions():
             self._cluster.changed(partition)
