@@ -271,7 +271,7 @@ class Broker(ClusterControl, Faults):
         """The brokers' ids by host and port."""
         return {(node.host, node.port): node.node_id for node in self._cluster.nodes}
 
-    # # --- connections -----------------------------------------------------------------------------------------------
+    # --- connections -----------------------------------------------------------------------------------------------
 
     async def connect(self, host: str, port: int) -> ByteStream:
         """Open an in-memory connection to the broker at ``host`` and ``port``.

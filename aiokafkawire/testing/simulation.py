@@ -137,7 +137,7 @@ class Simulation:
         """Put a line into the trace."""
         self.trace.add(message)
 
-    # # --- broker faults ---------------------------------------------------------------------------------------------
+    # --- broker faults ---------------------------------------------------------------------------------------------
 
     async def crash(self, node_id: int) -> None:
         """Kill a broker's process: connections end once their bytes arrived, and new ones are refused.

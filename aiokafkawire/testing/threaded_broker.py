@@ -155,7 +155,7 @@ class BackgroundBroker(BackgroundControl):
         """Every partition of every topic, with its replicas."""
         return self.do(lambda broker: broker.partitions)
 
-    # # --- lifecycle ------------------------------------------------------------------------------------------------
+    # --- lifecycle ------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
         if self._portal is not None:

@@ -163,7 +163,7 @@ class HostedPartition:
         self.replicate()
         return True
 
-    # # --- elections ------------------------------------------------------------------------------------------------
+    # --- elections ------------------------------------------------------------------------------------------------
 
     def elect(self, node: int, *, unclean: bool = False) -> None:
         """Make a replica the leader. Records that it had not copied are lost.
@@ -283,7 +283,7 @@ class HostedPartition:
         if node in self.eligible_leader_replicas:
             self.eligible_leader_replicas.remove(node)
 
-    # # --- in-sync replicas ------------------------------------------------------------------------------------------
+    # --- in-sync replicas ------------------------------------------------------------------------------------------
 
     def _follows(self, node: int) -> bool:
         may = self.leader != NO_LEADER and node in self.replicas

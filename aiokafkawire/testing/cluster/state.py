@@ -219,7 +219,7 @@ class ClusterState:
             self.arrivals.notify(partition.log)
         self.transactions.resume()
 
-    # # --- log cleaning ----------------------------------------------------------------------------------------------
+    # --- log cleaning ----------------------------------------------------------------------------------------------
 
     def compact(self, topic: HostedTopic, *, keep_tombstones: bool) -> None:
         """Keep the newest record of each key.

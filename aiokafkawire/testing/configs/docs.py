@@ -6,7 +6,7 @@ from typing import Final
 __all__ = ("CONFIG_DOCS",)
 
 CONFIG_DOCS: Final[Mapping[str, str]] = {
-    "cleanup.policy": "How old records are removed: by age and size (delete), or by newer records of their key (compact).",
+    "cleanup.policy": "How old records are removed: by age and size (delete), or by key (compact).",
     "compression.gzip.level": "The level of gzip; -1 is its default.",
     "compression.lz4.level": "The level of lz4.",
     "compression.type": "The codec that batches are stored with; producer keeps the producer's codec.",

@@ -159,7 +159,7 @@ def _identity(struct: Any) -> list[Any]:
     return [getattr(struct, field.name) for field in fields if _meaning(field.name) in _IDENTITY]
 
 
-# # --- construction -------------------------------------------------------------------------------------------------
+# --- construction -------------------------------------------------------------------------------------------------
 
 
 def _made(cls: type[Any], version: int, source: Any, *, force: bool) -> Any:
@@ -209,6 +209,7 @@ def _mirrored(field: FieldSchema, version: int, source: Any, *, force: bool) -> 
     for index, element in enumerate(elements):
         result = _made(field.kind, version, element, force=force)  # type: ignore[arg-type]  # only structs hold errors
         # A name that the request has twice gets one result.
+        made.setdefault(repr(_identity(result)) if _identity(result) else index, result)
     if not made and force:
         return [_made(field.kind, version, None, force=True)]  # type: ignore[arg-type]
     return list(made.values())

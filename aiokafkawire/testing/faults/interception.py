@@ -143,9 +143,7 @@ async def _failed(error: ErrorCode, selector: Selector, asked: LoggedRequest, ha
     """Return a response with an error for the whole request or for the topic and partition that the rule selects."""
     request, version = asked.request, asked.version
     if asked.api is ApiKey.PRODUCE and request.acks == 0:
-        raise Disconnect(
-            f"acks=0, and a fault rule injects {error.name}"
-        )  # brokers signal errors with acks=0 by disconnecting
+        raise Disconnect(f"acks=0, and a fault rule injects {error.name}")  # as brokers do
     if asked.api is ApiKey.METADATA:
         return await _metadata_failed(error, selector, asked, handle)
     if isinstance(request, FetchRequest) and error not in OF_A_SESSION:
@@ -185,7 +183,7 @@ async def _metadata_failed(error: ErrorCode, selector: Selector, asked: LoggedRe
     return answer
 
 
-# # --- corruption ------------------------------------------------------------------------------------------------
+# --- corruption ------------------------------------------------------------------------------------------------
 
 _BATCH_LENGTH: Final = Struct(">8xi")
 _TOPIC_IDS: Final = 13  # the first version of Fetch with topic ids instead of names

@@ -115,7 +115,7 @@ def _index(partition: Any) -> int | None:
     return next((getattr(partition, name) for name in _INDEXES if hasattr(partition, name)), None)
 
 
-# # --- splitting requests ----------------------------------------------------------------------------------------
+# --- splitting requests ----------------------------------------------------------------------------------------
 
 
 def divided(request: T, version: int, name_of: NameOf, chosen: Chosen) -> tuple[T | None, T | None]:

@@ -118,16 +118,14 @@ class FaultRule:
                     f"{name}= must be an integer" + (" or None" if name == "times" else "") + f", got {number!r}"
                 )
         if after < 0 or (times is not None and times < 1):
-            raise ValueError(
-                f"times= must be 1 or more, or None, and after= 0 or more, got times={times}, after={after}"
-            )
+            raise ValueError(f"times={times}, after={after}: times= must be None or 1 or more, after= 0 or more")
         self.selector = selector
         self.action = action
         self.times = times
         self.after = after
         self.gate = gate
         self.count: int = 0
-        """The number of requests the rule was applied to; each counts once its response is ready to be sent, or lost."""
+        """The number of requests the rule was applied to; each counts when its response is ready, or lost."""
         self.removed: bool = False
         self._taken = 0
         self._passed = 0
@@ -299,11 +297,9 @@ class Orders:
         """Raise UnusedFaultRules if a rule that was not removed was applied less often than planned."""
         unmet = [order for order in self._given if not order.removed and not order.is_met]
         if unmet:
-            raise UnusedFaultRules(
-                "these fault rules were applied less often than planned: " + "; ".join(map(repr, unmet))
-            )
+            raise UnusedFaultRules("fault rules were applied less often than planned: " + "; ".join(map(repr, unmet)))
 
-    # # --- frozen nodes and paused partitions ------------------------------------------------------------------------
+    # --- frozen nodes and paused partitions ------------------------------------------------------------------------
 
     def freeze(self, node: int) -> None:
         """Stop a node from handling and answering requests."""
@@ -337,7 +333,7 @@ class Orders:
     async def resumed(self, asked: LoggedRequest) -> None:
         """Wait until no partition in this request is paused."""
         while self._paused:
-            waits = [self._paused[one] for one in self._paused if one in asked.targets.partitions]
+            waits = [event for partition, event in self._paused.items() if partition in asked.targets.partitions]
             if not waits:
                 return
             await waits[0].wait()

@@ -82,7 +82,7 @@ class CommittedOffsets:
     # --- transactions ------------------------------------------------------------------------------------------
 
     def pend(self, group: str, producer_id: int, offsets: dict[TopicPartition, Committed]) -> None:
-        """Store the offsets of a transaction until :meth:`complete`; later offsets of the same transaction replace them."""
+        """Store the offsets of a transaction until :meth:`complete`; later offsets of it replace them."""
         pending = self._pending.setdefault(producer_id, {}).setdefault(group, {})
         pending.update({partition: (next(self._numbers), offset) for partition, offset in offsets.items()})
 
@@ -98,7 +98,7 @@ class CommittedOffsets:
                     kept[partition] = numbered
 
     def is_pending(self, group: str, partition: TopicPartition) -> bool:
-        """Return whether an open transaction has an offset for it, so that the committed one is not stable (KIP-447)."""
+        """Return whether an open transaction has an offset, so that the committed one is not stable (KIP-447)."""
         return any(partition in groups.get(group, {}) for groups in self._pending.values())
 
 

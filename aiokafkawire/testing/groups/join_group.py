@@ -1,4 +1,4 @@
-"""What a JoinGroup does to a classic group."""
+"""The handling of JoinGroup in a classic group."""
 
 from collections.abc import Callable
 from typing import Final
@@ -23,7 +23,7 @@ _SKIP_ASSIGNMENT_SINCE: Final = 9  # KIP-814
 
 @attrs.frozen(eq=False)
 class WouldJoin:
-    """A JoinGroup, and who sent it."""
+    """A JoinGroup request and its sender."""
 
     member_id: str
     group_instance_id: str | None
@@ -39,7 +39,7 @@ class WouldJoin:
 
     @classmethod
     def of(cls, request: JoinGroupRequest, version: int, client_id: str, client_host: str) -> "WouldJoin":
-        """Read a request; version 0 has one timeout for both (KIP-62)."""
+        """Parse a request; version 0 has one timeout for both (KIP-62)."""
         return cls(
             request.member_id,
             request.group_instance_id,
@@ -54,12 +54,12 @@ class WouldJoin:
         )
 
     def refuse(self, error: ErrorCode, member_id: str | None = None) -> None:
-        """Answer with an error, under the id that was asked with unless another is given."""
+        """Answer with an error, with the member id of the request or with the given one."""
         self.answer.keep(join_refusal(error, self.member_id if member_id is None else member_id))
 
 
 class Joins:
-    """Decides on joins. ``new_id`` makes the part of member ids that nobody else has."""
+    """Handles JoinGroup. ``new_id`` makes the unique part of member ids."""
 
     def __init__(self, settings: GroupSettings, rebalances: Rebalances, new_id: Callable[[], str]) -> None:
         self._settings = settings
@@ -67,8 +67,8 @@ class Joins:
         self._new_id = new_id
 
     def join(self, group: ClassicGroup, asked: WouldJoin) -> None:
-        """Decide, and keep ``asked.answer`` now or when the group is complete."""
-        if not self._has_room(group, asked.member_id):
+        """Handle a JoinGroup, and set ``asked.answer`` now or when the join phase ends."""
+        if not self._accepts(group, asked.member_id):
             group.remove(asked.member_id)
             asked.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
         elif not group.supports(asked.protocol_type, asked.protocols):
@@ -77,26 +77,26 @@ class Joins:
             self._join_new(group, asked)
         elif asked.member_id in group.pending:
             if asked.group_instance_id is not None:
-                # Kafka stumbles over this one, too: a static member is never asked to come again with an id.
+                # Kafka fails at this request, too: a static member is never asked to rejoin with a member id.
                 asked.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, "")
             else:
                 self._add(group, asked, asked.member_id)
         else:
             self._rejoin(group, asked)
 
-    def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
+    def _accepts(self, group: ClassicGroup, member_id: str) -> bool:
         most = self._settings.group_max_size
         member = group.members.get(member_id)
         match group.state:
             case CoordinatorState.PREPARING_REBALANCE:
-                # Members that have not joined yet may be too late: the first to come are kept.
+                # Members that have not joined yet may be too late: the first that join are accepted.
                 has_joined = member is not None and member.awaiting_join is not None
                 return has_joined or len(group.awaiting_join) < most
             case CoordinatorState.COMPLETING_REBALANCE | CoordinatorState.STABLE:
                 return member is not None or len(group.members) < most
         return True
 
-    # --- who comes without a member id -------------------------------------------------------------------------
+    # --- without a member id ---------------------------------------------------------------------------------------
 
     def _join_new(self, group: ClassicGroup, asked: WouldJoin) -> None:
         name = asked.client_id if asked.group_instance_id is None else asked.group_instance_id
@@ -127,7 +127,7 @@ class Joins:
         self._rebalances.prepare_or_complete(group, f"{member_id} joins; client reason: {asked.reason}")
 
     def _return(self, group: ClassicGroup, asked: WouldJoin, member_id: str) -> None:
-        """A static member is back: it takes the place that it had, from whoever may still hold it (KIP-345)."""
+        """Rejoin a static member: it replaces the member with its instance id (KIP-345)."""
         assert asked.group_instance_id is not None
         leader = group.leader or ""
         member = group.members[group.static_members[asked.group_instance_id]]
@@ -143,16 +143,16 @@ class Joins:
                 if asked.version >= _SKIP_ASSIGNMENT_SINCE:
                     member.answer_join(joined(group, member, skip_assignment=group.leader == member_id))
                 else:
-                    # Under its old id nobody takes it for the leader, which would assign anew.
+                    # The old leader id keeps the client from assigning again as the leader.
                     response = joined(group, member)
                     response.leader, response.members = leader, []
                     member.answer_join(response)
             case CoordinatorState.STABLE | CoordinatorState.COMPLETING_REBALANCE:
-                self._rebalances.prepare(group, f"{member_id} is back; client reason: {asked.reason}")
+                self._rebalances.prepare(group, f"{member_id} rejoins as static; client reason: {asked.reason}")
             case _:
                 self._rebalances.maybe_complete_join(group)
 
-    # --- who has one -------------------------------------------------------------------------------------------
+    # --- with a member id ------------------------------------------------------------------------------------------
 
     def _rejoin(self, group: ClassicGroup, asked: WouldJoin) -> None:
         try:
@@ -166,20 +166,20 @@ class Joins:
                 asked.refuse(ErrorCode.UNKNOWN_MEMBER_ID)
                 return
             case CoordinatorState.COMPLETING_REBALANCE if same:
-                # The answer to its first request was lost.
+                # The response to its first request was lost.
                 asked.answer.keep(joined(group, member))
                 return
             case CoordinatorState.STABLE if same and group.leader != member.member_id:
                 asked.answer.keep(joined(group, member))
                 return
-        # The leader may want a rebalance for what others do not see, such as more partitions.
+        # The leader may need a rebalance for changes that others do not see, such as more partitions.
         self._update(member, asked)
-        self._rebalances.prepare_or_complete(group, f"{member.member_id} joins again; client reason: {asked.reason}")
+        self._rebalances.prepare_or_complete(group, f"{member.member_id} rejoins; client reason: {asked.reason}")
 
     def _update(self, member: MemberRecord, asked: WouldJoin) -> None:
         member.protocols = asked.protocols
         member.rebalance_timeout_ms = asked.rebalance_timeout_ms
         member.session_timeout_ms = asked.session_timeout_ms
-        # Whoever asked before is on a connection that nobody may read any longer; it is told to ask again.
+        # An earlier request may be on a connection that the client no longer reads; its client must retry.
         member.answer_join(join_refusal(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         member.awaiting_join = asked.answer
