@@ -169,13 +169,13 @@ class Groups:
         transactional: bool = False,
         missing: ErrorCode = ErrorCode.ILLEGAL_GENERATION,
     ) -> None:
-        """Whether offsets may be committed: by a member of this generation, or by anyone while there are no members.
-        Check that offsets may be committed: by a member of this generation, or by any client without members.
-                A commit with generation -1 creates a missing group; with another generation it fails with ``missing``. A
-                member's commit counts as a heartbeat. With ``transactional`` (TxnOffsetCommit) clients without a member id may
-                commit to any group at any time.
+        """Check that offsets may be committed: by a member of this generation, or by any client without members.
 
-                Raises:
+        A commit with generation -1 creates a missing group; with another generation it fails with ``missing``. A
+        member's commit counts as a heartbeat. With ``transactional`` (TxnOffsetCommit) clients without a member id
+        may commit to any group at any time.
+
+        Raises:
                     ApiError: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS.
         """
         group = self.store.get(group_id)
