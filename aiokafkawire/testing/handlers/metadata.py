@@ -43,7 +43,7 @@ async def api_versions(call: ServerCall, request: ApiVersionsRequest) -> ApiVers
     if call.version >= 3 and not all(_SOFTWARE.fullmatch(text) for text in software):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
     if call.peer.login is not None:
-        call.peer.login.versions_told()
+        call.peer.login.versions_sent()
     keys = [_api_version(key, versions) for key, versions in sorted(call.node.advertised.items())]
     answer = ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=keys)
     tell_features(answer, call.node.release, call.version)
@@ -58,7 +58,7 @@ def unsupported_api_versions(node: BrokerNode) -> ApiVersionsResponse:
 
 
 async def metadata(call: ServerCall, request: MetadataRequest) -> MetadataResponse:
-    """Describe the brokers and the requested topics; missing topics may be created, and are unknown until the next request."""
+    """Describe the brokers and the requested topics; missing ones may be created for the next request."""
     cluster = call.cluster
     error = _bad_request(request, call.version)
     if error is not None:
