@@ -1,4 +1,4 @@
-"""The network of a simulation: every way from a client to a broker, how quick it is, and whether it is there at all."""
+"""The network of a simulation: the links between clients and brokers, their speed and their faults."""
 
 import errno
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from .trace import Trace
 
 __all__ = ("Dial", "Network")
 
-_LOOK_AT: Final = 64
-"""Connections, open or not, among which those that are over are looked for."""
+_PRUNE_AT: Final = 64
+"""The number of connections at which closed ones are removed for the first time."""
 
 
 class Dial(Protocol):
@@ -26,28 +26,28 @@ class Dial(Protocol):
 
 
 class Network(FaultInjector):
-    """Ways between clients and brokers in virtual time.
+    """Links between clients and brokers in virtual time.
 
-    1. Bytes take ``latency``, never overtake one another, and fill a window of 256 KiB.
-    2. What :meth:`partition` separates hangs: bytes are held, new connections wait, and nobody is told. After
-       :meth:`heal` all goes on, as TCP does that sends again; nothing gives up but those who wait.
-    3. :meth:`cut` resets connections: each side still gets some of what was under way, and then an error.
-    4. What was made by one :meth:`hand` is ended by the same; the network's own methods are one hand, of the test's.
+    1. Bytes take ``latency``, stay in order, and fill a window of 256 KiB.
+    2. Connections across a :meth:`partition` hang: bytes are held, new connections wait, and no side gets an error.
+       After :meth:`heal` all continue, as TCP retransmits; only timeouts end them.
+    3. :meth:`cut` resets connections: each side gets a part of the bytes in transit, and then an error.
+    4. Faults made by an :meth:`injector` end with it; the network's own methods are an injector for tests.
 
-    Brokers are named by their ids; naming none is naming all. One that does not exist is a KeyError.
+    Brokers are named by their ids; without ids, all brokers are meant. An unknown id raises KeyError.
 
     Args:
-        attend: serves the broker's end of a new connection; raises ConnectionRefusedError where no broker runs.
-        addresses: which broker listens where.
-        now: the virtual time, in seconds.
-        chance: decides all that is left to chance here.
-        trace: what happened.
-        latency: the least and the most time that bytes take one way, in seconds.
+        attend: serves the broker's end of a new connection; raises ConnectionRefusedError if the broker does not run.
+        addresses: returns the brokers' ids by host and port.
+        now: returns the virtual time, in seconds.
+        chance: the source of randomness.
+        trace: the trace of the simulation.
+        latency: the shortest and the longest time that bytes take in one direction, in seconds.
         bandwidth: bytes per second, for each direction of each connection; None for no limit.
-        on_change: is called when someone was separated, or is no more.
+        on_change: called when separations begin or end.
 
     Raises:
-        ValueError: latency is not the least and the most of seconds, or bandwidth is none.
+        ValueError: ``latency`` is not a minimum and a maximum, or ``bandwidth`` is not positive.
     """
 
     def __init__(
@@ -71,15 +71,15 @@ class Network(FaultInjector):
         self.bandwidth: float | None = bandwidth
         self._ways: dict[tuple[str, int], Link] = {}
         self._open: list[tuple[str, int, VirtualConnection]] = []
-        self._look_at = _LOOK_AT
+        self._prune_at = _PRUNE_AT
         self._listening: dict[tuple[str, int], int] = {}
         self._hands: list[FaultInjector] = [self]
         self._count = 0
 
-    # --- being used --------------------------------------------------------------------------------------------
+    # --- connections -------------------------------------------------------------------------------------------
 
     def connector(self, client: str) -> Dial:
-        """What opens this client's connections: the ``connector`` of a ``Client``."""
+        """Return a function that opens this client's connections: the ``connector`` of a ``Client``."""
 
         async def connect(host: str, port: int) -> ByteStream:
             return await self._connect(client, host, port)
@@ -111,11 +111,11 @@ class Network(FaultInjector):
         return made.client
 
     def _remember(self, client: str, node: int, made: VirtualConnection) -> None:
-        # What is closed at one end may still have something under way to the other. To look for what is over at each of
-        # a thousand connections would take time that grows with the square of their number.
-        if len(self._open) >= self._look_at:
-            self._open = [one for one in self._open if not one[2].is_over]
-            self._look_at = max(_LOOK_AT, 2 * len(self._open))
+        # A connection closed at one end may still have bytes in transit to the other. Searching for such connections
+        # at each of a thousand new ones would take quadratic time.
+        if len(self._open) >= self._prune_at:
+            self._open = [entry for entry in self._open if not entry[2].is_over]
+            self._prune_at = max(_PRUNE_AT, 2 * len(self._open))
         self._open.append((client, node, made))
 
     def _refused(self, name: str, error: ConnectionRefusedError) -> ConnectionRefusedError:
@@ -132,32 +132,32 @@ class Network(FaultInjector):
     # --- faults ------------------------------------------------------------------------------------------------
 
     def hand(self) -> FaultInjector:
-        """For someone else's faults, which end without the end of these."""
+        """Create an injector, whose faults end independently of others."""
         made = FaultInjector(self._nodes, self._trace, self._regroup, self._set_speeds)
         self._hands.append(made)
         return made
 
     def drop(self, hand: FaultInjector) -> None:
-        """End all that a hand has made, and forget it."""
+        """End all faults of an injector, and remove it."""
         hand.let_go()
         self._hands.remove(hand)
 
     def cut(self, *nodes: int, client: str | None = None) -> int:
-        """Reset the open connections to these brokers, of this client if it is named; how many there were."""
+        """Reset the open connections to these brokers, optionally of one client; return their number."""
         named = self._named(nodes)
         found = [
-            one
-            for one in self._open
-            if one[2].is_open and client in (None, one[0]) and one[1] in named and not one[2].way.blocked
+            entry
+            for entry in self._open
+            if entry[2].is_open and client in (None, entry[0]) and entry[1] in named and not entry[2].way.blocked
         ]
-        told = ", ".join(map(str, nodes)) or "all brokers"
-        self._trace.fault("cut", f"{len(found)} connections of {client or 'all clients'} to {told}")
+        shown = ", ".join(map(str, nodes)) or "all brokers"
+        self._trace.fault("cut", f"{len(found)} connections of {client or 'all clients'} to {shown}")
         for _, _, connection in found:
             connection.cut()
         return len(found)
 
     def separated(self, one: Place, other: Place) -> bool:
-        """Whether nothing gets through between these two."""
+        """Return whether any injector separates these two."""
         return any(hand.separates(one, other) for hand in self._hands)
 
     def _speed(self, node: int) -> tuple[tuple[float, float], float | None]:
