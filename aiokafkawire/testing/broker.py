@@ -22,7 +22,7 @@ from anyio.abc import ByteStream
 from ..argument_checks import shown
 from ..runtime import Owner
 from ..types import Address
-from .broker_options import check_choices, check_index, check_kinds, check_listening, check_name, check_nodes
+from .broker_options import check_choices, check_index, check_listening, check_name, check_nodes, check_types
 from .cluster.api_error import ApiError
 from .cluster.releases import newest, release_named
 from .cluster.state import BrokerNode, ClusterState, Settings
@@ -156,7 +156,7 @@ class Broker(ClusterControl, Faults):
         given = locals().copy()
         self.faults: list[Exception] = []
         """Unexpected exceptions of request handlers since the broker was opened; notes name the client and request."""
-        check_kinds(given)
+        check_types(given)
         check_nodes(nodes, racks, default_replication_factor)
         check_listening(nodes, port, tls)
         check_choices(max_versions, replica_selector_class)
@@ -338,7 +338,7 @@ class Broker(ClusterControl, Faults):
         elif self.faults:
             raise ExceptionGroup("the broker failed", self.faults)
         elif self._strict:
-            self._cluster.orders.check()
+            self._cluster.fault_rules.check()
 
     async def _stop(self) -> None:
         for server in self._servers.values():

@@ -15,7 +15,7 @@ __all__ = (
     "SimulatedArguments",
     "check_choices",
     "check_index",
-    "check_kinds",
+    "check_types",
     "check_listening",
     "check_name",
     "check_nodes",
@@ -87,7 +87,7 @@ _FUNCTIONS: Final = ("clock", "new_uuid")
 # The checked values are Any: callers without a type checker get these errors.
 
 
-def check_kinds(given: Mapping[str, Any]) -> None:
+def check_types(given: Mapping[str, Any]) -> None:
     """Raise ConfigError for an argument of a wrong type, by its name."""
     for name, least in _NUMBERS.items():
         if not is_integer(given[name], least, INT32):
@@ -143,7 +143,7 @@ def check_number(what: str, given: Any, *, whole: bool = False) -> None:
 def check_nodes(nodes: Any, racks: Sequence[str | None], default_replication_factor: int | None) -> None:
     """Raise ConfigError unless these numbers of brokers, racks and replicas are valid together."""
     if not _is_int(nodes) or nodes < 1:
-        raise ConfigError(f"nodes is {nodes!r}: how many brokers there are, 1 at least")
+        raise ConfigError(f"nodes is {nodes!r}: it must be an integer of 1 or more")
     if nodes > _MOST_NODES:
         raise ConfigError(f"nodes is {nodes}: {_MOST_NODES} brokers at most")
     if racks and len(racks) != nodes:
@@ -163,7 +163,7 @@ def check_listening(nodes: int, port: Any, tls: Any) -> None:
             raise ConfigError("tls needs a TCP port (port=None means in-memory only)")
         return
     if not _is_int(port) or not 0 <= port <= _LAST_PORT:
-        raise ConfigError(f"port is {port!r}: from 1 to {_LAST_PORT}, 0 for any that is free, or None for none")
+        raise ConfigError(f"port is {port!r}: from 1 to {_LAST_PORT}, 0 for any free port, or None for no port")
     if port and port + nodes - 1 > _LAST_PORT:
         raise ConfigError(f"{nodes} brokers from port {port} on: the first port is {_LAST_PORT - nodes + 1} at most")
 

@@ -1,4 +1,4 @@
-"""What a test tells a running cluster: who leads and coordinates, which replicas lag, when logs are cleaned."""
+"""A test's control of a running cluster: leaders, coordinators, lagging replicas and log cleaning."""
 
 from collections.abc import Mapping
 

@@ -15,7 +15,7 @@ from .cluster.replicas import HostedPartition
 from .faults.request_log import Which
 from .faults.rules import Answer, When
 from .threaded_control import BackgroundControl
-from .threaded_faults import BackgroundHold, BackgroundJournal, BackgroundOrder
+from .threaded_faults import BackgroundFaultRule, BackgroundHold, BackgroundRequestLog
 
 __all__ = ("BackgroundBroker",)
 
@@ -81,9 +81,9 @@ class BackgroundBroker(BackgroundControl):
     # --- the methods of Broker ---------------------------------------------------------------------------------
 
     @property
-    def requests(self) -> BackgroundJournal:
+    def requests(self) -> BackgroundRequestLog:
         """All requests that were received since the broker was opened."""
-        return BackgroundJournal(self.do, self._broker.requests)
+        return BackgroundRequestLog(self.do, self._broker.requests)
 
     def on(
         self,
@@ -99,13 +99,13 @@ class BackgroundBroker(BackgroundControl):
         times: int | None = 1,
         after: int = 0,
         **which: Unpack[Which],
-    ) -> BackgroundOrder:
+    ) -> BackgroundFaultRule:
         """Add a fault rule for certain requests; arguments and errors are those of :meth:`Broker.on`.
 
         Returns:
             The rule: ``count``, ``remove()``, ``met()``.
         """
-        order = self.do(
+        rule = self.do(
             lambda broker: broker.on(
                 api,
                 answer=answer,
@@ -120,7 +120,7 @@ class BackgroundBroker(BackgroundControl):
                 **which,
             )
         )
-        return BackgroundOrder(self.do, order)
+        return BackgroundFaultRule(self.do, rule)
 
     def hold(
         self,

@@ -13,7 +13,7 @@ from ..protocol.api import ApiKey
 from .faults.request_log import LoggedRequest, RequestLog, Which
 from .faults.rules import FaultRule, Hold
 
-__all__ = ("BackgroundHold", "BackgroundJournal", "BackgroundOrder", "Calls")
+__all__ = ("BackgroundHold", "BackgroundRequestLog", "BackgroundFaultRule", "Calls")
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ _TIMEOUT = 30.0
 
 
 class Calls(Protocol):
-    """Calls a function on the broker's thread."""
+    """A function that calls another one on the broker's thread."""
 
     def __call__(self, function: Callable[[Any], Any], /) -> Any: ...
 
@@ -37,25 +37,25 @@ def _within(timeout: float, wait: Callable[[], Awaitable[T]]) -> Callable[[objec
     return waited
 
 
-class BackgroundOrder:
+class BackgroundFaultRule:
     """A fault rule of a broker on a thread; see :class:`~.faults.rules.FaultRule`."""
 
-    def __init__(self, do: Calls, order: FaultRule) -> None:
-        self._do, self._order = do, order
+    def __init__(self, do: Calls, rule: FaultRule) -> None:
+        self._do, self._rule = do, rule
 
     @property
     def count(self) -> int:
         """The number of requests that the rule was applied to."""
-        return self._order.count
+        return self._rule.count
 
     @property
     def is_met(self) -> bool:
         """Whether the rule was applied as often as planned; without a limit, whether it was applied at all."""
-        return self._order.is_met
+        return self._rule.is_met
 
     def remove(self) -> None:
         """Remove the rule. May be called again."""
-        self._do(lambda _: self._order.remove())
+        self._do(lambda _: self._rule.remove())
 
     def met(self, count: int | None = None, *, timeout: float = _TIMEOUT) -> None:
         """Wait until the rule was applied ``count`` times; by default as often as planned.
@@ -63,10 +63,10 @@ class BackgroundOrder:
         Raises:
             TimeoutError: it was not, within ``timeout`` seconds.
         """
-        self._do(_within(timeout, lambda: self._order.met(count)))
+        self._do(_within(timeout, lambda: self._rule.met(count)))
 
     def __repr__(self) -> str:
-        return repr(self._order)
+        return repr(self._rule)
 
 
 class BackgroundHold:
@@ -113,15 +113,15 @@ class BackgroundHold:
         self._do(lambda _: self._hold.release())
 
 
-class BackgroundJournal:
+class BackgroundRequestLog:
     """The requests that a broker on a thread has received; see :class:`~.faults.request_log.RequestLog`."""
 
-    def __init__(self, do: Calls, journal: RequestLog) -> None:
-        self._do, self._journal = do, journal
+    def __init__(self, do: Calls, request_log: RequestLog) -> None:
+        self._do, self._request_log = do, request_log
 
     def of(self, api: ApiKey | None = None, **which: Unpack[Which]) -> list[LoggedRequest]:
         """Return the requests of an API that match the selectors of fault rules. Raises as :meth:`RequestLog.of`."""
-        found: list[LoggedRequest] = self._do(lambda _: self._journal.of(api, **which))
+        found: list[LoggedRequest] = self._do(lambda _: self._request_log.of(api, **which))
         return found
 
     def wait_for(
@@ -133,18 +133,18 @@ class BackgroundJournal:
             TimeoutError: fewer arrived within ``timeout`` seconds.
             TypeError, ValueError: as :meth:`RequestLog.of`.
         """
-        found: list[LoggedRequest] = self._do(_within(timeout, lambda: self._journal.wait_for(api, count, **which)))
+        found: list[LoggedRequest] = self._do(_within(timeout, lambda: self._request_log.wait_for(api, count, **which)))
         return found
 
     def clear(self) -> None:
         """Delete all logged requests."""
-        self._do(lambda _: self._journal.clear())
+        self._do(lambda _: self._request_log.clear())
 
     def __iter__(self) -> Iterator[LoggedRequest]:
         return iter(self.of())
 
     def __len__(self) -> int:
-        return len(self._journal)
+        return len(self._request_log)
 
     def __getitem__(self, index: int) -> LoggedRequest:
         return self.of()[index]

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 from ...protocol.messages.metadata import ApiVersionsResponse, FinalizedFeatureKey, SupportedFeatureKey
 from .releases import Release
 
-__all__ = ("tell_features",)
+__all__ = ("add_features",)
 
 _EPOCH: Final = 1  # in Apache Kafka the end of the metadata log; here features never change
 _FROM_ZERO_SINCE: Final = 4  # older clients fail at a feature whose lowest version is 0
@@ -31,7 +31,7 @@ _FEATURES: Final = (
 )
 
 
-def tell_features(answer: ApiVersionsResponse, release: Release, version: int) -> None:
+def add_features(answer: ApiVersionsResponse, release: Release, version: int) -> None:
     """Put the features of a release into an answer to ApiVersions in ``version``."""
     known = [feature for feature in _FEATURES if release.since(feature.since)]
     finalized = [

@@ -22,7 +22,7 @@ class LeaderEpochs:
         self._starts: dict[int, int] = {}
 
     def begin(self, epoch: int, offset: int) -> None:
-        """Begin an epoch at ``offset``, where a leader takes over. Epochs without records are forgotten."""
+        """Start an epoch at ``offset``, where a leader takes over. Epochs without records are forgotten."""
         self.truncate(offset)
         self._starts[epoch] = offset
 

@@ -10,7 +10,7 @@ __all__ = ("cancel", "complete", "reassign")
 
 
 def reassign(partition: HostedPartition, target: Sequence[int]) -> None:
-    """Reassign a partition to these brokers, the preferred leader first; an ongoing reassignment gets this new target.
+    """Move a partition to these brokers, the preferred leader first; an ongoing reassignment gets this new target.
 
     It completes at once if no new replica has to catch up.
     """

@@ -14,7 +14,7 @@ from ..configs.configs import Configs
 from ..configs.quotas import ClientQuotas
 from ..configs.throttling import Throttles
 from ..faults.request_log import RequestLog
-from ..faults.rules import Orders
+from ..faults.rules import FaultRules
 from ..groups.committed import CommittedOffsets
 from ..groups.groups import Groups
 from ..groups.settings import GroupSettings
@@ -95,7 +95,7 @@ class ClusterState:
             self.configs,
         )
         self.arrivals: FetchPurgatory = FetchPurgatory()
-        self.orders: Orders = Orders()
+        self.fault_rules: FaultRules = FaultRules()
         self.requests: RequestLog = RequestLog()
         self.credentials: Credentials = credentials or Credentials()
         self.zookeeper_offsets: dict[tuple[str, TopicPartition], int] = {}

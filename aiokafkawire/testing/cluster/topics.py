@@ -163,7 +163,7 @@ class TopicStore:
         *,
         validate_only: bool = False,
     ) -> None:
-        """Increase a topic's partitions to ``count``; ``assignments`` are the replicas of each new one (KIP-195).
+        """Extend a topic to ``count`` partitions; ``assignments`` are the replicas of each new one (KIP-195).
 
         Raises:
             ApiError: there is no such topic, it has as many partitions already, or an assignment is invalid.

@@ -27,7 +27,7 @@ class Faults:
     @property
     def orders(self) -> list[FaultRule]:
         """All fault rules that were added and not removed."""
-        return [order for order in self._cluster.orders if not order.removed]
+        return [rule for rule in self._cluster.fault_rules if not rule.removed]
 
     def on(
         self,
@@ -80,9 +80,9 @@ class Faults:
         action = Action(
             answer=answer, drop=drop, swallow=swallow, cut=cut, corrupt=corrupt, delay=delay, delay_answer=delay_answer
         )
-        order = FaultRule(self._selector(api, which), action, times=times, after=after)
-        self._cluster.orders.add(order)
-        return order
+        rule = FaultRule(self._selector(api, which), action, times=times, after=after)
+        self._cluster.fault_rules.add(rule)
+        return rule
 
     def hold(
         self,
@@ -106,7 +106,7 @@ class Faults:
             ValueError: ``at``, ``times``, ``after`` or a selector is invalid.
             TypeError: the selector is unknown, or the API is not an ApiKey.
         """
-        return Hold(self._cluster.orders, self._selector(api, which), at, times, after)
+        return Hold(self._cluster.fault_rules, self._selector(api, which), at, times, after)
 
     def _selector(self, api: ApiKey | None, which: Which) -> Selector:
         selector = Selector.made_of(api, which)
@@ -117,7 +117,7 @@ class Faults:
 
     def clear_orders(self) -> None:
         """Remove all fault rules, thaw all nodes and resume all partitions. Held requests wait for their release."""
-        self._cluster.orders.clear()
+        self._cluster.fault_rules.clear()
         for partition in self._cluster.topics.partitions():
             self._cluster.changed(partition)
 
@@ -129,7 +129,7 @@ class Faults:
         Raises:
             KeyError: there is no such broker.
         """
-        self._cluster.orders.freeze(self._cluster.node(node_id).node_id)
+        self._cluster.fault_rules.freeze(self._cluster.node(node_id).node_id)
 
     def thaw_node(self, node_id: int) -> None:
         """Let a frozen broker continue, with the requests that arrived meanwhile.
@@ -137,7 +137,7 @@ class Faults:
         Raises:
             KeyError: there is no such broker.
         """
-        self._cluster.orders.thaw(self._cluster.node(node_id).node_id)
+        self._cluster.fault_rules.thaw(self._cluster.node(node_id).node_id)
 
     async def refuse_connections(self, node_id: int) -> None:
         """Refuse new connections and keep the existing ones.
@@ -165,7 +165,7 @@ class Faults:
         check_name("a topic's name", topic)
         check_index("a partition", partition)
         self._cluster.topics.partition(topic, partition)
-        self._cluster.orders.pause(topic, partition)
+        self._cluster.fault_rules.pause(topic, partition)
 
     def resume_partition(self, topic: str, partition: int = 0) -> None:
         """Let fetches and produce requests of a partition continue.
@@ -176,5 +176,5 @@ class Faults:
         check_name("a topic's name", topic)
         check_index("a partition", partition)
         found = self._cluster.topics.partition(topic, partition)
-        self._cluster.orders.resume(topic, partition)
+        self._cluster.fault_rules.resume(topic, partition)
         self._cluster.changed(found)

@@ -19,13 +19,13 @@ from ..serving.call import Blamed
 from .error_responses import OF_A_SESSION, blame, merge, refusal
 from .request_log import LoggedRequest, RequestOutcome, Selector
 from .request_targets import divided
-from .rules import Action, FaultRule, Orders, When
+from .rules import Action, FaultRule, FaultRules, When
 
 __all__ = ("Ended", "Handle", "OutgoingResponse", "exchange")
 
 
 class Handle(Protocol):
-    """Handles a request, or a part of it, as Kafka does, except for the partitions in ``blamed``."""
+    """The handler of a request, or of a part of it, which answers as Kafka except for the partitions in ``blamed``."""
 
     def __call__(self, request: Any, blamed: Blamed | None = None) -> Awaitable[Response | None]: ...
 
@@ -58,54 +58,54 @@ class OutgoingResponse:
         return frame, RequestOutcome.CORRUPTED
 
 
-async def exchange(orders: Orders, asked: LoggedRequest, handle: Handle) -> OutgoingResponse:
+async def exchange(rules: FaultRules, asked: LoggedRequest, handle: Handle) -> OutgoingResponse:
     """Handle a request and return its response.
 
     Raises:
         Ended: a fault rule ended the exchange.
         Disconnect: raised by the handler, or the response has no field for the error.
     """
-    await orders.thawed(asked.node)
+    await rules.thawed(asked.node)
     if asked.api is ApiKey.PRODUCE:
-        await orders.resumed(asked)
-    order = orders.take(asked)
-    if order is None:
+        await rules.resumed(asked)
+    rule = rules.take(asked)
+    if rule is None:
         outgoing = OutgoingResponse(await handle(asked.request))
     else:
         try:
-            outgoing = await _ordered(order, asked, handle)
+            outgoing = await _apply(rule, asked, handle)
         except anyio.get_cancelled_exc_class():  # the broker stops
-            if order.gate is not None and asked in order.gate.requests:
-                order.done()
+            if rule.gate is not None and asked in rule.gate.requests:
+                rule.done()
             else:
-                order.give_back()
+                rule.give_back()
             raise
         except BaseException:  # includes bugs in an answer function: it was called
-            order.done()
+            rule.done()
             raise
-    await orders.thawed(asked.node)
+    await rules.thawed(asked.node)
     return outgoing
 
 
-async def _ordered(order: FaultRule, asked: LoggedRequest, handle: Handle) -> OutgoingResponse:
-    action = order.action
-    await _at("before", order, asked, action.delay)
+async def _apply(rule: FaultRule, asked: LoggedRequest, handle: Handle) -> OutgoingResponse:
+    action = rule.action
+    await _at("before", rule, asked, action.delay)
     answer = action.answer
     if answer is None:
         response = await handle(asked.request)
     elif isinstance(answer, Response):
         response = answer
     elif isinstance(answer, ErrorCode):
-        response = await _failed(answer, order.selector, asked, handle)
+        response = await _failed(answer, rule.selector, asked, handle)
     else:
         response = _made(answer(asked.request, await handle(asked.request)), asked)
-    await _at("after", order, asked, action.delay_answer)
+    await _at("after", rule, asked, action.delay_answer)
     spoils = action.cut or action.corrupt is not None
-    nothing = response is None or (action.corrupt == "records" and not _spoil_records(response, order.selector, asked))
+    nothing = response is None or (action.corrupt == "records" and not _spoil_records(response, rule.selector, asked))
     if spoils and nothing:
-        order.give_back()  # acks=0, or a fetch response without records
+        rule.give_back()  # acks=0, or a fetch response without records
         return OutgoingResponse(response)
-    order.done()
+    rule.done()
     return OutgoingResponse(response, action)
 
 
@@ -125,14 +125,14 @@ def _made(answer: object, asked: LoggedRequest) -> Response | None:
     )
 
 
-async def _at(when: When, order: FaultRule, asked: LoggedRequest, delay: float) -> None:
+async def _at(when: When, rule: FaultRule, asked: LoggedRequest, delay: float) -> None:
     if delay:
         await anyio.sleep(delay)
-    if order.gate is not None and order.action.hold == when:
-        await order.gate.wait(asked)
-    if order.action.drop == when:
+    if rule.gate is not None and rule.action.hold == when:
+        await rule.gate.wait(asked)
+    if rule.action.drop == when:
         raise Ended(RequestOutcome.DROPPED)
-    if order.action.swallow == when:
+    if rule.action.swallow == when:
         raise Ended(RequestOutcome.SWALLOWED)
 
 

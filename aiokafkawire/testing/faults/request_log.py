@@ -94,7 +94,7 @@ class LoggedRequest:
 
 @attrs.frozen(kw_only=True)
 class Selector:
-    """Decides whether a request matches."""
+    """A condition that requests match or not."""
 
     api: ApiKey | None = None
     node: int | None = None
@@ -165,7 +165,7 @@ class Selector:
 
 
 class Bell:
-    """Wakes all waiting tasks each time it rings."""
+    """An event that wakes all waiting tasks each time it rings."""
 
     def __init__(self) -> None:
         self._event: anyio.Event | None = None

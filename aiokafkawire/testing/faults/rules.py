@@ -24,7 +24,7 @@ from ...protocol.message_registry import request_of
 from ...protocol.schema import Response
 from .request_log import Bell, LoggedRequest, Selector
 
-__all__ = ("Action", "Answer", "Hold", "FaultRule", "Orders", "UnusedFaultRules", "When")
+__all__ = ("Action", "Answer", "Hold", "FaultRule", "FaultRules", "UnusedFaultRules", "When")
 
 When: TypeAlias = Literal["before", "after"]
 """Before the broker handles the request, or after that and before it sends the response."""
@@ -192,11 +192,11 @@ class Hold:
     Leaving the context releases all. It can be entered once; before that no request is held.
     """
 
-    def __init__(self, orders: "Orders", selector: Selector, at: When, times: int | None, after: int) -> None:
-        self.order: FaultRule = FaultRule(selector, Action(hold=at), times=times, after=after, gate=self)
+    def __init__(self, rules: "FaultRules", selector: Selector, at: When, times: int | None, after: int) -> None:
+        self.rule: FaultRule = FaultRule(selector, Action(hold=at), times=times, after=after, gate=self)
         self.requests: list[LoggedRequest] = []
         """All requests that were held, including released ones."""
-        self._orders = orders
+        self._rules = rules
         self._let_go = 0
         self._open = False
         self._entered = False
@@ -228,7 +228,7 @@ class Hold:
         self._check_entered()
         if count is None:
             self._open = True
-            self.order.remove()
+            self.rule.remove()
         else:
             self._let_go = min(self._let_go + count, len(self.requests))
         self._went.ring()
@@ -249,7 +249,7 @@ class Hold:
         if self._entered:
             raise RuntimeError("a hold can be entered once; call broker.hold(...) for another one")
         self._entered = True
-        self._orders.add(self.order)
+        self._rules.add(self.rule)
         return self
 
     async def __aexit__(
@@ -258,7 +258,7 @@ class Hold:
         self.release()
 
 
-class Orders:
+class FaultRules:
     """All fault rules of a cluster, and its frozen nodes and paused partitions."""
 
     def __init__(self) -> None:
@@ -270,22 +270,22 @@ class Orders:
     def __iter__(self) -> Iterator[FaultRule]:
         return iter(list(self._given))
 
-    def add(self, order: FaultRule) -> None:
+    def add(self, rule: FaultRule) -> None:
         """Add a rule after the others."""
-        self._given.append(order)
-        self._asked.append(order)
+        self._given.append(rule)
+        self._asked.append(rule)
 
     def take(self, asked: LoggedRequest) -> FaultRule | None:
         """Return the rule that applies to this request."""
-        if any(order.is_over for order in self._asked):
-            self._given = [order for order in self._given if not order.removed]
-            self._asked = [order for order in self._asked if not order.is_over]
-        return next((order for order in self._asked if order.take(asked)), None)
+        if any(rule.is_over for rule in self._asked):
+            self._given = [rule for rule in self._given if not rule.removed]
+            self._asked = [rule for rule in self._asked if not rule.is_over]
+        return next((rule for rule in self._asked if rule.take(asked)), None)
 
     def clear(self) -> None:
         """Remove all rules, thaw all nodes and resume all partitions."""
-        for order in self._given:
-            order.remove()
+        for rule in self._given:
+            rule.remove()
         self._given.clear()
         self._asked.clear()
         for node in list(self._frozen):
@@ -295,7 +295,7 @@ class Orders:
 
     def check(self) -> None:
         """Raise UnusedFaultRules if a rule that was not removed was applied less often than planned."""
-        unmet = [order for order in self._given if not order.removed and not order.is_met]
+        unmet = [rule for rule in self._given if not rule.removed and not rule.is_met]
         if unmet:
             raise UnusedFaultRules("fault rules were applied less often than planned: " + "; ".join(map(repr, unmet)))
 

@@ -13,7 +13,7 @@ __all__ = ("Expiry",)
 
 
 class Expiry:
-    """Checks all groups every ``offsets.retention.check.interval.ms``. ``clock`` is in ms since the epoch."""
+    """The check of all groups, every ``offsets.retention.check.interval.ms``. ``clock`` is in ms since the epoch."""
 
     def __init__(
         self,

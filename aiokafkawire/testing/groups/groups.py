@@ -10,7 +10,7 @@ from ..cluster.timers import Timers
 from .committed import CommittedOffsets
 from .expiry import Expiry
 from .group import CONSUMER, ClassicGroup
-from .join_group import Joins, WouldJoin
+from .join_group import JoinAttempt, Joins
 from .members import MemberRecord, sync_refusal
 from .rebalance import assigned
 from .settings import GroupSettings
@@ -63,7 +63,7 @@ class Groups:
 
     # --- members -----------------------------------------------------------------------------------------------
 
-    def join(self, group_id: str, asked: WouldJoin) -> None:
+    def join(self, group_id: str, asked: JoinAttempt) -> None:
         """Handle a JoinGroup; its answer is set now or when the join phase ends. A new member creates a missing group.
 
         Raises:

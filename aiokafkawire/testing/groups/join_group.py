@@ -15,14 +15,14 @@ from .rebalance import Rebalances, joined
 from .settings import GroupSettings
 from .states import CoordinatorState
 
-__all__ = ("Joins", "WouldJoin")
+__all__ = ("Joins", "JoinAttempt")
 
 _MEMBER_ID_REQUIRED_SINCE: Final = 4  # KIP-394
 _SKIP_ASSIGNMENT_SINCE: Final = 9  # KIP-814
 
 
 @attrs.frozen(eq=False)
-class WouldJoin:
+class JoinAttempt:
     """A JoinGroup request and its sender."""
 
     member_id: str
@@ -38,7 +38,7 @@ class WouldJoin:
     answer: Deferred[JoinGroupResponse] = attrs.field(factory=Deferred)
 
     @classmethod
-    def of(cls, request: JoinGroupRequest, version: int, client_id: str, client_host: str) -> "WouldJoin":
+    def of(cls, request: JoinGroupRequest, version: int, client_id: str, client_host: str) -> "JoinAttempt":
         """Parse a request; version 0 has one timeout for both (KIP-62)."""
         return cls(
             request.member_id,
@@ -59,14 +59,14 @@ class WouldJoin:
 
 
 class Joins:
-    """Handles JoinGroup. ``new_id`` makes the unique part of member ids."""
+    """The handler of JoinGroup. ``new_id`` makes the unique part of member ids."""
 
     def __init__(self, settings: GroupSettings, rebalances: Rebalances, new_id: Callable[[], str]) -> None:
         self._settings = settings
         self._rebalances = rebalances
         self._new_id = new_id
 
-    def join(self, group: ClassicGroup, asked: WouldJoin) -> None:
+    def join(self, group: ClassicGroup, asked: JoinAttempt) -> None:
         """Handle a JoinGroup, and set ``asked.answer`` now or when the join phase ends."""
         if not self._accepts(group, asked.member_id):
             group.remove(asked.member_id)
@@ -98,7 +98,7 @@ class Joins:
 
     # --- without a member id ---------------------------------------------------------------------------------------
 
-    def _join_new(self, group: ClassicGroup, asked: WouldJoin) -> None:
+    def _join_new(self, group: ClassicGroup, asked: JoinAttempt) -> None:
         name = asked.client_id if asked.group_instance_id is None else asked.group_instance_id
         member_id = f"{name}-{self._new_id()}"
         if asked.group_instance_id in group.static_members:
@@ -109,7 +109,7 @@ class Joins:
         else:
             self._add(group, asked, member_id)
 
-    def _add(self, group: ClassicGroup, asked: WouldJoin, member_id: str) -> None:
+    def _add(self, group: ClassicGroup, asked: JoinAttempt, member_id: str) -> None:
         member = MemberRecord(
             member_id,
             asked.group_instance_id,
@@ -126,7 +126,7 @@ class Joins:
         self._rebalances.await_join(group, member)
         self._rebalances.prepare_or_complete(group, f"{member_id} joins; client reason: {asked.reason}")
 
-    def _return(self, group: ClassicGroup, asked: WouldJoin, member_id: str) -> None:
+    def _return(self, group: ClassicGroup, asked: JoinAttempt, member_id: str) -> None:
         """Rejoin a static member: it replaces the member with its instance id (KIP-345)."""
         assert asked.group_instance_id is not None
         leader = group.leader or ""
@@ -154,7 +154,7 @@ class Joins:
 
     # --- with a member id ------------------------------------------------------------------------------------------
 
-    def _rejoin(self, group: ClassicGroup, asked: WouldJoin) -> None:
+    def _rejoin(self, group: ClassicGroup, asked: JoinAttempt) -> None:
         try:
             member = group.check_member(asked.member_id, asked.group_instance_id)
         except ApiError as refused:
@@ -176,7 +176,7 @@ class Joins:
         self._update(member, asked)
         self._rebalances.prepare_or_complete(group, f"{member.member_id} rejoins; client reason: {asked.reason}")
 
-    def _update(self, member: MemberRecord, asked: WouldJoin) -> None:
+    def _update(self, member: MemberRecord, asked: JoinAttempt) -> None:
         member.protocols = asked.protocols
         member.rebalance_timeout_ms = asked.rebalance_timeout_ms
         member.session_timeout_ms = asked.session_timeout_ms

@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class Rebalances:
-    """Moves groups between states.
+    """The transitions of groups between states.
 
     ``clock`` is in ms since the epoch. ``write`` is called when a coordinator would write the group to its log; see
     :class:`GroupImage`.
@@ -51,7 +51,7 @@ class Rebalances:
     # --- join phase ------------------------------------------------------------------------------------------------
 
     def prepare(self, group: ClassicGroup, reason: str) -> None:
-        """Begin a rebalance: all members have to rejoin."""
+        """Start a rebalance: all members have to rejoin."""
         if group.state == CoordinatorState.COMPLETING_REBALANCE:
             self._distribute(group, {}, ErrorCode.REBALANCE_IN_PROGRESS)
         group.pending_sync.clear()
@@ -71,7 +71,7 @@ class Rebalances:
             self._join_timer(group, group.rebalance_timeout_ms, partial(self._complete_join, group))
 
     def prepare_or_complete(self, group: ClassicGroup, reason: str) -> None:
-        """Begin a rebalance, or check whether the current one is complete."""
+        """Start a rebalance, or check whether the current one is complete."""
         if group.state in (CoordinatorState.PREPARING_REBALANCE, CoordinatorState.DEAD):
             self.maybe_complete_join(group)
         else:
@@ -129,7 +129,7 @@ class Rebalances:
     # --- sync phase ------------------------------------------------------------------------------------------------
 
     def assign(self, group: ClassicGroup, assignment: Mapping[str, bytes]) -> None:
-        """Distribute the leader's assignment; members that it leaves out get an empty one."""
+        """Send the leader's assignment to the members; those that it leaves out get an empty one."""
         self._distribute(group, assignment, ErrorCode.NONE)
         group.go(CoordinatorState.STABLE)
         self.write(group)

@@ -96,7 +96,7 @@ def _elect(cluster: ClusterState, topic: str, index: int, kind: int) -> Partitio
 async def alter_partition_reassignments(
     call: ServerCall, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
-    """Begin or cancel reassignments of partitions."""
+    """Start or cancel reassignments of partitions."""
     responses = []
     for topic in request.topics:
         answers = []
@@ -119,7 +119,7 @@ async def alter_partition_reassignments(
 
 
 def _reassign(cluster: ClusterState, topic: str, asked: ReassignablePartition, any_count: bool) -> None:
-    """Begin or cancel one reassignment. Raises ApiError with the partition's error."""
+    """Start or cancel one reassignment. Raises ApiError with the partition's error."""
     index = asked.partition_index
     partition = _existing(
         cluster, topic, index, f"Unable to find a topic named {topic}.", f"Unable to find partition {topic}:{index}."

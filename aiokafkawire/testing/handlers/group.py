@@ -22,7 +22,7 @@ from ..cluster.api_error import ApiError
 from ..cluster.deferred import Deferred
 from ..cluster.replicas import NO_LEADER
 from ..cluster.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from ..groups.join_group import WouldJoin
+from ..groups.join_group import JoinAttempt
 from ..groups.members import join_refusal, sync_refusal
 from ..serving.call import ServerCall
 from .constants import MALFORMED
@@ -73,7 +73,7 @@ def _none(key: str, error: ErrorCode, message: str) -> Coordinator:
 
 async def join_group(call: ServerCall, request: JoinGroupRequest) -> JoinGroupResponse:
     """Join a group; the response follows when all members have joined."""
-    asked = WouldJoin.of(request, call.version, call.client_id or "", f"/{call.peer.host}")
+    asked = JoinAttempt.of(request, call.version, call.client_id or "", f"/{call.peer.host}")
     try:
         _check_coordinator(call, request.group_id)
         call.cluster.groups.join(request.group_id, asked)

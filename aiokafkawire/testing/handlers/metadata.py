@@ -23,7 +23,7 @@ from ...protocol.messages.metadata import (
 from ...protocol.primitives import ZERO_UUID
 from ...protocol.schema import Versions
 from ..cluster.api_error import ApiError
-from ..cluster.features import tell_features
+from ..cluster.features import add_features
 from ..cluster.state import BrokerNode, ClusterState
 from ..cluster.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, HostedTopic, invalid_name
 from ..serving.call import ServerCall
@@ -46,7 +46,7 @@ async def api_versions(call: ServerCall, request: ApiVersionsRequest) -> ApiVers
         call.peer.login.versions_sent()
     keys = [_api_version(key, versions) for key, versions in sorted(call.node.advertised.items())]
     answer = ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=keys)
-    tell_features(answer, call.node.release, call.version)
+    add_features(answer, call.node.release, call.version)
     return answer
 
 

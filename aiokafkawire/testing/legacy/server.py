@@ -24,7 +24,7 @@ _SIZE: Final = Struct(">i")
 
 
 class LegacyServer:
-    """Serves in-memory connections while its context is open.
+    """A server of in-memory connections that runs while its context is open.
 
     Args:
         logs: the logs to serve; by default new ones with ``settings``.

@@ -169,7 +169,7 @@ class Read:
             up_to=up_to,
             at_least_one=not self._size and version >= _AT_LEAST_ONE_SINCE,
         )
-        if offset >= up_to or self._params.call.cluster.orders.is_paused(log.topic, log.partition):
+        if offset >= up_to or self._params.call.cluster.fault_rules.is_paused(log.topic, log.partition):
             records = b""
         if version < BATCHES_FETCHED_SINCE:
             exact = self._params.call.node.release.since("2.0")

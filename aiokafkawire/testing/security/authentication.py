@@ -154,7 +154,7 @@ class LoginState:
                 return response, 0
             if self.user not in (None, exchange.user):
                 reason = "Cannot change principals during re-authentication"
-                raise LoginFailed(f"{reason} from User.{self.user}: User.{exchange.user}", told=True)
+                raise LoginFailed(f"{reason} from User.{self.user}: User.{exchange.user}", client_message=True)
         except LoginFailed as failure:
             self.failed = f"authentication failed: {failure}"
             raise
@@ -180,9 +180,9 @@ class LoginState:
         Raises:
             Disconnect: the message is too long for the response.
         """
-        if failure.told is not None:
-            if len(failure.told.encode()) > _LONGEST_TOLD:
+        if failure.client_message is not None:
+            if len(failure.client_message.encode()) > _LONGEST_TOLD:
                 raise Disconnect("authentication failed, and the reason is too long for a response")
-            return failure.told
+            return failure.client_message
         doing = "authentication" if self.user is None else "re-authentication"
         return f"Authentication failed during {doing} due to invalid credentials with SASL mechanism {self._mechanism}"

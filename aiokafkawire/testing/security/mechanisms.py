@@ -24,13 +24,13 @@ __all__ = (
 
 
 class LoginFailed(Exception):
-    """Authentication failed. ``told`` selects the client's message: the reason, another text, or Kafka's general
-    message, which hides the reason.
+    """Authentication failed. ``client_message`` is what the client receives: the reason (True), another text, or
+    Kafka's general message (False), which hides the reason.
     """
 
-    def __init__(self, reason: str, *, told: bool | str = False) -> None:
+    def __init__(self, reason: str, *, client_message: bool | str = False) -> None:
         super().__init__(reason)
-        self.told: str | None = told if isinstance(told, str) else reason if told else None
+        self.client_message: str | None = reason if client_message is True else client_message or None
 
 
 class Exchange(Protocol):
@@ -62,13 +62,13 @@ class Plain:
         """Check the password and return an empty response. Raises as :class:`Exchange`."""
         parts = token.decode(errors="replace").split("\0", 3)
         if len(parts) != 3:
-            raise LoginFailed(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}", told=True)
+            raise LoginFailed(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}", client_message=True)
         for_user, user, password = parts
         for what, given in (("username", user), ("password", password)):
             if not given:
-                raise LoginFailed(f"Authentication failed: {what} not specified", told=True)
+                raise LoginFailed(f"Authentication failed: {what} not specified", client_message=True)
         if not self._credentials.is_password(user, password):
-            raise LoginFailed("Authentication failed: Invalid username or password", told=True)
+            raise LoginFailed("Authentication failed: Invalid username or password", client_message=True)
         _check_authorization_id(for_user, user)
         self.user = user
         return b""
@@ -171,7 +171,7 @@ class OAuthBearer:
         """Return nothing, or JSON with the error, which the client acknowledges. Raises as :class:`Exchange`."""
         refused, self._refused = self._refused, None
         if refused is not None and token == _UNDERSTOOD:
-            raise LoginFailed(str(refused), told=refused.answer)
+            raise LoginFailed(str(refused), client_message=refused.answer)
         found = _BEARER_FIRST.fullmatch(token.decode(errors="replace"))
         if found is None:
             raise LoginFailed("invalid first message of OAUTHBEARER")
@@ -191,9 +191,7 @@ class OAuthBearer:
                 f"Authentication failed: Client requested an authorization id ({found['for_user']}) that is different "
                 f"from the token's principal name ({user})"
             )
-            raise LoginFailed(
-                "the token belongs to another principal", told=f"Authentication failed: Client requested {difference}"
-            )
+            raise LoginFailed("the token belongs to another principal", client_message=difference)
         self.user, self.holds_ms = user, holds_ms
         return b""
 
@@ -245,5 +243,6 @@ def new_exchange(mechanism: str, credentials: Credentials, new_nonce: Callable[[
 def _check_authorization_id(for_user: str, user: str) -> None:
     if for_user and for_user != user:
         raise LoginFailed(
-            "Authentication failed: Client requested an authorization id that is different from username", told=True
+            "Authentication failed: Client requested an authorization id that is different from username",
+            client_message=True,
         )

@@ -20,7 +20,7 @@ _SIZE: Final = Struct(">i")
 
 
 class Frames:
-    """Splits a stream into frames; buffers one frame at most, and less than a chunk of the next.
+    """The frames in a stream; the buffer holds one frame at most, and less than a chunk of the next.
 
     Memory is used for received bytes only, whatever size a frame announces.
     """

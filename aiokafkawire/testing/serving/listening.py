@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class NodeServer:
-    """Serves the requests of one node, over TCP and in memory.
+    """The server of one node, over TCP and in memory.
 
     Args:
         node: the node that answers.

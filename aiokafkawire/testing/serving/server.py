@@ -93,9 +93,9 @@ async def _serve_one(node: BrokerNode, stream: ByteStream, peer: Peer, frame: by
         Disconnect: no response is possible.
         Ended: a fault rule ended the exchange.
     """
-    orders = node.cluster.orders
+    rules = node.cluster.fault_rules
     if peer.login is not None and peer.login.expects_bare_token:
-        await orders.thawed(node.node_id)
+        await rules.thawed(node.node_id)
         response = await bare_token(node, peer, frame)
         await stream.send(len(response).to_bytes(4) + response)
         return
@@ -103,7 +103,7 @@ async def _serve_one(node: BrokerNode, stream: ByteStream, peer: Peer, frame: by
     if received is None:
         return
     if isinstance(received, bytes):
-        await orders.thawed(node.node_id)
+        await rules.thawed(node.node_id)
         await stream.send(received)
         return
     requests, asked = node.cluster.requests, _asked(node, peer, received, len(frame))
@@ -140,13 +140,13 @@ def _asked(node: BrokerNode, peer: Peer, received: _Received, size: int) -> Logg
 
 
 async def _reply(call: ServerCall, stream: ByteStream, received: _Received, asked: LoggedRequest) -> None:
-    requests, orders, version = call.cluster.requests, call.cluster.orders, received.version
-    await orders.thawed(asked.node)
+    requests, rules, version = call.cluster.requests, call.cluster.fault_rules, received.version
+    await rules.thawed(asked.node)
     refused = await admit(call, received.request)  # fault rules apply to allowed requests only
     if refused is not None:
         outgoing = OutgoingResponse(refused)
     else:
-        outgoing = await exchange(orders, asked, partial(_handle, received.api, call))
+        outgoing = await exchange(rules, asked, partial(_handle, received.api, call))
     response = outgoing.response
     if response is None:
         requests.settle(asked, RequestOutcome.UNANSWERED)

@@ -117,7 +117,7 @@ class TransactionRecord:
         return begins
 
     def decide(self, commit: bool, now_ms: int, new_producer_id: Callable[[], int], *, bumps: bool) -> None:
-        """Decide to commit or abort. With transaction.version 2 the markers and the next transaction have a new epoch."""
+        """Commit or abort. With transaction.version 2 the markers and the next transaction get a new epoch."""
         ids, last_epoch = (self.producer_id, self.epoch), self.last_epoch
         next_producer_id = -1
         if bumps:

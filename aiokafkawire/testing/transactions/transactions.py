@@ -79,7 +79,7 @@ class Transactions:
         self._completion.resume(self._led)
 
     def clear(self) -> None:
-        """Delete all transactional ids: ``__transaction_state`` was deleted. Transactions stay open in the partitions."""
+        """Delete all transactional ids: ``__transaction_state`` was deleted. Partitions keep their transactions."""
         for timer in (*self._loading.values(), *(found.timer for found in self._by_id.values())):
             if timer is not None:
                 timer.cancel()

@@ -16,7 +16,7 @@ _CHECK_SECONDS = 0.05
 
 
 class BrokerLinks:
-    """Applies separations of the network to the cluster.
+    """The effect of the network's separations on the cluster.
 
     1. A follower that does not reach its leader does not copy: its leader's producers with acks=all wait.
     2. A broker that does not reach a majority of the brokers is fenced after ``broker.session.timeout.ms``: other

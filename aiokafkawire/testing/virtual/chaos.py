@@ -43,7 +43,7 @@ class Fault(Enum):
 
 
 class Chaos:
-    """Injects random faults until :meth:`end`. A broker has one fault at a time; there is one partition at a time.
+    """The injection of random faults until :meth:`end`. A broker has one fault, the network one partition.
 
     Ending a fault leaves other faults unchanged.
     """
@@ -68,7 +68,7 @@ class Chaos:
                 raise TypeError(f"{fault!r} is not a Fault; known: {', '.join(map(str, Fault))}")
         check_range("every", every)
         check_range("lasting", lasting)
-        self._start(self._rage, faults, every, lasting)
+        self._start(self._run, faults, every, lasting)
 
     def spare(self, node: int) -> None:
         """Inject no faults into a broker that the user has crashed, and do not restart it."""
@@ -99,7 +99,7 @@ class Chaos:
 
         self._owner.spawn(run)
 
-    async def _rage(self, faults: Sequence[Fault], every: tuple[float, float], lasting: tuple[float, float]) -> None:
+    async def _run(self, faults: Sequence[Fault], every: tuple[float, float], lasting: tuple[float, float]) -> None:
         while True:
             await anyio.sleep(self._chance.uniform(*every))
             kind, seconds = self._chance.choice(faults), self._chance.uniform(*lasting)
@@ -109,16 +109,16 @@ class Chaos:
             elif nodes and not (kind is Fault.PARTITION and self._partitioned):
                 node = self._chance.choice(nodes)
                 self._busy[node] = None
-                self._start(self._inflict, kind, node, seconds)
+                self._start(self._inject, kind, node, seconds)
 
-    async def _inflict(self, kind: Fault, node: int, seconds: float) -> None:
-        hand = self._network.hand()
+    async def _inject(self, kind: Fault, node: int, seconds: float) -> None:
+        injector = self._network.injector()
         try:
-            await self._do(kind, node, hand)
+            await self._do(kind, node, injector)
             await anyio.sleep(seconds)
         finally:
             with anyio.CancelScope(shield=True):
-                self._network.drop(hand)
+                self._network.drop(injector)
                 if kind is Fault.CRASH and node not in self._spared:
                     self._trace.add(f"broker {node} is back")
                     await self._broker.start_node(node)
@@ -126,20 +126,20 @@ class Chaos:
                 self._partitioned = False
             del self._busy[node]
 
-    async def _do(self, kind: Fault, node: int, hand: FaultInjector) -> None:
+    async def _do(self, kind: Fault, node: int, injector: FaultInjector) -> None:
         match kind:
             case Fault.CRASH:
                 self._trace.fault("crash", f"broker {node} crashes")
                 await self._broker.stop_node(node)
             case Fault.PARTITION:
                 self._partitioned = True
-                hand.partition({node})
+                injector.partition({node})
             case Fault.CLIENT_PARTITION:
-                hand.block(node)
+                injector.block(node)
             case Fault.REFUSE:
-                hand.refuse(node)
+                injector.refuse(node)
             case Fault.SLOW:
-                hand.slow(node, latency=_SLOW, bandwidth=_SLOW_BANDWIDTH)
+                injector.slow(node, latency=_SLOW, bandwidth=_SLOW_BANDWIDTH)
             case _:
                 self._network.cut(node)
 

@@ -20,7 +20,7 @@ class VirtualClock(trio.abc.Clock):
         self._now = 0.0
 
     def start_clock(self) -> None:
-        """Do nothing at the start of the run."""
+        """Start the clock, which needs no preparation."""
 
     def current_time(self) -> float:
         """Return the virtual time, in seconds."""

@@ -5,9 +5,9 @@ from typing import TypeAlias
 
 from .trace import Trace
 
-__all__ = ("FaultInjector", "Place", "check_range", "check_speed")
+__all__ = ("FaultInjector", "Endpoint", "check_range", "check_speed")
 
-Place: TypeAlias = str | int
+Endpoint: TypeAlias = str | int
 """A client by its name, or a broker by its id."""
 
 Speed: TypeAlias = tuple[tuple[float, float], float | None]
@@ -15,7 +15,7 @@ Speed: TypeAlias = tuple[tuple[float, float], float | None]
 
 
 class FaultInjector:
-    """Makes faults and ends them. The network itself is one injector; chaos creates one per fault.
+    """A maker of faults, which it can end. The network itself is one injector; chaos creates one per fault.
 
     Brokers are named by their ids; without ids, all brokers are meant. An unknown id raises KeyError.
 
@@ -35,27 +35,27 @@ class FaultInjector:
     ) -> None:
         self._nodes, self._trace = nodes, trace
         self._separations_changed, self._speeds_changed = separations_changed, speeds_changed
-        self.groups: list[frozenset[Place]] = []
+        self.groups: list[frozenset[Endpoint]] = []
         self.blocked: dict[int, None] = {}
         self.refusing: dict[int, None] = {}
         self.slowed: dict[int, Speed] = {}
 
     def slow(self, *nodes: int, latency: tuple[float, float], bandwidth: float | None = None) -> None:
-        """Slow down the links to these brokers; :meth:`normal` undoes it.
+        """Give the links to these brokers this latency and bandwidth; :meth:`normal` undoes it.
 
         Raises:
             ValueError: ``latency`` is not a minimum and a maximum, or ``bandwidth`` is not positive.
         """
         named = self._named(nodes)
         check_speed(latency, bandwidth)
-        self._trace.fault("slow", f"{_told(nodes)} slow, {latency[0]:.4f} to {latency[1]:.4f} s")
+        self._trace.fault("slow", f"{_names(nodes)} slow, {latency[0]:.4f} to {latency[1]:.4f} s")
         self.slowed.update(dict.fromkeys(named, (latency, bandwidth)))
         self._speeds_changed()
 
     def normal(self, *nodes: int) -> None:
         """Restore the initial speed of the links to these brokers."""
         named = self._named(nodes)
-        self._trace.add(f"{_told(nodes)} as quick as before")
+        self._trace.add(f"{_names(nodes)} as quick as before")
         for node in named:
             self.slowed.pop(node, None)
         self._speeds_changed()
@@ -63,16 +63,16 @@ class FaultInjector:
     def refuse(self, *nodes: int) -> None:
         """Let these brokers refuse new connections; open ones stay. :meth:`accept` undoes it."""
         named = self._named(nodes)
-        self._trace.fault("refuse", f"{_told(nodes)} refusing connections")
+        self._trace.fault("refuse", f"{_names(nodes)} refusing connections")
         self.refusing.update(dict.fromkeys(named))
 
     def accept(self, *nodes: int) -> None:
         """Let these brokers accept connections again."""
         for node in self._named(nodes):
             self.refusing.pop(node, None)
-        self._trace.add(f"{_told(nodes)} accepting connections")
+        self._trace.add(f"{_names(nodes)} accepting connections")
 
-    def partition(self, *groups: Collection[Place]) -> None:
+    def partition(self, *groups: Collection[Endpoint]) -> None:
         """Separate these groups from each other and from all others. Replaces earlier partitions.
 
         ``partition({1})`` isolates broker 1; ``partition({"client-1", 1}, {2, 3})`` leaves client-1 with broker 1 only.
@@ -94,7 +94,7 @@ class FaultInjector:
     def block(self, *nodes: int) -> None:
         """Separate these brokers from all clients, but not from each other. :meth:`unblock` undoes it."""
         named = self._named(nodes)
-        self._trace.fault("client partition", f"clients do not reach {_told(nodes)}")
+        self._trace.fault("client partition", f"clients do not reach {_names(nodes)}")
         self.blocked.update(dict.fromkeys(named))
         self._separations_changed()
 
@@ -102,7 +102,7 @@ class FaultInjector:
         """Let clients reach these brokers again."""
         for node in self._named(nodes):
             self.blocked.pop(node, None)
-        self._trace.add(f"clients reach {_told(nodes)} again")
+        self._trace.add(f"clients reach {_names(nodes)} again")
         self._separations_changed()
 
     def heal(self) -> None:
@@ -112,7 +112,7 @@ class FaultInjector:
         self.groups = []
         self._separations_changed()
 
-    def let_go(self) -> None:
+    def clear(self) -> None:
         """End all faults of this injector."""
         if self.groups or self.blocked:
             self.heal()
@@ -121,7 +121,7 @@ class FaultInjector:
         if self.slowed:
             self.normal(*self.slowed)
 
-    def separates(self, one: Place, other: Place) -> bool:
+    def separates(self, one: Endpoint, other: Endpoint) -> bool:
         """Return whether this injector separates these two."""
         if (isinstance(one, str) and other in self.blocked) or (isinstance(other, str) and one in self.blocked):
             return True
@@ -149,5 +149,5 @@ def check_speed(latency: tuple[float, float], bandwidth: float | None) -> None:
         raise ValueError(f"bandwidth must be above 0 bytes per second, or None for no limit, got {bandwidth!r}")
 
 
-def _told(nodes: Collection[int]) -> str:
+def _names(nodes: Collection[int]) -> str:
     return f"broker {', '.join(map(str, nodes))}" if nodes else "all brokers"

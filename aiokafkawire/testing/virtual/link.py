@@ -53,34 +53,34 @@ class Direction:
         "_chance",
         "_free_at",
         "_last_at",
-        "_room",
+        "_link",
         "_sleep",
-        "_way",
+        "_taken",
         "broken",
         "chunks",
         "receiver_gone",
         "size",
     )
 
-    def __init__(self, way: Link, chance: Random) -> None:
-        self._way, self._chance = way, chance
+    def __init__(self, link: Link, chance: Random) -> None:
+        self._link, self._chance = link, chance
         self._free_at = self._last_at = 0.0
         self.chunks: deque[tuple[float, bytes]] = deque()
         self.size: int = 0
         self.broken: bool = False
         self.receiver_gone: bool = False
         self._sleep: trio.CancelScope | None = None
-        self._room: anyio.Event | None = None
+        self._taken: anyio.Event | None = None
 
     def put(self, data: bytes, now: float) -> None:
         """Send bytes; they are lost if the receiver is gone."""
         if self.receiver_gone or self.broken:
             return
-        way = self._way
+        link = self._link
         begins = max(now, self._free_at)
-        self._free_at = begins + (len(data) / way.bandwidth if way.bandwidth else 0.0)
+        self._free_at = begins + (len(data) / link.bandwidth if link.bandwidth else 0.0)
         # The bytes of one connection stay in order.
-        self._last_at = max(self._last_at, self._free_at + way.delay(self._chance))
+        self._last_at = max(self._last_at, self._free_at + link.delay(self._chance))
         self.chunks.append((self._last_at, data))
         self.size += len(data)
         if self._sleep is not None and len(self.chunks) == 1:
@@ -92,7 +92,7 @@ class Direction:
         if not self.chunks:
             return inf
         at = self.chunks[0][0]
-        blocked_since = self._way.blocked_since
+        blocked_since = self._link.blocked_since
         return at if blocked_since is None or at < blocked_since else inf
 
     def is_due(self, now: float) -> bool:
@@ -107,11 +107,11 @@ class Direction:
         finally:
             self._sleep = None
 
-    async def room(self) -> None:
+    async def wait_until_taken(self) -> None:
         """Sleep until the receiver has taken bytes, or the state has changed."""
-        if self._room is None:
-            self._room = anyio.Event()
-        await self._room.wait()
+        if self._taken is None:
+            self._taken = anyio.Event()
+        await self._taken.wait()
 
     def take(self, max_bytes: int) -> bytes:
         """Return the next bytes, which must have arrived; b"" means the end, also when called again."""
@@ -122,12 +122,12 @@ class Direction:
             self.chunks.appendleft((at, chunk[max_bytes:]))
             chunk = chunk[:max_bytes]
         self.size -= len(chunk)
-        self._made_room()
+        self._notify_sender()
         return chunk
 
     def reopened(self, blocked_since: float, now: float) -> None:
-        """Resend the chunks that were held while the link was blocked."""
-        again = now + self._way.delay(self._chance)
+        """Send the chunks again that were held while the link was blocked."""
+        again = now + self._link.delay(self._chance)
         self.chunks = deque((max(at, again) if at >= blocked_since else at, chunk) for at, chunk in self.chunks)
         self._last_at = max(self._last_at, again)
         self.notify()
@@ -156,12 +156,12 @@ class Direction:
         """Wake both sides after a change of state."""
         if self._sleep is not None:
             self._sleep.cancel()
-        self._made_room()
+        self._notify_sender()
 
-    def _made_room(self) -> None:
-        if self._room is not None:
-            self._room.set()
-            self._room = None
+    def _notify_sender(self) -> None:
+        if self._taken is not None:
+            self._taken.set()
+            self._taken = None
 
 
 def _woken(raise_cancel: object) -> trio.lowlevel.Abort:

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 import anyio
 from anyio.abc import ByteStream
 
-from .fault_injector import FaultInjector, Place, check_speed
+from .fault_injector import Endpoint, FaultInjector, check_speed
 from .link import Link
 from .stream import End, VirtualConnection
 from .trace import Trace
@@ -20,7 +20,7 @@ _PRUNE_AT: Final = 64
 
 
 class Dial(Protocol):
-    """Opens a connection, as a client's ``connector``."""
+    """A function that opens connections, as a client's ``connector``."""
 
     async def __call__(self, host: str, port: int) -> ByteStream: ...
 
@@ -69,11 +69,11 @@ class Network(FaultInjector):
         self._now, self._chance = now, chance
         self.latency: tuple[float, float] = latency
         self.bandwidth: float | None = bandwidth
-        self._ways: dict[tuple[str, int], Link] = {}
+        self._links_by_endpoints: dict[tuple[str, int], Link] = {}
         self._open: list[tuple[str, int, VirtualConnection]] = []
         self._prune_at = _PRUNE_AT
         self._listening: dict[tuple[str, int], int] = {}
-        self._hands: list[FaultInjector] = [self]
+        self._injectors: list[FaultInjector] = [self]
         self._count = 0
 
     # --- connections -------------------------------------------------------------------------------------------
@@ -92,16 +92,16 @@ class Network(FaultInjector):
         node = self._listening.get((host, port))
         if node is None:
             raise OSError(errno.EHOSTUNREACH, f"no route to {host}:{port}")
-        way = self._way(client, node)
+        link = self._link(client, node)
         self._count += 1
         name = f"{client}-{node}.{self._count}"
         self._trace.add(f"{name} is dialled")
-        await way.wait_until_open()
-        await anyio.sleep(way.delay(self._chance) + way.delay(self._chance))
-        await way.wait_until_open()
-        if any(node in hand.refusing for hand in self._hands):
+        await link.wait_until_open()
+        await anyio.sleep(link.delay(self._chance) + link.delay(self._chance))
+        await link.wait_until_open()
+        if any(node in injector.refusing for injector in self._injectors):
             raise self._refused(name, ConnectionRefusedError(errno.ECONNREFUSED, f"{host}:{port} refuses"))
-        made = VirtualConnection(name, way, self._now, self._chance, self._trace.add)
+        made = VirtualConnection(name, link, self._now, self._chance, self._trace.add)
         try:
             self._attend(node, made.server, name)
         except ConnectionRefusedError as refused:
@@ -122,25 +122,25 @@ class Network(FaultInjector):
         self._trace.add(f"{name} is refused")
         return error
 
-    def _way(self, client: str, node: int) -> Link:
-        way = self._ways.get((client, node))
-        if way is None:
-            way = self._ways[client, node] = Link(*self._speed(node))
-            way.blocked_since = self._now() if self.separated(client, node) else None
-        return way
+    def _link(self, client: str, node: int) -> Link:
+        link = self._links_by_endpoints.get((client, node))
+        if link is None:
+            link = self._links_by_endpoints[client, node] = Link(*self._speed(node))
+            link.blocked_since = self._now() if self.separated(client, node) else None
+        return link
 
     # --- faults ------------------------------------------------------------------------------------------------
 
-    def hand(self) -> FaultInjector:
+    def injector(self) -> FaultInjector:
         """Create an injector, whose faults end independently of others."""
         made = FaultInjector(self._nodes, self._trace, self._regroup, self._set_speeds)
-        self._hands.append(made)
+        self._injectors.append(made)
         return made
 
-    def drop(self, hand: FaultInjector) -> None:
+    def drop(self, injector: FaultInjector) -> None:
         """End all faults of an injector, and remove it."""
-        hand.let_go()
-        self._hands.remove(hand)
+        injector.clear()
+        self._injectors.remove(injector)
 
     def cut(self, *nodes: int, client: str | None = None) -> int:
         """Reset the open connections to these brokers, optionally of one client; return their number."""
@@ -148,7 +148,7 @@ class Network(FaultInjector):
         found = [
             entry
             for entry in self._open
-            if entry[2].is_open and client in (None, entry[0]) and entry[1] in named and not entry[2].way.blocked
+            if entry[2].is_open and client in (None, entry[0]) and entry[1] in named and not entry[2].link.blocked
         ]
         shown = ", ".join(map(str, nodes)) or "all brokers"
         self._trace.fault("cut", f"{len(found)} connections of {client or 'all clients'} to {shown}")
@@ -156,32 +156,32 @@ class Network(FaultInjector):
             connection.cut()
         return len(found)
 
-    def separated(self, one: Place, other: Place) -> bool:
+    def separated(self, one: Endpoint, other: Endpoint) -> bool:
         """Return whether any injector separates these two."""
-        return any(hand.separates(one, other) for hand in self._hands)
+        return any(injector.separates(one, other) for injector in self._injectors)
 
     def _speed(self, node: int) -> tuple[tuple[float, float], float | None]:
-        slowed = [hand.slowed[node] for hand in self._hands if node in hand.slowed]
+        slowed = [injector.slowed[node] for injector in self._injectors if node in injector.slowed]
         return slowed[-1] if slowed else (self.latency, self.bandwidth)
 
     def _set_speeds(self) -> None:
-        for (_, node), way in self._ways.items():
-            way.latency, way.bandwidth = self._speed(node)
+        for (_, node), link in self._links_by_endpoints.items():
+            link.latency, link.bandwidth = self._speed(node)
 
     def _regroup(self) -> None:
-        for (client, node), way in self._ways.items():
-            self._open_or_block(client, node, way)
+        for (client, node), link in self._links_by_endpoints.items():
+            self._open_or_block(client, node, link)
         self._on_change()
 
-    def _open_or_block(self, client: str, node: int, way: Link) -> None:
-        now, since = self._now(), way.blocked_since
+    def _open_or_block(self, client: str, node: int, link: Link) -> None:
+        now, since = self._now(), link.blocked_since
         if self.separated(client, node):
-            way.blocked_since = now if since is None else since
+            link.blocked_since = now if since is None else since
         elif since is not None:
-            way.blocked_since = None
+            link.blocked_since = None
             for by, to, connection in self._open:
                 if (by, to) == (client, node):
                     connection.reopened(since)
-            opened, way.opened = way.opened, None
+            opened, link.opened = link.opened, None
             if opened is not None:
                 opened.set()

@@ -27,26 +27,26 @@ class VirtualConnection:
 
     Args:
         name: the name in the trace.
-        way: the link between the ends.
+        link: the link between the ends.
         now: returns the virtual time, in seconds.
         chance: the source of random latencies and cuts.
-        tell: called with the end and its action when bytes are sent or an end is closed.
+        on_event: called with the end and its action when bytes are sent or an end is closed.
     """
 
     def __init__(
-        self, name: str, way: Link, now: Callable[[], float], chance: Random, tell: Callable[[str], None]
+        self, name: str, link: Link, now: Callable[[], float], chance: Random, on_event: Callable[[str], None]
     ) -> None:
         self.name: str = name
-        self.way: Link = way
-        self._now, self._tell = now, tell
-        there, back = Direction(way, chance), Direction(way, chance)
+        self.link: Link = link
+        self._now, self._on_event = now, on_event
+        there, back = Direction(link, chance), Direction(link, chance)
         self._directions = there, back
-        self.client: End = End(there, back, now, lambda what: tell(f"{name} > {what}"), _asked)
-        self.server: End = End(back, there, now, lambda what: tell(f"{name} < {what}"), _answered)
+        self.client: End = End(there, back, now, lambda event: on_event(f"{name} > {event}"), _asked)
+        self.server: End = End(back, there, now, lambda event: on_event(f"{name} < {event}"), _answered)
 
     @property
     def is_open(self) -> bool:
-        """Whether neither end is closed, and it was not cut."""
+        """Whether neither end is closed and the connection was not cut."""
         return not any(direction.broken or direction.receiver_gone for direction in self._directions)
 
     @property
@@ -56,12 +56,12 @@ class VirtualConnection:
 
     def cut(self) -> None:
         """Reset the connection: each side gets a part of the bytes in transit, perhaps half a frame, then an error."""
-        self._tell(f"{self.name} is cut")
+        self._on_event(f"{self.name} is cut")
         for direction in self._directions:
             direction.cut(self._now())
 
     def reopened(self, blocked_since: float) -> None:
-        """Resend the held bytes after the link was blocked."""
+        """Send the held bytes again after the link was blocked."""
         for direction in self._directions:
             direction.reopened(blocked_since, self._now())
 
@@ -74,11 +74,11 @@ class End(ByteStream):
         outgoing: Direction,
         incoming: Direction,
         now: Callable[[], float],
-        tell: Callable[[str], None],
+        on_event: Callable[[str], None],
         summary: Callable[[bytes], str],
     ) -> None:
         self._outgoing, self._incoming = outgoing, incoming
-        self._now, self._tell, self._summary = now, tell, summary
+        self._now, self._on_event, self._summary = now, on_event, summary
         self._closed = False
         self._ended = False
         self._sending, self._receiving = anyio.ResourceGuard("sending to"), anyio.ResourceGuard("receiving from")
@@ -88,7 +88,7 @@ class End(ByteStream):
         await checkpoint_if_cancelled()
         direction, data, sent = self._outgoing, bytes(item), 0
         with self._sending:
-            self._tell(f"{self._summary(data)} {crc32(data):08x}")
+            self._on_event(f"{self._summary(data)} {crc32(data):08x}")
             while True:
                 self._raise_if_unable_to_send()
                 part = data[sent : sent + max(0, _WINDOW - direction.size)]
@@ -97,7 +97,7 @@ class End(ByteStream):
                     sent += len(part)
                 if sent == len(data):
                     break
-                await direction.room()
+                await direction.wait_until_taken()
         await cancel_shielded_checkpoint()
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
@@ -138,7 +138,7 @@ class End(ByteStream):
     def _end(self) -> None:
         if not self._ended:
             self._ended = True
-            self._tell("ends")
+            self._on_event("ends")
             self._outgoing.put(b"", self._now())
 
     def _raise_if_unable_to_send(self) -> None:
