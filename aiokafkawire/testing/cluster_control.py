@@ -62,9 +62,9 @@ class ClusterControl:
         check_number("ms", ms, whole=True)
         for throttles in self._cluster.throttles.values():
             if ms > 0:
-                throttles.ordered[client_id] = ms
+                throttles.forced[client_id] = ms
             else:
-                throttles.ordered.pop(client_id, None)
+                throttles.forced.pop(client_id, None)
 
     def fence_node(self, node_id: int) -> None:
         """Mark a broker as gone while it runs: other brokers lead its partitions (KIP-631).

@@ -64,8 +64,9 @@ class Timers:
         return timer
 
     async def run(self, on_fault: Callable[[Exception], None] | None = None) -> None:
-        """Make the calls when they are due, until cancelled. If one fails, ``on_fault`` or the log gets the exception,
-        and the other calls continue.
+        """Make the calls when they are due, until cancelled.
+
+        If one fails, ``on_fault`` or the log gets the exception, and the other calls continue.
         """
         while True:
             self._sooner = anyio.Event()

@@ -40,11 +40,11 @@ class Rate:
 class Throttles:
     """The throttle times of one broker's clients.
 
-    ``ordered`` are the throttle times that a test sets, by client id, in ms; they apply whatever the usage.
+    ``forced`` are the throttle times that a test sets, by client id, in ms; they apply whatever the usage.
     """
 
     def __init__(self, quotas: ClientQuotas) -> None:
-        self.ordered: dict[str | None, int] = {}
+        self.forced: dict[str | None, int] = {}
         self._quotas = quotas
         self._rates: dict[tuple[str, str, str], Rate] = {}
 

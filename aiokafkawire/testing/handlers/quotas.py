@@ -72,7 +72,7 @@ def throttled(call: ServerCall, request: Request[Response], response: Response, 
     The response is not delayed (KIP-219): its sender mutes the connection afterwards.
     """
     throttles = call.cluster.throttles[call.node.node_id]
-    pause = throttles.ordered.get(call.client_id, throttles.ordered.get(None, 0))
+    pause = throttles.forced.get(call.client_id, throttles.forced.get(None, 0))
     if call.cluster.quotas.any:
         user, client_id = call.peer.principal.removeprefix("User:"), call.client_id or ""
         now = call.cluster.timers.now() * 1000

@@ -54,8 +54,10 @@ class PartitionLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """The offset up to which read_committed consumers may read: the start of the oldest transaction that is open or
-        whose marker is not below the high watermark; the high watermark if there is none.
+        """The offset up to which read_committed consumers may read.
+
+        It is the start of the oldest transaction that is open or whose marker is not below the high watermark; the high
+        watermark if there is none.
         """
         first_open = self.producers.first_open()
         offsets = [done.first_offset for done in self._unreplicated if done.last_offset >= self.high_watermark]

@@ -17,7 +17,7 @@ MAX_TOKEN_FRAME: Final = 524_288
 
 _BETWEEN_RENEWALS: Final = 1.0  # seconds
 _LONGEST_MS: Final = 9_000_000_000_000  # Apache Kafka's clock counts in ns, and overflows soon after this
-_LONGEST_TOLD: Final = 32_767  # bytes of a string in the old versions of SaslAuthenticate
+_LONGEST_MESSAGE: Final = 32_767  # bytes of a string in the old versions of SaslAuthenticate
 
 
 class _Stage(Enum):
@@ -181,7 +181,7 @@ class LoginState:
             Disconnect: the message is too long for the response.
         """
         if failure.client_message is not None:
-            if len(failure.client_message.encode()) > _LONGEST_TOLD:
+            if len(failure.client_message.encode()) > _LONGEST_MESSAGE:
                 raise Disconnect("authentication failed, and the reason is too long for a response")
             return failure.client_message
         doing = "authentication" if self.user is None else "re-authentication"

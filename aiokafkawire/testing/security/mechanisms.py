@@ -24,13 +24,16 @@ __all__ = (
 
 
 class LoginFailed(Exception):
-    """Authentication failed. ``client_message`` is what the client receives: the reason (True), another text, or
-    Kafka's general message (False), which hides the reason.
+    """Authentication failed.
+
+    ``client_message`` is what the client receives: the reason (True), another text, or Kafka's general message (False),
+    which hides the reason.
     """
 
     def __init__(self, reason: str, *, client_message: bool | str = False) -> None:
         super().__init__(reason)
-        self.client_message: str | None = reason if client_message is True else client_message or None
+        text = reason if client_message is True else client_message
+        self.client_message: str | None = None if text is False else text
 
 
 class Exchange(Protocol):
