@@ -6,10 +6,10 @@ from functools import partial
 from .replicas import HostedPartition
 from .timers import Timer, Timers
 
-__all__ = ("Laggards",)
+__all__ = ("ReplicaLag",)
 
 
-class Laggards:
+class ReplicaLag:
     """The timers of in-sync followers that lack records of their leader.
 
     Args:

@@ -28,7 +28,7 @@ from .fetch_purgatory import FetchPurgatory
 from .java_hash import java_hash
 from .reassignment import complete
 from .releases import Release
-from .replica_lag import Laggards
+from .replica_lag import ReplicaLag
 from .replicas import NO_LEADER, HostedPartition
 from .timers import Timers
 from .topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, HostedTopic, TopicStore
@@ -94,12 +94,12 @@ class ClusterState:
             settings.default_replication_factor,
             self.configs,
         )
-        self.arrivals: FetchPurgatory = FetchPurgatory()
+        self.fetch_purgatory: FetchPurgatory = FetchPurgatory()
         self.fault_rules: FaultRules = FaultRules()
         self.requests: RequestLog = RequestLog()
         self.credentials: Credentials = credentials or Credentials()
         self.zookeeper_offsets: dict[tuple[str, TopicPartition], int] = {}
-        self.laggards: Laggards = Laggards(self.timers, settings.replica_lag_time_max_ms / 1000, self.changed)
+        self.replica_lag: ReplicaLag = ReplicaLag(self.timers, settings.replica_lag_time_max_ms / 1000, self.changed)
         for node in nodes:
             node.sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
         self.committed: CommittedOffsets = CommittedOffsets()
@@ -156,9 +156,9 @@ class ClusterState:
             led = partition.leader != NO_LEADER
             self.groups.store.coordinator_changed(partition.index, partition.leader_epoch, led=led)
         complete(partition)
-        self.laggards.check(partition)
+        self.replica_lag.check(partition)
         self.transactions.partition_changed(partition)
-        self.arrivals.notify(partition.log)
+        self.fetch_purgatory.notify(partition.log)
 
     def replica(self, topic: str, index: int, node_id: int) -> HostedPartition:
         """Return a partition of which the broker holds a replica.
@@ -215,8 +215,8 @@ class ClusterState:
         elif topic.name == TRANSACTIONS_TOPIC:
             self.transactions.clear()
         for partition in topic.partitions:
-            self.laggards.forget(partition)
-            self.arrivals.notify(partition.log)
+            self.replica_lag.forget(partition)
+            self.fetch_purgatory.notify(partition.log)
         self.transactions.resume()
 
     # --- log cleaning ----------------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ async def _read(params: FetchParams, wanted: list[Wanted], request: FetchRequest
     if request.max_wait_ms <= 0 or read.is_due:
         return read
     watched = read.logs
-    with params.call.cluster.arrivals.watch(watched) as watch, anyio.move_on_after(request.max_wait_ms / 1000):
+    with params.call.cluster.fetch_purgatory.watch(watched) as watch, anyio.move_on_after(request.max_wait_ms / 1000):
         # If a topic was deleted and created again, the logs differ, and the response reports it.
         while not read.is_due and read.logs == watched:
             await watch.wait()

@@ -200,7 +200,7 @@ async def _committed(call: ServerCall, appended: list[_Appended], timeout_ms: in
     if not waiting:
         return
     logs = [batch.partition.log for batch in waiting]
-    with call.cluster.arrivals.watch(logs) as watch, anyio.move_on_after(max(0, timeout_ms) / 1000):
+    with call.cluster.fetch_purgatory.watch(logs) as watch, anyio.move_on_after(max(0, timeout_ms) / 1000):
         while waiting:
             await watch.wait()
             waiting = _unsettled(call, waiting)
