@@ -23,9 +23,10 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """An event loop on a thread of its own, which other threads call into."""
+    """An event loop on a thread of its own, with this ``name``, which other threads call into."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "aiokafkawire-blocking") -> None:
+        self._name = name
         self._pid = os.getpid()
         self._thread: threading.Thread | None = None
         self._running: Running | None = None
@@ -37,21 +38,20 @@ class LoopThread:
             raise UsageError("this event loop was started before: make another")
         started: ThreadCall[Running] = ThreadCall()
         # A daemon: who forgets to close a client must not wait for ever when the interpreter ends.
-        self._thread = threading.Thread(
-            target=_serve, args=(started, self._calls), name="aiokafkawire-blocking", daemon=True
-        )
-        self._thread.start()
+        thread = threading.Thread(target=_serve, args=(started, self._calls), name=self._name, daemon=True)
+        thread.start()
+        self._thread = thread
         self._running = started.wait()
 
-    def stop(self) -> None:
-        """Cancel what still runs there, and wait until the thread has ended. May be called again."""
+    def stop(self, within: float | None = None) -> None:
+        """Cancel what still runs there, and wait, ``within`` so many seconds, for the thread's end. May be repeated."""
         running, self._running = self._running, None
         if running is None or self.is_elsewhere:
             return
         with suppress(RuntimeError):  # the loop is closed
             running.loop.call_soon_threadsafe(running.stop.set)
         assert self._thread is not None
-        self._thread.join()
+        self._thread.join(within)
 
     @property
     def is_running(self) -> bool:
