@@ -133,9 +133,9 @@ class Simulation:
         )
         return Client(self.broker.bootstrap, connector=self.network.connector(name), runtime=runtime, **options)
 
-    def note(self, message: str) -> None:
+    def note(self, told: str) -> None:
         """Put a line into the trace."""
-        self.trace.add(message)
+        self.trace.add(told)
 
     # --- broker faults ---------------------------------------------------------------------------------------------
 
