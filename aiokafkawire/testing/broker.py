@@ -1,4 +1,4 @@
-"""The broker: a cluster of Kafka inside this process, over TCP and over memory.
+"""An in-process Kafka cluster, over TCP and in memory.
 
 async with Broker() as broker:
     broker.create_topic("flights", partitions=6)
@@ -22,7 +22,7 @@ from anyio.abc import ByteStream
 from ..argument_checks import shown
 from ..runtime import Owner
 from ..types import Address
-from .broker_options import check_choices, check_index, check_kinds, check_listening, check_name, check_nodes
+from .broker_options import check_choices, check_index, check_listening, check_name, check_nodes, check_types
 from .cluster.api_error import ApiError
 from .cluster.releases import newest, release_named
 from .cluster.state import BrokerNode, ClusterState, Settings
@@ -50,72 +50,73 @@ def _wall_ms() -> int:
 
 
 class _Servers(dict[int, NodeServer]):
-    """The brokers by id; asked for one that is not there, it says which are."""
+    """The brokers by id; the error for an unknown id lists those that exist."""
 
     def __missing__(self, node_id: int) -> NodeServer:
         check_index("a broker's id", node_id)
-        raise KeyError(f"no broker {node_id}: there are {', '.join(map(str, self))}")
+        raise KeyError(f"no broker {node_id}; known: {', '.join(map(str, self))}")
 
 
 class Broker(ClusterControl, Faults):
-    """A cluster that runs while its context is open, and holds its topics in memory. One broker is one, too.
+    """A Kafka cluster of one or more brokers that runs while its context is open and keeps its topics in memory.
 
-    1. Leaving the context drops every connection at once and leaves no task behind. It may be left in another task
-       than it was entered in, as fixtures are.
-    2. A bug in the broker closes the connection that met it, is logged with its traceback and kept in ``faults``.
-       Leaving the context raises what is there, so that no test passes over it; unless the body raised already,
-       whose exception then carries them as notes.
-    3. Clients' mistakes are no faults: they are answered as Kafka answers them, or cut off with a line in the log.
-    4. It may be opened again. Topics, records, groups, transactions, settings and orders are as they were, and a port
-       that was chosen stays; ``faults`` and ``requests`` begin anew, and brokers that were stopped or fenced are back.
+    1. Leaving the context drops every connection at once and leaves no task behind. A task may leave the context that
+       another task entered, as fixtures do.
+    2. A bug in the broker closes the connection that met it; the broker logs the traceback and keeps the exception in
+       ``faults``. Leaving the context raises these exceptions, so that no test overlooks them. If the body raised, its
+       exception carries them as notes.
+    3. Clients' mistakes are no faults: the broker answers them as Kafka does, or disconnects and logs why.
+    4. A broker may be opened again. Topics, records, groups, transactions, settings, fault rules and a chosen port are
+       kept; ``faults`` and ``requests`` are cleared, and brokers that were stopped or fenced run again.
 
     Args:
-        nodes: how many brokers; their ids count up from ``node_id``.
+        nodes: the number of brokers; their ids count up from ``node_id``.
         node_id: the first broker's id in the metadata.
-        racks: the rack of each broker, if they have any (``broker.rack``).
+        racks: the rack of each broker (``broker.rack``), if the brokers have racks.
         cluster_id: the cluster's id in the metadata.
-        max_versions: the release of Apache Kafka to be, as "2.4": what that speaks, as far as it is there. Up to 0.9
-            it neither tells versions nor answers when asked.
+        max_versions: the release of Apache Kafka to emulate, such as "2.4": its API versions, as far as they are
+            implemented. Releases up to 0.9 know no ApiVersions request.
 
-        host: where to listen.
-        port: 0 for any free one; None to be reached through :meth:`connect` only. Further brokers take the ports
-            after it.
-        advertised_host: where clients find it, if that is elsewhere: listening on "0.0.0.0" is no address to go to.
+        host: the address to listen on.
+        port: the first broker's port; further brokers take the next ports. 0 means any free port, None no port: clients
+            then use :meth:`connect`.
+        advertised_host: the host that clients connect to, if it differs from ``host``, such as with "0.0.0.0".
 
-        auto_create_topics_enable: whether asking for the metadata of a topic makes it.
-        num_partitions: of topics made without saying how many.
-        default_replication_factor: of topics made without saying; as many as there are brokers, up to 3, unless given.
-        min_insync_replicas: how many replicas must be in sync for acks=all.
+        auto_create_topics_enable: whether a metadata request creates a missing topic.
+        num_partitions: the number of partitions of topics created without one.
+        default_replication_factor: the replicas of topics created without a number; one per broker, at most 3, by
+            default.
+        min_insync_replicas: the number of in-sync replicas that acks=all needs.
         replica_lag_time_max_ms: how long a follower may lack records before it leaves the in-sync replicas.
-        replica_selector_class: Kafka's RackAwareReplicaSelector, or None: whether leaders send consumers to replicas in
-            their rack (KIP-392).
+        replica_selector_class: Kafka's RackAwareReplicaSelector, with which leaders send consumers to replicas in their
+            rack (KIP-392), or None.
 
-        group_min_session_timeout_ms: the least session timeout that members of groups may ask for.
+        group_min_session_timeout_ms: the shortest session timeout that group members may request.
         group_initial_rebalance_delay_ms: how long a new group waits for more members; Kafka's own default is 3000.
-        group_max_size: how many members a group may have.
+        group_max_size: the largest number of members of a group.
 
-        users: who may log in by SASL, and the password of each; None lets everyone in. SCRAM credentials can be
-            altered later, by requests.
-        sasl_enabled_mechanisms: those to log in with, where there are users.
-        oauthbearer: whether OAUTHBEARER takes unsecured tokens, as Kafka for development (KIP-255); or a function that
-            looks at a token at a time, in ms, and gives a BearerToken or raises TokenRefused; both are in
+        users: the users who may authenticate with SASL and their passwords; None disables authentication. Requests can
+            alter SCRAM credentials later.
+        sasl_enabled_mechanisms: the SASL mechanisms, if there are users.
+        oauthbearer: whether OAUTHBEARER accepts unsecured tokens, as Kafka does for development (KIP-255); or a
+            function of a token and a time in ms that returns a BearerToken or raises TokenRefused; both are in
             ``aiokafkawire.testing.security.bearer_tokens``.
-        connections_max_reauth_ms: for how long a login holds; 0 for ever, or as long as its token (KIP-368).
-        connection_failed_authentication_delay_ms: how late a failed login is answered (KIP-306).
-        tls: speak TLS on the port, not over memory. Where it asks for certificates, a client is who its says it is.
+        connections_max_reauth_ms: the lifetime of an authentication; 0 for no limit but the token's (KIP-368).
+        connection_failed_authentication_delay_ms: the delay before a failed authentication is answered (KIP-306).
+        tls: the context for TLS on the port, not in memory. A client certificate that it requires names the principal.
 
-        message_max_bytes: the largest batch.
-        max_incremental_fetch_session_cache_slots: how many fetch sessions each broker keeps (KIP-227).
-        socket_request_max_bytes: the largest request; who announces a larger one is cut off.
-        max_connections_per_ip: how many connections one client's address may have at each broker; those beyond it are
-            closed at once. All over memory count as one address.
+        message_max_bytes: the largest batch size.
+        max_incremental_fetch_session_cache_slots: the number of fetch sessions that each broker keeps (KIP-227).
+        socket_request_max_bytes: the largest request size; a broker disconnects a client that announces more.
+        max_connections_per_ip: the connections that each broker accepts from one address; further ones are closed at
+            once. All in-memory connections count as one address.
 
-        strict: leaving the context raises UnmetOrders if an order was not carried out as often as it says.
-        clock: the time in ms since the epoch.
-        new_uuid: makes the ids of topics and of members of groups.
+        strict: whether leaving the context raises UnusedFaultRules if a fault rule was applied less often than planned.
+        clock: the function that returns the time in ms since the epoch.
+        new_uuid: the function that makes ids of topics and group members.
 
     Raises:
-        ConfigError: an argument cannot be what it is; the message says what may be. It is a ValueError, too.
+        ConfigError: an argument is invalid; the message says what is valid. It is a ValueError, too.
     """
 
     def __init__(
@@ -154,8 +155,8 @@ class Broker(ClusterControl, Faults):
     ) -> None:
         given = locals().copy()
         self.faults: list[Exception] = []
-        """What handlers raised and should not have, since the broker was opened; a note says who was asked for what."""
-        check_kinds(given)
+        """Unexpected exceptions of request handlers since the broker was opened; notes name the client and request."""
+        check_types(given)
         check_nodes(nodes, racks, default_replication_factor)
         check_listening(nodes, port, tls)
         check_choices(max_versions, replica_selector_class)
@@ -202,16 +203,16 @@ class Broker(ClusterControl, Faults):
 
     @property
     def bootstrap(self) -> str:
-        """What to give clients as ``bootstrap.servers``; a made-up name where it listens on no port."""
+        """The value for clients' ``bootstrap.servers``; an invented host name if the broker listens on no port."""
         return ",".join(str(Address(node.host, node.port)) for node in self._cluster.nodes)
 
     # --- for tests ---------------------------------------------------------------------------------------------
 
     def create_topic(self, name: str, partitions: int = 1, *, configs: Mapping[str, str] | None = None) -> HostedTopic:
-        """Make a topic, as CreateTopics does; ``configs`` are settings, such as ``{"cleanup.policy": "compact"}``.
+        """Create a topic, as CreateTopics does; ``configs`` are settings, such as ``{"cleanup.policy": "compact"}``.
 
         Raises:
-            Refused: the name, the number or the settings will not do, or the topic is there already.
+            ApiError: the name, the number of partitions or a setting is invalid, or the topic exists.
         """
         check_name("a topic's name", name)
         check_index("partitions", partitions)
@@ -222,25 +223,25 @@ class Broker(ClusterControl, Faults):
         """Delete a topic, as DeleteTopics does.
 
         Raises:
-            Refused: there is none of that name.
+            ApiError: there is no such topic.
         """
         self._cluster.delete_topic(self._topic(name))
 
     def log(self, topic: str, partition: int = 0) -> PartitionLog:
-        """The log of a partition.
+        """Return the log of a partition.
 
         Raises:
-            Refused: there is no such partition.
+            ApiError: there is no such partition.
         """
         return self._partition(topic, partition).log
 
     @property
     def node_ids(self) -> list[int]:
-        """The ids of all brokers, stopped ones included."""
+        """The ids of all brokers, including stopped ones."""
         return list(self._servers)
 
     async def stop_node(self, node_id: int) -> None:
-        """Kill one broker: its connections break, others lead where it led.
+        """Kill one broker: its connections break, and other brokers lead its partitions.
 
         Raises:
             KeyError: there is no such broker.
@@ -251,12 +252,12 @@ class Broker(ClusterControl, Faults):
             self._cluster.node_stopped(node)
 
     async def start_node(self, node_id: int) -> None:
-        """Bring a stopped broker back, at the address it had.
+        """Restart a stopped broker at its previous address.
 
         Raises:
             KeyError: there is no such broker.
             RuntimeError: the cluster is not open.
-            OSError: its port was taken meanwhile.
+            OSError: another process took its port.
         """
         node = self._cluster.node(node_id)
         if self._owner is None:
@@ -267,16 +268,16 @@ class Broker(ClusterControl, Faults):
 
     @property
     def addresses(self) -> dict[tuple[str, int], int]:
-        """Which broker listens where: its id by host and port."""
+        """The brokers' ids by host and port."""
         return {(node.host, node.port): node.node_id for node in self._cluster.nodes}
 
-    # --- being reached -----------------------------------------------------------------------------------------
+    # --- connections -----------------------------------------------------------------------------------------------
 
     async def connect(self, host: str, port: int) -> ByteStream:
-        """Open a connection over memory to the broker at ``host`` and ``port``.
+        """Open an in-memory connection to the broker at ``host`` and ``port``.
 
         Raises:
-            ConnectionRefusedError: nothing listens there: no broker has this address, or it does not run.
+            ConnectionRefusedError: no running broker has this address.
         """
         await anyio.lowlevel.checkpoint()
         if self._owner is None:
@@ -288,20 +289,20 @@ class Broker(ClusterControl, Faults):
         raise ConnectionRefusedError(errno.ECONNREFUSED, f"no broker listens at {host}:{port}")
 
     def attend(self, node_id: int, stream: ByteStream, name: str) -> None:
-        """Serve a connection that something else has made, as a simulated network does.
+        """Serve a connection that another component made, such as a simulated network.
 
         Args:
-            node_id: which broker.
-            stream: the broker's end.
-            name: whose connection it is, for the log.
+            node_id: the broker.
+            stream: the broker's end of the connection.
+            name: the client's name in the log.
 
         Raises:
             KeyError: there is no such broker.
-            ConnectionRefusedError: the broker does not run, or takes no connections.
+            ConnectionRefusedError: the broker is stopped or refuses connections.
         """
         check_index("a broker's id", node_id)
         if not self._servers[node_id].accepting:
-            raise ConnectionRefusedError(errno.ECONNREFUSED, f"broker {node_id} takes no connections")
+            raise ConnectionRefusedError(errno.ECONNREFUSED, f"broker {node_id} refuses connections")
         self._servers[node_id].attend(stream, name)
 
     async def __aenter__(self) -> Self:
@@ -320,7 +321,7 @@ class Broker(ClusterControl, Faults):
             for node_id, server in self._servers.items():
                 await server.start()
                 node = self._cluster.node(node_id)
-                if not node.alive:  # it was stopped, or fenced, when the broker was open before
+                if not node.alive:  # the broker was stopped or fenced when it was open before
                     self._cluster.node_started(node)
             stack.pop_all()
         return self
@@ -331,13 +332,13 @@ class Broker(ClusterControl, Faults):
         await self._stop()
         if error is not None:
             for fault in self.faults:
-                error.add_note(f"the broker failed, too: {_told(fault)}")
+                error.add_note(f"the broker failed, too: {_describe(fault)}")
         elif len(self.faults) == 1:
             raise self.faults[0]
         elif self.faults:
             raise ExceptionGroup("the broker failed", self.faults)
         elif self._strict:
-            self._cluster.orders.check()
+            self._cluster.fault_rules.check()
 
     async def _stop(self) -> None:
         for server in self._servers.values():
@@ -347,12 +348,12 @@ class Broker(ClusterControl, Faults):
             await owner.close()
 
     def _failed(self, fault: Exception) -> None:
-        _log.error("the broker failed: %s", _told(fault), exc_info=fault)
+        _log.error("the broker failed: %s", _describe(fault), exc_info=fault)
         self.faults.append(fault)
 
 
 def _check_configs(configs: Any) -> None:
-    """Raise TypeError unless these are settings of a topic, or None."""
+    """Raise TypeError unless ``configs`` is a mapping of a topic's settings, or None."""
     if configs is not None and not isinstance(configs, Mapping):
         raise TypeError(f"configs must be a mapping such as {{'cleanup.policy': 'compact'}}, got {shown(configs)}")
     for name, value in (configs or {}).items():
@@ -360,6 +361,6 @@ def _check_configs(configs: Any) -> None:
         check_name(f"the setting {name}", value)
 
 
-def _told(fault: Exception) -> str:
-    """A fault, and which node and connection met it."""
+def _describe(fault: Exception) -> str:
+    """Return a fault with the node and the connection that met it."""
     return "; ".join((repr(fault), *getattr(fault, "__notes__", ())))

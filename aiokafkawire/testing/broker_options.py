@@ -1,4 +1,4 @@
-"""What a broker is told when it is made: the arguments as a type, for those who pass them on, and checks of them."""
+"""The arguments of :class:`~.broker.Broker`, as types for functions that pass them on, and their checks."""
 
 import ssl
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ __all__ = (
     "SimulatedArguments",
     "check_choices",
     "check_index",
-    "check_kinds",
+    "check_types",
     "check_listening",
     "check_name",
     "check_nodes",
@@ -27,7 +27,7 @@ _MOST_NODES: Final = 1_000
 
 
 class SimulatedArguments(TypedDict, total=False):
-    """The arguments of :class:`~.broker.Broker` that a simulation leaves to its user; what they mean is told there."""
+    """The arguments of :class:`~.broker.Broker` that a simulation's user may set; they are documented there."""
 
     node_id: int
     racks: Sequence[str | None]
@@ -55,7 +55,7 @@ class SimulatedArguments(TypedDict, total=False):
 
 
 class BrokerArguments(SimulatedArguments, total=False):
-    """All arguments of :class:`~.broker.Broker` by name, but for ``nodes``."""
+    """All arguments of :class:`~.broker.Broker` by name, except ``nodes``."""
 
     host: str
     port: int | None
@@ -65,7 +65,7 @@ class BrokerArguments(SimulatedArguments, total=False):
     new_uuid: Callable[[], UUID]
 
 
-_NUMBERS: Final[Mapping[str, int]] = {  # the least of each
+_NUMBERS: Final[Mapping[str, int]] = {  # the minimum of each
     "node_id": 0,
     "num_partitions": 1,
     "min_insync_replicas": 1,
@@ -84,11 +84,11 @@ _FLAGS: Final = ("auto_create_topics_enable", "strict")
 _FUNCTIONS: Final = ("clock", "new_uuid")
 
 
-# What is checked is Any: who has no type checker is told here.
+# The checked values are Any: callers without a type checker get these errors.
 
 
-def check_kinds(given: Mapping[str, Any]) -> None:
-    """Raise ConfigError for an argument of a kind that it cannot be; arguments are told by their names."""
+def check_types(given: Mapping[str, Any]) -> None:
+    """Raise ConfigError for an argument of a wrong type, by its name."""
     for name, least in _NUMBERS.items():
         if not is_integer(given[name], least, INT32):
             raise ConfigError(f"{name} is {shown(given[name])}: an integer from {least} to {INT32}")
@@ -106,12 +106,12 @@ def check_kinds(given: Mapping[str, Any]) -> None:
     if (
         isinstance(racks, str)
         or not isinstance(racks, Sequence)
-        or not all(isinstance(one, str | None) for one in racks)
+        or not all(isinstance(rack, str | None) for rack in racks)
     ):
         raise ConfigError(f"racks is {shown(racks)}: a list of strings, None for a broker without a rack")
     if users is None:
         return
-    if not isinstance(users, Mapping) or not all(isinstance(one, str) for user in users.items() for one in user):
+    if not isinstance(users, Mapping) or not all(isinstance(text, str) for user in users.items() for text in user):
         raise ConfigError("users is a mapping of names to passwords, both strings (not shown)")
 
 
@@ -121,19 +121,19 @@ def _check_text(name: str, given: Any) -> None:
 
 
 def check_name(what: str, given: Any) -> None:
-    """Raise TypeError unless it is a string."""
+    """Raise TypeError unless ``given`` is a string."""
     if not isinstance(given, str):
         raise TypeError(f"{what} must be a string, got {shown(given)}")
 
 
 def check_index(what: str, given: Any) -> None:
-    """Raise TypeError unless it is an integer."""
+    """Raise TypeError unless ``given`` is an integer."""
     if not _is_int(given):
         raise TypeError(f"{what} must be an integer, got {shown(given)}")
 
 
 def check_number(what: str, given: Any, *, whole: bool = False) -> None:
-    """Raise TypeError unless it is a number, ValueError if it is negative or none that can be counted to."""
+    """Raise TypeError unless ``given`` is a number, ValueError if it is negative or NaN."""
     if not _is_int(given) and (whole or not isinstance(given, float)):
         raise TypeError(f"{what} must be {'an integer' if whole else 'a number'}, got {shown(given)}")
     if not given >= 0:
@@ -141,9 +141,9 @@ def check_number(what: str, given: Any, *, whole: bool = False) -> None:
 
 
 def check_nodes(nodes: Any, racks: Sequence[str | None], default_replication_factor: int | None) -> None:
-    """Raise ConfigError unless there can be so many brokers, in such racks, with so many replicas."""
+    """Raise ConfigError unless these numbers of brokers, racks and replicas are valid together."""
     if not _is_int(nodes) or nodes < 1:
-        raise ConfigError(f"nodes is {nodes!r}: how many brokers there are, 1 at least")
+        raise ConfigError(f"nodes is {nodes!r}: it must be an integer of 1 or more")
     if nodes > _MOST_NODES:
         raise ConfigError(f"nodes is {nodes}: {_MOST_NODES} brokers at most")
     if racks and len(racks) != nodes:
@@ -155,21 +155,21 @@ def check_nodes(nodes: Any, racks: Sequence[str | None], default_replication_fac
 
 
 def check_listening(nodes: int, port: Any, tls: Any) -> None:
-    """Raise ConfigError unless so many brokers can listen from this port on, with TLS or without."""
+    """Raise ConfigError unless this many brokers can listen on the ports from ``port`` on, with TLS or without."""
     if tls is not None and not isinstance(tls, ssl.SSLContext):
         raise ConfigError(f"tls is {tls!r}: an ssl.SSLContext, or None")
     if port is None:
         if tls is not None:
-            raise ConfigError("tls with port=None: TLS is spoken on a port alone, and over memory there is none")
+            raise ConfigError("tls needs a TCP port (port=None means in-memory only)")
         return
     if not _is_int(port) or not 0 <= port <= _LAST_PORT:
-        raise ConfigError(f"port is {port!r}: from 1 to {_LAST_PORT}, 0 for any that is free, or None for none")
+        raise ConfigError(f"port is {port!r}: from 1 to {_LAST_PORT}, 0 for any free port, or None for no port")
     if port and port + nodes - 1 > _LAST_PORT:
         raise ConfigError(f"{nodes} brokers from port {port} on: the first port is {_LAST_PORT - nodes + 1} at most")
 
 
 def check_choices(max_versions: Any, replica_selector_class: Any) -> None:
-    """Raise ConfigError unless these are among what there is; which releases there are, the releases know."""
+    """Raise ConfigError unless these values have the right types; :mod:`.cluster.releases` checks the release."""
     if max_versions is not None and not isinstance(max_versions, str):
         raise ConfigError(f'max_versions is {max_versions!r}: a release of Apache Kafka as a string, such as "2.4"')
     if replica_selector_class is not None and replica_selector_class != RACK_AWARE:

@@ -1,4 +1,4 @@
-"""The pytest plugin: Kafka as a fixture, for tests with an event loop and without.
+"""The pytest plugin: Kafka as a fixture, for tests with or without an event loop.
 
     def test_orders(kafka_broker):
         kafka_broker.create_topic("orders", partitions=6)
@@ -35,10 +35,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse ini options that cannot be, once for the whole run.
+    """Reject invalid ini options, once for the whole run.
 
     Raises:
-        pytest.UsageError: the message says which, and what it may be.
+        pytest.UsageError: an option is invalid; the message says which, and what is valid.
     """
     scope, nodes = config.getini("kafka_broker_scope"), config.getini("kafka_cluster_nodes")
     if scope not in get_args(_Scope):
@@ -55,7 +55,7 @@ def _scope(fixture_name: str, config: pytest.Config) -> _Scope:
 
 @pytest.fixture(scope=_scope)
 def kafka_broker() -> "Iterator[BackgroundBroker]":
-    """One Kafka broker in this process, over TCP; it makes topics when they are first used."""
+    """Provide a Kafka broker in this process, over TCP, that creates topics when they are first used."""
     from .threaded_broker import BackgroundBroker  # tests that use no broker do not wait for the import
 
     with BackgroundBroker() as broker:
@@ -64,7 +64,7 @@ def kafka_broker() -> "Iterator[BackgroundBroker]":
 
 @pytest.fixture(scope=_scope)
 def kafka_cluster(pytestconfig: pytest.Config) -> "Iterator[BackgroundBroker]":
-    """A cluster of Kafka brokers in this process, over TCP."""
+    """Provide a cluster of Kafka brokers in this process, over TCP."""
     from .threaded_broker import BackgroundBroker
 
     with BackgroundBroker(nodes=int(pytestconfig.getini("kafka_cluster_nodes"))) as cluster:

@@ -1,4 +1,4 @@
-"""Clients and a cluster in virtual time, on a network that fails as it is told to; one seed is one run.
+"""Clients and a cluster in virtual time, on a network with injected faults; a seed determines a run.
 
 def test_nothing_is_lost() -> None:
     async def main(sim: Simulation) -> None:
@@ -22,7 +22,7 @@ import anyio
 import anyio.lowlevel
 import attrs
 import trio
-from trio._core import _run  # for what no public name tells: see `_seeded_scheduler`
+from trio._core import _run  # no public name gives access: see `_seeded_scheduler`
 
 from ..runtime import Owner, Runtime
 from .broker import Broker
@@ -42,26 +42,26 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 _EPOCH_MS: Final = 1_700_000_000_000
-"""The wall clock's time when a simulation begins."""
+"""The wall-clock time when a simulation begins."""
 _KEPT: Final = 2_000
-_TOLD: Final = 60
-"""Lines of a trace that are kept, and those that are told of a simulation that failed, unless more are asked for."""
+_SHOWN: Final = 60
+"""The lines of a trace that are kept, and those that a failed simulation shows; ``keep`` overrides both."""
 
 
 @attrs.frozen
 class Run(Generic[T]):
-    """What one simulation has shown."""
+    """The result of a simulation."""
 
     seed: int
     value: T
-    """What ``main`` returned."""
+    """The return value of ``main``."""
     seconds: float
-    """How much virtual time it took."""
+    """The virtual time that the run took."""
     trace: Trace
 
 
 class Simulation:
-    """What the main function of a simulation works with; :func:`simulate` makes it."""
+    """The clients, brokers and faults of a simulation, for its main function; :func:`simulate` makes it."""
 
     def __init__(
         self,
@@ -77,9 +77,9 @@ class Simulation:
         self.seed: int = seed
         self._now = now
         self.random: Random = self.chance("main")
-        """Chance for the main function's own use."""
+        """The source of randomness for the main function's own use."""
         self.trace: Trace = Trace(now, keep)
-        """What happens, line by line."""
+        """The events of the simulation, one per line."""
         ids = self.chance("ids")
         self.broker: Broker = Broker(
             nodes,
@@ -107,22 +107,22 @@ class Simulation:
         self._chaos = Chaos(self.broker, self.network, self.trace, self.chance("chaos"), self._owner)
 
     def chance(self, name: str) -> Random:
-        """A source of chance that depends on the seed and the name alone."""
-        # Of strings Random takes all bytes; their hash is another in every process.
+        """Return a source of randomness that depends only on the seed and the name."""
+        # Random uses all bytes of a string; a string's hash differs between processes.
         return Random(f"{self.seed}/{name}")  # noqa: S311  # for a simulation, not for secrets
 
     def now(self) -> float:
-        """The virtual time since the simulation began, in seconds."""
+        """Return the virtual time since the simulation began, in seconds."""
         return self._now()
 
     def wall_ms(self) -> int:
-        """The virtual time in ms since the epoch: timestamps of records, and the brokers' clock."""
+        """Return the virtual time in ms since the epoch, for records' timestamps and the brokers' clock."""
         return _EPOCH_MS + int(self._now() * 1000)
 
     def client(self, name: str | None = None, **options: Any) -> "Client":
-        """A client in this simulation, to be used as ``async with``; the network knows it as ``name``.
+        """Return a client of this simulation, to be used as ``async with``; the network knows it as ``name``.
 
-        ``client-1``, ``client-2`` and so on, unless named. ``options`` are those of ``Client``.
+        The default names are ``client-1``, ``client-2`` and so on. ``options`` are those of ``Client``.
         """
         from ..client import Client
 
@@ -137,10 +137,10 @@ class Simulation:
         """Put a line into the trace."""
         self.trace.add(told)
 
-    # --- faults of brokers -------------------------------------------------------------------------------------
+    # --- broker faults ---------------------------------------------------------------------------------------------
 
     async def crash(self, node_id: int) -> None:
-        """Kill a broker's process: connections end once their bytes arrived, new ones are refused.
+        """Kill a broker's process: connections end once their bytes arrived, and new ones are refused.
 
         Raises:
             KeyError: there is no such broker.
@@ -150,7 +150,7 @@ class Simulation:
         await self.broker.stop_node(node_id)
 
     async def restart(self, node_id: int) -> None:
-        """Bring a crashed broker back, with all it had.
+        """Restart a crashed broker with all its data.
 
         Raises:
             KeyError: there is no such broker.
@@ -162,21 +162,21 @@ class Simulation:
     def chaos(
         self, *faults: Fault, every: tuple[float, float] = (0.5, 5.0), lasting: tuple[float, float] = (0.1, 8.0)
     ) -> None:
-        """Inject faults at random times from now on, each of a random kind, until :meth:`calm`.
+        """Inject faults of random types at random times, until :meth:`calm`.
 
         Args:
-            faults: the kinds; all of them, unless given.
-            every: the least and the most time between the beginnings of two faults, in seconds.
-            lasting: how long one lasts, in seconds; several may be at work at once.
+            faults: the types of faults; all of them by default.
+            every: the shortest and the longest time between the starts of two faults, in seconds.
+            lasting: the shortest and the longest duration of a fault, in seconds; several may overlap.
 
         Raises:
-            TypeError: a fault is none.
-            ValueError: ``every`` or ``lasting`` is not the least and the most.
+            TypeError: an argument is not a Fault.
+            ValueError: ``every`` or ``lasting`` is not a minimum and a maximum.
         """
         self._chaos.begin(faults or tuple(Fault), every, lasting)
 
     async def calm(self) -> None:
-        """End all faults: brokers are back, nobody is separated, the network is as quick as in the beginning."""
+        """End all faults: all brokers run, all separations end, and the network has its initial latency."""
         await self._chaos.end()
         self.network.heal()
         self.network.accept()
@@ -211,24 +211,24 @@ def simulate(
     keep: int = _KEPT,
     **broker_options: Unpack[SimulatedArguments],
 ) -> Run[T]:
-    """Run ``main(sim)`` in virtual time to its end. Blocks; wants no event loop around it. Needs trio.
+    """Run ``main(sim)`` in virtual time to its end. Blocks, outside of any event loop. Needs trio.
 
-    The same seed gives the same run, byte for byte, in every process of the same Python and trio: everything that is
-    left to chance comes from the seed, the order in which trio runs its tasks included.
+    The same seed gives the same run, byte for byte, in every process of the same Python and trio: all randomness comes
+    from the seed, including the order in which trio runs its tasks.
 
     Args:
         main: the scenario.
-        seed: of all chance.
-        nodes: how many brokers.
-        latency: the least and the most time that bytes take from client to broker, or back, in seconds.
+        seed: the seed of all randomness.
+        nodes: the number of brokers.
+        latency: the shortest and the longest time that bytes take from client to broker, or back, in seconds.
         bandwidth: bytes per second, for each direction of each connection; None for no limit.
-        time_limit: how much virtual time may pass, in seconds: what hangs ends here.
-        keep: how many lines of the trace are kept. Who wants more than these has them all in the note on an error.
-        broker_options: those of :class:`Broker`, but for where it listens, its clock and ids.
+        time_limit: the virtual time that may pass, in seconds; a run that hangs ends here.
+        keep: the lines of the trace to keep. If this is above the default, the note on an error shows all of them.
+        broker_options: those of :class:`Broker`, except its addresses, clock and ids.
 
     Raises:
-        TimeoutError: it was not over in time.
-        Exception: whatever ``main`` raised; a note on it has the seed and the end of the trace.
+        TimeoutError: ``main`` did not finish within ``time_limit``.
+        Exception: ``main`` raised; a note on the exception has the seed and the end of the trace.
     """
     made: list[Simulation] = []
     clock = VirtualClock()
@@ -253,8 +253,8 @@ def simulate(
             return trio.run(run, clock=clock)
         except BaseException as error:
             for sim in made:
-                told = keep if keep > _KEPT else _TOLD
-                error.add_note(f"simulation with seed {seed}; the end of its trace:\n{_end_of(sim.trace, told)}")
+                shown = keep if keep > _KEPT else _SHOWN
+                error.add_note(f"simulation with seed {seed}; the end of its trace:\n{_end_of(sim.trace, shown)}")
             raise
 
 
@@ -264,10 +264,10 @@ def _end_of(trace: Trace, lines: int) -> str:
 
 @contextmanager
 def _seeded_scheduler(seed: int) -> Iterator[None]:
-    """Let trio run its tasks in an order that follows from the seed.
+    """Let trio run its tasks in an order that the seed determines.
 
-    It shuffles those that can run, so that nobody relies on an order. What it shuffles with is not public, and has
-    stayed as it is for the sake of Hypothesis, for which pytest-trio does the same.
+    Trio shuffles runnable tasks, so that programs do not rely on an order. Its shuffling is not public, but is stable:
+    Hypothesis and pytest-trio use the same attributes.
     """
     scheduler: Any = _run
     before, state = scheduler._ALLOW_DETERMINISTIC_SCHEDULING, scheduler._r.getstate()
@@ -282,7 +282,7 @@ def _seeded_scheduler(seed: int) -> Iterator[None]:
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Collect garbage less often: little of a simulation is cycles, and a tenth of its time went into the search."""
+    """Collect garbage less often: a simulation has few cycles, and collections took a tenth of its time."""
     before = gc.get_threshold()
     gc.set_threshold(100_000, 20, 20)
     try:
@@ -292,6 +292,6 @@ def _rare_collections() -> Iterator[None]:
 
 
 async def _inline(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-    """What would be a thread's work: a thread's end comes in real time, of which a simulation has none."""
+    """Run a thread's work at once: threads finish in real time, which a simulation does not have."""
     await anyio.lowlevel.checkpoint()
     return function(*args)

@@ -1,4 +1,4 @@
-"""The broker on a thread of its own: for tests without an event loop, and for clients in any."""
+"""A broker on a thread of its own, for tests without an event loop and for clients in any loop."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
@@ -15,7 +15,7 @@ from .cluster.replicas import HostedPartition
 from .faults.request_log import Which
 from .faults.rules import Answer, When
 from .threaded_control import BackgroundControl
-from .threaded_faults import BackgroundHold, BackgroundJournal, BackgroundOrder
+from .threaded_faults import BackgroundFaultRule, BackgroundHold, BackgroundRequestLog
 
 __all__ = ("BackgroundBroker",)
 
@@ -31,12 +31,12 @@ class BackgroundBroker(BackgroundControl):
         kafka.on(ApiKey.PRODUCE, drop="after")
         kafka.move_leader("orders", 0, 2)
 
-    It has the methods of Broker. What is awaited there blocks here: on an event loop that a client of the test runs on
-    too, call it in a thread (``anyio.to_thread.run_sync``), or open a Broker in that loop.
+    It has the methods of Broker. Methods that are async there block here: if a client of the test runs on an event
+    loop, call them in a thread (``anyio.to_thread.run_sync``), or open a Broker in that loop.
 
     Args:
-        nodes: how many brokers.
-        options: what else Broker takes, and refuses with ConfigError.
+        nodes: the number of brokers.
+        options: further arguments of Broker; invalid ones raise ConfigError.
     """
 
     def __init__(self, nodes: int = 1, **options: Unpack[BrokerArguments]) -> None:
@@ -46,7 +46,7 @@ class BackgroundBroker(BackgroundControl):
 
     @property
     def bootstrap(self) -> str:
-        """What to give clients as ``bootstrap.servers``."""
+        """The value for clients' ``bootstrap.servers``."""
         return self._broker.bootstrap
 
     @overload
@@ -56,7 +56,7 @@ class BackgroundBroker(BackgroundControl):
     def do(self, function: Callable[[Broker], T]) -> T: ...
 
     def do(self, function: Callable[[Broker], Any]) -> Any:
-        """Call ``function`` with the broker, on its thread, and give what it returns; it may be async.
+        """Call ``function``, which may be async, with the broker on its thread, and return its result.
 
         Raises:
             RuntimeError: the context is not open.
@@ -71,7 +71,7 @@ class BackgroundBroker(BackgroundControl):
         return self._portal.call(there)
 
     def create_topic(self, name: str, partitions: int = 1, *, configs: Mapping[str, str] | None = None) -> None:
-        """Make a topic. Raises as :meth:`Broker.create_topic`."""
+        """Create a topic. Raises as :meth:`Broker.create_topic`."""
 
         def create(broker: Broker) -> None:
             broker.create_topic(name, partitions, configs=configs)
@@ -81,9 +81,9 @@ class BackgroundBroker(BackgroundControl):
     # --- the methods of Broker ---------------------------------------------------------------------------------
 
     @property
-    def requests(self) -> BackgroundJournal:
-        """Every request that was received, since the broker was opened."""
-        return BackgroundJournal(self.do, self._broker.requests)
+    def requests(self) -> BackgroundRequestLog:
+        """All requests that were received since the broker was opened."""
+        return BackgroundRequestLog(self.do, self._broker.requests)
 
     def on(
         self,
@@ -99,13 +99,13 @@ class BackgroundBroker(BackgroundControl):
         times: int | None = 1,
         after: int = 0,
         **which: Unpack[Which],
-    ) -> BackgroundOrder:
-        """Order what to do with certain requests; arguments and errors are those of :meth:`Broker.on`.
+    ) -> BackgroundFaultRule:
+        """Add a fault rule for certain requests; arguments and errors are those of :meth:`Broker.on`.
 
         Returns:
-            The order: ``count``, ``remove()``, ``met()``.
+            The rule: ``count``, ``remove()``, ``met()``.
         """
-        order = self.do(
+        rule = self.do(
             lambda broker: broker.on(
                 api,
                 answer=answer,
@@ -120,7 +120,7 @@ class BackgroundBroker(BackgroundControl):
                 **which,
             )
         )
-        return BackgroundOrder(self.do, order)
+        return BackgroundFaultRule(self.do, rule)
 
     def hold(
         self,
@@ -137,17 +137,17 @@ class BackgroundBroker(BackgroundControl):
 
     @property
     def node_ids(self) -> list[int]:
-        """The ids of all brokers, stopped ones included."""
+        """The ids of all brokers, including stopped ones."""
         return self._broker.node_ids
 
     @property
     def addresses(self) -> dict[tuple[str, int], int]:
-        """Which broker listens where: its id by host and port."""
+        """The brokers' ids by host and port."""
         return self._broker.addresses
 
     @property
     def faults(self) -> list[Exception]:
-        """What handlers raised and should not have, since the broker was opened."""
+        """Unexpected exceptions of request handlers since the broker was opened."""
         return self._broker.faults
 
     @property
@@ -155,7 +155,7 @@ class BackgroundBroker(BackgroundControl):
         """Every partition of every topic, with its replicas."""
         return self.do(lambda broker: broker.partitions)
 
-    # --- its life ----------------------------------------------------------------------------------------------
+    # --- lifecycle ------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
         if self._portal is not None:

@@ -1,4 +1,4 @@
-"""The methods of Broker for callers on other threads: each calls its namesake on the broker's thread, and waits."""
+"""The methods of Broker for callers on other threads: each blocks while its namesake runs on the broker's thread."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -11,11 +11,11 @@ __all__ = ("BackgroundControl",)
 
 
 class BackgroundControl(ABC):
-    """What tests have a broker do; arguments and errors are those of the methods of :class:`Broker`."""
+    """Methods of :class:`Broker`, with its arguments and errors."""
 
     @abstractmethod
     def do(self, function: Callable[[Broker], Any]) -> Any:
-        """Call ``function`` with the broker, on its thread, and return what it returns; it may be async."""
+        """Call ``function``, which may be async, with the broker on its thread, and return its result."""
 
     def delete_topic(self, name: str) -> None:
         """Call :meth:`Broker.delete_topic`."""

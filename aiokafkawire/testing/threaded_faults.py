@@ -1,6 +1,6 @@
-"""Orders, holds and the journal of a broker that runs on a thread, for code on any other thread.
+"""Fault rules, holds and the request log of a broker that runs on a thread, for callers on other threads.
 
-What is awaited at a :class:`~.broker.Broker` blocks here, until it is there or ``timeout`` seconds are over.
+Methods that are async at a :class:`~.broker.Broker` block here, for ``timeout`` seconds at most.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -13,22 +13,22 @@ from ..protocol.api import ApiKey
 from .faults.request_log import LoggedRequest, RequestLog, Which
 from .faults.rules import FaultRule, Hold
 
-__all__ = ("BackgroundHold", "BackgroundJournal", "BackgroundOrder", "Calls")
+__all__ = ("BackgroundHold", "BackgroundRequestLog", "BackgroundFaultRule", "Calls")
 
 T = TypeVar("T")
 
-_PATIENCE = 30.0
-"""Seconds that a call waits unless told otherwise."""
+_TIMEOUT = 30.0
+"""The default timeout of a call, in seconds."""
 
 
 class Calls(Protocol):
-    """Calls a function on the broker's thread."""
+    """A function that calls another one on the broker's thread."""
 
     def __call__(self, function: Callable[[Any], Any], /) -> Any: ...
 
 
 def _within(timeout: float, wait: Callable[[], Awaitable[T]]) -> Callable[[object], Awaitable[T]]:
-    """Return a function for the broker's thread that waits no longer than so many seconds."""
+    """Return a function for the broker's thread that waits at most ``timeout`` seconds."""
 
     async def waited(_: object) -> T:
         with anyio.fail_after(timeout):
@@ -37,47 +37,47 @@ def _within(timeout: float, wait: Callable[[], Awaitable[T]]) -> Callable[[objec
     return waited
 
 
-class BackgroundOrder:
-    """An order that a broker on a thread was given; see :class:`~.orders.orders.Order`."""
+class BackgroundFaultRule:
+    """A fault rule of a broker on a thread; see :class:`~.faults.rules.FaultRule`."""
 
-    def __init__(self, do: Calls, order: FaultRule) -> None:
-        self._do, self._order = do, order
+    def __init__(self, do: Calls, rule: FaultRule) -> None:
+        self._do, self._rule = do, rule
 
     @property
     def count(self) -> int:
-        """On how many requests it has acted."""
-        return self._order.count
+        """The number of requests that the rule was applied to."""
+        return self._rule.count
 
     @property
     def is_met(self) -> bool:
-        """Whether it has acted as often as it was to; one without an end, whether it has acted at all."""
-        return self._order.is_met
+        """Whether the rule was applied as often as planned; without a limit, whether it was applied at all."""
+        return self._rule.is_met
 
     def remove(self) -> None:
-        """Act no more. May be called again."""
-        self._do(lambda _: self._order.remove())
+        """Remove the rule. May be called again."""
+        self._do(lambda _: self._rule.remove())
 
-    def met(self, count: int | None = None, *, timeout: float = _PATIENCE) -> None:
-        """Wait until it has acted ``count`` times; without a number as often as it was to.
+    def met(self, count: int | None = None, *, timeout: float = _TIMEOUT) -> None:
+        """Wait until the rule was applied ``count`` times; by default as often as planned.
 
         Raises:
-            TimeoutError: it has not, within ``timeout`` seconds.
+            TimeoutError: it was not, within ``timeout`` seconds.
         """
-        self._do(_within(timeout, lambda: self._order.met(count)))
+        self._do(_within(timeout, lambda: self._rule.met(count)))
 
     def __repr__(self) -> str:
-        return repr(self._order)
+        return repr(self._rule)
 
 
 class BackgroundHold:
-    """Requests that a broker on a thread holds while this context is open; see :class:`~.orders.orders.Hold`."""
+    """Requests that a broker on a thread holds while this context is open; see :class:`~.faults.rules.Hold`."""
 
     def __init__(self, do: Calls, hold: Hold) -> None:
         self._do, self._hold = do, hold
 
     @property
     def requests(self) -> list[LoggedRequest]:
-        """All that it has held, those that were let go included."""
+        """All requests that were held, including released ones."""
         return list(self._hold.requests)
 
     @property
@@ -85,18 +85,18 @@ class BackgroundHold:
         """The requests that are held now."""
         return list(self._hold.waiting)
 
-    def arrived(self, count: int = 1, *, timeout: float = _PATIENCE) -> LoggedRequest:
-        """Wait until ``count`` requests have come in all, and return the last of them.
+    def arrived(self, count: int = 1, *, timeout: float = _TIMEOUT) -> LoggedRequest:
+        """Wait until ``count`` requests in total have arrived, and return the last of them.
 
         Raises:
-            TimeoutError: they have not come within ``timeout`` seconds.
+            TimeoutError: they did not arrive within ``timeout`` seconds.
             RuntimeError: the context was not entered.
         """
         found: LoggedRequest = self._do(_within(timeout, lambda: self._hold.arrived(count)))
         return found
 
     def release(self, count: int | None = None) -> None:
-        """Let the first ``count`` of those held go on; without a number all, and those to come are not held.
+        """Release the first ``count`` held requests; by default all, and hold no more.
 
         Raises:
             RuntimeError: the context was not entered.
@@ -113,38 +113,38 @@ class BackgroundHold:
         self._do(lambda _: self._hold.release())
 
 
-class BackgroundJournal:
-    """The requests that a broker on a thread has received; see :class:`~.orders.journal.Journal`."""
+class BackgroundRequestLog:
+    """The requests that a broker on a thread has received; see :class:`~.faults.request_log.RequestLog`."""
 
-    def __init__(self, do: Calls, journal: RequestLog) -> None:
-        self._do, self._journal = do, journal
+    def __init__(self, do: Calls, request_log: RequestLog) -> None:
+        self._do, self._request_log = do, request_log
 
     def of(self, api: ApiKey | None = None, **which: Unpack[Which]) -> list[LoggedRequest]:
-        """Return the requests of an API, narrowed down by the selectors of orders. Raises as :meth:`RequestLog.of`."""
-        found: list[LoggedRequest] = self._do(lambda _: self._journal.of(api, **which))
+        """Return the requests of an API that match the selectors of fault rules. Raises as :meth:`RequestLog.of`."""
+        found: list[LoggedRequest] = self._do(lambda _: self._request_log.of(api, **which))
         return found
 
     def wait_for(
-        self, api: ApiKey | None = None, count: int = 1, *, timeout: float = _PATIENCE, **which: Unpack[Which]
+        self, api: ApiKey | None = None, count: int = 1, *, timeout: float = _TIMEOUT, **which: Unpack[Which]
     ) -> list[LoggedRequest]:
-        """Wait until there are ``count`` such requests, earlier ones included, and return all of them.
+        """Wait until there are ``count`` such requests, including earlier ones, and return all of them.
 
         Raises:
-            TimeoutError: there are not so many within ``timeout`` seconds.
+            TimeoutError: fewer arrived within ``timeout`` seconds.
             TypeError, ValueError: as :meth:`RequestLog.of`.
         """
-        found: list[LoggedRequest] = self._do(_within(timeout, lambda: self._journal.wait_for(api, count, **which)))
+        found: list[LoggedRequest] = self._do(_within(timeout, lambda: self._request_log.wait_for(api, count, **which)))
         return found
 
     def clear(self) -> None:
-        """Forget all requests."""
-        self._do(lambda _: self._journal.clear())
+        """Delete all logged requests."""
+        self._do(lambda _: self._request_log.clear())
 
     def __iter__(self) -> Iterator[LoggedRequest]:
         return iter(self.of())
 
     def __len__(self) -> int:
-        return len(self._journal)
+        return len(self._request_log)
 
     def __getitem__(self, index: int) -> LoggedRequest:
         return self.of()[index]

@@ -313,12 +313,12 @@ class Worker:
 
     async def _be_cut_off(self, seconds: float) -> None:
         """Reach no broker for a while, as a process that is stopped or blocked, and then go on with what is in hand."""
-        hand = self.sim.network.hand()
-        hand.partition({self.name})
+        injector = self.sim.network.injector()
+        injector.partition({self.name})
         try:
             await anyio.sleep(seconds)
         finally:
-            self.sim.network.drop(hand)
+            self.sim.network.drop(injector)
         await anyio.sleep(self.chance.choice((0.0, 0.5, 5.0)))
 
     # --- transform -------------------------------------------------------------------------------------------------

@@ -238,7 +238,7 @@ async def test_topics_are_made_and_deleted_by_hand() -> None:
         broker.delete_topic("t")
         answer = await client.answer(FetchRequest, 12, waiting)
         assert answer.responses[0].partitions[0].error_code == 3  # type: ignore[attr-defined]
-        with pytest.raises(ApiError, match="no topic 't': there are none"):
+        with pytest.raises(ApiError, match="no topic 't'; known: none"):
             broker.delete_topic("t")
         with pytest.raises(ApiError, match="no topic 't'"):
             broker.log("t")

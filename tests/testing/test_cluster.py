@@ -308,9 +308,9 @@ async def test_nothing_is_kept_of_a_deleted_partition_that_lags() -> None:
     async with cluster() as (broker, client, _, _):
         broker.hold_replica("t", 0, 3)
         await client.produce("t", batch_of(b"a"), acks=1)
-        assert broker._cluster.laggards._timed
+        assert broker._cluster.replica_lag._timed
         broker.delete_topic("t")
-        assert not broker._cluster.laggards._timed
+        assert not broker._cluster.replica_lag._timed
 
 
 async def test_the_leader_cannot_be_held() -> None:

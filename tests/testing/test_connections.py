@@ -108,4 +108,4 @@ async def test_the_log_says_why(kafka: Kafka, caplog: pytest.LogCaptureFixture) 
         await hostile.stream.send(struct.pack(">i", most + 1))
         assert await hostile.is_cut_off()
     (line,) = caplog.messages
-    assert f"a frame of {most + 1} bytes" in line
+    assert f"invalid frame size {most + 1}" in line

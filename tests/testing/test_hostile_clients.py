@@ -105,7 +105,7 @@ async def test_the_largest_frame_is_a_setting() -> None:
                 await anyio.wait_all_tasks_blocked()
                 with anyio.move_on_after(0 if not cut_off else 10):
                     assert await client.is_cut_off() == cut_off
-    with pytest.raises(Disconnect, match="101 bytes, with 100 the most"):
+    with pytest.raises(Disconnect, match="invalid frame size 101; the maximum is 100 bytes"):
         await Frames(Pieces(struct.pack(">i", 101), 4), 100).next()
 
 

@@ -282,12 +282,12 @@ async def test_why_a_token_is_refused_is_in_the_log_and_the_token_is_not(caplog:
         await token(client, b"\x01")
         assert await client.is_cut_off()
         assert refused not in repr(list(broker.requests))
-    assert "a login failed: it has expired" in caplog.text
+    assert "authentication failed: the token has expired" in caplog.text
     assert refused not in caplog.text
 
 
 def test_tokens_are_taken_by_who_says_which() -> None:
-    with pytest.raises(ValueError, match="OAUTHBEARER is enabled by oauthbearer"):
+    with pytest.raises(ValueError, match="set oauthbearer, which enables it"):
         Broker(port=None, users=USERS, sasl_enabled_mechanisms=["PLAIN", "OAUTHBEARER"])
     with pytest.raises(ValueError, match="oauthbearer is 'alice': True for unsecured tokens, or a function"):
         Broker(port=None, oauthbearer="alice")  # type: ignore[arg-type]
@@ -298,28 +298,28 @@ def test_tokens_are_taken_by_who_says_which() -> None:
     assert tokens.check("alice") == ("alice", 1)
     assert enabled_mechanisms(None, ["PLAIN"], tokens) == ("OAUTHBEARER",)
     assert enabled_mechanisms(USERS, ["OAUTHBEARER", "PLAIN"], tokens) == ("PLAIN", "OAUTHBEARER")
-    with pytest.raises(ValueError, match="no mechanism to log in with"):
+    with pytest.raises(ValueError, match="users need at least one"):
         enabled_mechanisms(USERS, ["OAUTHBEARER"], tokens)
 
 
 def test_users_need_a_mechanism_to_log_in_with() -> None:
-    with pytest.raises(ValueError, match="no mechanism to log in with"):
+    with pytest.raises(ValueError, match="users need at least one"):
         Broker(port=None, users=USERS, sasl_enabled_mechanisms=[])
 
 
 @pytest.mark.parametrize("users", [None, USERS])
 def test_mechanisms_are_a_list_of_what_there_is(users: dict[str, str] | None) -> None:
-    with pytest.raises(ValueError, match="no SASL mechanism GSSAPI: there are PLAIN, SCRAM"):
+    with pytest.raises(ValueError, match="unknown SASL mechanism GSSAPI; known: PLAIN, SCRAM"):
         enabled_mechanisms(users, ["PLAIN", "GSSAPI"])
-    with pytest.raises(ValueError, match="'PLAIN': a list of them"):
+    with pytest.raises(ValueError, match="'PLAIN': a list of names"):
         enabled_mechanisms(users, "PLAIN")
     assert enabled_mechanisms(users, ["PLAIN"]) == (() if users is None else ("PLAIN",))
 
 
 def test_users_are_never_let_in_without_a_mechanism() -> None:
-    with pytest.raises(ValueError, match="no mechanism to log in with"):
+    with pytest.raises(ValueError, match="users need at least one"):
         enabled_mechanisms(USERS, [])
-    with pytest.raises(ValueError, match="no mechanism to log in with"):
+    with pytest.raises(ValueError, match="users need at least one"):
         Credentials(USERS)
 
 

@@ -344,7 +344,7 @@ async def test_a_function_that_answers_with_something_else(made: Any) -> None:
     def answer(*_: object) -> Any:
         return later() if made == "async" else made
 
-    with pytest.raises(TypeError, match=r"answers METADATA with .*: MetadataResponse, or None"):
+    with pytest.raises(TypeError, match=r"must return MetadataResponse or None for METADATA"):
         async with Broker(port=None) as broker, await connect(broker) as client:
             order = broker.on(ApiKey.METADATA, answer=answer)
             await client.send(MetadataRequest(topics=[]), 12)

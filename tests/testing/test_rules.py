@@ -25,7 +25,7 @@ from aiokafkawire.protocol.schema import Request
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.faults.request_log import LoggedRequest, Selector
 from aiokafkawire.testing.faults.request_targets import divided, targets_of
-from aiokafkawire.testing.faults.rules import Action, FaultRule, Orders, UnusedFaultRules
+from aiokafkawire.testing.faults.rules import Action, FaultRule, FaultRules, UnusedFaultRules
 
 ID = UUID(int=7)
 
@@ -180,14 +180,14 @@ def test_an_order_that_is_removed_acts_no_more() -> None:
 
 
 def test_the_first_order_that_fits_acts_and_hides_the_request_from_the_others() -> None:
-    orders, one, two, three = Orders(), order(), order(after=1), order(times=None, group="g")
+    orders, one, two, three = FaultRules(), order(), order(after=1), order(times=None, group="g")
     for each in (one, two, three):
         orders.add(each)
     assert [orders.take(asked()) for _ in range(5)] == [one, three, two, three, three]
 
 
 def test_orders_that_were_not_asked_for_are_told() -> None:
-    orders = Orders()
+    orders = FaultRules()
     forever, thrice, gone = order(times=None, api=ApiKey.FETCH, topic="t"), order(times=3), order()
     for each in (forever, thrice, gone):
         orders.add(each)
@@ -195,7 +195,7 @@ def test_orders_that_were_not_asked_for_are_told() -> None:
     with pytest.raises(UnusedFaultRules) as raised:
         orders.check()
     assert str(raised.value) == (
-        "ordered, and not asked for: <on FETCH topic='t': drop='before'; for ever, 0 so far>; "
+        "fault rules were applied less often than planned: <on FETCH topic='t': drop='before'; for ever, 0 so far>; "
         "<on any API: drop='before'; 3 times, 0 so far>"
     )
     forever.done()
@@ -207,14 +207,14 @@ def test_orders_that_were_not_asked_for_are_told() -> None:
 @pytest.mark.parametrize(
     ("action", "api", "told"),
     [
-        ({}, None, "must say what to do"),
-        ({"drop": "before", "cut": True}, None, "one of drop"),
-        ({"swallow": "after", "corrupt": 1}, None, "one of drop"),
-        ({"drop": "before", "answer": ErrorCode.NOT_CONTROLLER}, None, "one of them"),
-        ({"delay": -1}, None, "not negative"),
-        ({"answer": ErrorCode.NONE}, None, "after= lets requests pass"),
+        ({}, None, "needs an action"),
+        ({"drop": "before", "cut": True}, None, "drop=, swallow=, cut= and corrupt= exclude"),
+        ({"swallow": "after", "corrupt": 1}, None, "drop=, swallow=, cut= and corrupt= exclude"),
+        ({"drop": "before", "answer": ErrorCode.NOT_CONTROLLER}, None, "exclude each other"),
+        ({"delay": -1}, None, "0 or more seconds"),
+        ({"answer": ErrorCode.NONE}, None, "to let requests through, use after="),
         ({"answer": HeartbeatResponse(error_code=0)}, ApiKey.FETCH, "HeartbeatResponse does not answer FETCH"),
-        ({"answer": HeartbeatResponse(error_code=0)}, None, "belongs to one API"),
+        ({"answer": HeartbeatResponse(error_code=0)}, None, "needs an API"),
     ],
 )
 def test_an_order_must_make_sense(action: dict[str, Any], api: ApiKey | None, told: str) -> None:
@@ -224,18 +224,18 @@ def test_an_order_must_make_sense(action: dict[str, Any], api: ApiKey | None, to
 
 @pytest.mark.parametrize("often", [{"times": 0}, {"after": -1}])
 def test_an_order_acts_at_least_once(often: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="one time at least"):
+    with pytest.raises(ValueError, match="1 or more"):
         order(**often)
 
 
 @pytest.mark.parametrize(
     ("action", "told"),
     [
-        ({"drop": "befor"}, "drop='befor': 'before' or 'after'"),
-        ({"swallow": True}, "swallow=True: 'before' or 'after'"),
-        ({"hold": "later"}, "hold='later': 'before' or 'after'"),
-        ({"corrupt": "record"}, "corrupt='record': an index, or 'records'"),
-        ({"corrupt": True}, "corrupt=True: an index, or 'records'"),
+        ({"drop": "befor"}, "drop= must be 'before' or 'after', got 'befor'"),
+        ({"swallow": True}, "swallow= must be 'before' or 'after', got True"),
+        ({"hold": "later"}, "hold= must be 'before' or 'after', got 'later'"),
+        ({"corrupt": "record"}, "corrupt= must be an index or 'records', got 'record'"),
+        ({"corrupt": True}, "corrupt= must be an index or 'records', got True"),
     ],
 )
 def test_moments_and_places_are_what_there_is(action: dict[str, Any], told: str) -> None:
@@ -248,7 +248,7 @@ async def _async_answer(request: object, response: object) -> None: ...
 
 @pytest.mark.parametrize("answer", [6, "NOT_LEADER_OR_FOLLOWER", HeartbeatResponse, _async_answer])
 def test_an_answer_is_an_error_a_response_or_a_function(answer: Any) -> None:
-    with pytest.raises(TypeError, match="an ErrorCode, a response, or a function of the request and the true answer"):
+    with pytest.raises(TypeError, match="must be an ErrorCode, a response, or a function"):
         FaultRule(Selector(api=ApiKey.HEARTBEAT), Action(answer=answer))
 
 
@@ -257,11 +257,11 @@ def test_selectors_of_a_broker_are_checked_at_once() -> None:
     unknown: Any = {"topik": "t"}
     give: list[Any] = [lambda *api, **which: broker.on(*api, drop="before", **which), broker.hold]
     for order in give:
-        with pytest.raises(TypeError, match="no selector topik=: there are node, "):
+        with pytest.raises(TypeError, match="unknown selector topik=; known: node, "):
             order(ApiKey.FETCH, **unknown)
-        with pytest.raises(TypeError, match="'FETCH' is no API: an ApiKey, or None for any"):
+        with pytest.raises(TypeError, match="api must be an ApiKey, or None for any, got 'FETCH'"):
             order("FETCH")
-        with pytest.raises(ValueError, match="node=3: there are 1, 2"):
+        with pytest.raises(ValueError, match="no node=3; known: 1, 2"):
             order(ApiKey.FETCH, node=3)
     assert broker.orders == []
 
@@ -274,7 +274,7 @@ def test_orders_that_are_over_are_not_asked_again() -> None:
             self.asked += 1
             return super().take(asked)
 
-    orders, removed, met = Orders(), *(Counted(Selector(), Action(drop="before")) for _ in range(2))
+    orders, removed, met = FaultRules(), *(Counted(Selector(), Action(drop="before")) for _ in range(2))
     for each in (removed, met):
         orders.add(each)
     removed.remove()

@@ -184,9 +184,9 @@ async def test_a_frozen_node_does_not_tell_versions_either(broker: Broker, clien
 
 async def test_a_hold_is_entered_once_and_holds_nothing_before(broker: Broker) -> None:
     held = broker.hold(ApiKey.PRODUCE)
-    with anyio.fail_after(10), pytest.raises(RuntimeError, match="before the context is entered"):
+    with anyio.fail_after(10), pytest.raises(RuntimeError, match="hold was not entered"):
         await held.arrived()
-    with pytest.raises(RuntimeError, match="before the context is entered"):
+    with pytest.raises(RuntimeError, match="hold was not entered"):
         held.release()
     async with held:
         with pytest.raises(RuntimeError, match="entered once"):
@@ -214,4 +214,4 @@ async def test_a_hold_that_is_cancelled_has_held() -> None:
             await client.send(produce_request("t", batch_of(b"x")), 12)
             await held.arrived()
             await broker.stop_node(1)
-            assert (held.order.count, held.order.is_active) == (1, False)
+            assert (held.rule.count, held.rule.is_active) == (1, False)

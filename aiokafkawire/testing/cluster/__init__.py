@@ -1,1 +1,1 @@
-"""What the brokers share: topics, replicas and their leaders, time, and what each release speaks."""
+"""The state that all brokers share: topics, replicas, leaders, timers and the API versions of each release."""

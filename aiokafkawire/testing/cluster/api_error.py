@@ -1,4 +1,4 @@
-"""Why a broker does not do what it was asked: an error code, and a sentence for whoever reads the answer."""
+"""The errors with which request handlers answer: an error code and a message, or a disconnect."""
 
 from ...errors import ErrorCode
 
@@ -8,8 +8,8 @@ __all__ = ("Disconnect", "ApiError")
 class ApiError(Exception):
     """The answer to a part of a request is an error code.
 
-    ``message`` goes into the answer, and is None where Kafka gives none; ``reason`` then says more, for the log.
-    ``record_errors`` are the records at fault, as index and message (KIP-467).
+    ``message`` goes into the answer and is None if Kafka sends none; ``reason`` then explains the error in the log.
+    ``record_errors`` are the index and message of each invalid record (KIP-467).
     """
 
     def __init__(
@@ -27,9 +27,9 @@ class ApiError(Exception):
         self.record_errors = record_errors
 
     def __str__(self) -> str:
-        said = self.message or self.reason
-        return f"{self.code.name}: {said}" if said else self.code.name
+        message = self.message or self.reason
+        return f"{self.code.name}: {message}" if message else self.code.name
 
 
 class Disconnect(Exception):
-    """The only answer is to hang up: the request cannot be understood, or has no room for an error."""
+    """The only answer is a disconnect: the request is unreadable, or its response has no field for an error."""

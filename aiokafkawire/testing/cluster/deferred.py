@@ -1,4 +1,4 @@
-"""An answer that comes later: machines set it, handlers wait for it."""
+"""A response that is set later: state machines set it, handlers wait for it."""
 
 from typing import Generic, TypeVar
 
@@ -21,11 +21,11 @@ class Deferred(Generic[T]):
 
     @property
     def kept(self) -> bool:
-        """Whether the value is there."""
+        """Whether the value is set."""
         return self._kept
 
     def keep(self, value: T) -> None:
-        """Set the value and wake who waits. A second value is ignored: whoever asked has been answered."""
+        """Set the value and wake the waiting tasks. Later values are ignored: the first one was the answer."""
         if self._kept:
             return
         self._value, self._kept = value, True
@@ -33,7 +33,7 @@ class Deferred(Generic[T]):
             self._event.set()
 
     async def wait(self) -> T:
-        """The value, as soon as it is there."""
+        """Wait for the value and return it."""
         if not self._kept:
             if self._event is None:
                 self._event = anyio.Event()

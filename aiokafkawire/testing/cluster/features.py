@@ -1,20 +1,20 @@
-"""The features that a cluster has switched on, as ApiVersions tells them (KIP-584)."""
+"""The features that a cluster has enabled, as ApiVersions reports them (KIP-584)."""
 
 from typing import Final, NamedTuple
 
 from ...protocol.messages.metadata import ApiVersionsResponse, FinalizedFeatureKey, SupportedFeatureKey
 from .releases import Release
 
-__all__ = ("tell_features",)
+__all__ = ("add_features",)
 
-_EPOCH: Final = 1  # in Apache Kafka the end of the metadata log; here nothing ever changes
+_EPOCH: Final = 1  # in Apache Kafka the end of the metadata log; here features never change
 _FROM_ZERO_SINCE: Final = 4  # older clients fail at a feature whose lowest version is 0
 
 
 class _Feature(NamedTuple):
     name: str
     since: str
-    """The release that has it at this level by default."""
+    """The release that enables the feature at this level by default."""
     lowest: int
     highest: int
     finalized: int | None
@@ -31,20 +31,20 @@ _FEATURES: Final = (
 )
 
 
-def tell_features(answer: ApiVersionsResponse, release: Release, version: int) -> None:
+def add_features(answer: ApiVersionsResponse, release: Release, version: int) -> None:
     """Put the features of a release into an answer to ApiVersions in ``version``."""
     known = [feature for feature in _FEATURES if release.since(feature.since)]
     finalized = [
-        FinalizedFeatureKey(name=each.name, max_version_level=each.finalized, min_version_level=each.finalized)
-        for each in known
-        if each.finalized is not None
+        FinalizedFeatureKey(name=feature.name, max_version_level=feature.finalized, min_version_level=feature.finalized)
+        for feature in known
+        if feature.finalized is not None
     ]
     if not finalized:
         return
     answer.supported_features = [
-        SupportedFeatureKey(name=each.name, min_version=each.lowest, max_version=each.highest)
-        for each in known
-        if each.lowest > 0 or version >= _FROM_ZERO_SINCE
+        SupportedFeatureKey(name=feature.name, min_version=feature.lowest, max_version=feature.highest)
+        for feature in known
+        if feature.lowest > 0 or version >= _FROM_ZERO_SINCE
     ]
     answer.finalized_features = finalized
     answer.finalized_features_epoch = _EPOCH

@@ -1,4 +1,4 @@
-"""Who waits for which log: a fetch sleeps until one of its partitions gets records, or goes."""
+"""Waiting fetches by log: a fetch sleeps until one of its partitions gets records or is deleted."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,30 +11,30 @@ __all__ = ("FetchPurgatory", "Watch")
 
 
 class Watch:
-    """One waiting fetch. A change between two waits is not lost."""
+    """One waiting fetch. It notices changes between two waits, too."""
 
     def __init__(self) -> None:
         self._event = anyio.Event()
 
     def notify(self) -> None:
-        """Something changed."""
+        """Wake the fetch."""
         self._event.set()
 
     async def wait(self) -> None:
-        """Return when something has changed since the last wait, or since the watch began."""
+        """Return when a log has changed since the last wait, or since the watch began."""
         await self._event.wait()
         self._event = anyio.Event()
 
 
 class FetchPurgatory:
-    """The watches of each log; notifying one costs what its own watchers cost."""
+    """The watches of each log; notifying one log costs time for its own watches only."""
 
     def __init__(self) -> None:
         self._watches: dict[PartitionLog, dict[Watch, None]] = {}
 
     @contextmanager
     def watch(self, logs: Iterable[PartitionLog]) -> Iterator[Watch]:
-        """Be told of every change of these logs inside the context."""
+        """Watch these logs for changes inside the context."""
         watch = Watch()
         watched = list(dict.fromkeys(logs))
         for log in watched:
@@ -49,6 +49,6 @@ class FetchPurgatory:
                     del self._watches[log]
 
     def notify(self, log: PartitionLog) -> None:
-        """Wake those who watch this log: records came, or the log is gone."""
+        """Wake the fetches that watch this log: it got records or was deleted."""
         for watch in self._watches.get(log, ()):
             watch.notify()

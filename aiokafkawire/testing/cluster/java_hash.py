@@ -1,10 +1,10 @@
-"""Java's hash of a string, which decides where Kafka puts things."""
+"""Java's hash of a string, which decides on partitions of groups and transactional ids."""
 
 __all__ = ("java_hash",)
 
 
 def java_hash(text: str) -> int:
-    """What Java's ``String.hashCode`` gives, as an unsigned int."""
+    """Return Java's ``String.hashCode`` as an unsigned int."""
     value = 0
     data = text.encode("utf-16-be")
     for index in range(0, len(data), 2):

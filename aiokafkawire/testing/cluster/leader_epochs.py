@@ -1,4 +1,4 @@
-"""Where each leader epoch of a log begins: what tells a reader that a log was cut off (KIP-101, KIP-279, KIP-320)."""
+"""The start offsets of a log's leader epochs, by which readers detect truncation (KIP-101, KIP-279, KIP-320)."""
 
 from typing import NamedTuple
 
@@ -16,13 +16,13 @@ UNKNOWN = EpochEnd(-1, -1)
 
 
 class LeaderEpochs:
-    """The epochs of one log in their order, each with the offset that it began at. Offsets rise with the epochs."""
+    """The epochs of one log in order, each with its start offset. Offsets increase with the epochs."""
 
     def __init__(self) -> None:
         self._starts: dict[int, int] = {}
 
     def begin(self, epoch: int, offset: int) -> None:
-        """A leader takes over at ``offset``. Epochs that wrote nothing before it leave no trace."""
+        """Start an epoch at ``offset``, where a leader takes over. Epochs without records are forgotten."""
         self.truncate(offset)
         self._starts[epoch] = offset
 
@@ -31,10 +31,10 @@ class LeaderEpochs:
         self._starts = {epoch: start for epoch, start in self._starts.items() if start < offset}
 
     def end_of(self, epoch: int, log_start: int, log_end: int, *, leads: bool = True) -> EpochEnd:
-        """The newest epoch up to ``epoch`` and where it ends, in a log between these offsets.
+        """Return the newest epoch up to ``epoch`` and its end offset, in a log between these offsets.
 
-        Below all that is left it is ``epoch`` itself, which then ends where the log begins; ``UNKNOWN`` above the
-        newest. A follower (``leads`` off) learns of an epoch by its first record only.
+        Below the oldest epoch left, return ``epoch`` itself, which ends where the log begins; above the newest epoch,
+        return ``UNKNOWN``. A follower (``leads`` off) knows an epoch from its first record on.
         """
         kept = self._kept(log_start, log_end, leads)
         if epoch < 0 or not kept or epoch > kept[-1][0]:
@@ -45,7 +45,7 @@ class LeaderEpochs:
         return EpochEnd(kept[higher - 1][0] if higher else epoch, kept[higher][1])
 
     def at(self, offset: int) -> int:
-        """The epoch that ``offset`` is of; -1 before the first."""
+        """Return the epoch of ``offset``; -1 before the first epoch."""
         found = -1
         for epoch, start in self._starts.items():
             if start > offset:
@@ -54,7 +54,7 @@ class LeaderEpochs:
         return found
 
     def _kept(self, log_start: int, log_end: int, leads: bool) -> list[tuple[int, int]]:
-        """The epochs that records are left of; the oldest begins with the log."""
+        """Return the epochs that still have records; the oldest begins with the log."""
         kept = [(epoch, start) for epoch, start in self._starts.items() if leads or start < log_end]
         while len(kept) > 1 and kept[1][1] <= log_start:
             del kept[0]

@@ -1,4 +1,4 @@
-"""Moving partitions to other brokers (KIP-455): the new replicas join, and when all are in sync the old ones go."""
+"""Partition reassignment (KIP-455): new replicas are added; when all are in sync, the old replicas are removed."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,9 @@ __all__ = ("cancel", "complete", "reassign")
 
 
 def reassign(partition: HostedPartition, target: Sequence[int]) -> None:
-    """Begin to move a partition to these brokers, the preferred leader first; a move under way changes its aim.
+    """Move a partition to these brokers, the preferred leader first; an ongoing reassignment gets this new target.
 
-    Without replicas to wait for, it is done at once.
+    It completes at once if no new replica has to catch up.
     """
     held = [node for node in partition.replicas if node not in partition.adding]
     removing = [node for node in partition.replicas if node not in target]
@@ -23,7 +23,7 @@ def reassign(partition: HostedPartition, target: Sequence[int]) -> None:
 
 
 def complete(partition: HostedPartition) -> bool:
-    """End the move if the new replicas are in sync; whether it ended."""
+    """Complete the reassignment if the new replicas are in sync; return whether it completed."""
     if not partition.adding and not partition.removing:
         return False
     staying = [node for node in partition.replicas if node not in partition.removing]
@@ -37,10 +37,10 @@ def complete(partition: HostedPartition) -> bool:
 
 
 def cancel(partition: HostedPartition) -> None:
-    """Go back to the brokers that held the partition before.
+    """Return the partition to its previous brokers.
 
     Raises:
-        Refused: NO_REASSIGNMENT_IN_PROGRESS; INVALID_REPLICA_ASSIGNMENT, none of those brokers is in sync any longer.
+        ApiError: NO_REASSIGNMENT_IN_PROGRESS; INVALID_REPLICA_ASSIGNMENT, no previous broker is in sync any longer.
     """
     if not partition.adding and not partition.removing:
         raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)

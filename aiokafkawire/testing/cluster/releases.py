@@ -1,7 +1,7 @@
-"""Which versions of which API each release of Apache Kafka speaks, and what else sets an old one apart.
+"""The API versions of each release of Apache Kafka, and other properties of old releases.
 
-Up to 3.2 the facts are those of brokers with ZooKeeper, from 3.3 on, where KRaft became ready for production, of those
-with KRaft. Versions that a release keeps for the brave (``unstable.api.versions.enable``) are left out.
+Up to 3.2 the facts are of brokers with ZooKeeper; from 3.3 on, where KRaft became ready for production, of brokers
+with KRaft. Unstable versions (``unstable.api.versions.enable``) are left out.
 """
 
 import re
@@ -58,10 +58,10 @@ _CHANGES: Final = {
     "4.2": "2:1-11 8:2-10 9:1-10 27:1-2 78:1-2 79:1-2 80:0-1 85:0-1 87:0-1 88:0 89:0 90:0-1",
     "4.3": "35:1-5",
 }
-"""What each release changed: API keys and the versions that it speaks from then on. What it did not change is left out.
+"""The changes of each release: API keys and the versions that it supports from then on.
 
-Brokers before 0.10 advertise nothing; theirs are the versions that they understand. What 4.x says of Produce v0-2 is
-for librdkafka's sake, and not true (KIP-896).
+Brokers before 0.10 advertise nothing; listed are the versions that they understand. 4.x advertises Produce v0-2 for
+librdkafka's sake only, and does not support them (KIP-896).
 """
 
 _NEVER: Final = Versions.parse("none")
@@ -79,7 +79,7 @@ _UNDERSTOOD: Final = {
     ApiKey.DESCRIBE_CONFIGS: "0",
     ApiKey.DESCRIBE_LOG_DIRS: "0",
 }
-"""Versions that the newest release has given up and that the handlers here still answer, for the older ones."""
+"""Versions that the newest release has dropped and that the handlers here still answer for older releases."""
 
 
 def _number(name: str) -> tuple[int, ...]:
@@ -98,58 +98,58 @@ def _tables() -> dict[str, Mapping[int, Versions]]:
 
 
 RELEASES: Final[Mapping[str, Mapping[int, Versions]]] = MappingProxyType(_tables())
-"""For each release, by its name without the patch level, the versions of every API that its brokers speak."""
+"""The versions of every API that each release supports, by the release's name without the patch level."""
 
 
 @attrs.frozen
 class Release:
-    """A release, as far as a broker here can be one."""
+    """A release, as far as this broker implements it."""
 
     name: str
     advertised: Mapping[int, Versions] = attrs.field(repr=False)
-    """What ApiVersions lists: what the release speaks and there is a handler for."""
+    """The versions that ApiVersions lists: those of the release that have a handler."""
     served: Mapping[int, Versions] = attrs.field(repr=False)
-    """What is answered."""
+    """The versions that are answered."""
 
     def since(self, name: str) -> bool:
-        """Whether it is that release or a later one."""
+        """Return whether this is the named release or a later one."""
         return _number(self.name) >= _number(name)
 
     @property
     def keeps_silent(self) -> bool:
-        """Whether what it does not know is not answered, and the connection stays open.
+        """Whether the broker ignores unknown requests and keeps the connection open.
 
-        That is 0.9, whose network thread stumbles over the request; 0.8 and all since 0.10 hang up.
+        0.9 does, whose network thread fails at the request; 0.8 and all since 0.10 disconnect.
         """
         return self.since("0.9.0") and not self.since("0.10.0")
 
 
 class Spoken(Protocol):
-    """What is to be known of an API that there is a handler for."""
+    """The versions of an API that has a handler."""
 
     @property
     def advertised(self) -> Versions:
-        """What the newest release lists."""
+        """The versions that the newest release lists."""
 
     @property
     def served(self) -> Versions:
-        """What it answers."""
+        """The versions that the handler answers."""
 
 
 def versions_of(name: str) -> Mapping[int, Versions]:
-    """All that a release speaks, whether there is a handler for it here or not.
+    """Return all versions that a release supports, with a handler here or without.
 
     Args:
-        name: as "2.4" or "0.10.2"; what follows, the patch level, makes no difference.
+        name: a release such as "2.4" or "0.10.2"; a patch level is ignored.
 
     Raises:
-        ValueError: no such release is known.
+        ValueError: the release is unknown.
     """
     return RELEASES[_known(name)]
 
 
 def newest(apis: Mapping[ApiKey, Spoken]) -> Release:
-    """What a broker is unless told otherwise."""
+    """Return the newest release, a broker's default."""
     return Release(
         list(RELEASES)[-1],
         MappingProxyType({int(key): api.advertised for key, api in apis.items()}),
@@ -158,10 +158,10 @@ def newest(apis: Mapping[ApiKey, Spoken]) -> Release:
 
 
 def release_named(name: str, apis: Mapping[ApiKey, Spoken]) -> Release:
-    """A release by its name, with what it speaks of the APIs that there are.
+    """Return a release by its name, with the versions that have handlers.
 
     Raises:
-        ConfigError: no such release is known.
+        ConfigError: the release is unknown.
     """
     name = _known(name)
     advertised, served = dict[int, Versions](), dict[int, Versions]()
@@ -172,7 +172,7 @@ def release_named(name: str, apis: Mapping[ApiKey, Spoken]) -> Release:
         both = Versions(max(theirs.first, ours.first), min(theirs.last, ours.last))
         if both.last >= both.first:
             advertised[int(key)] = served[int(key)] = both
-    if name == "0.8.2":  # it has no groups to join, and yet reads this request and answers an error
+    if name == "0.8.2":  # 0.8.2 has no groups to join, but reads this request and answers an error
         served[ApiKey.HEARTBEAT] = Versions(0, 0)
     if _number(name) >= (4, 0):
         served[ApiKey.PRODUCE] = Versions(3, served[ApiKey.PRODUCE].last)
@@ -183,5 +183,5 @@ def _known(name: str) -> str:
     found = re.fullmatch(r"(0\.\d+\.\d+|[1-9]\d*\.\d+)(?:\.\d+)?", name)
     if found is None or found[1] not in RELEASES:
         first, *_, last = RELEASES
-        raise ConfigError(f"no release {name!r} of Apache Kafka is known, of those from {first} to {last}")
+        raise ConfigError(f"unknown release {name!r} of Apache Kafka; known: {first} to {last}")
     return found[1]

@@ -1,4 +1,4 @@
-"""Followers that lag are taken out of the in-sync replicas when they have lagged for too long."""
+"""Removal of followers from the in-sync replicas when they lag for too long."""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,16 +6,16 @@ from functools import partial
 from .replicas import HostedPartition
 from .timers import Timer, Timers
 
-__all__ = ("Laggards",)
+__all__ = ("ReplicaLag",)
 
 
-class Laggards:
-    """Times how long in-sync followers lack records of their leader's.
+class ReplicaLag:
+    """The timers of in-sync followers that lack records of their leader.
 
     Args:
-        timers: the cluster's.
-        seconds: how long they may (``replica.lag.time.max.ms``).
-        expelled: called with a partition that has lost one.
+        timers: the cluster's timers.
+        seconds: the permitted lag (``replica.lag.time.max.ms``).
+        expelled: called with a partition whose in-sync replicas shrank.
     """
 
     def __init__(self, timers: Timers, seconds: float, expelled: Callable[[HostedPartition], None]) -> None:
@@ -25,7 +25,7 @@ class Laggards:
         self._timed: dict[HostedPartition, dict[int, Timer]] = {}
 
     def check(self, partition: HostedPartition) -> None:
-        """Look at a partition where something has changed."""
+        """Start and cancel timers for the followers of a partition that has changed."""
         timed = self._timed.get(partition)
         lagging = partition.lagging
         if not lagging and timed is None:
@@ -40,7 +40,7 @@ class Laggards:
             del self._timed[partition]
 
     def forget(self, partition: HostedPartition) -> None:
-        """A partition is gone."""
+        """Cancel the timers of a deleted partition."""
         for timer in self._timed.pop(partition, {}).values():
             timer.cancel()
 

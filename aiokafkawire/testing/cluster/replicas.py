@@ -1,7 +1,7 @@
-"""One partition and its replicas: who leads, who follows, how far each has come, and what is committed.
+"""One partition and its replicas: the leader, the followers, their end offsets and the high watermark.
 
-There is one log, the leader's: every follower has a prefix of it. A replica that comes back after others have led gives
-up what it had beyond them, so nothing else need be kept.
+There is one log, the leader's: every follower has a prefix of it. A replica that returns after another has led
+truncates its log to the leader's, so the end offsets are all that a follower needs.
 """
 
 from collections.abc import Callable, Set
@@ -21,20 +21,20 @@ _DEFAULTS = {MIN_INSYNC_REPLICAS: "1", UNCLEAN_ELECTION: "false"}
 
 
 class HostedPartition:
-    """A partition.
+    """A partition and the state of its replicas.
 
-    1. Followers copy at once what is appended, unless they are ``held`` by a test or their broker is down.
-    2. The high watermark is the least end of the in-sync replicas, and falls only where an unclean election loses
-       records. It stands still while fewer than ``min_insync_replicas`` are in sync (KIP-966).
-    3. A broker that stops leaves the in-sync replicas. Who leaves them when they are too few stays eligible to lead,
-       for it has all that is committed (KIP-966).
-    4. The leader epoch grows with each change of the leader, the partition epoch with each change at all.
+    1. Followers copy appended records at once, unless a test holds them (``held``) or their broker is down.
+    2. The high watermark is the lowest end offset of the in-sync replicas, and falls only if an unclean election loses
+       records. It does not advance while fewer than ``min_insync_replicas`` are in sync (KIP-966).
+    3. A broker that stops leaves the in-sync replicas. If too few are left, it stays eligible to lead, since it has all
+       committed records (KIP-966).
+    4. The leader epoch grows with each change of the leader, the partition epoch with every change.
 
     Args:
-        log: what it holds.
-        replicas: the brokers that hold it, the preferred leader first.
-        down: the brokers that do not run, now and later: the set is the caller's.
-        config: gives a setting of the topic by its name.
+        log: the records.
+        replicas: the brokers with a replica, the preferred leader first.
+        down: the brokers that do not run: a set that the caller keeps up to date.
+        config: returns a setting of the topic by its name.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class HostedPartition:
         self.down = down
         self.config = config
         self.held: dict[int, int] = {}
-        """The followers that are kept from copying, and the high watermark that each knew then."""
+        """The followers that a test keeps from copying, and the high watermark that each knew then."""
         self.in_sync_replicas: list[int] = [node for node in replicas if node not in down]
         self.eligible_leader_replicas: list[int] = [] if self.in_sync_replicas else replicas[:1]
         self.adding: list[int] = []
@@ -65,7 +65,7 @@ class HostedPartition:
 
     @property
     def index(self) -> int:
-        """Its number in the topic."""
+        """The partition's number in the topic."""
         return self.log.partition
 
     @property
@@ -75,48 +75,48 @@ class HostedPartition:
 
     @property
     def min_insync_replicas(self) -> int:
-        """How many replicas must be in sync for acks=all; never more than there are."""
+        """The number of in-sync replicas that acks=all needs; never more than the replicas."""
         return min(int(self.config(MIN_INSYNC_REPLICAS)), len(self.replicas))
 
     @property
     def lagging(self) -> list[int]:
-        """The in-sync replicas that lack records of the leader's."""
+        """The in-sync replicas that lack records of the leader."""
         return [node for node in self.in_sync_replicas if self.end_offset(node) < self.log.log_end_offset]
 
     def end_offset(self, node: int) -> int:
-        """How far this replica has come."""
+        """Return the end offset of this replica."""
         return self.log.log_end_offset if node == self.leader else self._ends[node]
 
     def high_watermark(self, node: int) -> int:
-        """Up to where this replica knows the log to be committed: a follower hears of it as it copies."""
+        """Return the high watermark that this replica knows; a follower learns of it as it copies."""
         known = self.held.get(node) if node != self.leader else None
         whole = self.log.high_watermark if known is None else known
         return min(whole, self.end_offset(node), self.log.high_watermark)
 
     def last_stable_offset(self, node: int) -> int:
-        """Up to where read_committed consumers may read of this replica."""
+        """Return the offset up to which read_committed consumers may read from this replica."""
         return min(self.log.last_stable_offset, self.high_watermark(node))
 
     def epoch_end(self, epoch: int, node: int) -> EpochEnd:
-        """Where an epoch ends in this replica's log: see :meth:`LeaderEpochs.end_of`."""
+        """Return the end of an epoch in this replica's log; see :meth:`LeaderEpochs.end_of`."""
         start, end = self.log.log_start_offset, self.end_offset(node)
         return self.epochs.end_of(epoch, start, max(start, end), leads=node == self.leader)
 
     def check_epoch(self, epoch: int) -> None:
-        """Compare the leader epoch that a client knows, negative if it knows none (KIP-320).
+        """Check the leader epoch that a client knows; a negative one means unknown (KIP-320).
 
         Raises:
-            Refused: FENCED_LEADER_EPOCH, its is older; UNKNOWN_LEADER_EPOCH, its is newer.
+            ApiError: FENCED_LEADER_EPOCH, the client's epoch is older; UNKNOWN_LEADER_EPOCH, it is newer.
         """
         if epoch < 0 or epoch == self.leader_epoch:
             return
         raise ApiError(ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH)
 
     def check_leader(self, node: int) -> None:
-        """Whether this broker leads.
+        """Check that this broker leads.
 
         Raises:
-            Refused: NOT_LEADER_OR_FOLLOWER.
+            ApiError: NOT_LEADER_OR_FOLLOWER.
         """
         if node != self.leader:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -124,7 +124,7 @@ class HostedPartition:
     # --- copying -----------------------------------------------------------------------------------------------
 
     def replicate(self) -> bool:
-        """Let followers copy what they can; whether the high watermark has moved."""
+        """Let followers copy what they can; return whether the high watermark advanced."""
         if self.leader == NO_LEADER:
             return False
         end = self.log.log_end_offset
@@ -133,29 +133,29 @@ class HostedPartition:
                 self._ends[node] = end
         if len(self.in_sync_replicas) < self.min_insync_replicas:
             return False
-        # With enough replicas in sync, the high watermark may leave behind those that are eligible only.
+        # With enough replicas in sync, the high watermark may pass replicas that are only eligible.
         self.eligible_leader_replicas.clear()
         before = self.log.high_watermark
         self.log.high_watermark = max(before, min(self.end_offset(node) for node in self.in_sync_replicas))
         return self.log.high_watermark != before
 
     def hold(self, node: int) -> None:
-        """Keep a follower from copying; it stays among the in-sync replicas until :meth:`expel`.
+        """Keep a follower from copying; it stays in sync until :meth:`expel`.
 
         Raises:
-            ValueError: it leads.
+            ValueError: the broker leads.
         """
         if node == self.leader:
             raise ValueError(f"broker {node} leads {self.log.topic}-{self.index}: it has nothing to copy")
         self.held.setdefault(node, self.high_watermark(node))
 
     def release(self, node: int) -> bool:
-        """Let a held follower copy again, and be in sync; whether anything has changed."""
+        """Let a held follower copy and rejoin the in-sync replicas; return whether anything changed."""
         self.held.pop(node, None)
         return self._rejoin(node)
 
     def expel(self, node: int) -> bool:
-        """Take a follower out of the in-sync replicas, as a leader does with one that lags; whether it was there."""
+        """Remove a follower from the in-sync replicas, as a leader does if it lags; return whether it was in sync."""
         if node not in self.in_sync_replicas or node == self.leader:
             return False
         self._leave(node)
@@ -163,13 +163,13 @@ class HostedPartition:
         self.replicate()
         return True
 
-    # --- electing ----------------------------------------------------------------------------------------------
+    # --- elections ------------------------------------------------------------------------------------------------
 
     def elect(self, node: int, *, unclean: bool = False) -> None:
-        """Make a replica the leader. What it had not copied is lost.
+        """Make a replica the leader. Records that it had not copied are lost.
 
         Raises:
-            Refused: ELIGIBLE_LEADERS_NOT_AVAILABLE, its broker is down, or it may lack committed records and
+            ApiError: ELIGIBLE_LEADERS_NOT_AVAILABLE, its broker is down, or it may lack committed records and
                 ``unclean`` is off.
         """
         if node not in self.replicas or node in self.down or not (unclean or self._is_eligible(node)):
@@ -181,7 +181,7 @@ class HostedPartition:
         """Make the first replica the leader, as ElectLeaders does.
 
         Raises:
-            Refused: ELECTION_NOT_NEEDED, it leads; PREFERRED_LEADER_NOT_AVAILABLE, it is down or not in sync.
+            ApiError: ELECTION_NOT_NEEDED, it leads; PREFERRED_LEADER_NOT_AVAILABLE, it is down or not in sync.
         """
         preferred = self.replicas[0]
         if self.leader == preferred:
@@ -191,10 +191,10 @@ class HostedPartition:
         self._lead(preferred)
 
     def elect_any(self) -> None:
-        """Where nobody leads make any replica the leader whose broker runs, whatever is lost.
+        """Elect any replica whose broker runs, if there is no leader; records may be lost.
 
         Raises:
-            Refused: ELECTION_NOT_NEEDED, there is a leader; ELIGIBLE_LEADERS_NOT_AVAILABLE, no replica's broker runs.
+            ApiError: ELECTION_NOT_NEEDED, there is a leader; ELIGIBLE_LEADERS_NOT_AVAILABLE, no replica's broker runs.
         """
         if self.leader != NO_LEADER:
             raise ApiError(ErrorCode.ELECTION_NOT_NEEDED)
@@ -204,7 +204,7 @@ class HostedPartition:
         self._lead(successor)
 
     def place(self, replicas: list[int]) -> None:
-        """Give the partition to these brokers, of which one is in sync; new ones copy what they can at once."""
+        """Replace the replicas by these brokers, at least one of which is in sync; new replicas copy at once."""
         gone = [node for node in self.replicas if node not in replicas]
         self.replicas = replicas
         self.held = {node: known for node, known in self.held.items() if node in replicas}
@@ -215,16 +215,16 @@ class HostedPartition:
         if self.leader in gone:
             self._lead(self._electable())
         elif gone and self.leader != NO_LEADER:
-            # Whoever reads from a replica that is gone must find out.
+            # A new epoch notifies consumers that read from a removed replica.
             self._lead(self.leader)
         else:
             self._rejoin_all()
 
     def node_stopped(self, node: int) -> bool:
-        """Its broker is down, and in ``down``; whether anything has changed."""
+        """Record that a broker stopped, which is in ``down`` already; return whether anything changed."""
         if node not in self.replicas:
             return False
-        # How far it was is how far it is when it comes back.
+        # The replica keeps its end offset until its broker returns.
         self._ends[node] = self.end_offset(node)
         self._leave(node)
         self.partition_epoch += 1
@@ -234,7 +234,7 @@ class HostedPartition:
         return True
 
     def node_started(self, node: int) -> bool:
-        """Its broker is back, and no longer in ``down``; whether anything has changed."""
+        """Record that a broker runs again, which has left ``down``; return whether anything changed."""
         if node not in self.replicas:
             return False
         if self.leader != NO_LEADER:
@@ -254,7 +254,7 @@ class HostedPartition:
         return next(iter(clean or (running if unclean else [])), NO_LEADER)
 
     def _lead(self, node: int) -> None:
-        """Put a replica that runs in charge, or nobody."""
+        """Make a running replica the leader, or NO_LEADER."""
         if self.leader not in self.down:
             self.replicate()
         if self.leader in self._ends:
@@ -271,11 +271,11 @@ class HostedPartition:
         self._rejoin_all()
 
     def _take_over(self, node: int) -> None:
-        """Cut the log to what the replica has, and nobody has more than that any longer."""
+        """Truncate the log to the end offset of this replica."""
         if self._ends[node] < self.log.log_end_offset:
             self.log.truncate(self._ends[node])
         end = self.log.log_end_offset
-        self._ends = {replica: min(one, end) for replica, one in self._ends.items()}
+        self._ends = {replica: min(offset, end) for replica, offset in self._ends.items()}
         if node not in self.in_sync_replicas:
             if node not in self.eligible_leader_replicas:
                 self.eligible_leader_replicas.clear()
@@ -283,7 +283,7 @@ class HostedPartition:
         if node in self.eligible_leader_replicas:
             self.eligible_leader_replicas.remove(node)
 
-    # --- who is in sync ----------------------------------------------------------------------------------------
+    # --- in-sync replicas ------------------------------------------------------------------------------------------
 
     def _follows(self, node: int) -> bool:
         may = self.leader != NO_LEADER and node in self.replicas
@@ -297,7 +297,7 @@ class HostedPartition:
             self.eligible_leader_replicas.append(node)
 
     def _rejoin(self, node: int) -> bool:
-        """Let a replica copy and be in sync, if nothing keeps it from that; whether anything has changed."""
+        """Let a replica copy and rejoin the in-sync replicas, unless it is held or down; return whether it changed."""
         if not self._follows(node):
             return False
         moved = self.replicate()

@@ -1,4 +1,4 @@
-"""What the request handlers work on: the cluster that all nodes share, and the node that was asked."""
+"""The state that request handlers work on: the cluster that all nodes share, and the node that got the request."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from ..configs.configs import Configs
 from ..configs.quotas import ClientQuotas
 from ..configs.throttling import Throttles
 from ..faults.request_log import RequestLog
-from ..faults.rules import Orders
+from ..faults.rules import FaultRules
 from ..groups.committed import CommittedOffsets
 from ..groups.groups import Groups
 from ..groups.settings import GroupSettings
@@ -28,7 +28,7 @@ from .fetch_purgatory import FetchPurgatory
 from .java_hash import java_hash
 from .reassignment import complete
 from .releases import Release
-from .replica_lag import Laggards
+from .replica_lag import ReplicaLag
 from .replicas import NO_LEADER, HostedPartition
 from .timers import Timers
 from .topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, HostedTopic, TopicStore
@@ -57,15 +57,15 @@ class Settings(GroupSettings):
     transaction_max_timeout_ms: int = 900_000
     socket_request_max_bytes: int = 104_857_600
     max_connections_per_ip: int = 2_147_483_647
-    sasl_enabled_mechanisms: tuple[str, ...] = ()  # none: nobody has to log in
+    sasl_enabled_mechanisms: tuple[str, ...] = ()  # none: clients need not authenticate
     connections_max_reauth_ms: int = 0
     connection_failed_authentication_delay_ms: int = 100
 
 
 class ClusterState:
-    """Everything that outlives a connection: topics and their logs, producer ids, who waits for records.
+    """Everything that outlives a connection: topics and their logs, producer ids, waiting fetches.
 
-    ``clock`` gives the time in ms since the epoch; ``timers`` runs on the loop's own.
+    ``clock`` returns the time in ms since the epoch; ``timers`` uses the loop's clock.
     """
 
     def __init__(
@@ -94,12 +94,12 @@ class ClusterState:
             settings.default_replication_factor,
             self.configs,
         )
-        self.arrivals: FetchPurgatory = FetchPurgatory()
-        self.orders: Orders = Orders()
+        self.fetch_purgatory: FetchPurgatory = FetchPurgatory()
+        self.fault_rules: FaultRules = FaultRules()
         self.requests: RequestLog = RequestLog()
         self.credentials: Credentials = credentials or Credentials()
         self.zookeeper_offsets: dict[tuple[str, TopicPartition], int] = {}
-        self.laggards: Laggards = Laggards(self.timers, settings.replica_lag_time_max_ms / 1000, self.changed)
+        self.replica_lag: ReplicaLag = ReplicaLag(self.timers, settings.replica_lag_time_max_ms / 1000, self.changed)
         for node in nodes:
             node.sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
         self.committed: CommittedOffsets = CommittedOffsets()
@@ -123,73 +123,73 @@ class ClusterState:
 
     @property
     def alive(self) -> "list[BrokerNode]":
-        """The nodes that run."""
+        """The running nodes."""
         return [node for node in self.nodes if node.alive]
 
     @property
     def controller_id(self) -> int:
-        """The node that metadata names as the controller: the first that runs."""
+        """The controller in metadata: the first running node."""
         return next((node.node_id for node in self.alive), NO_LEADER)
 
     def node(self, node_id: int) -> "BrokerNode":
-        """The node of that id.
+        """Return the node with this id.
 
         Raises:
-            KeyError: there is none.
+            KeyError: there is no such node.
         """
         if isinstance(node_id, bool) or not isinstance(node_id, int):
             raise TypeError(f"a broker's id must be an integer, got {node_id!r:.200}")
         for node in self.nodes:
             if node.node_id == node_id:
                 return node
-        raise KeyError(f"no broker {node_id}: there are {', '.join(str(one.node_id) for one in self.nodes)}")
+        raise KeyError(f"no broker {node_id}; known: {', '.join(str(node.node_id) for node in self.nodes)}")
 
     def next_producer_id(self) -> int:
-        """A producer id that nobody has had."""
+        """Return a new producer id."""
         return next(self._producer_ids)
 
     # --- partitions --------------------------------------------------------------------------------------------
 
     def changed(self, partition: HostedPartition) -> None:
-        """Tell those who wait on a partition that records came, more are committed, or another leads."""
+        """Notify all that depend on a partition of new records, a new high watermark or a new leader."""
         if partition.log.topic == OFFSETS_TOPIC:
             led = partition.leader != NO_LEADER
             self.groups.store.coordinator_changed(partition.index, partition.leader_epoch, led=led)
         complete(partition)
-        self.laggards.check(partition)
+        self.replica_lag.check(partition)
         self.transactions.partition_changed(partition)
-        self.arrivals.notify(partition.log)
+        self.fetch_purgatory.notify(partition.log)
 
     def replica(self, topic: str, index: int, node_id: int) -> HostedPartition:
-        """The partition that a broker holds a replica of.
+        """Return a partition of which the broker holds a replica.
 
         Raises:
-            Refused: UNKNOWN_TOPIC_OR_PARTITION.
-            KeyError: it holds none.
+            ApiError: UNKNOWN_TOPIC_OR_PARTITION.
+            KeyError: the broker holds no replica.
         """
         partition = self.topics.partition(topic, index)
         if node_id not in partition.replicas:
-            raise KeyError(f"broker {node_id} holds no replica of {topic}-{index}: {partition.replicas} do")
+            raise KeyError(f"broker {node_id} holds no replica of {topic}-{index}; its replicas: {partition.replicas}")
         return partition
 
     def move_leader(self, partition: HostedPartition, node_id: int, *, unclean: bool = False) -> None:
-        """Have another replica lead. Raises Refused as :meth:`HostedPartition.elect`."""
+        """Make another replica the leader. Raises ApiError as :meth:`HostedPartition.elect`."""
         partition.elect(node_id, unclean=unclean)
         self.changed(partition)
 
     def node_stopped(self, node: "BrokerNode") -> None:
-        """A node is gone: others lead where it led."""
+        """Record that a node stopped; other nodes lead its partitions."""
         node.alive = False
         node.sessions.clear()
         self._all_changed(self.topics.node_stopped(node.node_id))
 
     def node_started(self, node: "BrokerNode") -> None:
-        """A node is back."""
+        """Record that a node runs again."""
         node.alive = True
         self._all_changed(self.topics.node_started(node.node_id))
 
     def reopened(self) -> None:
-        """All nodes start anew, perhaps for the first time: what each has in memory alone is gone."""
+        """Clear what nodes keep in memory only, as a start of all nodes does."""
         for node in self.nodes:
             node.sessions.clear()
 
@@ -198,14 +198,14 @@ class ClusterState:
             self.changed(partition)
 
     def topic_name(self, topic_id: UUID) -> str | None:
-        """The name of the topic of that id."""
+        """Return the name of the topic with this id."""
         topic = self.topics.by_id(topic_id)
         return topic.name if topic else None
 
     def delete_topic(self, topic: HostedTopic) -> None:
-        """Forget a topic, and let those who wait for its records find out.
+        """Delete a topic and notify the fetches that wait for its records.
 
-        With one of the brokers' own goes what the coordinators have written there.
+        Deleting an internal topic deletes the state that coordinators wrote to it.
         """
         self.topics.delete(topic)
         self.committed.delete_topic(topic.name)
@@ -215,17 +215,17 @@ class ClusterState:
         elif topic.name == TRANSACTIONS_TOPIC:
             self.transactions.clear()
         for partition in topic.partitions:
-            self.laggards.forget(partition)
-            self.arrivals.notify(partition.log)
+            self.replica_lag.forget(partition)
+            self.fetch_purgatory.notify(partition.log)
         self.transactions.resume()
 
-    # --- old records -------------------------------------------------------------------------------------------
+    # --- log cleaning ----------------------------------------------------------------------------------------------
 
     def compact(self, topic: HostedTopic, *, keep_tombstones: bool) -> None:
         """Keep the newest record of each key.
 
         Raises:
-            ValueError: the topic's ``cleanup.policy`` is not to compact.
+            ValueError: the topic's ``cleanup.policy`` does not contain compact.
         """
         if "compact" not in topic.config("cleanup.policy"):
             raise ValueError(f"the cleanup.policy of {topic.name} is {topic.config('cleanup.policy')}")
@@ -234,7 +234,7 @@ class ClusterState:
                 self.changed(partition)
 
     def apply_retention(self, topic: HostedTopic) -> None:
-        """Drop what is too old or too much, where the topic's ``cleanup.policy`` is to delete."""
+        """Delete records beyond the retention limits, if the topic's ``cleanup.policy`` contains delete."""
         if "delete" not in topic.config("cleanup.policy"):
             return
         limits = {name: int(topic.config(name)) for name in ("retention.ms", "retention.bytes")}
@@ -250,15 +250,15 @@ class ClusterState:
     # --- coordinators ------------------------------------------------------------------------------------------
 
     def coordinator_partition(self, topic: str, key: str) -> HostedPartition:
-        """The partition of one of the brokers' own topics that a group or transactional id belongs to.
+        """Return the partition of an internal topic to which a group or transactional id belongs.
 
-        Its leader is the coordinator. The topic is made when it is first needed, as Kafka does.
+        Its leader is the coordinator. The topic is created when it is first needed, as in Kafka.
         """
         found = self.topics.get(topic) or self.make_internal(topic)
         return found.partitions[(java_hash(key) & 0x7FFF_FFFF) % len(found.partitions)]
 
     def make_internal(self, topic: str) -> HostedTopic:
-        """Make ``OFFSETS_TOPIC`` or ``TRANSACTIONS_TOPIC``, which is not there."""
+        """Create ``OFFSETS_TOPIC`` or ``TRANSACTIONS_TOPIC``, which must not exist."""
         partitions = {
             OFFSETS_TOPIC: self.settings.offsets_topic_num_partitions,
             TRANSACTIONS_TOPIC: self.settings.transaction_state_log_num_partitions,
@@ -273,20 +273,20 @@ class ClusterState:
         )
 
     def check_all_loaded(self, node: "BrokerNode") -> None:
-        """Whether this node knows of all groups that it coordinates.
+        """Check that this node has loaded all groups that it coordinates.
 
         Raises:
-            Refused: COORDINATOR_LOAD_IN_PROGRESS.
+            ApiError: COORDINATOR_LOAD_IN_PROGRESS.
         """
         loading = [self.topics.partition(OFFSETS_TOPIC, index) for index in self.groups.store.loading]
         if any(partition.leader == node.node_id for partition in loading):
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     def check_coordinator(self, node: "BrokerNode", topic: str, key: str) -> None:
-        """Whether this node is the coordinator of a group (``OFFSETS_TOPIC``) or transactional id.
+        """Check that this node is the coordinator of a group (``OFFSETS_TOPIC``) or transactional id.
 
         Raises:
-            Refused: NOT_COORDINATOR; COORDINATOR_LOAD_IN_PROGRESS, it has become that only now.
+            ApiError: NOT_COORDINATOR; COORDINATOR_LOAD_IN_PROGRESS, the node has not loaded the group yet.
         """
         if self.coordinator_partition(topic, key).leader != node.node_id:
             raise ApiError(ErrorCode.NOT_COORDINATOR)
@@ -296,7 +296,7 @@ class ClusterState:
 
 @attrs.define(eq=False)
 class BrokerNode:
-    """One broker of the cluster: its id, where it can be reached, and what it says that it speaks."""
+    """One broker of the cluster: its id, its address and the API versions it advertises."""
 
     node_id: int
     host: str
@@ -306,7 +306,7 @@ class BrokerNode:
     alive: bool = True
     sessions: FetchSessions = attrs.field(factory=FetchSessions, init=False, repr=False)
     connections: Counter[str] = attrs.field(factory=Counter, init=False, repr=False)
-    """How many connections each client's address has."""
+    """The number of connections from each client address."""
     cluster: ClusterState = attrs.field(init=False, repr=False)
 
     @property
@@ -315,10 +315,10 @@ class BrokerNode:
         return self.release.advertised
 
     def hosted(self, topic: str, index: int) -> HostedPartition:
-        """One partition that this node leads or follows.
+        """Return a partition that this node leads or follows.
 
         Raises:
-            Refused: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
+            ApiError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
         """
         partition = self.cluster.topics.partition(topic, index)
         if self.node_id not in partition.replicas:
@@ -326,10 +326,10 @@ class BrokerNode:
         return partition
 
     def led(self, topic: str, index: int) -> HostedPartition:
-        """One partition that this node leads.
+        """Return a partition that this node leads.
 
         Raises:
-            Refused: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
+            ApiError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
         """
         partition = self.cluster.topics.partition(topic, index)
         partition.check_leader(self.node_id)

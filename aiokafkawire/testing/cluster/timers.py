@@ -1,4 +1,4 @@
-"""What a broker does when time has passed: session timeouts, rebalance timeouts, transactions left open."""
+"""Timers of a broker: session timeouts, rebalance timeouts, transaction timeouts."""
 
 import logging
 from collections.abc import Callable
@@ -10,13 +10,13 @@ import anyio.lowlevel
 
 __all__ = ("Timer", "Timers")
 
-_FEW: Final = 64  # timers that are not worth looking through
+_FEW: Final = 64  # so few timers are not worth a search for cancelled ones
 
 _log = logging.getLogger(__name__)
 
 
 class Timer:
-    """One call to be made."""
+    """One scheduled call."""
 
     __slots__ = ("_function", "due")
 
@@ -25,7 +25,7 @@ class Timer:
         self._function: Callable[[], None] | None = function
 
     def cancel(self) -> None:
-        """Never make the call. May be called again, and afterwards."""
+        """Cancel the call. May be called again, even after the call."""
         self._function = None
 
     @property
@@ -34,14 +34,14 @@ class Timer:
         return self._function is not None
 
     def fire(self) -> None:
-        """Make the call, unless it was cancelled or made."""
+        """Make the call, unless it was cancelled or already made."""
         function, self._function = self._function, None
         if function is not None:
             function()
 
 
 class Timers:
-    """Calls to be made later, in the order of their time and then of their making. Times are those of the loop."""
+    """Scheduled calls, ordered by due time and then by creation. Times are those of the loop."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Timer]] = []
@@ -50,11 +50,11 @@ class Timers:
         self._sooner = anyio.Event()
 
     def now(self) -> float:
-        """The loop's time, in seconds."""
+        """Return the loop's time, in seconds."""
         return anyio.current_time()
 
     def after(self, seconds: float, function: Callable[[], None]) -> Timer:
-        """Have ``function`` called in ``seconds``."""
+        """Schedule a call of ``function`` in ``seconds``."""
         timer = Timer(self.now() + seconds, function)
         if len(self._heap) >= self._most:
             self._forget_cancelled()
@@ -64,8 +64,10 @@ class Timers:
         return timer
 
     async def run(self, on_fault: Callable[[Exception], None] | None = None) -> None:
-        """Make the calls when they are due, until cancelled. One that fails stops no other: ``on_fault`` hears of it,
-        or the log."""
+        """Make the calls when they are due, until cancelled.
+
+        If one fails, ``on_fault`` or the log gets the exception, and the other calls continue.
+        """
         while True:
             self._sooner = anyio.Event()
             for timer in self._due():
@@ -76,14 +78,14 @@ class Timers:
                         _log.error("a timer failed", exc_info=fault)
                     else:
                         on_fault(fault)
-            # A call may want to be made again at once, for ever: the others get their turn.
+            # A call may reschedule itself at once, for ever; other tasks must run in between.
             await anyio.lowlevel.checkpoint()
             left = self._heap[0][0] - self.now() if self._heap else None
             with anyio.move_on_after(left):
                 await self._sooner.wait()
 
     def _due(self) -> list[Timer]:
-        """Take out what is due now; what the calls themselves add is not among it."""
+        """Remove and return the calls that are due now, without those that they schedule."""
         now = self.now()
         due = []
         while self._heap and (not self._heap[0][2].pending or self._heap[0][0] <= now):
@@ -91,7 +93,7 @@ class Timers:
         return due
 
     def _forget_cancelled(self) -> None:
-        """Heartbeats cancel and make a timer each: what is kept stays within twice of what is pending."""
+        """Remove cancelled timers. Each heartbeat cancels one; at most half of the timers kept are cancelled ones."""
         self._heap = [entry for entry in self._heap if entry[2].pending]
         heapify(self._heap)
         self._most = max(_FEW, 2 * len(self._heap))

@@ -1,4 +1,4 @@
-"""The topics of a cluster: their names, ids, partitions and settings, and the rules for making them."""
+"""The topics of a cluster: their names, ids, partitions and settings, and the rules for creating them."""
 
 import re
 from collections import Counter
@@ -22,7 +22,7 @@ __all__ = ("MOST_PARTITIONS", "OFFSETS_TOPIC", "TRANSACTIONS_TOPIC", "HostedTopi
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
 MOST_PARTITIONS: Final = 10_000
-"""That one request may add."""
+"""The most partitions that a request may add."""
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _LONGEST_NAME: Final = 249
 _INTERNAL: Final = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state")
@@ -31,7 +31,7 @@ _METADATA_LOG: Final = "__cluster_metadata"
 
 @attrs.define
 class HostedTopic:
-    """One topic; ``configs`` are the settings it was given, by property name."""
+    """One topic; ``configs`` are its own settings, by property name."""
 
     name: str
     topic_id: UUID
@@ -40,9 +40,9 @@ class HostedTopic:
     defaults: Configs = attrs.field(factory=Configs, repr=False, eq=False)
 
     def config(self, name: str, node: int | None = None) -> str:
-        """The value in force of a setting, such as ``max.message.bytes``: its own, or what the brokers have.
+        """Return the effective value of a setting, such as ``max.message.bytes``: the topic's own or the broker's.
 
-        ``node`` is the broker that asks, where it matters that it was given a value of its own.
+        ``node`` is the broker whose dynamic settings apply, if any.
 
         Raises:
             KeyError: topics have no such setting.
@@ -52,20 +52,20 @@ class HostedTopic:
 
     @property
     def is_internal(self) -> bool:
-        """Whether it is one of the brokers' own."""
+        """Whether this is an internal topic of Kafka."""
         return self.name in _INTERNAL
 
     @property
     def replication_factor(self) -> int:
-        """How many brokers hold each partition."""
+        """The number of replicas of each partition."""
         return len(self.partitions[0].replicas)
 
 
 class TopicStore:
     """All topics of a cluster.
 
-    ``nodes`` are the brokers that partitions may be placed on, ``new_id`` makes topic ids, ``num_partitions`` and
-    ``replication_factor`` are what a topic gets that does not say.
+    ``nodes`` are the brokers that can hold replicas, ``new_id`` makes topic ids, ``num_partitions`` and
+    ``replication_factor`` are the defaults of new topics.
     """
 
     def __init__(
@@ -84,35 +84,35 @@ class TopicStore:
         self._down: set[int] = set()
         self._by_name: dict[str, HostedTopic] = {}
         self._by_id: dict[UUID, HostedTopic] = {}
-        # The names that metrics would know by the same one, in which '.' becomes '_'.
+        # Topic names by their name in metrics, where '.' becomes '_'.
         self._metrics: dict[str, list[str]] = {}
 
     def __iter__(self) -> Iterator[HostedTopic]:
         return iter(list(self._by_name.values()))
 
     def get(self, name: str) -> HostedTopic | None:
-        """The topic of that name."""
+        """Return the topic with this name."""
         return self._by_name.get(name)
 
     def by_id(self, topic_id: UUID) -> HostedTopic | None:
-        """The topic of that id."""
+        """Return the topic with this id."""
         return self._by_id.get(topic_id)
 
     def partition(self, name: str, index: int) -> HostedPartition:
-        """One partition of a topic by name.
+        """Return one partition of a topic, by the topic's name.
 
         Raises:
-            Refused: UNKNOWN_TOPIC_OR_PARTITION.
+            ApiError: UNKNOWN_TOPIC_OR_PARTITION.
         """
         topic = self._by_name.get(name)
         if topic is None or not 0 <= index < len(topic.partitions):
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return topic.partitions[index]
 
-    def has(self, where: TopicPartition) -> bool:
-        """Whether there is such a partition."""
-        topic = self._by_name.get(where.topic)
-        return topic is not None and 0 <= where.partition < len(topic.partitions)
+    def has(self, partition: TopicPartition) -> bool:
+        """Return whether the partition exists."""
+        topic = self._by_name.get(partition.topic)
+        return topic is not None and 0 <= partition.partition < len(topic.partitions)
 
     def create(
         self,
@@ -125,13 +125,14 @@ class TopicStore:
         validate_only: bool = False,
         internal: bool = False,
     ) -> HostedTopic:
-        """Make a topic, by partition count or by assignment; -1 means the default.
+        """Create a topic, by partition count or by assignment; -1 means the default.
 
-        With ``validate_only`` it is only checked: the topic returned is not kept, and its partitions are all the same.
-        One that is ``internal`` is made whatever others are called, and whether a broker runs or not.
+        With ``validate_only`` it is only checked: the topic returned is not stored, and all its partitions are one
+        object.
+        An ``internal`` topic is created whatever the names of other topics, and even if no broker runs.
 
         Raises:
-            Refused: the name, count, replication factor, assignment or settings will not do.
+            ApiError: the name, count, replication factor, assignment or a setting is invalid.
         """
         if not internal:
             self._check_name(name)
@@ -162,10 +163,10 @@ class TopicStore:
         *,
         validate_only: bool = False,
     ) -> None:
-        """Let a topic have ``count`` partitions in all; ``assignments`` are the replicas of each new one (KIP-195).
+        """Extend a topic to ``count`` partitions; ``assignments`` are the replicas of each new one (KIP-195).
 
         Raises:
-            Refused: there is no such topic, it has as many already, or the assignments will not do.
+            ApiError: there is no such topic, it has as many partitions already, or an assignment is invalid.
         """
         topic = self._by_name.get(name)
         if topic is None:
@@ -197,22 +198,22 @@ class TopicStore:
             topic.partitions.append(HostedPartition(log, nodes, self._down, topic.config))
 
     def node_stopped(self, node_id: int) -> list[HostedPartition]:
-        """A broker is gone: others lead where it led. The partitions that have changed."""
+        """Record that a broker stopped and elect new leaders; return the partitions that changed."""
         self._down.add(node_id)
-        return [one for one in self.partitions() if one.node_stopped(node_id)]
+        return [partition for partition in self.partitions() if partition.node_stopped(node_id)]
 
     def node_started(self, node_id: int) -> list[HostedPartition]:
-        """A broker is back, and follows again. The partitions that have changed."""
+        """Record that a broker runs again, as a follower; return the partitions that changed."""
         self._down.discard(node_id)
-        return [one for one in self.partitions() if one.node_started(node_id)]
+        return [partition for partition in self.partitions() if partition.node_started(node_id)]
 
     def partitions(self) -> Iterator[HostedPartition]:
-        """All partitions of all topics."""
+        """Yield all partitions of all topics."""
         for topic in self:
             yield from topic.partitions
 
     def delete(self, topic: HostedTopic) -> None:
-        """Forget a topic and all its records."""
+        """Delete a topic and all its records."""
         del self._by_name[topic.name], self._by_id[topic.topic_id]
         alike = self._metrics[_metric(topic.name)]
         alike.remove(topic.name)
@@ -263,7 +264,7 @@ class TopicStore:
             )
 
     def _spread(self, first: int, end: int, copies: int) -> list[list[int]]:
-        """Replicas for new partitions: one broker after the other, and those that are down last."""
+        """Choose replicas for new partitions: brokers in turn, stopped ones last."""
         running = [node for node in self._nodes if node not in self._down]
         down = [node for node in self._nodes if node in self._down]
         return [[*_turned(running, index), *_turned(down, index)][:copies] for index in range(first, end)]
@@ -278,10 +279,10 @@ class TopicStore:
         return [list(assignments[index]) for index in range(len(assignments))]
 
     def check_replicas(self, nodes: Sequence[int], copies: int | None = None) -> None:
-        """Whether a partition may be given to these brokers; ``copies`` is how many other partitions have.
+        """Check that a partition may be assigned to these brokers; ``copies`` is the replica count of its siblings.
 
         Raises:
-            Refused: INVALID_REPLICA_ASSIGNMENT.
+            ApiError: INVALID_REPLICA_ASSIGNMENT.
         """
         if not nodes:
             raise _bad_assignment("The manual partition assignment includes an empty replica list.")
@@ -301,7 +302,7 @@ class TopicStore:
 
 
 def invalid_name(name: str) -> str | None:
-    """What is wrong with a topic's name, in Kafka's words; None if nothing."""
+    """Return what is invalid about a topic's name, in Kafka's words; None if it is valid."""
     if not name:
         fault = "the empty string is not allowed"
     elif name in (".", ".."):

@@ -1,1 +1,1 @@
-"""Settings of topics, brokers and the rest, and clients' quotas."""
+"""Settings of topics, brokers and other resources, and clients' quotas."""

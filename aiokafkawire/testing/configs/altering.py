@@ -1,4 +1,4 @@
-"""Changes of settings: what Kafka refuses, and what a resource has afterwards (KIP-133, KIP-339)."""
+"""Changes of settings: Kafka's checks, and a resource's settings afterwards (KIP-133, KIP-339)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -29,10 +29,10 @@ def alter(
     changes: Sequence[ConfigChange],
     validate_only: bool,
 ) -> None:
-    """Make all changes of one resource, or with ``validate_only`` check them, as IncrementalAlterConfigs does.
+    """Apply all changes to one resource, or with ``validate_only`` check them, as IncrementalAlterConfigs does.
 
     Raises:
-        Refused: one of them will not do; then none is made.
+        ApiError: one change is invalid; then none is applied.
     """
     if kind is ResourceType.BROKER_LOGGER:
         alter_levels(cluster.configs, node, name, changes, validate_only)
@@ -51,10 +51,10 @@ def alter(
 def replace(
     cluster: ClusterState, node: int, kind: ResourceType, name: str, configs: Mapping[str, str], validate_only: bool
 ) -> None:
-    """Give a resource these settings and no others, as AlterConfigs does.
+    """Replace all settings of a resource by these, as AlterConfigs does.
 
     Raises:
-        Refused: one of them will not do; then nothing changes.
+        ApiError: one setting is invalid; then nothing changes.
     """
     if kind is ResourceType.BROKER:
         _check_node(node, name)

@@ -1,6 +1,6 @@
-"""The settings of brokers in Apache Kafka 4.3: see :func:`read_table` for the columns.
+"""The settings of brokers in Apache Kafka 4.3; see :func:`read_table` for the columns.
 
-Limits are here for what can be changed while a broker runs.
+The table has limits only for settings that can change while a broker runs.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ BROKER_SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
     "log.roll.jitter.ms": ("log.roll.jitter.ms", "log.roll.jitter.hours"),
     "log.roll.ms": ("log.roll.ms", "log.roll.hours"),
 }
-"""Settings that fall back on others, in another unit."""
+"""Settings whose defaults come from settings in other units."""
 
 BROKER_CONFIGS: Final[Mapping[str, Definition]] = read_table("""
 add.partitions.to.txn.retry.backoff.max.ms int 100
@@ -366,4 +366,4 @@ follower.replication.throttled.rate long 9223372036854775807 0.. - cluster
 leader.replication.throttled.rate long 9223372036854775807 0.. - cluster
 replica.alter.log.dirs.io.max.bytes.per.second long 9223372036854775807 0.. - cluster
 """)
-"""Settings that a broker has only once it was given them while it ran."""
+"""Settings that a broker has only after they were set dynamically."""

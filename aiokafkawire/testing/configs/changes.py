@@ -1,4 +1,4 @@
-"""One change of a setting: set, delete, append to a list, subtract from it (KIP-339)."""
+"""One change of a setting: set it, delete it, append to its list or subtract from it (KIP-339)."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -14,7 +14,7 @@ __all__ = ("ConfigChange", "ConfigOperation", "apply")
 
 
 class ConfigOperation(IntEnum):
-    """What to do with one setting."""
+    """The operations on one setting."""
 
     SET = 0
     DELETE = 1
@@ -23,7 +23,7 @@ class ConfigOperation(IntEnum):
 
 
 class ConfigChange(NamedTuple):
-    """One change of a setting; ``operation`` as it was sent, which may be none that there is."""
+    """One change of a setting; ``operation`` as it was sent, which may be unknown."""
 
     name: str
     operation: int
@@ -39,10 +39,10 @@ _DEFINITIONS: Final[Mapping[ResourceType, Mapping[str, Definition]]] = {
 
 
 def apply(kind: ResourceType, configs: dict[str, str], change: ConfigChange) -> None:
-    """Make one change in what a resource was given.
+    """Apply one change to the settings of a resource.
 
     Raises:
-        Refused: there is no such operation, or the setting is no list.
+        ApiError: the operation is unknown, or the setting is not a list.
     """
     name, value = change.name, change.value or ""
     if change.operation not in tuple(ConfigOperation):

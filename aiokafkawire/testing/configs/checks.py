@@ -1,4 +1,4 @@
-"""What Kafka refuses of settings: unknown names, values beyond their limits, and pairs that contradict each other."""
+"""Kafka's checks of settings: unknown names, values out of range, and contradictory pairs."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -38,22 +38,22 @@ _MIN_ISR: Final = "min.insync.replicas"
 
 
 def broker_id(name: str) -> int | None:
-    """The number that a resource is named by; None if it is no int32."""
-    found = re.fullmatch(r"([+-]?)0*(\d{1,10})", name)  # int() refuses thousands of digits
+    """Return the broker id that a resource's name is; None if it is not an int32."""
+    found = re.fullmatch(r"([+-]?)0*(\d{1,10})", name)  # int() raises for thousands of digits
     number = int("".join(found.groups())) if found else 2**31
     return number if -(2**31) <= number < 2**31 else None
 
 
 def check_topic_configs(configs: Mapping[str, str]) -> None:
-    """Whether a topic may have these settings.
+    """Check the settings of a topic.
 
     Raises:
-        Refused: INVALID_CONFIG.
+        ApiError: INVALID_CONFIG.
     """
     for name in sorted(configs):
         if name not in TOPIC_CONFIGS:
             raise ApiError(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
-    parsed = {name: each.parse(configs[name]) for name, each in TOPIC_CONFIGS.items() if name in configs}
+    parsed = {name: definition.parse(configs[name]) for name, definition in TOPIC_CONFIGS.items() if name in configs}
     least, most = (
         int(parsed.get(name, TOPIC_CONFIGS[name].default or "0"))
         for name in ("min.compaction.lag.ms", "max.compaction.lag.ms")
@@ -72,17 +72,17 @@ def check_topic_configs(configs: Mapping[str, str]) -> None:
 
 
 def check_group_configs(settings: Configs, group: str, configs: Mapping[str, str]) -> None:
-    """Whether a group may have these settings, within the bounds that the brokers set.
+    """Check the settings of a group, within the limits that the brokers set.
 
     Raises:
-        Refused: INVALID_REQUEST, INVALID_CONFIG.
+        ApiError: INVALID_REQUEST, INVALID_CONFIG.
     """
     if not group:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     for name in sorted(configs):
         if name not in GROUP_CONFIGS:
             raise ApiError(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
-    parsed = {name: each.parse(configs[name]) for name, each in GROUP_CONFIGS.items() if name in configs}
+    parsed = {name: definition.parse(configs[name]) for name, definition in GROUP_CONFIGS.items() if name in configs}
     for name, value in parsed.items():
         family, _, rest = name.partition(".")
         for word, least in (("min", True), ("max", False)):
@@ -94,10 +94,10 @@ def check_group_configs(settings: Configs, group: str, configs: Mapping[str, str
 
 
 def check_metrics_configs(subscription: str, configs: Mapping[str, str]) -> None:
-    """Whether a subscription to client metrics may be this (KIP-714).
+    """Check the settings of a client metrics subscription (KIP-714).
 
     Raises:
-        Refused: INVALID_REQUEST, INVALID_CONFIG.
+        ApiError: INVALID_REQUEST, INVALID_CONFIG.
     """
     if not subscription:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
@@ -123,47 +123,47 @@ def _is_pattern(expression: str) -> bool:
 
 
 def check_broker_configs(settings: Configs, node: int, name: str, configs: Mapping[str, str]) -> None:
-    """Whether one broker, or all of them, may be given these settings while they run (KIP-226).
+    """Check the dynamic settings of one broker, or of all brokers (KIP-226).
 
     Raises:
-        Refused: INVALID_REQUEST.
+        ApiError: INVALID_REQUEST.
     """
     every = {**BROKER_CONFIGS, **BROKER_RATES}
-    known = {each: every[each] for each in configs if each in every}
+    known = {setting: every[setting] for setting in configs if setting in every}
     _none_of(
-        [each for each, definition in known.items() if definition.dynamic == "-"],
+        [setting for setting, definition in known.items() if definition.dynamic == "-"],
         "Cannot update these configs dynamically",
     )
     _none_of(
-        [each for each in known if each.startswith(_ONLY_PER_LISTENER) and each != "ssl.keymanager.algorithm"],
+        [key for key in known if key.startswith(_ONLY_PER_LISTENER) and key != "ssl.keymanager.algorithm"],
         "These security configs can be dynamically updated only per-listener using the listener prefix",
     )
     if name == ALL_BROKERS:
         _none_of(
-            [each for each, definition in known.items() if definition.dynamic == "broker"],
+            [setting for setting, definition in known.items() if definition.dynamic == "broker"],
             "Cannot update these configs at default cluster level, broker id must be specified",
         )
-    for each, definition in known.items():
+    for setting, definition in known.items():
         try:
-            parsed = definition.parse(configs[each])
+            parsed = definition.parse(configs[setting])
         except ApiError as refused:
             raise ApiError(ErrorCode.INVALID_REQUEST, refused.message) from None
-        if each in _THREADS:
-            now = settings.synonyms(each, node)[0].value or "1"
-            _check_threads(each, int(now), int(parsed))
+        if setting in _THREADS:
+            now = settings.synonyms(setting, node)[0].value or "1"
+            _check_threads(setting, int(now), int(parsed))
 
 
-def _check_threads(name: str, now: int, wanted: int) -> None:
-    if wanted > 2 * now:
+def _check_threads(name: str, now: int, value: int) -> None:
+    if value > 2 * now:
         fault = f"value should not be greater than double the current value {now}"
-    elif wanted < now // 2:
+    elif value < now // 2:
         fault = f"value should be at least half the current value {now}"
     else:
         return
     raise ApiError(
         ErrorCode.INVALID_REQUEST,
         "Invalid value org.apache.kafka.common.config.ConfigException: Dynamic thread count update validation failed "
-        f"for {name}={wanted}, {fault} for configuration Invalid dynamic configuration",
+        f"for {name}={value}, {fault} for configuration Invalid dynamic configuration",
     )
 
 
@@ -173,10 +173,10 @@ def _none_of(names: Sequence[str], fault: str) -> None:
 
 
 def check_min_insync(name: str, before: Mapping[str, str], after: Mapping[str, str], touched: Sequence[str]) -> None:
-    """Every broker has the same ``min.insync.replicas``, and there always is one: KIP-966 counts on it.
+    """Check that ``min.insync.replicas`` stays set and equal on all brokers, which KIP-966 requires.
 
     Raises:
-        Refused: INVALID_CONFIG.
+        ApiError: INVALID_CONFIG.
     """
     if name != ALL_BROKERS and _MIN_ISR in touched:
         raise ApiError(ErrorCode.INVALID_CONFIG, f"Broker-level {_MIN_ISR} cannot be altered while ELR is enabled.")

@@ -1,4 +1,4 @@
-"""The settings in force: what topics, brokers, groups and client metrics were given, and what holds without."""
+"""The effective settings of topics, brokers, groups and client metrics: their own values and the defaults."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -12,14 +12,14 @@ from .types import ConfigSource, Definition, ResourceType
 __all__ = ("ALL_BROKERS", "Configs", "Synonym")
 
 ALL_BROKERS: Final = ""
-"""The name of the resource that gives all brokers their defaults (KIP-226)."""
+"""The name of the resource with the dynamic defaults of all brokers (KIP-226)."""
 
 _MS_PER: Final = {"hours": 3_600_000, "minutes": 60_000, "ms": 1}
 
 
 @attrs.frozen
 class Synonym:
-    """One place that a value may come from."""
+    """One possible source of a value."""
 
     name: str
     value: str | None
@@ -27,15 +27,15 @@ class Synonym:
 
 
 class Configs:
-    """The settings that requests can change, but for the topics' own, which each topic has.
+    """The settings that requests can change, except topics' own, which each topic stores.
 
-    1. A topic's own value wins over the brokers' dynamic default, that over what the broker was started with, and that
-       over Kafka's default.
-    2. A value set for one broker alone holds where that broker is asked, and nowhere else.
-    3. Values are kept as they were sent; Kafka's spelling of them is what is told.
+    1. A topic's own value overrides the brokers' dynamic default, which overrides the static value of the broker, which
+       overrides Kafka's default.
+    2. A value set for one broker is effective on that broker only.
+    3. Values are stored as they were sent, and returned in Kafka's spelling.
 
     Args:
-        settings: what the brokers were started with: Kafka's property names, with underscores for dots.
+        settings: the static settings of the brokers: Kafka's property names, with underscores for dots.
     """
 
     def __init__(self, settings: attrs.AttrsInstance | None = None) -> None:
@@ -43,19 +43,19 @@ class Configs:
         self.static: dict[str, str] = {
             name: value for name, value in given.items() if value != BROKER_CONFIGS[name].default
         }
-        """What the brokers were started with, where it is not Kafka's default."""
+        """The static settings of the brokers that differ from Kafka's defaults."""
         self._dynamic: dict[tuple[ResourceType, str], dict[str, str]] = {}
-        self._topic_defaults: dict[tuple[str, int | None], str] = {}  # what was looked up since the last change
-        # A new cluster has this one as a dynamic default of all brokers (KIP-966).
+        self._topic_defaults: dict[tuple[str, int | None], str] = {}  # the lookups since the last change
+        # A new cluster sets this one dynamically for all brokers (KIP-966).
         least = self.static.pop("min.insync.replicas", "1")
         self.replace(ResourceType.BROKER, ALL_BROKERS, {"min.insync.replicas": least})
 
     def own(self, kind: ResourceType, name: str) -> dict[str, str]:
-        """A copy of what a resource was given."""
+        """Return a copy of a resource's own settings."""
         return dict(self._dynamic.get((kind, name), {}))
 
     def replace(self, kind: ResourceType, name: str, configs: Mapping[str, str]) -> None:
-        """Give a resource these settings and no others."""
+        """Replace all settings of a resource by these."""
         self._topic_defaults.clear()
         if configs:
             self._dynamic[kind, name] = dict(configs)
@@ -63,14 +63,15 @@ class Configs:
             self._dynamic.pop((kind, name), None)
 
     def named(self, kind: ResourceType) -> list[str]:
-        """The names of the resources of a kind that were given something."""
-        return [name for each, name in self._dynamic if each is kind]
+        """Return the names of the resources of a type that have settings."""
+        return [name for resource_type, name in self._dynamic if resource_type is kind]
 
     def synonyms(self, name: str, node: int | None = None, given: Mapping[str, str] | None = None) -> list[Synonym]:
-        """The places that a broker's setting takes its value from, the one in force first.
+        """Return the sources of a broker's setting, the effective one first.
 
-        ``node`` adds what that broker alone was given while it ran, ``given`` what it alone was started with. Where
-        only a setting in another unit has a value, there is none.
+        ``node`` adds that broker's own dynamic settings, ``given`` its own static ones. The list is empty if only a
+        setting
+        in another unit has a value.
         """
         found = list(self._synonyms(name, node, given or {}))
         while found and found[0].name != name:
@@ -78,9 +79,9 @@ class Configs:
         return found
 
     def topic_default(self, name: str, node: int | None = None) -> str:
-        """What a topic's setting is without a value of its own, as Kafka spells it.
+        """Return the default of a topic's setting, as Kafka spells it.
 
-        ``node`` is the broker that asks, where it matters that it was given a value of its own.
+        ``node`` is the broker whose dynamic settings apply, if any.
 
         Raises:
             KeyError: topics have no such setting.
@@ -91,7 +92,7 @@ class Configs:
         return known
 
     def group(self, group: str, name: str) -> str:
-        """The value in force of a group's setting, such as ``consumer.session.timeout.ms``.
+        """Return the effective value of a group's setting, such as ``consumer.session.timeout.ms``.
 
         Raises:
             KeyError: groups have no such setting.
@@ -111,20 +112,20 @@ class Configs:
 
     def _synonyms(self, name: str, node: int | None, given: Mapping[str, str]) -> Iterator[Synonym]:
         names = BROKER_SYNONYMS.get(name, (name,))
-        for source, values in self._places(names, node, given):
-            for each in names:
-                value = values.get(each)
+        for source, values in self._sources(names, node, given):
+            for synonym in names:
+                value = values.get(synonym)
                 if value is not None:
-                    yield Synonym(each, value, source)
+                    yield Synonym(synonym, value, source)
 
-    def _places(
+    def _sources(
         self, names: Sequence[str], node: int | None, given: Mapping[str, str]
     ) -> Iterator[tuple[ConfigSource, Mapping[str, str | None]]]:
         if node is not None:
             yield ConfigSource.DYNAMIC_BROKER, {**self._dynamic.get((ResourceType.BROKER, str(node)), {})}
         yield ConfigSource.DYNAMIC_DEFAULT_BROKER, {**self._dynamic.get((ResourceType.BROKER, ALL_BROKERS), {})}
         yield ConfigSource.STATIC_BROKER, {**self.static, **given}
-        yield ConfigSource.DEFAULT, {each: BROKER_CONFIGS[each].default for each in names if each in BROKER_CONFIGS}
+        yield ConfigSource.DEFAULT, {key: BROKER_CONFIGS[key].default for key in names if key in BROKER_CONFIGS}
 
 
 def _properties(settings: attrs.AttrsInstance) -> Iterator[tuple[str, object]]:

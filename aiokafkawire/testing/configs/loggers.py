@@ -1,4 +1,4 @@
-"""The loggers of a broker and their levels, which requests can change (KIP-412); nothing here heeds them."""
+"""The loggers of a broker and their levels, which requests can change (KIP-412); the levels have no effect here."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -18,16 +18,16 @@ _LOGGERS: Final = (ROOT, "kafka", "org.apache.kafka")
 
 
 def log_levels(settings: Configs, node: int) -> dict[str, str]:
-    """The loggers of a broker and their levels: their own, or the root's."""
+    """Return the loggers of a broker and their levels: their own, or the root logger's."""
     own = settings.own(ResourceType.BROKER_LOGGER, str(node))
     return {logger: own.get(logger) or own.get(ROOT) or "INFO" for logger in _LOGGERS}
 
 
 def alter_levels(settings: Configs, node: int, name: str, changes: Sequence[ConfigChange], validate_only: bool) -> None:
-    """Make all changes of a broker's loggers, or with ``validate_only`` check them.
+    """Apply all changes to a broker's loggers, or with ``validate_only`` check them.
 
     Raises:
-        Refused: one of them will not do; then none is made.
+        ApiError: one change is invalid; then none is applied.
     """
     number = broker_id(name)
     if number is None:

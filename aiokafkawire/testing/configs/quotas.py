@@ -1,4 +1,4 @@
-"""Client quotas: what clients may use, whom it is set for, and how it is asked for (KIP-546)."""
+"""Client quotas: their limits, entities and filters (KIP-546)."""
 
 import ipaddress
 import math
@@ -13,13 +13,13 @@ from ..cluster.api_error import ApiError
 __all__ = ("ClientQuotas", "Component", "Entity", "Limit", "Match", "QuotaOperation", "entity_of")
 
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]
-"""The parts of an entity, as type and name, in the order of their types; None is the default for all others."""
+"""The parts of an entity, as type and name, ordered by type; None as a name means the default."""
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
 
-_KEYS: Final[Mapping[str, float]] = {  # and the greatest value, of those that are whole numbers
+_KEYS: Final[Mapping[str, float]] = {  # with the largest value of integer quotas
     "producer_byte_rate": 2**63 - 1,
     "consumer_byte_rate": 2**63 - 1,
     "request_percentage": math.inf,
@@ -30,7 +30,7 @@ _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 
 class Match(IntEnum):
-    """What an entity's part must be."""
+    """How a filter matches a part of an entity."""
 
     EXACT = 0
     DEFAULT = 1
@@ -38,7 +38,7 @@ class Match(IntEnum):
 
 
 class Component(NamedTuple):
-    """What is asked of an entity's part; ``match`` as it was sent, which may be no match that there is."""
+    """A filter on a part of an entity; ``match`` as it was sent, which may be unknown."""
 
     entity_type: str
     match: int
@@ -46,14 +46,14 @@ class Component(NamedTuple):
 
 
 class QuotaOperation(NamedTuple):
-    """A quota to set, or with None to remove."""
+    """A quota to set; None as the value removes it."""
 
     key: str
     value: float | None
 
 
 class Limit(NamedTuple):
-    """The quota that holds for a client, and with whom it is shared: an empty part is shared by all."""
+    """The quota that applies to a client, and who shares it: all users or clients share one whose part is empty."""
 
     value: float
     user: str
@@ -61,21 +61,21 @@ class Limit(NamedTuple):
 
 
 def entity_of(parts: Sequence[tuple[str, str | None]]) -> Entity:
-    """The entity of these parts; of several of one type the last counts."""
+    """Return the entity of these parts; of several parts of one type the last counts."""
     return tuple(sorted(dict(parts).items()))
 
 
 class ClientQuotas:
-    """The quotas that were set."""
+    """The quotas that are set."""
 
     def __init__(self) -> None:
         self._quotas: dict[Entity, dict[str, float]] = {}
 
     def alter(self, entity: Entity, operations: Sequence[QuotaOperation], *, validate_only: bool = False) -> None:
-        """Change the quotas of one entity: all, or none.
+        """Change the quotas of one entity; if one change is invalid, none is applied.
 
         Raises:
-            Refused: INVALID_REQUEST, there can be no such entity, key or value.
+            ApiError: INVALID_REQUEST, the entity, a key or a value is invalid.
         """
         keys = _keys_of(entity)
         for key, value in operations:
@@ -95,10 +95,10 @@ class ClientQuotas:
             self._quotas.pop(entity, None)
 
     def describe(self, components: Sequence[Component], strict: bool) -> list[tuple[Entity, dict[str, float]]]:
-        """The entities that have all these parts, ``strict`` without others, and their quotas.
+        """Return the entities that have all these parts (with ``strict`` no others), with their quotas.
 
         Raises:
-            Refused: INVALID_REQUEST or UNSUPPORTED_VERSION, there can be no such parts.
+            ApiError: INVALID_REQUEST or UNSUPPORTED_VERSION, a part is invalid.
         """
         _check_components(components)
         found = []
@@ -111,7 +111,7 @@ class ClientQuotas:
         return found
 
     def limit(self, key: str, user: str, client_id: str) -> Limit | None:
-        """The quota that holds for a client of a user: the most special one that is set (KIP-55)."""
+        """Return the quota that applies to a client of a user: the most specific one that is set (KIP-55)."""
         for user_part, client_part in (
             (user, client_id),
             (user, None),
@@ -132,7 +132,7 @@ class ClientQuotas:
 
     @property
     def any(self) -> bool:
-        """Whether there is a quota at all."""
+        """Whether any quota is set."""
         return bool(self._quotas)
 
 
@@ -155,7 +155,7 @@ def _keys_of(entity: Entity) -> Mapping[str, float]:
 
 
 def _is_host(name: str | None) -> bool:
-    """Whether it is an address, or could be a host's name: nothing is resolved here."""
+    """Return whether ``name`` is an IP address or looks like a host name, without resolving it."""
     if name is None or _HOST.fullmatch(name):
         return True
     try:
@@ -204,7 +204,7 @@ def _check_components(components: Sequence[Component]) -> None:
 def _matches(parts: Mapping[str, str | None], component: Component) -> bool:
     if component.entity_type not in parts:
         return False
-    # A component of the default has no name, and that is what it matches.
+    # A DEFAULT component has no name, and matches the entity without a name.
     return component.match == Match.SPECIFIED or parts[component.entity_type] == component.name
 
 

@@ -1,4 +1,4 @@
-"""How much clients use, and for how long they are to pause: rates over a window of samples, as Kafka's are (KIP-13)."""
+"""Throttling of clients by quotas: rates over a window of samples, as in Kafka (KIP-13)."""
 
 from typing import Final
 
@@ -9,56 +9,56 @@ __all__ = ("REQUEST_TIME_MS", "Rate", "Throttles")
 _SAMPLES: Final = 11  # quota.window.num
 _SAMPLE_MS: Final = 1000  # quota.window.size.seconds
 REQUEST_TIME_MS: Final = 1.0
-"""What each request counts as, of one thread's time: what it really takes would be another in each run."""
+"""The thread time that each request counts as; the real time would make runs differ."""
 
 
 class Rate:
-    """What was used per second, over the last ten full samples and the current one. Times are in ms."""
+    """A usage per second, over the last ten full samples and the current one. Times are in ms."""
 
     __slots__ = ("_samples",)
 
     def __init__(self) -> None:
-        self._samples: list[list[float]] = []  # when each began, when it was last added to, how much
+        self._samples: list[list[float]] = []  # each sample's start, last addition and amount
 
     def add(self, amount: float, now: float) -> None:
-        """Count what was used just now."""
+        """Add usage at the time ``now``."""
         if not self._samples or now - self._samples[-1][0] >= _SAMPLE_MS:
             self._samples.append([now, now, 0.0])
         self._samples[-1][1] = now
         self._samples[-1][2] += amount
 
     def excess_ms(self, limit: float, now: float) -> float:
-        """How long nothing may be used until the rate is back at ``limit``; 0 or less if it is not above."""
+        """Return the time without usage after which the rate is down to ``limit``; 0 or less if it is not above."""
         self._samples = [sample for sample in self._samples if now - sample[1] < _SAMPLES * _SAMPLE_MS]
         elapsed = now - (self._samples[0][0] if self._samples else now)
-        # A window that has just begun counts as ten full samples, so that a first burst is no high rate.
+        # A window that has just begun counts as ten full samples, so that a first burst is not a high rate.
         elapsed += max(0, _SAMPLES - 1 - int(elapsed // _SAMPLE_MS)) * _SAMPLE_MS
         used = sum(sample[2] for sample in self._samples)
         return used * 1000 / limit - elapsed
 
 
 class Throttles:
-    """The pauses of one broker's clients.
+    """The throttle times of one broker's clients.
 
-    ``ordered`` are those that a test wants, by client id, in ms; they are told and kept whatever was used.
+    ``forced`` are the throttle times that a test sets, by client id, in ms; they apply whatever the usage.
     """
 
     def __init__(self, quotas: ClientQuotas) -> None:
-        self.ordered: dict[str | None, int] = {}
+        self.forced: dict[str | None, int] = {}
         self._quotas = quotas
         self._rates: dict[tuple[str, str, str], Rate] = {}
 
     def produced(self, size: int, user: str, client_id: str, now: float) -> int:
-        """Count the bytes of a Produce request; the pause."""
+        """Count the bytes of a Produce request and return the throttle time."""
         return self._count("producer_byte_rate", size, user, client_id, now)
 
     def fetched(self, size: int, user: str, client_id: str, now: float) -> int:
-        """Count the bytes of a Fetch answer, unless they make for a pause: then the answer comes without (KIP-219)."""
+        """Count the bytes of a Fetch response and return the throttle time; a throttled response is empty (KIP-219)."""
         limit = self._quotas.limit("consumer_byte_rate", user, client_id)
         if limit is None:
             return 0
         rate = self._rate("consumer_byte_rate", limit)
-        # No answer counts as more than a window allows, or a batch that is larger could never be read.
+        # A response counts for one window at most, or a larger batch could never be read.
         counted = min(size, limit.value * (_SAMPLES - 1) * _SAMPLE_MS / 1000)
         rate.add(counted, now)
         pause = _whole(rate.excess_ms(limit.value, now))
@@ -67,7 +67,7 @@ class Throttles:
         return pause
 
     def requested(self, user: str, client_id: str, now: float) -> int:
-        """Count a request's time; the pause, a second at most."""
+        """Count a request's time and return the throttle time, a second at most."""
         used = REQUEST_TIME_MS / 10  # percent of a second
         return min(_SAMPLE_MS, self._count("request_percentage", used, user, client_id, now))
 

@@ -1,4 +1,4 @@
-"""The settings of topics, groups and client metrics in Apache Kafka 4.3: see :func:`read_table` for the columns."""
+"""The settings of topics, groups and client metrics in Apache Kafka 4.3; see :func:`read_table` for the columns."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -7,7 +7,7 @@ from .types import Definition, read_table
 
 __all__ = ("CLIENT_METRICS_CONFIGS", "GROUP_CONFIGS", "TOPIC_CONFIGS")
 
-# In the order in which Kafka checks them: of several bad values it names the first.
+# In the order in which Kafka checks them: its error names the first bad value.
 TOPIC_CONFIGS: Final[Mapping[str, Definition]] = read_table("""
 segment.bytes                           int     1073741824 1048576.. log.segment.bytes
 segment.ms                              long    604800000 1.. log.roll.ms

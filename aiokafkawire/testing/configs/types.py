@@ -1,4 +1,4 @@
-"""What a setting may be: its type, its limits and its default, and Kafka's words for values that will not do."""
+"""The definition of a setting: its type, limits and default, and Kafka's errors for invalid values."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ __all__ = ("ConfigSource", "ConfigType", "Definition", "ResourceType", "read_tab
 
 
 class ConfigType(IntEnum):
-    """The types of settings, under the codes of DescribeConfigs (KIP-569)."""
+    """The types of settings, with their codes in DescribeConfigs (KIP-569)."""
 
     UNKNOWN = 0
     BOOLEAN = 1
@@ -29,7 +29,7 @@ class ConfigType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, under the codes of DescribeConfigs (KIP-226)."""
+    """The sources of values, with their codes in DescribeConfigs (KIP-226)."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -42,7 +42,7 @@ class ConfigSource(IntEnum):
 
 
 class ResourceType(IntEnum):
-    """What can have settings."""
+    """The types of resources that have settings."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -64,9 +64,9 @@ class Definition:
     """One setting.
 
     ``limits`` are ``1..9`` or ``1..`` for numbers, ``a|b`` for strings and lists, ``-`` for none; ``throttled`` and
-    ``reset`` are forms of their own. ``synonym`` is the brokers' setting that gives a topic or group its default.
-    ``dynamic`` says who may change a broker's setting: ``broker``, each for itself; ``cluster``, for all; ``-``,
-    nobody while it runs.
+    ``reset`` are formats of their own. ``synonym`` is the broker setting that gives a topic or group its default.
+    ``dynamic`` is the scope in which a broker setting can change at runtime: ``broker``, ``cluster``, or ``-`` for
+    none.
     """
 
     name: str
@@ -78,14 +78,14 @@ class Definition:
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether its value is kept from those who ask."""
+        """Whether responses hide the value."""
         return self.type is ConfigType.PASSWORD
 
     def parse(self, value: str) -> str:
-        """The value as Kafka spells it.
+        """Return the value as Kafka spells it.
 
         Raises:
-            Refused: INVALID_CONFIG, it is of another type or beyond the limits.
+            ApiError: INVALID_CONFIG, the value has another type or exceeds the limits.
         """
         text = value.strip()
         match self.type:
@@ -160,9 +160,9 @@ class Definition:
 
 
 def read_table(text: str) -> Mapping[str, Definition]:
-    """The settings of a table with a line for each: name, type, default, limits, synonym, who may change it.
+    """Read a table of settings with the columns name, type, default, limits, synonym and dynamic.
 
-    ``-`` is none, ``""`` the empty value; columns at the end may be missing.
+    ``-`` means none, ``""`` the empty value; trailing columns may be missing.
     """
     table = {}
     for line in text.strip().splitlines():

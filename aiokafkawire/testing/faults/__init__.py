@@ -1,1 +1,1 @@
-"""Orders of tests: errors, lost answers and delays where they are wanted, and a journal of what was asked."""
+"""Fault rules of tests: injected errors, lost responses and delays, and a log of requests."""

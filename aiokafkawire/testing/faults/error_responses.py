@@ -1,7 +1,7 @@
-"""The answer that says no, to any request in any version: its error code stands where the API has room for one.
+"""Error responses to any request in any version, with the error code in the fields that the API has for it.
 
-Made from the declared schemas: an array of results gets one for each element of the request's array that has the same
-name, index or id. What else an answer must hold is empty, -1 or what the request said.
+They are made from the declared schemas: an array of results gets one result for each element of the request's array
+that has the same name, index or id. Other fields are empty, -1 or repeat the request.
 """
 
 from collections.abc import Iterator
@@ -18,22 +18,22 @@ from ...protocol.schema import FieldSchema, Request, Response, schema_of
 __all__ = ("OF_A_SESSION", "ErrorField", "blame", "error_places", "merge", "refusal")
 
 _OTHER_CODES: Final = ("topic_config_error_code", "acknowledge_error_code")
-"""Codes about a side of the answer, not about the request."""
+"""Codes about a part of the response, not about the request."""
 
 _SAME: Final = {
     "topic": "name", "topic_name": "name", "user": "name", "entity_name": "entity",
     "index": "partition", "partition_index": "partition", "partition_id": "partition",
 }  # fmt: skip
-"""Fields that mean the same under several names."""
+"""Fields with one meaning under several names."""
 
 _IDENTITY: Final = frozenset(
     """name topic_id partition group_id transactional_id producer_id key member_id group_instance_id feature id entity
     entity_type resource_type resource_name""".split()  # noqa: SIM905  # a list of strings would take one line each
 )
-"""What tells the elements of an array apart."""
+"""The fields that identify the elements of an array."""
 
 _NO_NODE: Final = ("node_id", "port")
-"""What is -1 in an answer that knows no coordinator, and not what the field is by default."""
+"""The fields that are -1 in a response without a coordinator, whatever the field's default is."""
 
 _OF_PARTITIONS: Final = frozenset(
     {
@@ -54,7 +54,7 @@ _OF_PARTITIONS: Final = frozenset(
         ErrorCode.OFFSET_METADATA_TOO_LARGE,
     }
 )
-"""Errors of a topic or partition: a whole request never fails with them where its parts can."""
+"""Errors of a topic or partition: they never apply to a whole request whose partitions have error codes."""
 
 OF_A_SESSION: Final = frozenset(
     {
@@ -63,17 +63,17 @@ OF_A_SESSION: Final = frozenset(
         ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
     }
 )
-"""Errors of a fetch session, which are told for the whole request (KIP-227)."""
+"""Errors of a fetch session, which apply to the whole request (KIP-227)."""
 
 _OF_THE_WHOLE: Final = {
     ApiKey.FETCH: OF_A_SESSION,
     ApiKey.METADATA: frozenset({ErrorCode.REBOOTSTRAP_REQUIRED}),  # KIP-1102
 }
-"""Where an API's own code is for these errors alone, and all others stand at its topics and partitions."""
+"""APIs whose top-level code has these errors only; all other errors are set at topics and partitions."""
 
 
 class ErrorField(NamedTuple):
-    """An error code in an answer: how deep, in which struct, and the field's name."""
+    """An error code in a response: its depth, its struct and the field's name."""
 
     depth: int
     struct: Any
@@ -81,9 +81,9 @@ class ErrorField(NamedTuple):
 
 
 def refusal(request: Request[Response], version: int, error: ErrorCode) -> Response:
-    """A whole answer with this error, for every topic, partition, group or resource that the request names.
+    """Return a response with this error for every topic, partition, group or resource that the request names.
 
-    A request that names none, of an API that has no room for an error elsewhere, gets one result without a name.
+    If the request names none, and the API has no top-level error code, the response has one result without a name.
     """
     answer = _made(type(request).response, version, request, force=False)
     if not any(error_places(answer, version)):
@@ -94,22 +94,22 @@ def refusal(request: Request[Response], version: int, error: ErrorCode) -> Respo
 
 
 def error_places(answer: Any, version: int, depth: int = 0) -> Iterator[ErrorField]:
-    """Every error code of an answer, in the order of the wire."""
+    """Yield every error code of a response, in the order of the fields."""
     for field in schema_of(type(answer)).fields:
         if version not in field.versions:
             continue
         if _is_error(field):
             yield ErrorField(depth, answer, field.name)
         elif field.array and isinstance(field.kind, type):
-            for one in getattr(answer, field.name) or ():
-                yield from error_places(one, version, depth + 1)
+            for element in getattr(answer, field.name) or ():
+                yield from error_places(element, version, depth + 1)
 
 
 def blame(answer: Response, version: int, error: ErrorCode) -> None:
-    """Write an error to the places of an answer where brokers write it.
+    """Set an error in the fields of a response where brokers set it.
 
-    Errors of partitions and topics stand there alone, all others at every place; but Fetch has a code for errors of
-    its session, and Metadata one for REBOOTSTRAP_REQUIRED, which take nothing else.
+    Errors of partitions and topics are set at these only, all others in every field. Fetch has a top-level code for
+    session errors only, and Metadata one for REBOOTSTRAP_REQUIRED only.
     """
     places = list(error_places(answer, version))
     deepest = max((place.depth for place in places), default=0)
@@ -123,20 +123,20 @@ def blame(answer: Response, version: int, error: ErrorCode) -> None:
 
 
 def merge(answer: Any, added: Any, version: int) -> None:
-    """Put the results of ``added`` into ``answer``, in place of results for the same topic, partition or group."""
+    """Put the results of ``added`` into ``answer``, replacing results for the same topic, partition or group."""
     for field in schema_of(type(answer)).fields:
         if not _holds_errors(field, version):
             continue
         mine = list(getattr(answer, field.name) or ())
         setattr(answer, field.name, mine)
-        for one in getattr(added, field.name) or ():
-            twin = next((at for at, other in enumerate(mine) if _identity(other) == _identity(one)), None)
+        for result in getattr(added, field.name) or ():
+            twin = next((at for at, other in enumerate(mine) if _identity(other) == _identity(result)), None)
             if twin is None:
-                mine.append(one)
-            elif any(_holds_errors(inner, version) for inner in schema_of(type(one)).fields):
-                merge(mine[twin], one, version)
+                mine.append(result)
+            elif any(_holds_errors(inner, version) for inner in schema_of(type(result)).fields):
+                merge(mine[twin], result, version)
             else:
-                mine[twin] = one
+                mine[twin] = result
 
 
 def _is_error(field: FieldSchema) -> bool:
@@ -146,8 +146,8 @@ def _is_error(field: FieldSchema) -> bool:
 def _holds_errors(field: FieldSchema, version: int) -> bool:
     if not (field.array and isinstance(field.kind, type) and version in field.versions):
         return False
-    inner = [one for one in schema_of(field.kind).fields if version in one.versions]
-    return any(_is_error(one) or _holds_errors(one, version) for one in inner)
+    fields = [inner for inner in schema_of(field.kind).fields if version in inner.versions]
+    return any(_is_error(inner) or _holds_errors(inner, version) for inner in fields)
 
 
 def _meaning(name: str) -> str:
@@ -159,11 +159,11 @@ def _identity(struct: Any) -> list[Any]:
     return [getattr(struct, field.name) for field in fields if _meaning(field.name) in _IDENTITY]
 
 
-# --- making ------------------------------------------------------------------------------------------------------
+# --- construction -------------------------------------------------------------------------------------------------
 
 
 def _made(cls: type[Any], version: int, source: Any, *, force: bool) -> Any:
-    """A message or struct with what ``source`` says; with ``force`` no array of results is left empty."""
+    """Return a message or struct with the values of ``source``; with ``force`` no array of results is empty."""
     values: dict[str, Any] = {}
     theirs = _scalars(source, version)
     first = True
@@ -187,7 +187,7 @@ def _made(cls: type[Any], version: int, source: Any, *, force: bool) -> Any:
 
 
 def _scalars(source: Any, version: int) -> dict[str, tuple[Any, Any]]:
-    """The values of a struct that an answer may repeat, by meaning, with their wire type."""
+    """Return the values of a struct that a response may repeat, by meaning, with their wire type."""
     if not attrs.has(type(source)):
         return {}
     fields = [field for field in schema_of(type(source)).fields if version in field.versions]
@@ -195,7 +195,7 @@ def _scalars(source: Any, version: int) -> dict[str, tuple[Any, Any]]:
 
 
 def _takes(field: FieldSchema, value: Any) -> bool:
-    """Whether this field is the name or number of a result for a request that lists only those."""
+    """Return whether this field is the name or number of a result, for requests that list plain names or numbers."""
     if field.name == "error_message":
         return False
     if isinstance(value, str):
@@ -208,7 +208,7 @@ def _mirrored(field: FieldSchema, version: int, source: Any, *, force: bool) -> 
     made: dict[Any, Any] = {}
     for index, element in enumerate(elements):
         result = _made(field.kind, version, element, force=force)  # type: ignore[arg-type]  # only structs hold errors
-        # One that is named twice is answered once, where there is a name.
+        # A name that the request has twice gets one result.
         made.setdefault(repr(_identity(result)) if _identity(result) else index, result)
     if not made and force:
         return [_made(field.kind, version, None, force=True)]  # type: ignore[arg-type]
@@ -216,22 +216,22 @@ def _mirrored(field: FieldSchema, version: int, source: Any, *, force: bool) -> 
 
 
 def _elements(field: FieldSchema, version: int, source: Any) -> Iterator[Any]:
-    """The elements of the request that an array of results is about."""
+    """Yield the elements of the request that an array of results answers."""
     if not attrs.has(type(source)):
         return
-    inner = [one for one in schema_of(field.kind).fields if version in one.versions]  # type: ignore[arg-type]
-    known = {_meaning(one.name) for one in inner if not one.array} & _IDENTITY
+    inner = [field for field in schema_of(field.kind).fields if version in field.versions]  # type: ignore[arg-type]
+    known = {_meaning(result.name) for result in inner if not result.array} & _IDENTITY
     for theirs in schema_of(type(source)).fields:
         if not theirs.array or version not in theirs.versions or theirs.name.startswith("forgotten"):
             continue
         values = getattr(source, theirs.name) or ()
         if not isinstance(theirs.kind, type):
-            named = {WireType.STRING: any(_takes(one, "") for one in inner), WireType.INT32: "partition" in known}
+            named = {WireType.STRING: any(_takes(result, "") for result in inner), WireType.INT32: "partition" in known}
             if named.get(theirs.kind):
                 yield from values
             continue
-        meanings = {_meaning(one.name) for one in schema_of(theirs.kind).fields if not one.array}
-        # Results without any name stand in the order of what they answer.
+        meanings = {_meaning(part.name) for part in schema_of(theirs.kind).fields if not part.array}
+        # Results without any name are in the order of the request's elements.
         if meanings & known or not known:
             yield from values
         else:

@@ -1,4 +1,4 @@
-"""What a test tells a running broker to do, beside answering as Kafka does: the part of Broker about that."""
+"""The methods of Broker that inject faults."""
 
 from collections.abc import Mapping
 from typing import Literal, Unpack
@@ -14,20 +14,20 @@ __all__ = ("Faults",)
 
 
 class Faults:
-    """Orders, the journal, and nodes and partitions that stand still; :class:`~.broker.Broker` has all of it."""
+    """Fault rules, the request log, and frozen nodes and partitions; :class:`~.broker.Broker` has these methods."""
 
     _cluster: ClusterState
     _servers: Mapping[int, NodeServer]
 
     @property
     def requests(self) -> RequestLog:
-        """Every request that was received, since the broker was opened."""
+        """All requests that were received since the broker was opened."""
         return self._cluster.requests
 
     @property
     def orders(self) -> list[FaultRule]:
-        """All orders that were given, and not taken back."""
-        return [order for order in self._cluster.orders if not order.removed]
+        """All fault rules that were added and not removed."""
+        return [rule for rule in self._cluster.fault_rules if not rule.removed]
 
     def on(
         self,
@@ -44,41 +44,45 @@ class Faults:
         after: int = 0,
         **which: Unpack[Which],
     ) -> FaultRule:
-        """Order what to do with certain requests; see :mod:`aiokafkawire.testing.faults.rules` for the rules.
+        """Add a fault rule for certain requests; see :mod:`aiokafkawire.testing.faults.rules`.
 
         Args:
-            api: which API; None for any.
-            answer: an error code, which goes where the API puts errors: with ``topic`` or ``partition`` only there, and
-                the rest of the request is handled; or a response as it is, without handling the request; or a function
-                that is given the request and the true answer, and returns the answer.
-            drop: close the connection, before handling the request or after; then the answer is lost.
-            swallow: answer nothing to it, and nothing after it on this connection.
-            cut: send half of the answer's frame, and close the connection. A request without an answer, as with acks=0,
-                goes by and does not count; so with ``corrupt``.
-            corrupt: send the answer with a wrong byte: the one at this index in the frame, behind its size, negative
-                from the end; "records" for one in the first record batch of the topic and partition that are
-                chosen, so that its CRC is wrong: an answer without such records goes by and does not count.
+            api: the API; None for any.
+            answer: an error code, which is set where the API has error codes: with ``topic`` or ``partition`` only at
+                these,
+                while the rest of the request is handled; or a response to send without handling the request; or a
+                function that takes the request and the broker's response and returns the response to send.
+            drop: close the connection, before the request is handled or after; then the response is lost.
+            swallow: send no response to the request, nor to later requests on this connection.
+            cut: send half of the response frame, and close the connection. A request without a response, as with
+                acks=0,
+                is passed over and does not count; so with ``corrupt``.
+            corrupt: send the response with a wrong byte: the byte at this index in the frame, after its size, negative
+                from
+                the end; "records" for a byte in the first record batch of the selected topic and partition, so that its
+                CRC is wrong: a response without such records is passed over and does not count.
             delay: seconds before the request is handled.
-            delay_answer: seconds before the answer is sent.
-            times: how often; None for ever.
-            after: how many such requests are to pass before.
+            delay_answer: seconds before the response is sent.
+            times: how many requests the rule applies to; None for all.
+            after: how many such requests to let through first.
             **which: ``node``, ``client_id``, ``version``, ``topic``, ``partition``, ``group``, ``transactional_id``,
                 and ``where``, a function of the request: see :class:`~aiokafkawire.testing.faults.request_log.Which`.
 
         Returns:
-            The order: ``count``, ``remove()``, ``await met()``.
+            The rule: ``count``, ``remove()``, ``await met()``.
 
         Raises:
-            ValueError: it contradicts itself, says nothing, the response does not belong to the API, or there is no
+            ValueError: arguments contradict each other or are missing, the response belongs to another API, or there is
+                no
                 such node.
-            TypeError: there is no such selector, or the API or the answer is of another kind.
+            TypeError: the selector is unknown, or the API or the answer has a wrong type.
         """
         action = Action(
             answer=answer, drop=drop, swallow=swallow, cut=cut, corrupt=corrupt, delay=delay, delay_answer=delay_answer
         )
-        order = FaultRule(self._selector(api, which), action, times=times, after=after)
-        self._cluster.orders.add(order)
-        return order
+        rule = FaultRule(self._selector(api, which), action, times=times, after=after)
+        self._cluster.fault_rules.add(rule)
+        return rule
 
     def hold(
         self,
@@ -89,54 +93,54 @@ class Faults:
         after: int = 0,
         **which: Unpack[Which],
     ) -> Hold:
-        """Hold certain requests, inside a context, until the test releases them; the others go on.
+        """Hold certain requests, inside a context, until the test releases them; other requests continue.
 
         Args:
-            api: which API; None for any.
-            at: before the request is handled, or after, and before it is answered.
+            api: the API; None for any.
+            at: "before" the request is handled, or "after" that, before the response is sent.
             times: how many requests are held at most; None for all.
-            after: how many such requests are to pass before.
+            after: how many such requests to let through first.
             **which: as in :meth:`on`.
 
         Raises:
-            ValueError: ``at``, ``times``, ``after`` or a selector makes no sense.
-            TypeError: there is no such selector, or the API is no ApiKey.
+            ValueError: ``at``, ``times``, ``after`` or a selector is invalid.
+            TypeError: the selector is unknown, or the API is not an ApiKey.
         """
-        return Hold(self._cluster.orders, self._selector(api, which), at, times, after)
+        return Hold(self._cluster.fault_rules, self._selector(api, which), at, times, after)
 
     def _selector(self, api: ApiKey | None, which: Which) -> Selector:
         selector = Selector.made_of(api, which)
-        there = [node.node_id for node in self._cluster.nodes]
-        if selector.node is not None and selector.node not in there:
-            raise ValueError(f"node={selector.node}: there are {', '.join(map(str, there))}")
+        known = [node.node_id for node in self._cluster.nodes]
+        if selector.node is not None and selector.node not in known:
+            raise ValueError(f"no node={selector.node}; known: {', '.join(map(str, known))}")
         return selector
 
     def clear_orders(self) -> None:
-        """Take all orders back, thaw all nodes and resume all partitions. What is held stays so until its release."""
-        self._cluster.orders.clear()
+        """Remove all fault rules, thaw all nodes and resume all partitions. Held requests wait for their release."""
+        self._cluster.fault_rules.clear()
         for partition in self._cluster.topics.partitions():
             self._cluster.changed(partition)
 
     def freeze_node(self, node_id: int) -> None:
-        """Let a broker accept connections and read, and answer nothing, as a process that was stopped does.
+        """Let a broker accept connections and read requests but answer none, as a suspended process does.
 
-        The cluster does not notice; ``fence_node`` makes it.
+        The cluster does not notice; use ``fence_node`` for that.
 
         Raises:
             KeyError: there is no such broker.
         """
-        self._cluster.orders.freeze(self._cluster.node(node_id).node_id)
+        self._cluster.fault_rules.freeze(self._cluster.node(node_id).node_id)
 
     def thaw_node(self, node_id: int) -> None:
-        """Let a frozen broker go on, with what it was asked meanwhile.
+        """Let a frozen broker continue, with the requests that arrived meanwhile.
 
         Raises:
             KeyError: there is no such broker.
         """
-        self._cluster.orders.thaw(self._cluster.node(node_id).node_id)
+        self._cluster.fault_rules.thaw(self._cluster.node(node_id).node_id)
 
     async def refuse_connections(self, node_id: int) -> None:
-        """Take no more connections, and keep those that there are.
+        """Refuse new connections and keep the existing ones.
 
         Raises:
             KeyError: there is no such broker.
@@ -144,33 +148,33 @@ class Faults:
         await self._servers[self._cluster.node(node_id).node_id].refuse()
 
     async def accept_connections(self, node_id: int) -> None:
-        """Take connections again, at the address it had.
+        """Accept connections again, at the previous address.
 
         Raises:
             KeyError: there is no such broker.
-            OSError: its port was taken meanwhile.
+            OSError: another process took its port.
         """
         await self._servers[self._cluster.node(node_id).node_id].accept()
 
     def pause_partition(self, topic: str, partition: int = 0) -> None:
-        """Let fetches find nothing new in a partition, and produce requests to it wait.
+        """Let fetches find no new records in a partition, and let produce requests to it wait.
 
         Raises:
-            Refused: there is no such partition.
+            ApiError: there is no such partition.
         """
         check_name("a topic's name", topic)
         check_index("a partition", partition)
         self._cluster.topics.partition(topic, partition)
-        self._cluster.orders.pause(topic, partition)
+        self._cluster.fault_rules.pause(topic, partition)
 
     def resume_partition(self, topic: str, partition: int = 0) -> None:
-        """Let records in and out again.
+        """Let fetches and produce requests of a partition continue.
 
         Raises:
-            Refused: there is no such partition.
+            ApiError: there is no such partition.
         """
         check_name("a topic's name", topic)
         check_index("a partition", partition)
         found = self._cluster.topics.partition(topic, partition)
-        self._cluster.orders.resume(topic, partition)
+        self._cluster.fault_rules.resume(topic, partition)
         self._cluster.changed(found)

@@ -1,4 +1,4 @@
-"""One request's way through a broker: an order may answer it, alter its answer, hold it up or spoil it."""
+"""Interception of one request: a fault rule may answer it, change its response, delay it or corrupt it."""
 
 import inspect
 from collections.abc import Awaitable
@@ -19,19 +19,19 @@ from ..serving.call import Blamed
 from .error_responses import OF_A_SESSION, blame, merge, refusal
 from .request_log import LoggedRequest, RequestOutcome, Selector
 from .request_targets import divided
-from .rules import Action, FaultRule, Orders, When
+from .rules import Action, FaultRule, FaultRules, When
 
 __all__ = ("Ended", "Handle", "OutgoingResponse", "exchange")
 
 
 class Handle(Protocol):
-    """Answers a request, or a part of it, as Kafka does; but for the partitions that are ``blamed``."""
+    """The handler of a request, or of a part of it, which answers as Kafka except for the partitions in ``blamed``."""
 
     def __call__(self, request: Any, blamed: Blamed | None = None) -> Awaitable[Response | None]: ...
 
 
 class Ended(Exception):
-    """An order has ended the exchange, and what becomes of the connection: DROPPED, or SWALLOWED."""
+    """A fault rule ended the exchange; the outcome of the connection is DROPPED or SWALLOWED."""
 
     def __init__(self, outcome: RequestOutcome) -> None:
         super().__init__(outcome)
@@ -40,13 +40,13 @@ class Ended(Exception):
 
 @attrs.frozen
 class OutgoingResponse:
-    """An answer, and how an order wants it to be sent."""
+    """A response, and the action of a fault rule on it."""
 
     response: Response | None
     action: Action | None = None
 
     def spoiled(self, frame: bytes) -> tuple[bytes, RequestOutcome]:
-        """What to send of the frame, its size included, and the outcome. One that was CUT ends the connection."""
+        """Return the bytes of the frame to send, its size included, and the outcome. CUT ends the connection."""
         if self.action is not None and self.action.cut:
             return frame[: len(frame) // 2], RequestOutcome.CUT
         if self.action is None or self.action.corrupt is None:
@@ -58,79 +58,81 @@ class OutgoingResponse:
         return frame, RequestOutcome.CORRUPTED
 
 
-async def exchange(orders: Orders, asked: LoggedRequest, handle: Handle) -> OutgoingResponse:
-    """The answer to a request.
+async def exchange(rules: FaultRules, asked: LoggedRequest, handle: Handle) -> OutgoingResponse:
+    """Handle a request and return its response.
 
     Raises:
-        Ended: an order has taken it away.
-        Disconnect: from the handler, or where an error cannot be told.
+        Ended: a fault rule ended the exchange.
+        Disconnect: raised by the handler, or the response has no field for the error.
     """
-    await orders.thawed(asked.node)
+    await rules.thawed(asked.node)
     if asked.api is ApiKey.PRODUCE:
-        await orders.resumed(asked)
-    order = orders.take(asked)
-    if order is None:
+        await rules.resumed(asked)
+    rule = rules.take(asked)
+    if rule is None:
         outgoing = OutgoingResponse(await handle(asked.request))
     else:
         try:
-            outgoing = await _ordered(order, asked, handle)
+            outgoing = await _apply(rule, asked, handle)
         except anyio.get_cancelled_exc_class():  # the broker stops
-            if order.gate is not None and asked in order.gate.requests:
-                order.done()
+            if rule.gate is not None and asked in rule.gate.requests:
+                rule.done()
             else:
-                order.give_back()
+                rule.give_back()
             raise
-        except BaseException:  # a bug in an answer's function, too: it was called
-            order.done()
+        except BaseException:  # includes bugs in an answer function: it was called
+            rule.done()
             raise
-    await orders.thawed(asked.node)
+    await rules.thawed(asked.node)
     return outgoing
 
 
-async def _ordered(order: FaultRule, asked: LoggedRequest, handle: Handle) -> OutgoingResponse:
-    action = order.action
-    await _at("before", order, asked, action.delay)
+async def _apply(rule: FaultRule, asked: LoggedRequest, handle: Handle) -> OutgoingResponse:
+    action = rule.action
+    await _at("before", rule, asked, action.delay)
     answer = action.answer
     if answer is None:
         response = await handle(asked.request)
     elif isinstance(answer, Response):
         response = answer
     elif isinstance(answer, ErrorCode):
-        response = await _failed(answer, order.selector, asked, handle)
+        response = await _failed(answer, rule.selector, asked, handle)
     else:
         response = _made(answer(asked.request, await handle(asked.request)), asked)
-    await _at("after", order, asked, action.delay_answer)
+    await _at("after", rule, asked, action.delay_answer)
     spoils = action.cut or action.corrupt is not None
-    nothing = response is None or (action.corrupt == "records" and not _spoil_records(response, order.selector, asked))
+    nothing = response is None or (action.corrupt == "records" and not _spoil_records(response, rule.selector, asked))
     if spoils and nothing:
-        order.give_back()  # acks=0, or a fetch that found nothing
+        rule.give_back()  # acks=0, or a fetch response without records
         return OutgoingResponse(response)
-    order.done()
+    rule.done()
     return OutgoingResponse(response, action)
 
 
 def _made(answer: object, asked: LoggedRequest) -> Response | None:
-    """What an order's function has made of an answer.
+    """Check the response that a rule's function returned.
 
     Raises:
-        TypeError: it is no answer to this API.
+        TypeError: the response belongs to another API.
     """
     expected = type(asked.request).response
     if answer is None or isinstance(answer, expected):
         return cast("Response | None", answer)
     if inspect.iscoroutine(answer):
         answer.close()
-    raise TypeError(f"an order's function answers {asked.api.name} with {answer!r}: {expected.__name__}, or None")
+    raise TypeError(
+        f"a fault rule's function must return {expected.__name__} or None for {asked.api.name}, got {answer!r}"
+    )
 
 
-async def _at(when: When, order: FaultRule, asked: LoggedRequest, delay: float) -> None:
+async def _at(when: When, rule: FaultRule, asked: LoggedRequest, delay: float) -> None:
     if delay:
         await anyio.sleep(delay)
-    if order.gate is not None and order.action.hold == when:
-        await order.gate.wait(asked)
-    if order.action.drop == when:
+    if rule.gate is not None and rule.action.hold == when:
+        await rule.gate.wait(asked)
+    if rule.action.drop == when:
         raise Ended(RequestOutcome.DROPPED)
-    if order.action.swallow == when:
+    if rule.action.swallow == when:
         raise Ended(RequestOutcome.SWALLOWED)
 
 
@@ -138,15 +140,15 @@ async def _at(when: When, order: FaultRule, asked: LoggedRequest, delay: float) 
 
 
 async def _failed(error: ErrorCode, selector: Selector, asked: LoggedRequest, handle: Handle) -> Response:
-    """The answer with an error, to the whole request or to the topic and partition that the order names."""
+    """Return a response with an error for the whole request or for the topic and partition that the rule selects."""
     request, version = asked.request, asked.version
     if asked.api is ApiKey.PRODUCE and request.acks == 0:
-        raise Disconnect(f"acks=0, and an order says {error.name}")  # as brokers tell of errors then
+        raise Disconnect(f"acks=0, and a fault rule injects {error.name}")  # as brokers do
     if asked.api is ApiKey.METADATA:
         return await _metadata_failed(error, selector, asked, handle)
     if isinstance(request, FetchRequest) and error not in OF_A_SESSION:
-        # What is read is in the session, if there is one (KIP-227), and not in the request.
-        answer = await handle(request, lambda *where: error if selector.chooses(*where) else None)
+        # The partitions of a fetch are in its session, if there is one (KIP-227), and not in the request.
+        answer = await handle(request, lambda *target: error if selector.chooses(*target) else None)
         assert answer is not None
         return answer
     bad, rest = request, None
@@ -163,7 +165,7 @@ async def _failed(error: ErrorCode, selector: Selector, asked: LoggedRequest, ha
 
 
 async def _metadata_failed(error: ErrorCode, selector: Selector, asked: LoggedRequest, handle: Handle) -> Response:
-    """The true metadata with errors in it: without any brokers, clients would not believe the rest."""
+    """Return the real metadata with errors in it: clients would reject metadata without brokers."""
     answer = await handle(asked.request)
     assert isinstance(answer, MetadataResponse)
     if error is ErrorCode.REBOOTSTRAP_REQUIRED:
@@ -181,14 +183,14 @@ async def _metadata_failed(error: ErrorCode, selector: Selector, asked: LoggedRe
     return answer
 
 
-# --- spoiling ----------------------------------------------------------------------------------------------------
+# --- corruption ------------------------------------------------------------------------------------------------
 
 _BATCH_LENGTH: Final = Struct(">8xi")
-_TOPIC_IDS: Final = 13  # the first version of Fetch that gives ids in place of names
+_TOPIC_IDS: Final = 13  # the first version of Fetch with topic ids instead of names
 
 
 def _spoil_records(response: Response, selector: Selector, asked: LoggedRequest) -> bool:
-    """Flip the last byte of the first batch that the order means, so that its CRC is wrong; whether there is one."""
+    """Flip the last byte of the first selected batch, so that its CRC is wrong; return whether there is one."""
     for topic in response.responses if isinstance(response, FetchResponse) else ():
         name = topic.topic if asked.version < _TOPIC_IDS else asked.name_of(topic.topic_id)
         for partition in topic.partitions:

@@ -1,4 +1,4 @@
-"""What the brokers were asked: every request that could be read, and what became of its answer."""
+"""The log of received requests: every request that could be parsed, and the outcome of its response."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -23,31 +23,31 @@ _KINDS: Final = {"node": int, "client_id": str, "version": int, "topic": str, "p
 
 
 class RequestOutcome(StrEnum):
-    """What became of a request's answer."""
+    """The outcome of a request's response."""
 
     PENDING = "pending"
-    """It is not there yet: the request is being handled, or held, or behind a frozen node."""
+    """There is no response yet: the request is being handled, or held, or waits at a frozen node."""
     ANSWERED = "answered"
-    """It was handed to the connection."""
+    """The response was passed to the connection."""
     UNANSWERED = "unanswered"
-    """There is none to be had, as with Produce and acks=0, or an order took it away and the connection goes on."""
+    """There is no response, as for Produce with acks=0, or a rule suppressed it and the connection continues."""
     DROPPED = "dropped"
-    """An order closed the connection instead."""
+    """A rule closed the connection instead."""
     CUT = "cut"
-    """Half of it was sent."""
+    """Half of the response was sent."""
     CORRUPTED = "corrupted"
-    """It was sent with a byte that is wrong."""
+    """The response was sent with a wrong byte."""
     SWALLOWED = "swallowed"
-    """Nothing was sent, and nothing will be on this connection."""
+    """Nothing was sent, and nothing will be sent on this connection."""
     FAILED = "failed"
-    """The connection ended before it: the client or the broker left, or the broker hung up on what it was asked."""
+    """The connection ended before the response: the client or the broker left, or the broker disconnected."""
 
 
 class Which(TypedDict, total=False):
-    """Which requests are meant; what is left out means any. All that is given must fit.
+    """Selectors of requests; a missing selector matches any. A request must match all selectors.
 
-    ``topic``, ``partition`` (with ``topic``), ``group`` and ``transactional_id`` are looked for in the request, by
-    name, also where it gives a topic's id.
+    ``topic``, ``partition`` (with ``topic``), ``group`` and ``transactional_id`` are searched in the request by name,
+    even if it has a topic's id.
     """
 
     node: int
@@ -62,39 +62,39 @@ class Which(TypedDict, total=False):
 
 @attrs.define(eq=False)
 class LoggedRequest:
-    """One request."""
+    """One received request."""
 
     time: float
-    """When it had come, by the event loop's clock, in seconds."""
+    """The time of arrival, by the event loop's clock, in seconds."""
     node: int
     connection: int
-    """The number of the connection: they count from 1 on, over all brokers."""
+    """The number of the connection; numbers count from 1 over all brokers."""
     client_id: str | None
     api: ApiKey
     version: int
     request: Any
     outcome: RequestOutcome = RequestOutcome.PENDING
     response: Response | None = None
-    """What the broker answered, or would have; None as long as it has not, and where it never will."""
+    """The response that the broker sent or would have sent; None before it is ready, and if there is none."""
     size: int = attrs.field(default=0, repr=False)
-    """The bytes of both frames."""
+    """The bytes of the request and response frames."""
     kept: bool = attrs.field(default=False, repr=False)
-    """Whether the journal has it still."""
+    """Whether the request is still in the log."""
     name_of: NameOf = attrs.field(default=lambda _: None, repr=False)
     session_of: Callable[[int], Sequence[tuple[str | None, int]]] = attrs.field(default=lambda _: (), repr=False)
 
     @property
     def targets(self) -> Targets:
-        """The topics, partitions, groups and transactional ids that it names, and what its fetch session reads."""
+        """The topics, partitions, groups and transactional ids in the request, and its fetch session's partitions."""
         found = targets_of(self.request, self.version, self.name_of)
         if isinstance(self.request, FetchRequest) and self.request.session_epoch > 0:
-            found.partitions += [Target(*one) for one in self.session_of(self.request.session_id)]
+            found.partitions += [Target(*partition) for partition in self.session_of(self.request.session_id)]
         return found
 
 
 @attrs.frozen(kw_only=True)
 class Selector:
-    """Decides whether a request is meant."""
+    """A condition that requests match or not."""
 
     api: ApiKey | None = None
     node: int | None = None
@@ -108,26 +108,26 @@ class Selector:
 
     @classmethod
     def made_of(cls, api: ApiKey | None, which: Which) -> Self:
-        """An API's requests, narrowed down.
+        """Return a selector of an API's requests.
 
         Raises:
-            TypeError: there is no such selector, or the API is no ApiKey.
+            TypeError: the selector is unknown, or the API is not an ApiKey.
             ValueError: a partition without its topic.
         """
         unknown = [name for name in which if name not in Which.__annotations__]
         if unknown:
-            raise TypeError(f"no selector {unknown[0]}=: there are {', '.join(Which.__annotations__)}")
+            raise TypeError(f"unknown selector {unknown[0]}=; known: {', '.join(Which.__annotations__)}")
         return cls(api=api, **which)
 
     def __attrs_post_init__(self) -> None:
         if self.api is not None and not isinstance(self.api, ApiKey):
-            raise TypeError(f"{self.api!r} is no API: an ApiKey, or None for any")
+            raise TypeError(f"api must be an ApiKey, or None for any, got {self.api!r}")
         for name, kind in _KINDS.items():
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
-                raise TypeError(f"{name}={value!r}: {'a string' if kind is str else 'an integer'}")
+                raise TypeError(f"{name}= must be {'a string' if kind is str else 'an integer'}, got {value!r}")
         if self.where is not None and not callable(self.where):
-            raise TypeError(f"where={self.where!r}: a function of the request")
+            raise TypeError(f"where= must be a function of the request, got {self.where!r}")
         if self.partition is not None and self.topic is None:
             raise ValueError("partition= needs topic=")
 
@@ -136,19 +136,19 @@ class Selector:
         return " ".join([self.api.name if self.api is not None else "any API", *(f"{k}={v!r}" for k, v in given)])
 
     def fits(self, asked: LoggedRequest) -> bool:
-        """Whether this request is meant."""
+        """Return whether this request matches."""
         plain = (
             (self.api, asked.api),
             (self.node, asked.node),
             (self.client_id, asked.client_id),
             (self.version, asked.version),
         )
-        if any(wanted is not None and wanted != found for wanted, found in plain):
+        if any(expected is not None and expected != found for expected, found in plain):
             return False
         return self._targets_fit(asked) and (self.where is None or self.where(asked.request))
 
     def chooses(self, topic: str | None, partition: int | None) -> bool:
-        """Whether one topic or partition of a request is meant; None is for all partitions of the topic."""
+        """Return whether a topic or partition of a request matches; None means all partitions of the topic."""
         if self.topic is not None and topic != self.topic:
             return False
         return self.partition is None or partition is None or partition == self.partition
@@ -165,13 +165,13 @@ class Selector:
 
 
 class Bell:
-    """Wakes all who wait, each time that it rings."""
+    """An event that wakes all waiting tasks each time it rings."""
 
     def __init__(self) -> None:
         self._event: anyio.Event | None = None
 
     def ring(self) -> None:
-        """Wake who waits now."""
+        """Wake the tasks that wait now."""
         if self._event is not None:
             self._event.set()
             self._event = None
@@ -184,10 +184,10 @@ class Bell:
 
 
 class RequestLog:
-    """The latest requests, oldest first: at most 10,000 of them, and 32 MiB of frames; older ones are forgotten.
+    """The latest requests, oldest first: at most 10,000 requests and 32 MiB of frames; older ones are dropped.
 
-    The newest is kept, however large it is.
-    Requests that no broker could read are not among them: the log says why their connections were closed.
+    The newest request stays, however large it is.
+    Requests that no broker could parse are missing: the logger says why their connections were closed.
     """
 
     def __init__(self, max_requests: int = MAX_REQUESTS, max_bytes: int = MAX_BYTES) -> None:
@@ -207,20 +207,20 @@ class RequestLog:
         return self._kept[index]
 
     def of(self, api: ApiKey | None = None, **which: Unpack[Which]) -> list[LoggedRequest]:
-        """The requests of an API, narrowed down as :class:`Which` says.
+        """Return the requests of an API that match the selectors of :class:`Which`.
 
         Raises:
-            TypeError: there is no such selector, or the API is no ApiKey.
+            TypeError: the selector is unknown, or the API is not an ApiKey.
             ValueError: a partition without its topic.
         """
         selector = Selector.made_of(api, which)
         return [asked for asked in self._kept if selector.fits(asked)]
 
     async def wait_for(self, api: ApiKey | None = None, count: int = 1, **which: Unpack[Which]) -> list[LoggedRequest]:
-        """Wait until there are ``count`` such requests in the journal, earlier ones included; all of them.
+        """Wait until the log has ``count`` such requests, including earlier ones, and return all of them.
 
         Raises:
-            TypeError: there is no such selector, or the API is no ApiKey.
+            TypeError: the selector is unknown, or the API is not an ApiKey.
             ValueError: a partition without its topic.
         """
         while len(found := self.of(api, **which)) < count:
@@ -228,12 +228,12 @@ class RequestLog:
         return found
 
     def clear(self) -> None:
-        """Forget all requests."""
+        """Drop all requests."""
         while self._kept:
             self._forget()
 
     def add(self, asked: LoggedRequest) -> None:
-        """A request has come."""
+        """Log a request."""
         self._kept.append(asked)
         asked.kept = True
         self._grow(asked.size)
@@ -242,7 +242,7 @@ class RequestLog:
     def settle(
         self, asked: LoggedRequest, outcome: RequestOutcome, response: Response | None = None, size: int = 0
     ) -> None:
-        """Its answer has gone its way; ``size`` is that of the answer's frame."""
+        """Record the outcome of a request; ``size`` is the size of the response frame."""
         asked.outcome, asked.response = outcome, response
         if asked.kept:
             asked.size += size

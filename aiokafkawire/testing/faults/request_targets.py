@@ -1,7 +1,7 @@
-"""What a request is about: its topics, partitions, groups and transactional ids, found by the declared schema.
+"""The topics, partitions, groups and transactional ids in a request, found by the declared schema.
 
-So orders and the journal need no line of code per API. A topic is a struct, or a string, in an array whose name says
-so; its partitions are the numbers or structs of an array inside it.
+Fault rules and the request log so need no code per API. A topic is a struct or a string in an array whose name
+contains "topic"; its partitions are the numbers or structs of an array inside it.
 """
 
 from collections.abc import Callable
@@ -17,13 +17,13 @@ from ...protocol.schema import FieldSchema, Request, Response, schema_of
 __all__ = ("NameOf", "Target", "Targets", "divided", "evolved", "targets_of")
 
 NameOf: TypeAlias = Callable[[UUID], str | None]
-"""Gives the name of a topic by its id, as long as there is such a topic."""
+"""Returns the name of a topic by its id; None if there is no such topic."""
 
 Chosen: TypeAlias = Callable[[str | None, int | None], bool]
 
 T = TypeVar("T")
 
-_TOPIC_RESOURCE: Final = 2  # of DescribeConfigs, AlterConfigs and ACLs alike
+_TOPIC_RESOURCE: Final = 2  # in DescribeConfigs, AlterConfigs and ACLs
 _KEY_IS_TRANSACTIONAL: Final = 1
 _NAMES: Final = ("topic", "topic_name", "name")
 _INDEXES: Final = ("partition", "partition_index", "index")
@@ -32,7 +32,7 @@ _TRANSACTIONS: Final = ("transactional_id", "transactional_ids", "v3_and_below_t
 
 
 class Target(NamedTuple):
-    """A topic, or one partition of it; ``topic`` is None where the request gives an id that no topic has."""
+    """A topic, or one partition of it; ``topic`` is None if the request has an unknown topic id."""
 
     topic: str | None
     partition: int | None
@@ -40,7 +40,7 @@ class Target(NamedTuple):
 
 @attrs.define
 class Targets:
-    """All that one request is about."""
+    """All targets of one request."""
 
     partitions: list[Target] = attrs.field(factory=list)
     groups: list[str] = attrs.field(factory=list)
@@ -48,7 +48,7 @@ class Targets:
 
 
 def targets_of(request: Request[Response], version: int, name_of: NameOf) -> Targets:
-    """What this request names. One that means "all topics" or "all groups" by naming none gives nothing."""
+    """Return the names in this request. A request for "all topics" or "all groups" has none."""
     found = Targets()
     _collect(request, version, name_of, found)
     if request.api_key == ApiKey.FIND_COORDINATOR:
@@ -65,11 +65,11 @@ def _collect(struct: Any, version: int, name_of: NameOf, found: Targets) -> None
             continue
         values = value if field.array else (value,)
         if _names_topics(field):
-            for one in values:
-                found.partitions += _partitions(one, version, name_of)
+            for topic in values:
+                found.partitions += _partitions(topic, version, name_of)
         elif isinstance(field.kind, type):
-            for one in values:
-                _collect(one, version, name_of, found)
+            for inner in values:
+                _collect(inner, version, name_of, found)
         elif field.name in _GROUPS:
             found.groups += values
         elif field.name in _TRANSACTIONS:
@@ -79,12 +79,12 @@ def _collect(struct: Any, version: int, name_of: NameOf, found: Targets) -> None
 
 
 def _names_topics(field: FieldSchema) -> bool:
-    """Whether a request's field is an array of topics. Those that a fetch session forgets are not asked for."""
+    """Return whether a field is an array of topics, except those that a fetch session forgets."""
     return field.array and "topic" in field.name and not field.name.startswith("forgotten")
 
 
 def _partition_field(struct: Any, version: int) -> FieldSchema | None:
-    """The array of partitions of a topic in a request."""
+    """Return the field with a topic's partitions in a request."""
     for field in schema_of(type(struct)).fields:
         if field.array and "partition" in field.name and version in field.versions:
             return field
@@ -96,7 +96,7 @@ def _partitions(topic: Any, version: int, name_of: NameOf) -> list[Target]:
     field = None if isinstance(topic, str) else _partition_field(topic, version)
     if field is None:
         return [Target(name, None)]
-    return [Target(name, _index(one)) for one in getattr(topic, field.name) or ()]
+    return [Target(name, _index(partition)) for partition in getattr(topic, field.name) or ()]
 
 
 def _name(topic: Any, version: int, name_of: NameOf) -> str | None:
@@ -115,13 +115,13 @@ def _index(partition: Any) -> int | None:
     return next((getattr(partition, name) for name in _INDEXES if hasattr(partition, name)), None)
 
 
-# --- one request as two ------------------------------------------------------------------------------------------
+# --- splitting requests ----------------------------------------------------------------------------------------
 
 
 def divided(request: T, version: int, name_of: NameOf, chosen: Chosen) -> tuple[T | None, T | None]:
-    """The part of a request about the chosen topics and partitions, and the rest of it; None where nothing is left.
+    """Split a request into the part about the chosen topics and partitions and the rest; an empty part is None.
 
-    ``chosen`` is asked for each partition, or with None for a topic whose partitions the request does not name.
+    ``chosen`` is called for each partition, or with None for a topic without partitions in the request.
     """
 
     def others(topic: str | None, partition: int | None) -> bool:
@@ -131,12 +131,12 @@ def divided(request: T, version: int, name_of: NameOf, chosen: Chosen) -> tuple[
 
 
 def evolved(struct: Any, **changes: Any) -> Any:
-    """A copy of a message or struct with other values."""
+    """Return a copy of a message or struct with other values."""
     return attrs.evolve(struct, **changes)
 
 
 def _kept(struct: T, version: int, name_of: NameOf, keep: Chosen) -> T | None:
-    """A copy with the topics to be kept; None if there were some and none is left."""
+    """Return a copy with the chosen topics only; None if there were topics and none is left."""
     changes: dict[str, Any] = {}
     lost = False
     for field in schema_of(type(struct)).fields:
@@ -144,9 +144,9 @@ def _kept(struct: T, version: int, name_of: NameOf, keep: Chosen) -> T | None:
         if not value:
             continue
         if _names_topics(field):
-            parts = [_kept_topic(one, version, name_of, keep) for one in value]
+            parts = [_kept_topic(topic, version, name_of, keep) for topic in value]
         elif isinstance(field.kind, type):
-            parts = [_kept(one, version, name_of, keep) for one in value]
+            parts = [_kept(inner, version, name_of, keep) for inner in value]
         else:
             continue
         changes[field.name] = [part for part in parts if part is not None]
@@ -160,6 +160,6 @@ def _kept_topic(topic: T, version: int, name_of: NameOf, keep: Chosen) -> T | No
     field = None if isinstance(topic, str) else _partition_field(topic, version)
     if field is None:
         return topic if keep(name, None) else None
-    partitions = [one for one in getattr(topic, field.name) or () if keep(name, _index(one))]
+    partitions = [partition for partition in getattr(topic, field.name) or () if keep(name, _index(partition))]
     made: T = evolved(topic, **{field.name: partitions})
     return made if partitions else None

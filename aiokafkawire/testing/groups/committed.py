@@ -1,4 +1,4 @@
-"""Offsets that groups have committed, those of open transactions too."""
+"""Offsets that groups have committed, including those of open transactions."""
 
 from itertools import count
 
@@ -11,10 +11,10 @@ __all__ = ("Committed", "CommittedOffsets", "metadata_length")
 
 @attrs.frozen
 class Committed:
-    """What was committed for one partition: where to go on, and what the client noted.
+    """A committed offset of one partition, with the client's metadata.
 
-    ``timestamp`` is when, in ms since the epoch; ``expires`` when it may be forgotten, None if the brokers' setting
-    says so (``offsets.retention.minutes``).
+    ``timestamp`` is the time of the commit in ms since the epoch; ``expires`` the time when it may be deleted, None to
+    use ``offsets.retention.minutes``.
     """
 
     offset: int
@@ -25,91 +25,91 @@ class Committed:
 
 
 _Offsets = dict[TopicPartition, tuple[int, Committed]]
-"""Offsets, each with the number of its commit."""
+"""Offsets with the sequence number of their commit."""
 
 
 class CommittedOffsets:
-    """The offsets of all groups. What a transaction commits is pending until the transaction ends (KIP-98, KIP-447)."""
+    """The offsets of all groups. A transaction's offsets are pending until the transaction ends (KIP-98, KIP-447)."""
 
     def __init__(self) -> None:
         self._groups: dict[str, _Offsets] = {}
-        # By the producer that has the transaction open; a group may be in several.
+        # By the producer with the open transaction; a group may be in several transactions.
         self._pending: dict[int, dict[str, _Offsets]] = {}
         self._numbers = count()
 
-    def commit(self, group: str, where: TopicPartition, offset: Committed) -> None:
-        """Keep an offset in place of any before."""
-        self._groups.setdefault(group, {})[where] = next(self._numbers), offset
+    def commit(self, group: str, partition: TopicPartition, offset: Committed) -> None:
+        """Store an offset and replace an earlier one."""
+        self._groups.setdefault(group, {})[partition] = next(self._numbers), offset
 
-    def get(self, group: str, where: TopicPartition) -> Committed | None:
-        """The offset of one partition; None if nothing is committed."""
-        found = self._groups.get(group, {}).get(where)
+    def get(self, group: str, partition: TopicPartition) -> Committed | None:
+        """Return the offset of one partition; None if nothing is committed."""
+        found = self._groups.get(group, {}).get(partition)
         return found and found[1]
 
     def of(self, group: str) -> dict[TopicPartition, Committed]:
-        """All offsets of a group, a copy; empty if there are none."""
-        return {where: offset for where, (_, offset) in self._groups.get(group, {}).items()}
+        """Return a copy of all offsets of a group; empty if there are none."""
+        return {partition: offset for partition, (_, offset) in self._groups.get(group, {}).items()}
 
     def groups(self) -> list[str]:
-        """The groups that offsets are kept for, pending ones included."""
+        """Return the groups with offsets, including pending ones."""
         pending = [group for groups in self._pending.values() for group in groups]
         return list(dict.fromkeys([*self._groups, *pending]))
 
-    def delete(self, group: str, where: TopicPartition) -> Committed | None:
-        """Forget the offset of one partition, a pending one too; what was committed, if anything was."""
+    def delete(self, group: str, partition: TopicPartition) -> Committed | None:
+        """Delete the committed and pending offset of one partition; return the committed one, if any."""
         for groups in self._pending.values():
-            _drop(groups, group, where)
-        return _drop(self._groups, group, where)
+            _drop(groups, group, partition)
+        return _drop(self._groups, group, partition)
 
     def delete_group(self, group: str) -> None:
-        """Forget all that a group has committed, and what is pending for it."""
+        """Delete all committed and pending offsets of a group."""
         for groups in (self._groups, *self._pending.values()):
             groups.pop(group, None)
 
     def delete_topic(self, topic: str) -> None:
-        """Forget the offsets of a topic that is gone, in all groups."""
+        """Delete the offsets of a deleted topic in all groups."""
         for groups in (self._groups, *self._pending.values()):
             for group, offsets in list(groups.items()):
-                for where in list(offsets):
-                    if where.topic == topic:
-                        _drop(groups, group, where)
+                for partition in list(offsets):
+                    if partition.topic == topic:
+                        _drop(groups, group, partition)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Delete all offsets."""
         self._groups.clear()
         self._pending.clear()
 
     # --- transactions ------------------------------------------------------------------------------------------
 
     def pend(self, group: str, producer_id: int, offsets: dict[TopicPartition, Committed]) -> None:
-        """Keep what a transaction commits until :meth:`complete`; later ones of the same transaction replace it."""
+        """Store the offsets of a transaction until :meth:`complete`; later offsets of it replace them."""
         pending = self._pending.setdefault(producer_id, {}).setdefault(group, {})
-        pending.update({where: (next(self._numbers), offset) for where, offset in offsets.items()})
+        pending.update({partition: (next(self._numbers), offset) for partition, offset in offsets.items()})
 
     def complete(self, producer_id: int, *, commit: bool) -> None:
-        """End a producer's transaction: its offsets count from now on, or never.
+        """End a producer's transaction: commit or discard its offsets.
 
-        Of several commits the last one counts, by when they were made and not by when their transactions ended.
+        Of several commits the latest one counts, by the order of the commits and not of the transactions' ends.
         """
         for group, offsets in self._pending.pop(producer_id, {}).items():
             kept = self._groups.setdefault(group, {}) if commit else {}
-            for where, numbered in offsets.items():
-                if where not in kept or kept[where][0] < numbered[0]:
-                    kept[where] = numbered
+            for partition, numbered in offsets.items():
+                if partition not in kept or kept[partition][0] < numbered[0]:
+                    kept[partition] = numbered
 
-    def is_pending(self, group: str, where: TopicPartition) -> bool:
-        """Whether an open transaction has an offset for it, so that the one kept is not stable (KIP-447)."""
-        return any(where in groups.get(group, {}) for groups in self._pending.values())
+    def is_pending(self, group: str, partition: TopicPartition) -> bool:
+        """Return whether an open transaction has an offset, so that the committed one is not stable (KIP-447)."""
+        return any(partition in groups.get(group, {}) for groups in self._pending.values())
 
 
 def metadata_length(metadata: str | None) -> int:
-    """How long brokers find what a client noted, for ``offset.metadata.max.bytes``: Java counts UTF-16 units."""
+    """Return the length of commit metadata for ``offset.metadata.max.bytes``: Java counts UTF-16 units."""
     return len((metadata or "").encode("utf-16-be")) // 2
 
 
-def _drop(groups: dict[str, _Offsets], group: str, where: TopicPartition) -> Committed | None:
+def _drop(groups: dict[str, _Offsets], group: str, partition: TopicPartition) -> Committed | None:
     offsets = groups.get(group, {})
-    _, dropped = offsets.pop(where, (0, None))
+    _, dropped = offsets.pop(partition, (0, None))
     if group in groups and not offsets:
         del groups[group]
     return dropped

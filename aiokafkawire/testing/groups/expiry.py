@@ -1,4 +1,4 @@
-"""Offsets that nobody has needed for long are forgotten, and so are groups without members or offsets (KIP-211)."""
+"""Expiration of offsets that no group needs any longer, and of groups without members or offsets (KIP-211)."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ __all__ = ("Expiry",)
 
 
 class Expiry:
-    """Looks at all groups every ``offsets.retention.check.interval.ms``. ``clock`` is in ms since the epoch."""
+    """The check of all groups, every ``offsets.retention.check.interval.ms``. ``clock`` is in ms since the epoch."""
 
     def __init__(
         self,
@@ -31,20 +31,20 @@ class Expiry:
         self._timer: Timer | None = None
 
     def start(self) -> None:
-        """Look again and again from now on."""
+        """Start the periodic checks."""
         if self._timer is not None:
             self._timer.cancel()
         interval = self._settings.offsets_retention_check_interval_ms / 1000
         self._timer = self._timers.after(interval, self._check_and_go_on)
 
     def check(self) -> None:
-        """Look once."""
+        """Check all groups once."""
         now = self._clock()
         for group in self._store:
-            for where, offset in self._committed.of(group.group_id).items():
-                pending = self._committed.is_pending(group.group_id, where)
-                if not pending and not group.reads(where.topic) and self._has_expired(group, offset, now):
-                    self._committed.delete(group.group_id, where)
+            for partition, offset in self._committed.of(group.group_id).items():
+                pending = self._committed.is_pending(group.group_id, partition)
+                if not pending and not group.reads(partition.topic) and self._has_expired(group, offset, now):
+                    self._committed.delete(group.group_id, partition)
             if group.state == CoordinatorState.EMPTY and group.group_id not in self._committed.groups():
                 self._store.delete(group)
 
@@ -54,7 +54,7 @@ class Expiry:
 
     def _has_expired(self, group: ClassicGroup, offset: Committed, now: int) -> bool:
         if group.protocol_type is None:
-            since = offset.timestamp  # whoever commits is no member
+            since = offset.timestamp  # the committing clients are not members
         elif group.state == CoordinatorState.EMPTY:
             since = group.empty_since
         elif group.state == CoordinatorState.STABLE and group.subscribed_topics is not None:

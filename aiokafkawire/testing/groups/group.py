@@ -1,4 +1,4 @@
-"""A classic group: its members and what they have agreed on. When it changes is decided in rebalance.py."""
+"""A classic group: its members and their protocol. The state changes are in rebalance.py."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -23,7 +23,7 @@ CONSUMER: Final = "consumer"
 
 @attrs.define(eq=False)
 class ClassicGroup:
-    """A group. Members are kept in the order they came in."""
+    """A group. Members are in the order they joined."""
 
     group_id: str
     state: CoordinatorState = CoordinatorState.EMPTY
@@ -36,15 +36,15 @@ class ClassicGroup:
     static_members: dict[str, str] = attrs.field(factory=dict)
     """Member ids by instance ids (KIP-345)."""
     pending: dict[str, Timer] = attrs.field(factory=dict)
-    """Who was given a member id and has not joined with it yet (KIP-394); the timers forget them."""
+    """Member ids that were given out and have not joined yet (KIP-394), with the timers that forget them."""
     pending_sync: dict[str, None] = attrs.field(factory=dict)
-    """Who has not asked for its part of this generation yet."""
+    """The members that have not sent SyncGroup in this generation yet."""
     subscribed_topics: frozenset[str] | None = None
-    """What its members read; None if it cannot be known."""
+    """The topics that the members read; None if unknown."""
     empty_since: int = -1
-    """When its last member left, in ms since the epoch."""
+    """The time when the last member left, in ms since the epoch."""
     new_member_added: bool = False
-    """Whether someone came while the first rebalance was being delayed."""
+    """Whether a member joined during the initial rebalance delay."""
     join_timer: Timer | None = None
     sync_timer: Timer | None = None
 
@@ -54,7 +54,7 @@ class ClassicGroup:
         self.previous_state, self.state = self.state, state
 
     def stop(self) -> None:
-        """Forget all that would happen later."""
+        """Cancel all timers."""
         for timer in (self.join_timer, self.sync_timer, *self.pending.values()):
             if timer is not None:
                 timer.cancel()
@@ -64,10 +64,10 @@ class ClassicGroup:
     # --- members -----------------------------------------------------------------------------------------------
 
     def check_member(self, member_id: str, group_instance_id: str | None) -> MemberRecord:
-        """The member of that id.
+        """Return the member with this id.
 
         Raises:
-            Refused: UNKNOWN_MEMBER_ID; FENCED_INSTANCE_ID, another has taken its instance id.
+            ApiError: UNKNOWN_MEMBER_ID; FENCED_INSTANCE_ID, another member has its instance id.
         """
         if group_instance_id is not None:
             current = self.static_members.get(group_instance_id)
@@ -81,7 +81,7 @@ class ClassicGroup:
         return member
 
     def add(self, member: MemberRecord, protocol_type: str) -> None:
-        """Take a member in; the first one leads, and says of which type the group is."""
+        """Add a member; the first member leads and sets the group's protocol type."""
         if member.group_instance_id is not None:
             self.static_members[member.group_instance_id] = member.member_id
         if not self.members:
@@ -91,7 +91,7 @@ class ClassicGroup:
         self.forget_pending(member.member_id)
 
     def remove(self, member_id: str) -> None:
-        """Put a member out, or one who has not joined yet; if it led, another does."""
+        """Remove a member or a pending member id; if it led, another member leads."""
         member = self.members.pop(member_id, None)
         if member is not None:
             member.end_session()
@@ -103,37 +103,37 @@ class ClassicGroup:
         self.pending_sync.pop(member_id, None)
 
     def replace(self, member: MemberRecord, member_id: str) -> None:
-        """Give a static member, which is back, a new id; it keeps its part and its place."""
+        """Give a returning static member a new id; it keeps its assignment and position."""
         assert member.group_instance_id is not None
         old, member.member_id = member.member_id, member_id
-        self.members = {one.member_id: one for one in self.members.values()}
+        self.members = {known.member_id: known for known in self.members.values()}
         self.static_members[member.group_instance_id] = member_id
         if self.leader == old:
             self.leader = member_id
 
     def forget_pending(self, member_id: str) -> None:
-        """No longer expect someone to join."""
+        """Stop waiting for this member id to join."""
         timer = self.pending.pop(member_id, None)
         if timer is not None:
             timer.cancel()
 
     @property
     def awaiting_join(self) -> list[MemberRecord]:
-        """The members that have joined and wait for the others."""
+        """The members that have joined and wait for others."""
         return [member for member in self.members.values() if member.awaiting_join is not None]
 
     @property
     def all_have_joined(self) -> bool:
-        """Whether nobody has to be waited for."""
+        """Whether no member has yet to join."""
         return len(self.awaiting_join) == len(self.members) and not self.pending
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long to wait for all members: as long as the slowest may take."""
+        """The rebalance timeout of the group: the longest of its members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def elect_joined_leader(self) -> bool:
-        """Have a member lead that has joined; False if there is none."""
+        """Make a joined member the leader; return False if none has joined."""
         if self.leader is None:
             return False
         joined = self.awaiting_join
@@ -144,21 +144,21 @@ class ClassicGroup:
     # --- protocols ---------------------------------------------------------------------------------------------
 
     def supports(self, protocol_type: str, protocols: Sequence[Protocol]) -> bool:
-        """Whether who comes with these protocols has one in common with all members."""
+        """Return whether one of these protocols is common to all members."""
         if self.state == CoordinatorState.EMPTY:
             return bool(protocol_type) and bool(protocols)
         common = self._common()
         return protocol_type == self.protocol_type and any(not self.members or name in common for name, _ in protocols)
 
     def select_protocol(self) -> str:
-        """The protocol that most members like best, of those that all know."""
+        """Return the protocol with the most votes, of those that all members support."""
         common = self._common()
         votes = [member.vote(common) for member in self.members.values()]
-        # Of equals Kafka takes the one that comes first in a HashMap, so it is decided here as well.
+        # Between equals Kafka takes the first in a HashMap, so this does, too.
         return max(sorted(dict.fromkeys(votes), key=_bucket), key=votes.count)
 
     def next_generation(self) -> None:
-        """Close the joining: everyone who is a member now belongs to the next generation."""
+        """End the join phase: all present members belong to the next generation."""
         self.generation += 1
         self.protocol = self.select_protocol() if self.members else None
         self.find_subscribed_topics()
@@ -166,17 +166,17 @@ class ClassicGroup:
         self.pending_sync.clear()
 
     def find_subscribed_topics(self) -> None:
-        """Read from what the members said for the chosen protocol which topics they read."""
+        """Determine the topics of the members from their metadata for the chosen protocol."""
         self.subscribed_topics = self._subscribed_topics()
 
     def reads(self, topic: str) -> bool:
-        """Whether members are subscribed to a topic; all topics are, as long as it cannot be known."""
+        """Return whether members are subscribed to a topic; all topics count if the subscriptions are unknown."""
         if self.subscribed_topics is None:
             return self.protocol_type == CONSUMER
         return topic in self.subscribed_topics
 
     def roster(self) -> list[JoinGroupResponseMember]:
-        """The members as their leader is told."""
+        """Return the members for the leader's JoinGroup response."""
         return [
             JoinGroupResponseMember(
                 member_id=member.member_id,
@@ -188,7 +188,7 @@ class ClassicGroup:
 
     def _common(self) -> list[str]:
         members = list(self.members.values())
-        return [name for name in members[0].knows if all(name in one.knows for one in members)] if members else []
+        return [name for name in members[0].knows if all(name in member.knows for member in members)] if members else []
 
     def _subscribed_topics(self) -> frozenset[str] | None:
         if self.protocol_type != CONSUMER:
@@ -197,7 +197,7 @@ class ClassicGroup:
         for member in self.members.values():
             data = member.metadata(self.protocol)
             try:
-                # Every version begins as version 0 does, after the version's own two bytes.
+                # The fields of version 0 come first in every version, after the two bytes of the version.
                 topics += decode_prefix(ConsumerProtocolSubscription, 0, data, 2)[0].topics
             except WireError:
                 return None

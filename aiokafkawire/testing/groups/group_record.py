@@ -1,4 +1,4 @@
-"""What of a group is written to ``__consumer_offsets``, and so outlives its coordinator."""
+"""The record of a group in ``__consumer_offsets``, which outlives the coordinator."""
 
 from typing import Self
 
@@ -15,7 +15,7 @@ __all__ = ("GroupImage",)
 class GroupImage:
     """A group as it was last written: without members, or stable.
 
-    A generation that was still being formed is lost with its coordinator, and members keep only what they said for the
+    A generation that is still being formed is lost with its coordinator, and members keep only their metadata for the
     chosen protocol.
     """
 
@@ -29,7 +29,7 @@ class GroupImage:
 
     @classmethod
     def of(cls, group: ClassicGroup) -> Self:
-        """The group as it is now."""
+        """Return the record of a group."""
         members = tuple(_written(member, group.protocol) for member in group.members.values())
         return cls(
             group.group_id,
@@ -42,7 +42,7 @@ class GroupImage:
         )
 
     def group(self) -> ClassicGroup:
-        """The group as another coordinator reads it."""
+        """Return the group as another coordinator loads it."""
         group = ClassicGroup(
             self.group_id,
             state=CoordinatorState.STABLE if self.members else CoordinatorState.EMPTY,

@@ -1,4 +1,4 @@
-"""The groups of a cluster, and what their members ask: to join, for their part, to stay and to leave."""
+"""The groups of a cluster and their members' requests: JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from ..cluster.timers import Timers
 from .committed import CommittedOffsets
 from .expiry import Expiry
 from .group import CONSUMER, ClassicGroup
-from .join_group import Joins, WouldJoin
+from .join_group import JoinAttempt, Joins
 from .members import MemberRecord, sync_refusal
 from .rebalance import assigned
 from .settings import GroupSettings
@@ -21,9 +21,9 @@ __all__ = ("Groups",)
 
 
 class Groups:
-    """All groups of a cluster. There are classic ones alone.
+    """All groups of a cluster; all are classic groups.
 
-    ``new_id`` makes the part of member ids that nobody else has; ``partition_of`` is as in :class:`GroupStore`.
+    ``new_id`` makes the unique part of member ids; ``partition_of`` is as in :class:`GroupStore`.
     """
 
     def __init__(
@@ -42,19 +42,19 @@ class Groups:
         self._joins = Joins(settings, self._rebalances, new_id)
 
     def start(self) -> None:
-        """The whole cluster starts: all groups are as they were written, and time passes for them."""
+        """Start the cluster: reload all groups as they were written, and start their timers."""
         self.store.restart()
         self.expiry.start()
 
     def all(self) -> list[ClassicGroup]:
-        """The groups, oldest first."""
+        """Return the groups, oldest first."""
         return list(self.store)
 
     def get(self, group_id: str) -> ClassicGroup:
-        """A group.
+        """Return the group with this id.
 
         Raises:
-            Refused: GROUP_ID_NOT_FOUND.
+            ApiError: GROUP_ID_NOT_FOUND.
         """
         group = self.store.get(group_id)
         if group is None:
@@ -63,11 +63,11 @@ class Groups:
 
     # --- members -----------------------------------------------------------------------------------------------
 
-    def join(self, group_id: str, asked: WouldJoin) -> None:
-        """Decide on a JoinGroup; its answer is kept now or when the group is complete. Who is new makes the group.
+    def join(self, group_id: str, asked: JoinAttempt) -> None:
+        """Handle a JoinGroup; its answer is set now or when the join phase ends. A new member creates a missing group.
 
         Raises:
-            Refused: INVALID_SESSION_TIMEOUT, UNKNOWN_MEMBER_ID.
+            ApiError: INVALID_SESSION_TIMEOUT, UNKNOWN_MEMBER_ID.
         """
         bounds = (self._settings.group_min_session_timeout_ms, self._settings.group_max_session_timeout_ms)
         if not bounds[0] <= asked.session_timeout_ms <= bounds[1]:
@@ -80,10 +80,10 @@ class Groups:
         self._joins.join(group, asked)
 
     def sync(self, request: SyncGroupRequest, answer: Deferred[SyncGroupResponse]) -> None:
-        """Give a member its part, now or when the leader has brought it.
+        """Answer a member with its assignment, now or when the leader has sent it.
 
         Raises:
-            Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
+            ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
                 REBALANCE_IN_PROGRESS.
         """
         group = self._with_members(request.group_id)
@@ -105,10 +105,10 @@ class Groups:
             self._rebalances.assign(group, parts)
 
     def heartbeat(self, group_id: str, generation: int, member_id: str, group_instance_id: str | None) -> None:
-        """Note that a member lives.
+        """Handle a member's heartbeat.
 
         Raises:
-            Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION; REBALANCE_IN_PROGRESS, it has to join.
+            ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION; REBALANCE_IN_PROGRESS, it must rejoin.
         """
         group = self._with_members(group_id)
         member = self._member_of(group, generation, member_id, group_instance_id)
@@ -117,9 +117,9 @@ class Groups:
             raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def leave(self, group_id: str, leaving: list[tuple[str, str | None]]) -> list[ErrorCode]:
-        """Put members out, each by its id or by its instance id alone; what became of each.
+        """Remove members, each by its id or by its instance id alone, and return an error code for each.
 
-        One rebalance follows on all of them.
+        Their removal causes one rebalance.
         """
         group = self.store.get(group_id)
         if group is None:
@@ -169,14 +169,14 @@ class Groups:
         transactional: bool = False,
         missing: ErrorCode = ErrorCode.ILLEGAL_GENERATION,
     ) -> None:
-        """Whether offsets may be committed: by a member of this generation, or by anyone while there are no members.
+        """Check that offsets may be committed: by a member of this generation, or by any client without members.
 
-        The latter, with generation -1, makes the group if there is none; otherwise a group that is not there is
-        refused with ``missing``. A member's commit counts as a heartbeat. With ``transactional`` (TxnOffsetCommit)
-        those who do not say who they are may commit to any group, and at any time.
+        A commit with generation -1 creates a missing group; with another generation it fails with ``missing``. A
+        member's commit counts as a heartbeat. With ``transactional`` (TxnOffsetCommit) clients without a member id
+        may commit to any group at any time.
 
         Raises:
-            Refused: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS.
+                    ApiError: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS.
         """
         group = self.store.get(group_id)
         if group is None:
@@ -197,10 +197,10 @@ class Groups:
         self._rebalances.keep_alive(group, member)
 
     def check_offset_delete(self, group_id: str) -> ClassicGroup:
-        """The group, if its offsets may be deleted: it has no members, or brokers can see what they read.
+        """Return the group if its offsets may be deleted: it has no members, or their subscriptions are known.
 
         Raises:
-            Refused: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+            ApiError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
         """
         group = self.get(group_id)
         if group.state != CoordinatorState.EMPTY and group.protocol_type != CONSUMER:
@@ -211,7 +211,7 @@ class Groups:
         """Delete a group without members, and its offsets.
 
         Raises:
-            Refused: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+            ApiError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
         """
         group = self.get(group_id)
         if group.state != CoordinatorState.EMPTY:

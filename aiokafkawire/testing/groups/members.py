@@ -12,12 +12,12 @@ from ..cluster.timers import Timer
 __all__ = ("MemberRecord", "Protocol", "join_refusal", "sync_refusal")
 
 Protocol = tuple[str, bytes]
-"""A way of assigning that a member knows, by name, and what it tells the leader for it."""
+"""A protocol of assignment that a member supports: its name and the member's metadata for it."""
 
 
 @attrs.define(eq=False)
 class MemberRecord:
-    """A member: what it said when it joined, and which answers it waits for."""
+    """A member: the data of its JoinGroup, and the responses that it waits for."""
 
     member_id: str
     group_instance_id: str | None
@@ -26,56 +26,56 @@ class MemberRecord:
     rebalance_timeout_ms: int
     session_timeout_ms: int
     protocols: tuple[Protocol, ...]
-    """In order of preference."""
+    """The member's protocols in order of preference."""
     assignment: bytes = b""
     awaiting_join: Deferred[JoinGroupResponse] | None = None
     awaiting_sync: Deferred[SyncGroupResponse] | None = None
     is_new: bool = False
-    """Whether it has never been told its generation, so that nothing but its JoinGroup says that it lives."""
+    """Whether the member does not know its generation yet, so that it cannot send heartbeats."""
     session: Timer | None = None
 
     @property
     def knows(self) -> list[str]:
-        """The names of its protocols."""
+        """The names of the member's protocols."""
         return [name for name, _ in self.protocols]
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What it said for one protocol."""
+        """Return the member's metadata for one protocol."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: Sequence[str]) -> str:
-        """Which of the candidates it likes best; it knows all of them."""
+        """Return the candidate that the member prefers; it supports all of them."""
         return next(name for name in self.knows if name in candidates)
 
     @property
     def is_alive(self) -> bool:
-        """Whether it need not send heartbeats now: it waits for an answer, which a new member cannot do forever."""
+        """Whether the member needs no heartbeats now: it waits for a response, which a new member cannot do forever."""
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
     def answer_join(self, response: JoinGroupResponse) -> None:
-        """Answer its JoinGroup, if it waits for that."""
+        """Answer the member's pending JoinGroup, if any."""
         waiting, self.awaiting_join = self.awaiting_join, None
         if waiting is not None:
             waiting.keep(response)
 
     def answer_sync(self, response: SyncGroupResponse) -> bool:
-        """Answer its SyncGroup; whether it was waiting."""
+        """Answer the member's SyncGroup; return whether one was pending."""
         waiting, self.awaiting_sync = self.awaiting_sync, None
         if waiting is not None:
             waiting.keep(response)
         return waiting is not None
 
     def end_session(self) -> None:
-        """Expect no more heartbeats."""
+        """Cancel the session timer."""
         if self.session is not None:
             self.session.cancel()
 
 
 def join_refusal(error: ErrorCode, member_id: str = "") -> JoinGroupResponse:
-    """The answer to a JoinGroup that is not granted."""
+    """Return an error response to a JoinGroup."""
     return JoinGroupResponse(error_code=error, protocol_name=None, leader="", member_id=member_id, members=[])
 
 
 def sync_refusal(error: ErrorCode) -> SyncGroupResponse:
-    """The answer to a SyncGroup that is not granted."""
+    """Return an error response to a SyncGroup."""
     return SyncGroupResponse(error_code=error, assignment=b"")

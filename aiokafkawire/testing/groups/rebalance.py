@@ -1,11 +1,11 @@
-"""How a classic group comes from one generation to the next.
+"""The transitions of a classic group from one generation to the next.
 
 Empty -> PreparingRebalance:              the first member joins
-Stable, CompletingRebalance -> Preparing: a member joins anew, changes, leaves or is silent for too long
-PreparingRebalance -> Completing:         all members have joined, or the rebalance timeout is over
-PreparingRebalance -> Empty:              nobody is left
-CompletingRebalance -> Stable:            the leader has brought the assignment
-any -> Dead:                              the group is deleted, or coordinated elsewhere
+Stable, CompletingRebalance -> Preparing: a member joins, changes, leaves or sends no heartbeats
+PreparingRebalance -> Completing:         all members have joined, or the rebalance timeout has expired
+PreparingRebalance -> Empty:              all members have left
+CompletingRebalance -> Stable:            the leader has sent the assignment
+any -> Dead:                              the group is deleted, or another broker coordinates it
 """
 
 import logging
@@ -24,16 +24,16 @@ from .states import CoordinatorState
 __all__ = ("Rebalances", "assigned", "joined")
 
 _NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
-"""How long a member that has no id yet is waited for: it cannot send heartbeats."""
+"""The time to wait for a member without an id: it cannot send heartbeats."""
 
 _log = logging.getLogger(__name__)
 
 
 class Rebalances:
-    """Moves groups from state to state.
+    """The transitions of groups between states.
 
-    ``clock`` is in ms since the epoch. ``write`` is called when a group reaches what its coordinator would write to its
-    log: see :class:`GroupImage`.
+    ``clock`` is in ms since the epoch. ``write`` is called when a coordinator would write the group to its log; see
+    :class:`GroupImage`.
     """
 
     def __init__(
@@ -48,20 +48,20 @@ class Rebalances:
         self._clock = clock
         self.write = write
 
-    # --- joining -----------------------------------------------------------------------------------------------
+    # --- join phase ------------------------------------------------------------------------------------------------
 
     def prepare(self, group: ClassicGroup, reason: str) -> None:
-        """Begin a rebalance: all members have to join again."""
+        """Start a rebalance: all members have to rejoin."""
         if group.state == CoordinatorState.COMPLETING_REBALANCE:
-            self._hand_out(group, {}, ErrorCode.REBALANCE_IN_PROGRESS)
+            self._distribute(group, {}, ErrorCode.REBALANCE_IN_PROGRESS)
         group.pending_sync.clear()
         if group.sync_timer is not None:
             group.sync_timer.cancel()
         is_initial = group.state == CoordinatorState.EMPTY
         group.go(CoordinatorState.PREPARING_REBALANCE)
-        _log.info("group %s rebalances, after generation %d: %s", group.group_id, group.generation, reason)
+        _log.info("group %s rebalances after generation %d: %s", group.group_id, group.generation, reason)
         if is_initial:
-            # Members of a new group come one after the other; waiting for them saves rebalances.
+            # Members of a new group join one after the other; the delay saves rebalances.
             delay = self._settings.group_initial_rebalance_delay_ms
             left = max(group.rebalance_timeout_ms - delay, 0)
             self._join_timer(group, delay, partial(self._end_initial_delay, group, delay, left))
@@ -71,14 +71,14 @@ class Rebalances:
             self._join_timer(group, group.rebalance_timeout_ms, partial(self._complete_join, group))
 
     def prepare_or_complete(self, group: ClassicGroup, reason: str) -> None:
-        """Begin a rebalance, or see whether the one under way has all it waited for."""
+        """Start a rebalance, or check whether the current one is complete."""
         if group.state in (CoordinatorState.PREPARING_REBALANCE, CoordinatorState.DEAD):
             self.maybe_complete_join(group)
         else:
             self.prepare(group, reason)
 
     def maybe_complete_join(self, group: ClassicGroup) -> None:
-        """Go on if all members have joined; the first rebalance of a group ends with its delay alone."""
+        """End the join phase if all members have joined; a group's first rebalance ends after its delay only."""
         preparing = group.state == CoordinatorState.PREPARING_REBALANCE
         if preparing and group.previous_state != CoordinatorState.EMPTY and group.all_have_joined:
             self._complete_join(group)
@@ -95,9 +95,13 @@ class Rebalances:
         if group.join_timer is not None:
             group.join_timer.cancel()
         for member in list(group.members.values()):
-            # Static members stay until their session ends.
+            # Static members stay until their session expires.
             if member.awaiting_join is None and member.group_instance_id is None:
-                _log.info("group %s goes on without %s, which has not joined", group.group_id, member.member_id)
+                _log.info(
+                    "group %s removes %s: no JoinGroup within its rebalance timeout",
+                    group.group_id,
+                    member.member_id,
+                )
                 group.remove(member.member_id)
         if not group.elect_joined_leader() and group.members:
             again = max(group.rebalance_timeout_ms, 1)
@@ -122,21 +126,21 @@ class Rebalances:
             group.join_timer.cancel()
         group.join_timer = self._timers.after(ms / 1000, function)
 
-    # --- assigning ---------------------------------------------------------------------------------------------
+    # --- sync phase ------------------------------------------------------------------------------------------------
 
     def assign(self, group: ClassicGroup, assignment: Mapping[str, bytes]) -> None:
-        """Hand out what the leader has brought; members that it forgot get nothing."""
-        self._hand_out(group, assignment, ErrorCode.NONE)
+        """Send the leader's assignment to the members; those that it leaves out get an empty one."""
+        self._distribute(group, assignment, ErrorCode.NONE)
         group.go(CoordinatorState.STABLE)
         self.write(group)
 
     def synced(self, group: ClassicGroup, member: MemberRecord) -> None:
-        """A member has asked for its part."""
+        """Record that a member sent SyncGroup."""
         group.pending_sync.pop(member.member_id, None)
         if not group.pending_sync and group.sync_timer is not None:
             group.sync_timer.cancel()
 
-    def _hand_out(self, group: ClassicGroup, assignment: Mapping[str, bytes], error: ErrorCode) -> None:
+    def _distribute(self, group: ClassicGroup, assignment: Mapping[str, bytes], error: ErrorCode) -> None:
         for member in group.members.values():
             member.assignment = assignment.get(member.member_id, b"")
             response = sync_refusal(error)
@@ -152,27 +156,27 @@ class Rebalances:
             return
         for member_id in late:
             group.remove(member_id)
-        self.prepare(group, f"{', '.join(late)} did not ask for their part in time")
+        self.prepare(group, f"{', '.join(late)} sent no SyncGroup within the rebalance timeout")
 
     # --- sessions ----------------------------------------------------------------------------------------------
 
     def keep_alive(self, group: ClassicGroup, member: MemberRecord, ms: int | None = None) -> None:
-        """Wait a session timeout long for the next sign of life, or ``ms``."""
+        """Restart the member's session timer, with its session timeout or ``ms``."""
         member.end_session()
         wait = member.session_timeout_ms if ms is None else ms
         member.session = self._timers.after(wait / 1000, partial(self._expire_session, group, member))
 
     def await_join(self, group: ClassicGroup, member: MemberRecord) -> None:
-        """Wait for a new member's JoinGroup to be answered, but not forever: it may be gone."""
+        """Bound the time that a new member's JoinGroup waits, since the client may be gone."""
         member.is_new = True
         self.keep_alive(group, member, _NEW_MEMBER_JOIN_TIMEOUT_MS)
 
     def await_pending(self, group: ClassicGroup, member_id: str, ms: int) -> None:
-        """Wait for who was given a member id to join with it (KIP-394)."""
+        """Wait for a client to join with its new member id (KIP-394)."""
         group.pending[member_id] = self._timers.after(ms / 1000, partial(self._expire_pending, group, member_id))
 
     def remove(self, group: ClassicGroup, member: MemberRecord) -> None:
-        """Put a member out; one that waits is told, and joins again if it is still there."""
+        """Remove a member; its pending requests get UNKNOWN_MEMBER_ID, so that a live client rejoins."""
         member.answer_join(join_refusal(ErrorCode.UNKNOWN_MEMBER_ID))
         member.answer_sync(sync_refusal(ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.member_id)
@@ -191,13 +195,13 @@ class Rebalances:
         self._complete_without(group)
 
     def _complete_without(self, group: ClassicGroup) -> None:
-        # Unlike maybe_complete_join, this ends a first rebalance early, as it does in Kafka.
+        # Unlike maybe_complete_join, this may end a first rebalance early, as in Kafka.
         if group.state == CoordinatorState.PREPARING_REBALANCE and group.all_have_joined:
             self._complete_join(group)
 
 
 def joined(group: ClassicGroup, member: MemberRecord, *, skip_assignment: bool = False) -> JoinGroupResponse:
-    """The answer to a JoinGroup that is granted; the leader is told who the members are."""
+    """Return the response to a successful JoinGroup; the leader's lists the members."""
     return JoinGroupResponse(
         error_code=ErrorCode.NONE,
         generation_id=group.generation,
@@ -211,7 +215,7 @@ def joined(group: ClassicGroup, member: MemberRecord, *, skip_assignment: bool =
 
 
 def assigned(group: ClassicGroup, member: MemberRecord) -> SyncGroupResponse:
-    """The answer to a SyncGroup that is granted."""
+    """Return the response to a successful SyncGroup."""
     return SyncGroupResponse(
         error_code=ErrorCode.NONE,
         protocol_type=group.protocol_type,

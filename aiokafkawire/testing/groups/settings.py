@@ -1,4 +1,4 @@
-"""The brokers' settings about groups and their offsets."""
+"""The brokers' settings for groups and their offsets."""
 
 import attrs
 
@@ -7,12 +7,12 @@ __all__ = ("GroupSettings",)
 
 @attrs.frozen
 class GroupSettings:
-    """Kafka's property names and defaults, but for the delay before a first rebalance."""
+    """Kafka's property names and defaults, except for the delay of the initial rebalance."""
 
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
     group_max_size: int = 2**31 - 1
-    group_initial_rebalance_delay_ms: int = 0  # Kafka's own is 3000, which every test would wait for
+    group_initial_rebalance_delay_ms: int = 0  # Kafka's default is 3000, which would slow down every test
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_minutes: int = 10_080
     offsets_retention_check_interval_ms: int = 600_000

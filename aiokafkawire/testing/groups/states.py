@@ -1,4 +1,4 @@
-"""The states of a classic group, and which follows on which."""
+"""The states of a classic group and their transitions."""
 
 from enum import StrEnum
 from typing import Final
@@ -7,18 +7,18 @@ __all__ = ("BEFORE", "CoordinatorState")
 
 
 class CoordinatorState(StrEnum):
-    """Where a classic group is in its life, in the words that DescribeGroups and ListGroups show."""
+    """The state of a classic group, as DescribeGroups and ListGroups spell it."""
 
     EMPTY = "Empty"
-    """No members; it may keep offsets."""
+    """No members; offsets may exist."""
     PREPARING_REBALANCE = "PreparingRebalance"
     """Waiting for all members to join."""
     COMPLETING_REBALANCE = "CompletingRebalance"
-    """Waiting for the leader to assign."""
+    """Waiting for the leader's assignment."""
     STABLE = "Stable"
-    """Every member has its part."""
+    """All members have an assignment."""
     DEAD = "Dead"
-    """Gone: deleted, or another broker coordinates it now."""
+    """The group is deleted, or another broker coordinates it now."""
 
 
 BEFORE: Final[dict[CoordinatorState, tuple[CoordinatorState, ...]]] = {
@@ -32,4 +32,4 @@ BEFORE: Final[dict[CoordinatorState, tuple[CoordinatorState, ...]]] = {
     CoordinatorState.STABLE: (CoordinatorState.COMPLETING_REBALANCE,),
     CoordinatorState.DEAD: tuple(CoordinatorState),
 }
-"""For each state, those that it may follow on."""
+"""The states that may precede each state."""

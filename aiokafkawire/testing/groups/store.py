@@ -1,4 +1,4 @@
-"""Where groups are kept, and how they come from one coordinator to the next."""
+"""The storage of groups, and their transfer between coordinators."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,9 +19,9 @@ __all__ = ("GroupStore",)
 
 
 class GroupStore:
-    """All groups of a cluster, by id: as they are at their coordinators, and as those have written them.
+    """All groups of a cluster, by id: their state at the coordinators, and their last written records.
 
-    ``partition_of`` says which partition of ``__consumer_offsets`` a group belongs to, whose leader coordinates it.
+    ``partition_of`` returns a group's partition of ``__consumer_offsets``, whose leader coordinates the group.
     """
 
     def __init__(
@@ -47,17 +47,17 @@ class GroupStore:
         return iter(list(self._groups.values()))
 
     def get(self, group_id: str) -> ClassicGroup | None:
-        """The group of that id."""
+        """Return the group with this id."""
         return self._groups.get(group_id)
 
     def make(self, group_id: str) -> ClassicGroup:
-        """A new group without members."""
+        """Create a group without members."""
         group = self._groups[group_id] = ClassicGroup(group_id)
         self._write(group)
         return group
 
     def delete(self, group: ClassicGroup) -> None:
-        """Forget a group, and its offsets."""
+        """Delete a group and its offsets."""
         self._drop(group)
         self._written.pop(group.group_id, None)
         self._committed.delete_group(group.group_id)
@@ -65,10 +65,10 @@ class GroupStore:
     # --- coordinators ------------------------------------------------------------------------------------------
 
     def check_loaded(self, group_id: str) -> None:
-        """Whether the group's coordinator knows of it yet.
+        """Check that the group's coordinator has loaded it.
 
         Raises:
-            Refused: COORDINATOR_LOAD_IN_PROGRESS.
+            ApiError: COORDINATOR_LOAD_IN_PROGRESS.
         """
         timer = self._loading.get(self._partition_of(group_id))
         if timer is not None and timer.pending:
@@ -76,14 +76,14 @@ class GroupStore:
 
     @property
     def loading(self) -> list[int]:
-        """The partitions of ``__consumer_offsets`` whose new leaders are reading them."""
+        """The partitions of ``__consumer_offsets`` that new leaders are loading."""
         return [partition for partition, timer in self._loading.items() if timer.pending]
 
     def coordinator_changed(self, partition: int, leader_epoch: int, *, led: bool) -> None:
-        """Hand the groups of a partition to its new leader, if it is ``led``; nothing happens if that is known already.
+        """Move a partition's groups to its new leader, if it is ``led``; does nothing if the leader epoch is known.
 
-        Who waits at the old one hears NOT_COORDINATOR. The new one knows what was written, and every session starts
-        anew when it has read that.
+        Requests that wait at the old coordinator get NOT_COORDINATOR. The new one loads the written records; then every
+        session restarts.
         """
         if leader_epoch == self._leader_epochs.get(partition, 0):
             return
@@ -93,7 +93,7 @@ class GroupStore:
             loading.cancel()
         for group in self:
             if self._partition_of(group.group_id) == partition:
-                self._hand_over(group)
+                self._unload_group(group)
         if not led:
             return
         if self._loading_takes:
@@ -103,7 +103,7 @@ class GroupStore:
 
     @contextmanager
     def loading_for(self, seconds: float) -> Iterator[None]:
-        """Inside, a new coordinator takes this long to read what was written."""
+        """Let new coordinators load for this long inside the context."""
         self._loading_takes = seconds
         try:
             yield
@@ -111,12 +111,12 @@ class GroupStore:
             self._loading_takes = 0.0
 
     def restart(self) -> None:
-        """The whole cluster starts: all groups are as they were written."""
+        """Reload all groups from their written records."""
         self._unload()
         self._load(None)
 
     def clear(self) -> None:
-        """Forget all groups: ``__consumer_offsets`` is gone."""
+        """Delete all groups: ``__consumer_offsets`` was deleted."""
         self._unload()
         self._written.clear()
         self._leader_epochs.clear()
@@ -126,12 +126,12 @@ class GroupStore:
             loading.cancel()
         self._loading.clear()
         for group in self:
-            self._hand_over(group)
+            self._unload_group(group)
 
     def _write(self, group: ClassicGroup) -> None:
         self._written[group.group_id] = GroupImage.of(group)
 
-    def _hand_over(self, group: ClassicGroup) -> None:
+    def _unload_group(self, group: ClassicGroup) -> None:
         for member in group.members.values():
             member.answer_join(join_refusal(ErrorCode.NOT_COORDINATOR, member.member_id))
             member.answer_sync(sync_refusal(ErrorCode.NOT_COORDINATOR))
@@ -143,7 +143,7 @@ class GroupStore:
         del self._groups[group.group_id]
 
     def _load(self, partition: int | None) -> None:
-        # A group that only keeps offsets may not be written itself.
+        # A group with offsets only may have no record of its own.
         for group_id in dict.fromkeys([*self._written, *self._committed.groups()]):
             if partition in (None, self._partition_of(group_id)):
                 self._read(group_id)
@@ -156,4 +156,4 @@ class GroupStore:
         for member in group.members.values():
             self.rebalances.keep_alive(group, member)
         if len(group.members) > self._settings.group_max_size:
-            self.rebalances.prepare(group, "it has more members than it may")
+            self.rebalances.prepare(group, "it has more members than group.max.size")

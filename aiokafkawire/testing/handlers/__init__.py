@@ -1,1 +1,1 @@
-"""What a broker does with each request, a file per family; ``serving/apis.py`` is the table of them."""
+"""The handlers of requests, a module per family; ``serving/apis.py`` has the table of them."""

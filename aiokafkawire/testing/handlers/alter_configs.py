@@ -1,4 +1,4 @@
-"""AlterConfigs and IncrementalAlterConfigs: settings are changed while the brokers run."""
+"""AlterConfigs and IncrementalAlterConfigs: changes of settings while the brokers run."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -36,12 +36,12 @@ R = TypeVar("R", bound=_Resource)
 async def incremental_alter_configs(
     call: ServerCall, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    """Change single settings; each resource takes all of its changes or none (KIP-339)."""
+    """Change single settings; for each resource all changes apply or none (KIP-339)."""
 
     def change(asked: IncrementalAlterConfigsRequestAlterConfigsResource) -> None:
-        changes = [ConfigChange(each.name, each.config_operation, each.value) for each in asked.configs]
-        _check_names([each.name for each in changes])
-        _check_values([(each.name, each.value) for each in changes if each.operation != ConfigOperation.DELETE])
+        changes = [ConfigChange(config.name, config.config_operation, config.value) for config in asked.configs]
+        _check_names([change.name for change in changes])
+        _check_values([(change.name, change.value) for change in changes if change.operation != ConfigOperation.DELETE])
         kind = _kind(asked.resource_type, (*_CHANGED, ResourceType.BROKER_LOGGER))
         alter(call.cluster, call.node.node_id, kind, asked.resource_name, changes, request.validate_only)
 
@@ -49,11 +49,11 @@ async def incremental_alter_configs(
 
 
 async def alter_configs(call: ServerCall, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    """Give each resource these settings and no others (KIP-133)."""
+    """Replace all settings of each resource (KIP-133)."""
 
     def change(asked: AlterConfigsRequestAlterConfigsResource) -> None:
-        _check_names([each.name for each in asked.configs])
-        configs = _check_values([(each.name, each.value) for each in asked.configs])
+        _check_names([config.name for config in asked.configs])
+        configs = _check_values([(config.name, config.value) for config in asked.configs])
         kind = _kind(asked.resource_type, _CHANGED)
         replace(call.cluster, call.node.node_id, kind, asked.resource_name, configs, request.validate_only)
 

@@ -1,4 +1,4 @@
-"""DescribeConfigs and ListConfigResources: the settings in force, and where they come from."""
+"""DescribeConfigs and ListConfigResources: the effective settings and their sources."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -38,7 +38,7 @@ _KINDS: Final = tuple(kind for kind in ResourceType if kind is not ResourceType.
 
 
 async def describe_configs(call: ServerCall, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """The settings of each resource; a type that there is not spoils the whole request."""
+    """Describe the settings of each resource; an unknown resource type fails the whole request."""
     if any(asked.resource_type not in _KINDS for asked in request.resources):
         refused = ApiError(ErrorCode.INVALID_REQUEST, MALFORMED)
         return DescribeConfigsResponse(results=[_refusal(asked, refused) for asked in request.resources])
@@ -49,9 +49,9 @@ async def describe_configs(call: ServerCall, request: DescribeConfigsRequest) ->
         except ApiError as refused:
             results.append(_refusal(asked, refused))
             continue
-        wanted = asked.configuration_keys
-        told = [entry for entry in entries if not wanted or entry.name in wanted]
-        for entry in told:
+        keys = asked.configuration_keys
+        described = [entry for entry in entries if not keys or entry.name in keys]
+        for entry in described:
             if not request.include_synonyms:
                 entry.synonyms = []
             if asked.resource_type != ResourceType.BROKER_LOGGER:
@@ -59,17 +59,17 @@ async def describe_configs(call: ServerCall, request: DescribeConfigsRequest) ->
         results.append(
             DescribeConfigsResult(
                 error_code=ErrorCode.NONE,
-                error_message="",  # as Apache Kafka spells success here
+                error_message="",  # Apache Kafka's message for success here
                 resource_type=asked.resource_type,
                 resource_name=asked.resource_name,
-                configs=told,
+                configs=described,
             )
         )
     return DescribeConfigsResponse(results=results)
 
 
 async def list_config_resources(call: ServerCall, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
-    """The resources of the types asked for (KIP-1142); v0 knew client metrics alone (KIP-1000)."""
+    """List the resources of the requested types (KIP-1142); v0 knew client metrics only (KIP-1000)."""
     if call.version == 0:
         kinds: Iterable[int] = (ResourceType.CLIENT_METRICS,)
     else:
@@ -85,7 +85,7 @@ async def list_config_resources(call: ServerCall, request: ListConfigResourcesRe
 
 
 def topic_entries(topic: HostedTopic, node: int) -> list[DescribeConfigsResourceResult]:
-    """The settings of a topic as a broker tells them."""
+    """Return the entries for a topic's settings, as a broker describes them."""
     entries = []
     for name, definition in TOPIC_CONFIGS.items():
         synonyms = topic.defaults.synonyms(definition.synonym, node) if definition.synonym else []
@@ -129,7 +129,9 @@ def _entries(call: ServerCall, kind: ResourceType, name: str) -> list[DescribeCo
             if not name:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
             _check_node(call.node, name, "")
-            return [_level(*each) for each in log_levels(call.cluster.configs, call.node.node_id).items()]
+            return [
+                _level(logger, level) for logger, level in log_levels(call.cluster.configs, call.node.node_id).items()
+            ]
         case ResourceType.CLIENT_METRICS:
             return _of_metrics(call, name)
         case _:
@@ -175,7 +177,7 @@ def _of_broker(call: ServerCall) -> list[DescribeConfigsResourceResult]:
 
 
 def _started_with(node: BrokerNode) -> Mapping[str, str]:
-    """What each broker has for itself in its file."""
+    """Return the static settings that differ between brokers."""
     given = {
         "advertised.listeners": f"PLAINTEXT://{node.host}:{node.port}",
         "broker.id": str(node.node_id),
@@ -233,7 +235,7 @@ def _level(logger: str, level: str) -> DescribeConfigsResourceResult:
 def _entry(
     name: str, definition: Definition | None, value: str | None, synonyms: list[Synonym]
 ) -> DescribeConfigsResourceResult:
-    # What nobody knows might be a secret.
+    # The value of an unknown setting might be a secret.
     sensitive = definition is None or definition.is_sensitive
     return DescribeConfigsResourceResult(
         name=name,
@@ -242,8 +244,8 @@ def _entry(
         config_source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
         is_sensitive=sensitive,
         synonyms=[
-            DescribeConfigsSynonym(name=each.name, value=None if sensitive else each.value, source=each.source)
-            for each in synonyms
+            DescribeConfigsSynonym(name=synonym.name, value=None if sensitive else synonym.value, source=synonym.source)
+            for synonym in synonyms
         ],
         config_type=ConfigType.UNKNOWN if definition is None else definition.type,
     )

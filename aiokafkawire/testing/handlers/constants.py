@@ -1,4 +1,4 @@
-"""What the answers of several APIs tell."""
+"""Constants in the responses of several APIs."""
 
 from typing import Final
 
@@ -9,6 +9,6 @@ MALFORMED: Final = (
     "incompatible broker. See the broker logs for more details."
 )
 NO_OPERATIONS: Final = -(2**31)
-"""Nobody asked what is allowed (KIP-430)."""
+"""The value if the request did not ask for authorized operations (KIP-430)."""
 TOPIC_OPERATIONS: Final = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
-"""What anyone may do with a topic where no authorizer is set; bits are the codes of AclOperation."""
+"""The operations on a topic without an authorizer; bits are the codes of AclOperation."""

@@ -1,4 +1,4 @@
-"""ElectLeaders, AlterPartitionReassignments and ListPartitionReassignments: who holds and who leads a partition."""
+"""ElectLeaders, AlterPartitionReassignments and ListPartitionReassignments: leaders and replicas of partitions."""
 
 from enum import IntEnum
 from typing import Final
@@ -35,31 +35,33 @@ _MESSAGES: Final = {
     ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "The preferred leader was not available.",
     ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "Eligible topic partition leaders are not available.",
 }
-"""What Kafka says where it has nothing to add."""
+"""Kafka's messages for errors without a message of their own."""
 
 
 class ElectionType(IntEnum):
-    """What ElectLeaders may be asked for."""
+    """The types of elections in ElectLeaders."""
 
     PREFERRED = 0
     UNCLEAN = 1
 
 
-# --- electing ----------------------------------------------------------------------------------------------------
+# --- elections ---------------------------------------------------------------------------------------------------
 
 
 async def elect_leaders(call: ServerCall, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    """Elect preferred leaders, or any where there is none (KIP-460); no partitions means all, told where something
-    was done."""
+    """Elect preferred leaders, or any leader where there is none (KIP-460).
+
+    No partitions in the request means all; the response then has those with an election.
+    """
     cluster = call.cluster
     kind = request.election_type if call.version >= 1 else ElectionType.PREFERRED
     asked = request.topic_partitions
     results = []
-    for one in _all_partitions(cluster) if asked is None else asked:
-        elected = [_elect(cluster, one.topic, index, kind) for index in one.partitions]
+    for topic in _all_partitions(cluster) if asked is None else asked:
+        elected = [_elect(cluster, topic.topic, index, kind) for index in topic.partitions]
         if asked is None:
             elected = [result for result in elected if result.error_code != ErrorCode.ELECTION_NOT_NEEDED]
-        results.append(ReplicaElectionResult(topic=one.topic, partition_result=elected))
+        results.append(ReplicaElectionResult(topic=topic.topic, partition_result=elected))
     error = ErrorCode.NONE if kind in tuple(ElectionType) else ErrorCode.INVALID_REQUEST
     return ElectLeadersResponse(error_code=error, replica_election_results=results)
 
@@ -88,13 +90,13 @@ def _elect(cluster: ClusterState, topic: str, index: int, kind: int) -> Partitio
     return PartitionResult(partition_id=index, error_code=ErrorCode.NONE, error_message=None)
 
 
-# --- moving ------------------------------------------------------------------------------------------------------
+# --- reassignments -----------------------------------------------------------------------------------------------
 
 
 async def alter_partition_reassignments(
     call: ServerCall, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
-    """Begin to move partitions to other brokers, or call it off."""
+    """Start or cancel reassignments of partitions."""
     responses = []
     for topic in request.topics:
         answers = []
@@ -117,7 +119,7 @@ async def alter_partition_reassignments(
 
 
 def _reassign(cluster: ClusterState, topic: str, asked: ReassignablePartition, any_count: bool) -> None:
-    """Raises Refused: the error of the partition."""
+    """Start or cancel one reassignment. Raises ApiError with the partition's error."""
     index = asked.partition_index
     partition = _existing(
         cluster, topic, index, f"Unable to find a topic named {topic}.", f"Unable to find partition {topic}:{index}."
@@ -139,7 +141,7 @@ def _reassign(cluster: ClusterState, topic: str, asked: ReassignablePartition, a
 async def list_partition_reassignments(
     call: ServerCall, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """The partitions that are on the move."""
+    """List the ongoing reassignments."""
     asked = request.topics
     if asked is None:
         asked = [
@@ -147,13 +149,13 @@ async def list_partition_reassignments(
             for topic in call.cluster.topics
         ]
     topics = []
-    for wanted in asked:
-        topic = call.cluster.topics.get(wanted.name)
+    for listed in asked:
+        topic = call.cluster.topics.get(listed.name)
         known = topic.partitions if topic is not None else []
-        moving = [_ongoing(known[index]) for index in wanted.partition_indexes if 0 <= index < len(known)]
-        ongoing = [one for one in moving if one is not None]
+        moving = [_ongoing(known[index]) for index in listed.partition_indexes if 0 <= index < len(known)]
+        ongoing = [reassignment for reassignment in moving if reassignment is not None]
         if ongoing:
-            topics.append(OngoingTopicReassignment(name=wanted.name, partitions=ongoing))
+            topics.append(OngoingTopicReassignment(name=listed.name, partitions=ongoing))
     return ListPartitionReassignmentsResponse(error_code=ErrorCode.NONE, error_message=None, topics=topics)
 
 

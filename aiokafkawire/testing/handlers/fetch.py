@@ -1,4 +1,4 @@
-"""Fetch: record batches out of logs, and the long poll for those yet to come."""
+"""Fetch: reading of record batches, and the long poll for new ones."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -26,7 +26,7 @@ _TOPIC_IDS_SINCE: Final = 13
 
 
 async def fetch(call: ServerCall, request: FetchRequest) -> FetchResponse:
-    """Read every partition; with less than ``min_bytes`` in all, wait for more until ``max_wait_ms`` have passed."""
+    """Read every partition; with fewer than ``min_bytes`` in total, wait for more for up to ``max_wait_ms``."""
     cluster, sessions = call.cluster, call.node.sessions
     params = FetchParams.of(call, request)
 
@@ -48,12 +48,12 @@ async def fetch(call: ServerCall, request: FetchRequest) -> FetchResponse:
             unknown.append((wanted, failed(wanted, fault)))
     read = await _read(params, known, request)
     results = read.results + unknown
-    error, session_id, told = fetching.answer(results, from_follower=params.from_follower, now=cluster.timers.now())
+    error, session_id, reported = fetching.answer(results, from_follower=params.from_follower, now=cluster.timers.now())
     return FetchResponse(
         error_code=error,
         session_id=session_id,
-        responses=_by_topic(told),
-        node_endpoints=_endpoints(cluster, (data for _, data in told)),
+        responses=_by_topic(reported),
+        node_endpoints=_endpoints(cluster, (data for _, data in reported)),
     )
 
 
@@ -62,8 +62,8 @@ async def _read(params: FetchParams, wanted: list[Wanted], request: FetchRequest
     if request.max_wait_ms <= 0 or read.is_due:
         return read
     watched = read.logs
-    with params.call.cluster.arrivals.watch(watched) as watch, anyio.move_on_after(request.max_wait_ms / 1000):
-        # Where a topic was deleted and made anew, the logs are others, and the answer tells.
+    with params.call.cluster.fetch_purgatory.watch(watched) as watch, anyio.move_on_after(request.max_wait_ms / 1000):
+        # If a topic was deleted and created again, the logs differ, and the response reports it.
         while not read.is_due and read.logs == watched:
             await watch.wait()
             read = Read(params, wanted)
@@ -71,7 +71,7 @@ async def _read(params: FetchParams, wanted: list[Wanted], request: FetchRequest
 
 
 def _unknown(cluster: ClusterState, wanted: Wanted) -> ErrorCode | None:
-    """What is wrong with a partition that the cluster does not know. It does not hurry the others' answer."""
+    """Return the error of a partition that does not exist. Such an error does not end the long poll."""
     if wanted.topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
     topic = cluster.topics.get(wanted.topic)
@@ -81,7 +81,7 @@ def _unknown(cluster: ClusterState, wanted: Wanted) -> ErrorCode | None:
 
 
 def _by_topic(results: Iterable[tuple[Wanted, PartitionData]]) -> list[FetchableTopicResponse]:
-    """Neighbours of one topic share an entry; a topic whose partitions lie apart has several."""
+    """Group results by topic; a topic whose partitions are not adjacent has several entries."""
     topics: list[FetchableTopicResponse] = []
     for wanted, data in results:
         last = topics[-1] if topics else None
@@ -94,7 +94,7 @@ def _by_topic(results: Iterable[tuple[Wanted, PartitionData]]) -> list[Fetchable
 
 
 def _endpoints(cluster: ClusterState, answers: Iterable[PartitionData]) -> list[NodeEndpoint]:
-    """Where the leaders listen that the answers name (KIP-951)."""
+    """Return the endpoints of the leaders in the response (KIP-951)."""
     named = {data.current_leader.leader_id for data in answers}
     return [
         NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)

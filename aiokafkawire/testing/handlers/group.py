@@ -1,4 +1,4 @@
-"""FindCoordinator, and what members ask their coordinator: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
+"""FindCoordinator and the requests of group members: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ from ..cluster.api_error import ApiError
 from ..cluster.deferred import Deferred
 from ..cluster.replicas import NO_LEADER
 from ..cluster.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from ..groups.join_group import WouldJoin
+from ..groups.join_group import JoinAttempt
 from ..groups.members import join_refusal, sync_refusal
 from ..serving.call import ServerCall
 from .constants import MALFORMED
@@ -38,14 +38,14 @@ _SEVERAL_LEAVE_SINCE: Final = 3  # KIP-345
 
 
 async def find_coordinator(call: ServerCall, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """The broker that leads the partition which the group or transactional id belongs to."""
+    """Return the broker that leads the partition of the group or transactional id."""
     if call.version >= _SEVERAL_KEYS_SINCE:
         coordinators = [_coordinator(call, key, request.key_type) for key in request.coordinator_keys]
         return FindCoordinatorResponse(coordinators=coordinators)
     found = _coordinator(call, request.key, request.key_type)
     return FindCoordinatorResponse(
         error_code=found.error_code,
-        error_message=found.error_message or "NONE",  # as Apache Kafka spells success here
+        error_message=found.error_message or "NONE",  # Apache Kafka's message for success here
         node_id=found.node_id,
         host=found.host,
         port=found.port,
@@ -72,8 +72,8 @@ def _none(key: str, error: ErrorCode, message: str) -> Coordinator:
 
 
 async def join_group(call: ServerCall, request: JoinGroupRequest) -> JoinGroupResponse:
-    """Join a group; answered when all members have joined."""
-    asked = WouldJoin.of(request, call.version, call.client_id or "", f"/{call.peer.host}")
+    """Join a group; the response follows when all members have joined."""
+    asked = JoinAttempt.of(request, call.version, call.client_id or "", f"/{call.peer.host}")
     try:
         _check_coordinator(call, request.group_id)
         call.cluster.groups.join(request.group_id, asked)
@@ -86,7 +86,7 @@ async def join_group(call: ServerCall, request: JoinGroupRequest) -> JoinGroupRe
 
 
 async def sync_group(call: ServerCall, request: SyncGroupRequest) -> SyncGroupResponse:
-    """Get a member its part; answered when the leader has brought all."""
+    """Return a member's assignment; the response follows when the leader has sent it."""
     answer: Deferred[SyncGroupResponse] = Deferred()
     try:
         if call.version >= _SYNC_PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
@@ -99,7 +99,7 @@ async def sync_group(call: ServerCall, request: SyncGroupRequest) -> SyncGroupRe
 
 
 async def heartbeat(call: ServerCall, request: HeartbeatRequest) -> HeartbeatResponse:
-    """Note that a member lives."""
+    """Handle a member's heartbeat."""
     if not call.node.release.since("0.9.0"):
         return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     try:
@@ -108,13 +108,13 @@ async def heartbeat(call: ServerCall, request: HeartbeatRequest) -> HeartbeatRes
             request.group_id, request.generation_id, request.member_id, request.group_instance_id
         )
     except ApiError as refused:
-        if refused.code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:  # then nobody is to be alarmed
+        if refused.code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:  # a loading coordinator accepts heartbeats
             return HeartbeatResponse(error_code=refused.code)
     return HeartbeatResponse(error_code=ErrorCode.NONE)
 
 
 async def leave_group(call: ServerCall, request: LeaveGroupRequest) -> LeaveGroupResponse:
-    """Put members out of a group."""
+    """Remove members from a group."""
     several = call.version >= _SEVERAL_LEAVE_SINCE
     members = request.members if several else [MemberIdentity(member_id=request.member_id)]
     try:

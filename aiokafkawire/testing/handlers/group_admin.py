@@ -27,11 +27,11 @@ __all__ = ("delete_groups", "describe_groups", "list_groups")
 _NOT_FOUND_SINCE: Final = 6  # of DescribeGroups (KIP-1043)
 _CLASSIC: Final = "classic"
 _OPERATIONS: Final = 3400
-"""What anyone may do with a group where nothing is forbidden: READ, DELETE, DESCRIBE and both _CONFIGS."""
+"""The operations on a group without an authorizer: READ, DELETE, DESCRIBE and both _CONFIGS."""
 
 
 async def describe_groups(call: ServerCall, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    """What each group is like; one that is not there is dead."""
+    """Describe each group; a missing group is dead."""
     groups = []
     for group_id in request.groups:
         try:
@@ -46,7 +46,7 @@ async def describe_groups(call: ServerCall, request: DescribeGroupsRequest) -> D
 
 
 async def list_groups(call: ServerCall, request: ListGroupsRequest) -> ListGroupsResponse:
-    """The groups that this broker coordinates, of the states and types asked for."""
+    """List the groups that this broker coordinates, of the requested states and types."""
     states = [state.lower().strip() for state in request.states_filter]
     types = [kind.lower() for kind in request.types_filter]
     try:
@@ -82,8 +82,8 @@ async def delete_groups(call: ServerCall, request: DeleteGroupsRequest) -> Delet
     return DeleteGroupsResponse(results=results)
 
 
-def _passes(value: str, wanted: Sequence[str]) -> bool:
-    return not wanted or value in wanted
+def _passes(value: str, allowed: Sequence[str]) -> bool:
+    return not allowed or value in allowed
 
 
 def _described(group: ClassicGroup) -> DescribedGroup:

@@ -41,11 +41,11 @@ _SEVERAL_GROUPS_SINCE: Final = 8
 _GROUP_ERROR_SINCE: Final = 2
 
 
-# --- committing ----------------------------------------------------------------------------------------------------
+# --- commits -------------------------------------------------------------------------------------------------------
 
 
 async def offset_commit(call: ServerCall, request: OffsetCommitRequest) -> OffsetCommitResponse:
-    """Keep the offsets of partitions that exist, if the coordinator accepts who commits them."""
+    """Store the offsets of partitions that exist, if the coordinator accepts the commit."""
     if call.version == 0:
         return commit_to_zookeeper(call, request)
     answers = _Answers()
@@ -75,7 +75,7 @@ async def offset_commit(call: ServerCall, request: OffsetCommitRequest) -> Offse
 
 
 class _Answers:
-    """What becomes of each partition; topics come in the order of their first answer."""
+    """The results by partition; topics are in the order of their first result."""
 
     def __init__(self) -> None:
         self.topics: dict[object, OffsetCommitResponseTopic] = {}
@@ -116,11 +116,11 @@ def _commit(
     return ErrorCode.NONE
 
 
-# --- looking up ----------------------------------------------------------------------------------------------------
+# --- fetches -------------------------------------------------------------------------------------------------------
 
 
 async def offset_fetch(call: ServerCall, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """What each group has committed: for the partitions asked for, or for all."""
+    """Return each group's committed offsets: for the requested partitions, or for all."""
     if call.version == 0:
         return fetch_from_zookeeper(call, request)
     if call.version >= _SEVERAL_GROUPS_SINCE:
@@ -134,7 +134,7 @@ async def offset_fetch(call: ServerCall, request: OffsetFetchRequest) -> OffsetF
     group = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
     answer = _fetch(call, group, request.require_stable)
     if answer.error_code and call.version < _GROUP_ERROR_SINCE:
-        # Before there was a place for it, each partition brought the error.
+        # Older versions have no error code for the group, but one for each partition.
         answer.topics = [_none(topic, ErrorCode(answer.error_code)) for topic in topics or ()]
     return OffsetFetchResponse(
         error_code=answer.error_code,
@@ -175,8 +175,8 @@ def _fetch(call: ServerCall, group: OffsetFetchRequestGroup, require_stable: boo
 
 def _all(call: ServerCall, wanted: _Wanted) -> list[OffsetFetchResponseTopics]:
     by_topic: dict[str, list[int]] = {}
-    for where in call.cluster.committed.of(wanted.group_id):
-        by_topic.setdefault(where.topic, []).append(where.partition)
+    for partition in call.cluster.committed.of(wanted.group_id):
+        by_topic.setdefault(partition.topic, []).append(partition.partition)
     topics = []
     for name, indexes in by_topic.items():
         found = call.cluster.topics.get(name)
@@ -208,11 +208,11 @@ def _topic(
     cluster: ClusterState, wanted: _Wanted, name: str, answer: OffsetFetchResponseTopics, indexes: Sequence[int]
 ) -> OffsetFetchResponseTopics:
     for index in indexes:
-        where = TopicPartition(name, index)
-        if wanted.require_stable and cluster.committed.is_pending(wanted.group_id, where):
+        topic_partition = TopicPartition(name, index)
+        if wanted.require_stable and cluster.committed.is_pending(wanted.group_id, topic_partition):
             partition = _partition(index, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
         else:
-            partition = _partition(index, cluster.committed.get(wanted.group_id, where))
+            partition = _partition(index, cluster.committed.get(wanted.group_id, topic_partition))
         answer.partitions.append(partition)
     return answer
 
@@ -234,11 +234,11 @@ def _partition(
     )
 
 
-# --- deleting ------------------------------------------------------------------------------------------------------
+# --- deletions -----------------------------------------------------------------------------------------------------
 
 
 async def offset_delete(call: ServerCall, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
-    """Forget offsets of partitions that exist, unless the group reads them."""
+    """Delete offsets of partitions that exist, unless the group reads them."""
     try:
         if not request.group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID)

@@ -1,4 +1,4 @@
-"""DescribeLogDirs: how large each replica of a broker is (KIP-113). There is one directory, and it is no directory."""
+"""DescribeLogDirs: the size of each replica of a broker (KIP-113), in one log directory that exists in name only."""
 
 from ...errors import ErrorCode
 from ...protocol.messages.log_dirs import (
@@ -15,20 +15,20 @@ __all__ = ("describe_log_dirs", "log_dir")
 
 
 def log_dir(node: int) -> str:
-    """The name of a broker's one log directory."""
+    """Return the name of a broker's only log directory."""
     return f"/memory/{node}"
 
 
 async def describe_log_dirs(call: ServerCall, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    """The replicas that this broker holds, of all topics (null) or of those asked for; what is not here is left out."""
+    """Describe this broker's replicas of all topics (null) or of the requested ones."""
     asked = None if request.topics is None else {topic.topic: topic.partitions for topic in request.topics}
     topics = []
     for topic in call.cluster.topics:
-        here = [one for one in topic.partitions if call.node.node_id in one.replicas]
+        here = [partition for partition in topic.partitions if call.node.node_id in partition.replicas]
         if asked is not None:
-            here = [one for one in here if one.index in asked.get(topic.name, ())]
+            here = [partition for partition in here if partition.index in asked.get(topic.name, ())]
         if here:
-            partitions = [_described(one, call.node.node_id) for one in here]
+            partitions = [_described(partition, call.node.node_id) for partition in here]
             topics.append(DescribeLogDirsTopic(name=topic.name, partitions=partitions))
     result = DescribeLogDirsResult(error_code=ErrorCode.NONE, log_dir=log_dir(call.node.node_id), topics=topics)
     return DescribeLogDirsResponse(error_code=ErrorCode.NONE, results=[result])

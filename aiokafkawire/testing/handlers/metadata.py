@@ -1,4 +1,4 @@
-"""ApiVersions, Metadata and DescribeCluster: what this broker speaks, who there is, and who leads what."""
+"""ApiVersions, Metadata and DescribeCluster: API versions, brokers, topics and leaders."""
 
 import re
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ from ...protocol.messages.metadata import (
 from ...protocol.primitives import ZERO_UUID
 from ...protocol.schema import Versions
 from ..cluster.api_error import ApiError
-from ..cluster.features import tell_features
+from ..cluster.features import add_features
 from ..cluster.state import BrokerNode, ClusterState
 from ..cluster.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, HostedTopic, invalid_name
 from ..serving.call import ServerCall
@@ -38,27 +38,27 @@ _CLUSTER_OPERATIONS: Final = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
 
 
 async def api_versions(call: ServerCall, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    """The versions of every API that this broker advertises."""
+    """Return the versions of every API that this broker advertises."""
     software = (request.client_software_name, request.client_software_version)
     if call.version >= 3 and not all(_SOFTWARE.fullmatch(text) for text in software):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
     if call.peer.login is not None:
-        call.peer.login.versions_told()
+        call.peer.login.versions_sent()
     keys = [_api_version(key, versions) for key, versions in sorted(call.node.advertised.items())]
     answer = ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=keys)
-    tell_features(answer, call.node.release, call.version)
+    add_features(answer, call.node.release, call.version)
     return answer
 
 
 def unsupported_api_versions(node: BrokerNode) -> ApiVersionsResponse:
-    """The answer, as v0, to an ApiVersions request of a version unknown here: try again with one of these."""
+    """Return the response, as v0, to an ApiVersions request of an unknown version: the versions to retry with."""
     key = ApiKey.API_VERSIONS
-    told = [_api_version(key, node.advertised[key])] if node.release.since("2.4") else []
-    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=told)
+    versions = [_api_version(key, node.advertised[key])] if node.release.since("2.4") else []
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=versions)
 
 
 async def metadata(call: ServerCall, request: MetadataRequest) -> MetadataResponse:
-    """The brokers and the topics asked for; a missing one may be created, and is unknown until asked for again."""
+    """Describe the brokers and the requested topics; missing ones may be created for the next request."""
     cluster = call.cluster
     error = _bad_request(request, call.version)
     if error is not None:
@@ -68,8 +68,8 @@ async def metadata(call: ServerCall, request: MetadataRequest) -> MetadataRespon
         _leave_out_dead_replicas(topics)
     return MetadataResponse(
         brokers=[
-            MetadataResponseBroker(node_id=each.node_id, host=each.host, port=each.port, rack=each.rack)
-            for each in _listed(call)
+            MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+            for node in _listed(call)
         ],
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
@@ -81,13 +81,13 @@ async def metadata(call: ServerCall, request: MetadataRequest) -> MetadataRespon
 
 
 def _listed(call: ServerCall) -> Iterable[BrokerNode]:
-    """The brokers that are up; those of 0.8 hear of one another with the first topic."""
+    """Return the running brokers; brokers of 0.8 list none before there is a topic."""
     started = call.node.release.since("0.9.0") or any(True for _ in call.cluster.topics)
     return call.cluster.alive if started else ()
 
 
 async def describe_cluster(call: ServerCall, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """The brokers of the cluster (KIP-700); with ``include_fenced_brokers`` those that are down, too (KIP-1073)."""
+    """Describe the brokers of the cluster (KIP-700); ``include_fenced_brokers`` adds stopped ones (KIP-1073)."""
     cluster = call.cluster
     error = _wrong_endpoint(request.endpoint_type)
     if error is not None:
@@ -122,12 +122,12 @@ def _api_version(key: int, versions: Versions) -> ApiVersion:
 
 
 def _bad_request(request: MetadataRequest, version: int) -> ErrorCode | None:
-    """What is wrong with the request as a whole."""
-    wanted = request.topics or ()
-    # The null name and the id came with v10, but brokers have understood them only since v12.
-    if version < 12 and any(topic.name is None or topic.topic_id != ZERO_UUID for topic in wanted):
+    """Return the error of the whole request, if any."""
+    topics = request.topics or ()
+    # v10 introduced null names and ids, but brokers support them only since v12.
+    if version < 12 and any(topic.name is None or topic.topic_id != ZERO_UUID for topic in topics):
         return ErrorCode.INVALID_REQUEST
-    if any(topic.name is None and topic.topic_id == ZERO_UUID for topic in wanted):
+    if any(topic.name is None and topic.topic_id == ZERO_UUID for topic in topics):
         return ErrorCode.UNKNOWN_SERVER_ERROR
     return None
 
@@ -164,7 +164,7 @@ def _by_name(
     else:
         if may_create:
             _create(cluster, name)
-        # Also when it has just been made: a real broker has asked its controller, and does not wait for the outcome.
+        # The same if it has just been created: a real broker asks the controller and does not wait for the outcome.
         missing = _missing(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     missing.topic_authorized_operations = TOPIC_OPERATIONS if with_operations else NO_OPERATIONS
     return missing
@@ -177,7 +177,7 @@ def _create(cluster: ClusterState, name: str) -> None:
         else:
             cluster.topics.create(name)
     except ApiError:
-        return  # its name collides with another topic's, say: it stays unknown, and no field could say why
+        return  # such as a collision with another topic's name: the topic stays unknown, and no field has the reason
 
 
 def _missing(asked: MetadataRequestTopic, error: ErrorCode) -> MetadataResponseTopic:
@@ -207,7 +207,7 @@ def _found(topic: HostedTopic, with_operations: bool) -> MetadataResponseTopic:
 
 
 def _leave_out_dead_replicas(topics: Iterable[MetadataResponseTopic]) -> None:
-    """What v0 expects, which cannot say that a replica is offline: the rest, and an error for what is missing."""
+    """Remove offline replicas, for which v0 has no field, and set REPLICA_NOT_AVAILABLE."""
     for partition in (partition for topic in topics for partition in topic.partitions):
         offline = partition.offline_replicas
         if offline and not partition.error_code:

@@ -24,12 +24,12 @@ from ..serving.call import ServerCall
 
 __all__ = ("OffsetName", "list_offsets", "offset_for_leader_epoch")
 
-_CONSUMER: Final = -1  # replica ids that are none
+_CONSUMER: Final = -1  # replica ids of clients that are not replicas
 _DEBUGGER: Final = -2
 
 
 class OffsetName(IntEnum):
-    """The timestamps that are not times."""
+    """The special timestamps that name an offset."""
 
     LATEST = -1
     EARLIEST = -2
@@ -47,13 +47,13 @@ _SINCE: Final[dict[int, int]] = {
     OffsetName.LATEST_TIERED: 9,
     OffsetName.EARLIEST_PENDING_UPLOAD: 11,
 }
-"""The version of the request that each name of an offset came with; other negative timestamps have none."""
+"""The request version that introduced each special timestamp; other negative timestamps are unknown."""
 
 _NEVER: Final = 2**15
 
 
 async def list_offsets(call: ServerCall, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """The offset of each partition for the time or name asked for; -1 where there is none."""
+    """Return the offset of each partition for the requested time or name; -1 if there is none."""
     topics = []
     for topic in request.topics:
         times = Counter(asked.partition_index for asked in topic.partitions)
@@ -74,7 +74,7 @@ async def list_offsets(call: ServerCall, request: ListOffsetsRequest) -> ListOff
 async def offset_for_leader_epoch(
     call: ServerCall, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
-    """Where each epoch ended, or the newest one before it that wrote anything (KIP-279)."""
+    """Return the end of each epoch, or of the newest earlier epoch with records (KIP-279)."""
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
@@ -128,9 +128,9 @@ def _found(
 
 
 def _segments(partition: HostedPartition, asked: ListOffsetsPartition, end: int, now: int) -> list[int]:
-    """What v0 asks for: where segments begin that were written before a time, and the end, the last first.
+    """Return v0's answer: the start offsets of segments written before a time, and the end, latest first.
 
-    A log here has one segment, and was written just now.
+    Here a log has one segment, which was just written.
     """
     if asked.max_num_offsets < 0:
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -142,7 +142,7 @@ def _segments(partition: HostedPartition, asked: ListOffsetsPartition, end: int,
 
 
 def _end(partition: HostedPartition, node: int, request: ListOffsetsRequest) -> int:
-    """Up to where the asker may know of offsets: brokers and debuggers see what is not committed, too."""
+    """Return the end of the offsets that the client may see: brokers and debuggers also see uncommitted ones."""
     if request.replica_id != _CONSUMER:
         return partition.end_offset(node)
     if request.isolation_level == IsolationLevel.READ_COMMITTED:
@@ -151,10 +151,10 @@ def _end(partition: HostedPartition, node: int, request: ListOffsetsRequest) -> 
 
 
 def _check_caught_up(partition: HostedPartition, request: ListOffsetsRequest, version: int) -> None:
-    """A new leader does not know yet how much of what it found is committed (KIP-207).
+    """Check that a new leader knows which of its records are committed (KIP-207).
 
     Raises:
-        Refused: OFFSET_NOT_AVAILABLE, which older versions know as LEADER_NOT_AVAILABLE.
+        ApiError: OFFSET_NOT_AVAILABLE; LEADER_NOT_AVAILABLE in older versions.
     """
     if request.replica_id == _CONSUMER and partition.leader_epoch_start > partition.log.high_watermark:
         raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE if version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE)

@@ -35,19 +35,19 @@ _MOST_PARTITIONS: Final = 2000  # max.request.partition.size.limit
 
 
 async def create_partitions(call: ServerCall, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-    """Add partitions to each topic by itself: one that fails does not stop the others (KIP-195)."""
+    """Add partitions to each topic; a failure of one topic does not affect the others (KIP-195)."""
     times = Counter(topic.name for topic in request.topics)
     results = {}
-    room = MOST_PARTITIONS
+    left = MOST_PARTITIONS
     for asked in request.topics:
         error, message = ErrorCode.NONE, None
         try:
             if times[asked.name] > 1:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             topic = call.cluster.topics.get(asked.name)
-            room -= max(0, asked.count - len(topic.partitions)) if topic else 0
-            if room < 0:
-                raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # unlike CreateTopics, Kafka did not plan for it
+            left -= max(0, asked.count - len(topic.partitions)) if topic else 0
+            if left < 0:
+                raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka handles this case in CreateTopics only
             _extend(call, asked, request.validate_only)
         except ApiError as refused:
             error, message = refused.code, refused.message
@@ -56,25 +56,25 @@ async def create_partitions(call: ServerCall, request: CreatePartitionsRequest) 
 
 
 def _extend(call: ServerCall, asked: CreatePartitionsTopic, validate_only: bool) -> None:
-    assignments = None if asked.assignments is None else [each.broker_ids for each in asked.assignments]
+    assignments = None if asked.assignments is None else [assignment.broker_ids for assignment in asked.assignments]
     call.cluster.topics.add_partitions(asked.name, asked.count, assignments, validate_only=validate_only)
 
 
-# --- deleting records --------------------------------------------------------------------------------------------
+# --- record deletion ---------------------------------------------------------------------------------------------
 
 
 async def delete_records(call: ServerCall, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    """Move the beginning of each partition that this broker leads (KIP-107); followers are there at once."""
-    wanted: dict[str, dict[int, int]] = {}
+    """Move the log start offset of each partition that this broker leads (KIP-107); followers copy it at once."""
+    offsets_of: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         for partition in topic.partitions:
-            wanted.setdefault(topic.name, {})[partition.partition_index] = partition.offset
+            offsets_of.setdefault(topic.name, {})[partition.partition_index] = partition.offset
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
                 name=name, partitions=[_deleted(call, name, index, offset) for index, offset in offsets.items()]
             )
-            for name, offsets in wanted.items()
+            for name, offsets in offsets_of.items()
         ]
     )
 
@@ -105,13 +105,13 @@ def _delete(call: ServerCall, name: str, index: int, offset: int) -> int:
     return log.log_start_offset
 
 
-# --- describing --------------------------------------------------------------------------------------------------
+# --- descriptions ------------------------------------------------------------------------------------------------
 
 
 async def describe_topic_partitions(
     call: ServerCall, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
-    """Topics in the order of their names, up to so many partitions, and where to go on (KIP-966)."""
+    """Describe topics ordered by name, up to a number of partitions, with a cursor for the rest (KIP-966)."""
     cursor = request.cursor
     begin = cursor.topic_name if cursor else ""
     wanted = [topic.name for topic in request.topics]
@@ -120,12 +120,12 @@ async def describe_topic_partitions(
     if "" in wanted:
         return _all_refused(wanted, ErrorCode.UNKNOWN_SERVER_ERROR)  # as Apache Kafka does
     names = sorted(dict.fromkeys(wanted or [topic.name for topic in call.cluster.topics]))
-    room = max(1, min(_MOST_PARTITIONS, request.response_partition_limit))
+    left = max(1, min(_MOST_PARTITIONS, request.response_partition_limit))
     response = DescribeTopicPartitionsResponse(topics=[])
     for name in names:
         if name < begin:
             continue
-        if room == 0:
+        if left == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
         topic = call.cluster.topics.get(name)
@@ -133,9 +133,9 @@ async def describe_topic_partitions(
             response.topics.append(_missing(name))
             continue
         first = cursor.partition_index if cursor and name == begin else 0
-        end = min(first + room, len(topic.partitions))
+        end = min(first + left, len(topic.partitions))
         response.topics.append(_described(topic, first, end))
-        room -= max(0, end - first)
+        left -= max(0, end - first)
         if end < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
             break
@@ -164,7 +164,7 @@ def _described(topic: HostedTopic, first: int, end: int) -> DescribeTopicPartiti
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[_partition(each) for each in topic.partitions[first:end]],
+        partitions=[_partition(partition) for partition in topic.partitions[first:end]],
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
 

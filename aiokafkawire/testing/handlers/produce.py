@@ -1,4 +1,4 @@
-"""Produce: record batches into logs, and the wait until they are committed."""
+"""Produce: appending record batches to logs, and the wait until they are committed."""
 
 import logging
 from collections.abc import Iterable
@@ -34,19 +34,19 @@ from ..transactions.verification import check_transactional_id, verify_batch
 __all__ = ("produce",)
 
 _ALL: Final = -1  # acks
-_HINTS_SINCE: Final = 10  # an error tells who leads (KIP-951)
+_HINTS_SINCE: Final = 10  # an error response names the leader (KIP-951)
 _TOPIC_IDS_SINCE: Final = 13
 _ADMIN_CLIENT: Final = "__admin_client"
-"""The client id that may write to the brokers' own topics."""
+"""The client id that may write to internal topics."""
 _WITHOUT_LOG_START: Final = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE)
-"""Errors of the append that do not tell where the log begins, as all others do."""
+"""Errors of appending whose response has no log start offset."""
 
 _log = logging.getLogger(__name__)
 
 
 @attrs.frozen
 class _Appended:
-    """A batch in the leader's log, and the answer that says so."""
+    """A batch in the leader's log, and its response."""
 
     topic: HostedTopic
     partition: HostedPartition
@@ -55,7 +55,7 @@ class _Appended:
     answer: PartitionProduceResponse
 
     def outcome(self, call: ServerCall) -> ErrorCode | None:
-        """What became of it; None while it is not committed."""
+        """Return the error code for the batch; None while it is not committed."""
         if call.cluster.topics.get(self.topic.name) is not self.topic:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         partition = self.partition
@@ -69,7 +69,7 @@ class _Appended:
 
 
 async def produce(call: ServerCall, request: ProduceRequest) -> ProduceResponse | None:
-    """Append each batch; no answer with acks=0, where an error closes the connection instead."""
+    """Append each batch. With acks=0 there is no response, and an error closes the connection."""
     appended: list[_Appended] = []
     try:
         check_transactional_id(request.transactional_id, first_headers(request))
@@ -80,7 +80,7 @@ async def produce(call: ServerCall, request: ProduceRequest) -> ProduceResponse 
     if request.acks == _ALL:
         await _committed(call, appended, request.timeout_ms)
     if request.acks != 0:
-        leaders = _tell_leaders(call, responses) if call.version >= _HINTS_SINCE else []
+        leaders = _name_leaders(call, responses) if call.version >= _HINTS_SINCE else []
         return ProduceResponse(responses=responses, node_endpoints=leaders)
     for topic in responses:
         for partition in topic.partition_responses:
@@ -90,7 +90,7 @@ async def produce(call: ServerCall, request: ProduceRequest) -> ProduceResponse 
     return None
 
 
-# --- appending ---------------------------------------------------------------------------------------------------
+# --- appends -----------------------------------------------------------------------------------------------------
 
 
 def _topic(
@@ -98,18 +98,18 @@ def _topic(
 ) -> TopicProduceResponse:
     topic = _named(call, data)
     responses = []
-    for one in data.partition_data:
+    for partition in data.partition_data:
         try:
-            responses.append(_partition(call, topic, one, request, appended))
+            responses.append(_partition(call, topic, partition, request, appended))
         except ApiError as refused:
-            _log.info("%s-%d refuses a batch: %s", data.name or data.topic_id, one.index, refused)
-            responses.append(_refusal(one.index, refused))
+            _log.info("%s-%d rejects a batch: %s", data.name or data.topic_id, partition.index, refused)
+            responses.append(_refusal(partition.index, refused))
     return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=responses)
 
 
 def _refused(data: TopicProduceData, refused: ApiError) -> TopicProduceResponse:
-    """The request as a whole is at fault."""
-    responses = [_refusal(one.index, refused) for one in data.partition_data]
+    """Return an error response for a whole topic."""
+    responses = [_refusal(partition.index, refused) for partition in data.partition_data]
     return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=responses)
 
 
@@ -146,7 +146,7 @@ def _partition(
     except ApiError as refused:
         if refused.code in _WITHOUT_LOG_START:
             raise
-        _log.info("%s-%d refuses a batch: %s", topic.name, data.index, refused)
+        _log.info("%s-%d rejects a batch: %s", topic.name, data.index, refused)
         return _refusal(data.index, refused, partition.log.log_start_offset)
     answer = PartitionProduceResponse(
         index=data.index,
@@ -192,39 +192,39 @@ def _refusal(index: int, refused: ApiError, log_start_offset: int = -1) -> Parti
 
 
 async def _committed(call: ServerCall, appended: list[_Appended], timeout_ms: int) -> None:
-    """Wait until each batch is committed, or cannot be any longer; the rest gets REQUEST_TIMED_OUT.
+    """Wait until each batch is committed or failed; after the timeout the others get REQUEST_TIMED_OUT.
 
-    What is answered with an error stays in the log, and its offset in the answer.
+    A batch with an error stays in the log, and its offset in the response.
     """
     waiting = _unsettled(call, appended)
     if not waiting:
         return
-    logs = [one.partition.log for one in waiting]
-    with call.cluster.arrivals.watch(logs) as watch, anyio.move_on_after(max(0, timeout_ms) / 1000):
+    logs = [batch.partition.log for batch in waiting]
+    with call.cluster.fetch_purgatory.watch(logs) as watch, anyio.move_on_after(max(0, timeout_ms) / 1000):
         while waiting:
             await watch.wait()
             waiting = _unsettled(call, waiting)
-    for one in waiting:
-        one.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+    for batch in waiting:
+        batch.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
 
 
 def _unsettled(call: ServerCall, appended: Iterable[_Appended]) -> list[_Appended]:
-    """Put what is known into the answers; the batches that have none yet."""
+    """Set the known error codes in the responses and return the batches without one."""
     waiting = []
-    for one in appended:
-        outcome = one.outcome(call)
+    for batch in appended:
+        outcome = batch.outcome(call)
         if outcome is None:
-            waiting.append(one)
+            waiting.append(batch)
         else:
-            one.answer.error_code = outcome
+            batch.answer.error_code = outcome
     return waiting
 
 
-# --- who leads instead -------------------------------------------------------------------------------------------
+# --- leader hints ------------------------------------------------------------------------------------------------
 
 
-def _tell_leaders(call: ServerCall, responses: list[TopicProduceResponse]) -> list[NodeEndpoint]:
-    """Name the leader of each partition that this broker does not lead; where those leaders listen."""
+def _name_leaders(call: ServerCall, responses: list[TopicProduceResponse]) -> list[NodeEndpoint]:
+    """Name the leader of each partition that this broker does not lead, and return the leaders' endpoints."""
     named: set[int] = set()
     for response in responses:
         for answer in response.partition_responses:

@@ -1,4 +1,4 @@
-"""DescribeClientQuotas and AlterClientQuotas, and the pauses that quotas make for."""
+"""DescribeClientQuotas and AlterClientQuotas, and throttling by quotas."""
 
 from ...errors import ErrorCode
 from ...protocol.messages.fetch import FetchRequest, FetchResponse
@@ -26,15 +26,17 @@ __all__ = ("alter_client_quotas", "describe_client_quotas", "throttled")
 async def describe_client_quotas(
     call: ServerCall, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
-    """The quotas of the entities that match."""
-    components = [Component(each.entity_type, each.match_type, each.match) for each in request.components]
+    """Describe the quotas of the matching entities."""
+    components = [
+        Component(component.entity_type, component.match_type, component.match) for component in request.components
+    ]
     try:
         found = call.cluster.quotas.describe(components, request.strict)
     except ApiError as refused:
         return DescribeClientQuotasResponse(error_code=refused.code, error_message=refused.message, entries=None)
     return DescribeClientQuotasResponse(
         error_code=ErrorCode.NONE,
-        error_message="",  # as Apache Kafka spells success here
+        error_message="",  # Apache Kafka's message for success here
         entries=[
             DescribeClientQuotasResponseEntryData(
                 entity=_entity(entity), values=[ValueData(key=key, value=value) for key, value in quotas.items()]
@@ -45,7 +47,7 @@ async def describe_client_quotas(
 
 
 async def alter_client_quotas(call: ServerCall, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
-    """Change the quotas of each entity by itself; of an entity named twice the first change is made, and not told."""
+    """Change the quotas of each entity; of a duplicate entity only the first change is applied, without a result."""
     results: dict[Entity, tuple[ErrorCode, str | None]] = {}
     for entry in request.entries:
         entity = entity_of([(part.entity_type, part.entity_name) for part in entry.entity])
@@ -65,12 +67,12 @@ async def alter_client_quotas(call: ServerCall, request: AlterClientQuotasReques
 
 
 def throttled(call: ServerCall, request: Request[Response], response: Response, size: int) -> int:
-    """How long the client is to pause, in ms, which the answer tells; ``size`` is that of the request's frame.
+    """Set the throttle time in a response and return it, in ms; ``size`` is the size of the request frame.
 
-    The answer is not held back (KIP-219): what sends it keeps the connection waiting afterwards.
+    The response is not delayed (KIP-219): its sender mutes the connection afterwards.
     """
     throttles = call.cluster.throttles[call.node.node_id]
-    pause = throttles.ordered.get(call.client_id, throttles.ordered.get(None, 0))
+    pause = throttles.forced.get(call.client_id, throttles.forced.get(None, 0))
     if call.cluster.quotas.any:
         user, client_id = call.peer.principal.removeprefix("User:"), call.client_id or ""
         now = call.cluster.timers.now() * 1000
@@ -89,7 +91,7 @@ def _fetched(
 ) -> int:
     if not isinstance(request, FetchRequest) or request.replica_id >= 0:
         return 0
-    size = sum(len(one.records or b"") for topic in response.responses for one in topic.partitions)
+    size = sum(len(partition.records or b"") for topic in response.responses for partition in topic.partitions)
     pause = call.cluster.throttles[call.node.node_id].fetched(size, *client)
     if pause > 0:
         call.node.sessions.take_back(response, opened=request.session_epoch == FULL_EPOCH)
@@ -98,10 +100,10 @@ def _fetched(
 
 
 def _alter(call: ServerCall, entity: Entity, entry: AlterClientQuotasRequestEntryData, validate_only: bool) -> None:
-    keys = [each.key for each in entry.ops]
+    keys = [operation.key for operation in entry.ops]
     if len(keys) != len(dict.fromkeys(keys)):
         raise _ignored(entity)
-    operations = [QuotaOperation(each.key, None if each.remove else each.value) for each in entry.ops]
+    operations = [QuotaOperation(change.key, None if change.remove else change.value) for change in entry.ops]
     call.cluster.quotas.alter(entity, operations, validate_only=validate_only)
 
 

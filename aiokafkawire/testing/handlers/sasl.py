@@ -1,4 +1,4 @@
-"""SaslHandshake and SaslAuthenticate, and the gate that other requests wait at until a client has logged in."""
+"""SaslHandshake and SaslAuthenticate, and the check that a client has authenticated before other requests."""
 
 from typing import Final
 
@@ -25,10 +25,10 @@ _TOO_LATE: Final = "SaslAuthenticate request received after successful authentic
 
 
 async def admit(call: ServerCall, request: Request[Response]) -> Response | None:
-    """None lets a request through to its handler; else it is the answer.
+    """Return None to pass a request to its handler, or an error response.
 
     Raises:
-        Disconnect: it may not be made, and is not answered.
+        Disconnect: the request is not allowed, and gets no response.
     """
     login = call.peer.login
     if login is None:
@@ -46,7 +46,7 @@ async def admit(call: ServerCall, request: Request[Response]) -> Response | None
 
 
 async def sasl_handshake(call: ServerCall, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
-    """The mechanisms that are enabled, and whether the one that the client wants is."""
+    """Return the enabled mechanisms, and whether the requested one is among them."""
     login = call.peer.login
     if login is None or not login.expects_handshake:
         return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[])
@@ -58,14 +58,14 @@ async def sasl_handshake(call: ServerCall, request: SaslHandshakeRequest) -> Sas
 
 
 async def sasl_authenticate(call: ServerCall, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
-    """The mechanism's answer to the client's token."""
+    """Return the mechanism's response to the client's token."""
     login = call.peer.login
     if login is None or not login.expects_token:
         return SaslAuthenticateResponse(
             error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=_TOO_LATE, auth_bytes=b""
         )
     try:
-        said, lifetime = login.answer(bytes(request.auth_bytes), call.cluster.timers.now())
+        response, lifetime = login.answer(bytes(request.auth_bytes), call.cluster.timers.now())
     except LoginFailed as failure:
         await _delay(call.node)
         return SaslAuthenticateResponse(
@@ -73,25 +73,25 @@ async def sasl_authenticate(call: ServerCall, request: SaslAuthenticateRequest) 
         )
     _remember(call.peer)
     return SaslAuthenticateResponse(
-        error_code=ErrorCode.NONE, error_message="", auth_bytes=said, session_lifetime_ms=lifetime
+        error_code=ErrorCode.NONE, error_message="", auth_bytes=response, session_lifetime_ms=lifetime
     )
 
 
 async def bare_token(node: BrokerNode, peer: Peer, token: bytes) -> bytes:
-    """The answer to a token that came without a request around it, as after SaslHandshake v0.
+    """Return the response to a token without a request around it, as after SaslHandshake v0.
 
     Raises:
-        Disconnect: the login failed.
+        Disconnect: authentication failed.
     """
     login = peer.login
     assert login is not None
     try:
-        said, _ = login.answer(token, node.cluster.timers.now())
+        response, _ = login.answer(token, node.cluster.timers.now())
     except LoginFailed as failure:
         await _delay(node)
-        raise Disconnect(f"a login failed: {failure}") from failure
+        raise Disconnect(f"authentication failed: {failure}") from failure
     _remember(peer)
-    return said
+    return response
 
 
 def _remember(peer: Peer) -> None:
@@ -101,5 +101,5 @@ def _remember(peer: Peer) -> None:
 
 
 async def _delay(node: BrokerNode) -> None:
-    """A failed login is answered late (KIP-306), so that guessing takes its time."""
+    """Delay the response to a failed authentication (KIP-306), which slows down guessing."""
     await sleep(node.cluster.settings.connection_failed_authentication_delay_ms / 1000)

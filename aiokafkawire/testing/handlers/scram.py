@@ -25,7 +25,7 @@ __all__ = ("alter_user_scram_credentials", "describe_user_scram_credentials")
 async def describe_user_scram_credentials(
     call: ServerCall, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
-    """The mechanisms and iterations of each user, of all users if none is named."""
+    """Return the mechanisms and iterations of each user, or of all users."""
     credentials = call.cluster.credentials
     named = Counter(user.name for user in request.users or ())
     results = []
@@ -44,7 +44,7 @@ async def describe_user_scram_credentials(
 async def alter_user_scram_credentials(
     call: ServerCall, request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
-    """Set and delete credentials; a user that is named twice gets neither."""
+    """Set and delete credentials; for a duplicate user neither is done."""
     credentials = call.cluster.credentials
     changes: dict[str, ScramCredentialDeletion | ScramCredentialUpsertion] = {}
     errors: dict[str, ApiError] = {}
@@ -67,8 +67,8 @@ async def alter_user_scram_credentials(
         AlterUserScramCredentialsResult(user=user, error_code=ErrorCode.NONE, error_message=None) for user in changes
     ]
     failed = [
-        AlterUserScramCredentialsResult(user=user, error_code=each.code, error_message=each.message)
-        for user, each in errors.items()
+        AlterUserScramCredentialsResult(user=user, error_code=error.code, error_message=error.message)
+        for user, error in errors.items()
     ]
     return AlterUserScramCredentialsResponse(results=done + failed)
 
@@ -79,8 +79,12 @@ def _described(credentials: Credentials, user: str, times: int) -> list[Credenti
             ErrorCode.DUPLICATE_RESOURCE,
             f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}",
         )
-    found = [(each, credentials.scram(each, user)) for each in ScramMechanism]
-    infos = [CredentialInfo(mechanism=each.code, iterations=one.iterations) for each, one in found if one is not None]
+    found = [(mechanism, credentials.scram(mechanism, user)) for mechanism in ScramMechanism]
+    infos = [
+        CredentialInfo(mechanism=mechanism.code, iterations=credential.iterations)
+        for mechanism, credential in found
+        if credential is not None
+    ]
     if not infos:
         raise ApiError(
             ErrorCode.RESOURCE_NOT_FOUND, f"Attempt to describe a user credential that does not exist: {user}"
@@ -114,4 +118,4 @@ def _apply(credentials: Credentials, change: ScramCredentialDeletion | ScramCred
 
 
 def _mechanism(code: int) -> ScramMechanism | None:
-    return next((each for each in ScramMechanism if each.code == code), None)
+    return next((mechanism for mechanism in ScramMechanism if mechanism.code == code), None)

@@ -25,7 +25,7 @@ __all__ = ("create_topics", "delete_topics")
 
 
 async def create_topics(call: ServerCall, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    """Make each topic by itself: one that fails does not stop the others."""
+    """Create each topic; a failure of one does not affect the others."""
     times = Counter(topic.name for topic in request.topics)
     partitions = sum(_partitions(call.cluster, topic) for topic in request.topics)
     results = {}
@@ -46,10 +46,10 @@ async def create_topics(call: ServerCall, request: CreateTopicsRequest) -> Creat
 
 async def delete_topics(call: ServerCall, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     """Delete each topic, by name or by id."""
-    wanted = request.topics if call.version >= 6 else [DeleteTopicState(name=name) for name in request.topic_names]
-    times = Counter((topic.name, topic.topic_id) for topic in wanted)
+    topics = request.topics if call.version >= 6 else [DeleteTopicState(name=name) for name in request.topic_names]
+    times = Counter((topic.name, topic.topic_id) for topic in topics)
     responses = []
-    for asked in {(topic.name, topic.topic_id): topic for topic in wanted}.values():
+    for asked in {(topic.name, topic.topic_id): topic for topic in topics}.values():
         try:
             if times[asked.name, asked.topic_id] > 1:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")

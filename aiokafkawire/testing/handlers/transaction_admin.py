@@ -1,4 +1,4 @@
-"""DescribeProducers, DescribeTransactions and ListTransactions: transactions as operators see them (KIP-664)."""
+"""DescribeProducers, DescribeTransactions and ListTransactions, for operators (KIP-664)."""
 
 from collections.abc import Iterable
 
@@ -29,7 +29,7 @@ _UNKNOWN = "This server does not host this topic-partition."
 
 
 async def describe_producers(call: ServerCall, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    """The producers that each partition remembers; followers are asked as well."""
+    """Return the producers of each partition; followers answer, too."""
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
@@ -56,20 +56,20 @@ def _producers(call: ServerCall, topic: str, index: int) -> PartitionResponse:
         )
     producers = [
         ProducerState(
-            producer_id=each.producer_id,
-            producer_epoch=each.epoch,
-            last_sequence=each.last_sequence,
-            last_timestamp=each.last_timestamp,
-            coordinator_epoch=each.coordinator_epoch,
-            current_txn_start_offset=-1 if each.first_offset is None else each.first_offset,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            last_sequence=producer.last_sequence,
+            last_timestamp=producer.last_timestamp,
+            coordinator_epoch=producer.coordinator_epoch,
+            current_txn_start_offset=-1 if producer.first_offset is None else producer.first_offset,
         )
-        for each in partition.log.producers.active()
+        for producer in partition.log.producers.active()
     ]
     return PartitionResponse(partition_index=index, error_code=ErrorCode.NONE, active_producers=producers)
 
 
 async def describe_transactions(call: ServerCall, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
-    """What each transactional id is doing, those that this broker coordinates."""
+    """Describe the transactional ids that this broker coordinates."""
     return DescribeTransactionsResponse(
         transaction_states=[_described(call, transactional_id) for transactional_id in request.transactional_ids]
     )
@@ -106,13 +106,14 @@ def _described(call: ServerCall, transactional_id: str) -> DescribeTransactionsR
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> list[TopicData]:
     topics: dict[str, TopicData] = {}
-    for where in partitions:
-        topics.setdefault(where.topic, TopicData(topic=where.topic, partitions=[])).partitions.append(where.partition)
+    for partition in partitions:
+        topic = topics.setdefault(partition.topic, TopicData(topic=partition.topic, partitions=[]))
+        topic.partitions.append(partition.partition)
     return list(topics.values())
 
 
 async def list_transactions(call: ServerCall, request: ListTransactionsRequest) -> ListTransactionsResponse:
-    """The transactional ids that this broker coordinates and that pass every filter."""
+    """List the transactional ids that this broker coordinates and that pass every filter."""
     transactions = call.cluster.transactions
     names = {state.value for state in State}
     try:
@@ -130,8 +131,10 @@ async def list_transactions(call: ServerCall, request: ListTransactionsRequest) 
         unknown_state_filters=[name for name in dict.fromkeys(request.state_filters) if name not in names],
         transaction_states=[
             ListTransactionsResponseTransactionState(
-                transactional_id=each.transactional_id, producer_id=each.producer_id, transaction_state=each.state
+                transactional_id=transaction.transactional_id,
+                producer_id=transaction.producer_id,
+                transaction_state=transaction.state,
             )
-            for each in found
+            for transaction in found
         ],
     )

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit: a group's offsets that count once the transaction commits (KIP-98, KIP-447)."""
+"""TxnOffsetCommit: a group's offsets that are committed with a transaction (KIP-98, KIP-447)."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -20,25 +20,27 @@ from ..transactions.verification import verify_offsets
 
 __all__ = ("txn_offset_commit",)
 
-_LOADING_SINCE: Final = 2  # older clients take COORDINATOR_LOAD_IN_PROGRESS badly
+_LOADING_SINCE: Final = 2  # older clients do not retry COORDINATOR_LOAD_IN_PROGRESS
 
 
 async def txn_offset_commit(call: ServerCall, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
-    """Keep offsets until the transaction ends, if its coordinator knows of them and the group accepts the member."""
+    """Store offsets until the transaction ends, if its coordinator and the group accept them."""
     asked = {
         TopicPartition(topic.name, partition.partition_index): partition
         for topic in request.topics
         for partition in topic.partitions
     }
-    errors = {where: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for where in asked if not call.cluster.topics.has(where)}
-    known = {where: partition for where, partition in asked.items() if where not in errors}
+    errors = {
+        partition: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for partition in asked if not call.cluster.topics.has(partition)
+    }
+    known = {partition: offset for partition, offset in asked.items() if partition not in errors}
     if known:
         errors |= _committed(call, request, known)
-    # As in Apache Kafka, what was unknown comes first.
+    # As in Apache Kafka, unknown partitions come first.
     topics: dict[str, TxnOffsetCommitResponseTopic] = {}
-    for where, error in errors.items():
-        topic = topics.setdefault(where.topic, TxnOffsetCommitResponseTopic(name=where.topic, partitions=[]))
-        topic.partitions.append(TxnOffsetCommitResponsePartition(partition_index=where.partition, error_code=error))
+    for partition, error in errors.items():
+        topic = topics.setdefault(partition.topic, TxnOffsetCommitResponseTopic(name=partition.topic, partitions=[]))
+        topic.partitions.append(TxnOffsetCommitResponsePartition(partition_index=partition.partition, error_code=error))
     return TxnOffsetCommitResponse(topics=list(topics.values()))
 
 
@@ -54,15 +56,15 @@ def _committed(
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE
         return dict.fromkeys(asked, code)
     errors, offsets = {}, {}
-    for where, partition in asked.items():
-        metadata = partition.committed_metadata or ""
+    for partition, offset in asked.items():
+        metadata = offset.committed_metadata or ""
         if metadata_length(metadata) > cluster.settings.offset_metadata_max_bytes:
-            errors[where] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            errors[partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
             continue
-        errors[where] = ErrorCode.NONE
-        offsets[where] = Committed(
-            partition.committed_offset,
-            max(partition.committed_leader_epoch, -1),
+        errors[partition] = ErrorCode.NONE
+        offsets[partition] = Committed(
+            offset.committed_offset,
+            max(offset.committed_leader_epoch, -1),
             metadata,
             timestamp=cluster.clock(),
         )

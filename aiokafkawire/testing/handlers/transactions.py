@@ -1,4 +1,4 @@
-"""InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn and WriteTxnMarkers: transactions from end to end."""
+"""InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn and WriteTxnMarkers."""
 
 from typing import Final
 
@@ -39,16 +39,16 @@ _FENCED_SINCE: Final = {
     AddOffsetsToTxnRequest: 2,
     EndTxnRequest: 2,
 }
-"""The versions since when clients know PRODUCER_FENCED (KIP-588)."""
+"""The request versions since which clients know PRODUCER_FENCED (KIP-588)."""
 _BATCHED_SINCE: Final = 4  # AddPartitionsToTxn of brokers (KIP-890)
-_BUMPED_SINCE: Final = 5  # EndTxn brings the next epoch (KIP-890)
+_BUMPED_SINCE: Final = 5  # EndTxn returns the next epoch (KIP-890)
 
 
 # --- producer ids --------------------------------------------------------------------------------------------------
 
 
 async def init_producer_id(call: ServerCall, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    """A producer id that nobody has had, or for a transactional id its next epoch."""
+    """Return a new producer id, or for a transactional id its next epoch."""
     try:
         producer_id, epoch = _init(call, request)
     except ApiError as refused:
@@ -78,21 +78,23 @@ def _check_id(transactional_id: str) -> None:
 
 
 def _as_known(call: ServerCall, request: type, code: ErrorCode) -> ErrorCode:
-    """The error as the version of the request knows it."""
+    """Return the error code that the version of the request knows."""
     if code is ErrorCode.PRODUCER_FENCED and call.version < _FENCED_SINCE[request]:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return code
 
 
-# --- what a transaction holds --------------------------------------------------------------------------------------
+# --- adding to a transaction ---------------------------------------------------------------------------------------
 
 
 async def add_partitions_to_txn(call: ServerCall, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
-    """Take partitions into transactions: one of a client, or those of a broker's many producers."""
+    """Add partitions to transactions: to one of a client, or to those of a broker's producers."""
     if call.version >= _BATCHED_SINCE:
         results = [
-            AddPartitionsToTxnResult(transactional_id=each.transactional_id, topic_results=_added(call, each))
-            for each in request.transactions
+            AddPartitionsToTxnResult(
+                transactional_id=transaction.transactional_id, topic_results=_added(call, transaction)
+            )
+            for transaction in request.transactions
         ]
         return AddPartitionsToTxnResponse(results_by_transaction=results)
     transaction = AddPartitionsToTxnTransaction(
@@ -106,7 +108,7 @@ async def add_partitions_to_txn(call: ServerCall, request: AddPartitionsToTxnReq
 
 def _added(call: ServerCall, asked: AddPartitionsToTxnTransaction) -> list[AddPartitionsToTxnTopicResult]:
     partitions = [TopicPartition(topic.name, index) for topic in asked.topics for index in topic.partitions]
-    unknown = [where for where in partitions if not call.cluster.topics.has(where)]
+    unknown = [partition for partition in partitions if not call.cluster.topics.has(partition)]
     if unknown:
         rest = dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED)
         return _results(asked.topics, rest | dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
@@ -117,16 +119,16 @@ def _added(call: ServerCall, asked: AddPartitionsToTxnTransaction) -> list[AddPa
         _check_id(asked.transactional_id)
         transactions.check(asked.transactional_id, call.node.node_id)
         if asked.verify_only:
-            return _results(asked.topics, {where: _verified(call, asked, where) for where in partitions})
+            return _results(asked.topics, {partition: _verified(call, asked, partition) for partition in partitions})
         transactions.add(asked.transactional_id, ids, partitions, bumps=call.version >= _BATCHED_SINCE)
     except ApiError as refused:
         errors = dict.fromkeys(partitions, _as_known(call, AddPartitionsToTxnRequest, refused.code))
     return _results(asked.topics, errors)
 
 
-def _verified(call: ServerCall, asked: AddPartitionsToTxnTransaction, where: TopicPartition) -> ErrorCode:
+def _verified(call: ServerCall, asked: AddPartitionsToTxnTransaction, partition: TopicPartition) -> ErrorCode:
     try:
-        call.cluster.transactions.verify(asked.transactional_id, (asked.producer_id, asked.producer_epoch), where)
+        call.cluster.transactions.verify(asked.transactional_id, (asked.producer_id, asked.producer_epoch), partition)
     except ApiError as refused:
         return refused.code
     return ErrorCode.NONE
@@ -150,24 +152,24 @@ def _results(
 
 
 async def add_offsets_to_txn(call: ServerCall, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
-    """Take a group's offsets into a transaction: their partition of the brokers' own topic."""
+    """Add a group's offsets to a transaction: their partition of ``__consumer_offsets``."""
     offsets = call.cluster.coordinator_partition(OFFSETS_TOPIC, request.group_id)
     transactions = call.cluster.transactions
     try:
         _check_id(request.transactional_id)
         transactions.check(request.transactional_id, call.node.node_id)
-        where = TopicPartition(OFFSETS_TOPIC, offsets.index)
-        transactions.add(request.transactional_id, (request.producer_id, request.producer_epoch), [where])
+        partition = TopicPartition(OFFSETS_TOPIC, offsets.index)
+        transactions.add(request.transactional_id, (request.producer_id, request.producer_epoch), [partition])
     except ApiError as refused:
         return AddOffsetsToTxnResponse(error_code=_as_known(call, AddOffsetsToTxnRequest, refused.code))
     return AddOffsetsToTxnResponse(error_code=ErrorCode.NONE)
 
 
-# --- ending --------------------------------------------------------------------------------------------------------
+# --- end -----------------------------------------------------------------------------------------------------------
 
 
 async def end_txn(call: ServerCall, request: EndTxnRequest) -> EndTxnResponse:
-    """Commit or abort. The answer says that it is certain, not that all markers are written."""
+    """Commit or abort. The response follows the decision, and does not wait for the markers."""
     transactions = call.cluster.transactions
     bumps = call.version >= _BUMPED_SINCE
     try:
@@ -181,7 +183,7 @@ async def end_txn(call: ServerCall, request: EndTxnRequest) -> EndTxnResponse:
 
 
 async def write_txn_markers(call: ServerCall, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-    """Write markers that a coordinator, or an operator instead of it, asks for (KIP-664)."""
+    """Write markers on behalf of a coordinator or an operator (KIP-664)."""
     results = [
         WritableTxnMarkerResult(
             producer_id=marker.producer_id,
@@ -211,7 +213,7 @@ def _marked(call: ServerCall, marker: WritableTxnMarker, topic: str, index: int)
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         partition.check_leader(node.node_id)
         if marker.producer_id < 0:
-            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka did not plan for it, either
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka does not handle this case, either
         if topic == OFFSETS_TOPIC:
             cluster.committed.complete(marker.producer_id, commit=marker.transaction_result)
             return ErrorCode.NONE

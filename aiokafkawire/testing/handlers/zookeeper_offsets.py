@@ -1,7 +1,7 @@
-"""OffsetCommit v0 and OffsetFetch v0: the offsets of consumers before 0.8.2, which any broker put into ZooKeeper.
+"""OffsetCommit v0 and OffsetFetch v0: the offsets of consumers before 0.8.2, which any broker stored in ZooKeeper.
 
-They are apart from those of later versions, belong to no coordinator, and have no metadata. Brokers with KRaft, which
-are those from 3.3 on here, refuse them.
+They are separate from those of later versions, and have no coordinator and no metadata. Brokers with KRaft, here
+those from 3.3 on, reject the requests.
 """
 
 from ...errors import ErrorCode
@@ -26,7 +26,7 @@ _KRAFT_SINCE = "3.3"
 
 
 def commit_to_zookeeper(call: ServerCall, request: OffsetCommitRequest) -> OffsetCommitResponse:
-    """Keep the offset of each partition that exists."""
+    """Store the offset of each partition that exists."""
     topics = []
     for topic in request.topics:
         answers = [
@@ -41,16 +41,16 @@ def commit_to_zookeeper(call: ServerCall, request: OffsetCommitRequest) -> Offse
 
 
 def fetch_from_zookeeper(call: ServerCall, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """The offset of each partition; one that has none is as unknown as one that does not exist."""
+    """Return the offset of each partition; a missing offset is reported like a missing partition."""
     topics = []
     for topic in request.topics or ():
         answers = []
         for index in topic.partition_indexes:
             offset, error = -1, ErrorCode.UNSUPPORTED_VERSION
             if not call.node.release.since(_KRAFT_SINCE):
-                where = TopicPartition(topic.name, index)
-                found = call.cluster.zookeeper_offsets.get((request.group_id, where))
-                offset = -1 if found is None or not call.cluster.topics.has(where) else found
+                partition = TopicPartition(topic.name, index)
+                found = call.cluster.zookeeper_offsets.get((request.group_id, partition))
+                offset = -1 if found is None or not call.cluster.topics.has(partition) else found
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if offset < 0 else ErrorCode.NONE
             answers.append(
                 OffsetFetchResponsePartition(
@@ -61,12 +61,12 @@ def fetch_from_zookeeper(call: ServerCall, request: OffsetFetchRequest) -> Offse
     return OffsetFetchResponse(topics=topics)
 
 
-def _commit(call: ServerCall, group: str, where: TopicPartition, asked: OffsetCommitRequestPartition) -> ErrorCode:
-    if not call.cluster.topics.has(where):
+def _commit(call: ServerCall, group: str, partition: TopicPartition, asked: OffsetCommitRequestPartition) -> ErrorCode:
+    if not call.cluster.topics.has(partition):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if call.node.release.since(_KRAFT_SINCE):
         return ErrorCode.UNSUPPORTED_VERSION
     if metadata_length(asked.committed_metadata) > call.cluster.settings.offset_metadata_max_bytes:
         return ErrorCode.OFFSET_METADATA_TOO_LARGE
-    call.cluster.zookeeper_offsets[group, where] = asked.committed_offset
+    call.cluster.zookeeper_offsets[group, partition] = asked.committed_offset
     return ErrorCode.NONE

@@ -1,1 +1,1 @@
-"""A broker of Kafka 0.7 in memory, for tests of what still talks to one."""
+"""A broker of Kafka 0.7 in memory, for tests of its clients."""

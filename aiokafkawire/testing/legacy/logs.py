@@ -1,6 +1,6 @@
-"""What a broker of Kafka 0.7 keeps, and what it answers: logs of bytes in segments, without a loop.
+"""The logs and responses of a Kafka 0.7 broker: bytes in segments, without an event loop.
 
-It does what a broker of 0.7.2 was seen to do, refusals and silences included; tests hold it to that, byte for byte.
+It behaves as a 0.7.2 broker does, with its errors and missing responses; tests compare the two byte for byte.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,23 +36,23 @@ _WRONG_PARTITION: Final = 3
 
 
 class HangUp(Exception):
-    """The broker closes the connection; ``answer`` goes out before, framed as wrongly as it is."""
+    """The broker closes the connection after it sends ``answer``, with the wrong framing of a real broker."""
 
-    def __init__(self, told: str, answer: bytes = b"") -> None:
-        super().__init__(told)
+    def __init__(self, message: str, answer: bytes = b"") -> None:
+        super().__init__(message)
         self.answer = answer
 
 
 @attrs.frozen(kw_only=True)
 class LegacySettings:
-    """What the broker's properties say, named as they are; sizes are in bytes."""
+    """The broker's properties, under their names; sizes are in bytes."""
 
     num_partitions: int = 1
     topic_partition_count_map: Mapping[str, int] = attrs.field(factory=dict)
     log_file_size: int = 512 * 1024 * 1024
     topic_log_file_size: Mapping[str, int] = attrs.field(factory=dict)
     log_flush_interval: int = 1
-    """How many messages of a partition are written before readers see them; 500 in a real broker."""
+    """The number of messages in a partition that are written before readers see them; 500 in a real broker."""
     log_retention_size: int = -1
     max_message_size: int = 1_000_000
     max_socket_request_bytes: int = 104_857_600
@@ -67,7 +67,7 @@ class _Segment:
 
     @property
     def end(self) -> int:
-        """Behind what is flushed."""
+        """The end of the flushed data."""
         return self.start + self.flushed
 
 
@@ -96,33 +96,33 @@ class _Log:
     def fetch(self, offset: int, max_bytes: int) -> FetchAnswer:
         if not self.segments[0].start <= offset <= self.segments[-1].end:
             return FetchAnswer(_OFFSET_OUT_OF_RANGE)
-        segment = next(one for one in reversed(self.segments) if one.start <= offset)
+        segment = next(segment for segment in reversed(self.segments) if segment.start <= offset)
         begin = offset - segment.start
         return FetchAnswer(_NONE, bytes(segment.data[begin : min(begin + max_bytes, segment.flushed)]))
 
     def offsets_before(self, time: int, most: int, now: int) -> list[int]:
-        places = [(one.start, one.modified) for one in self.segments]
+        offsets = [(segment.start, segment.modified) for segment in self.segments]
         if self.segments[-1].flushed:
-            places.append((self.segments[-1].end, now))
+            offsets.append((self.segments[-1].end, now))
         if time == EARLIEST:
-            places = places[:1]
+            offsets = offsets[:1]
         elif time != LATEST:
-            places = [place for place in places if place[1] <= time]
-        return [offset for offset, _ in reversed(places)][:most]
+            offsets = [entry for entry in offsets if entry[1] <= time]
+        return [offset for offset, _ in reversed(offsets)][:most]
 
     def clean(self, retention_size: int) -> None:
-        surplus = sum(len(one.data) for one in self.segments) - retention_size
+        surplus = sum(len(segment.data) for segment in self.segments) - retention_size
         while len(self.segments) > 1 and surplus - len(self.segments[0].data) >= 0:
             surplus -= len(self.segments.pop(0).data)
 
 
 class LegacyLogs:
-    """The logs of one broker, and its answers.
+    """The logs of one broker, and its responses.
 
     Args:
-        settings: the broker's.
-        clock: the time in ms since the epoch.
-        choose: picks a partition, given the request and how many there are, where the request leaves it to the broker.
+        settings: the broker's properties.
+        clock: returns the time in ms since the epoch.
+        choose: returns the partition for a request without one, given the request and the partition count.
     """
 
     def __init__(
@@ -134,30 +134,30 @@ class LegacyLogs:
         self.logs: dict[tuple[str, int], _Log] = {}
 
     def partitions(self, topic: str) -> int:
-        """How many a topic has here."""
+        """Return the number of a topic's partitions."""
         return self.settings.topic_partition_count_map.get(topic, self.settings.num_partitions)
 
     def flush(self) -> None:
-        """What the scheduler does every few seconds."""
+        """Flush all logs, as the scheduler does every few seconds."""
         for log in self.logs.values():
             log.flush()
 
     def clean(self) -> None:
-        """Delete old segments, as log.retention.size says."""
+        """Delete old segments by log.retention.size."""
         for log in self.logs.values():
             log.clean(self.settings.log_retention_size)
 
     def content(self, topic: str, partition: int) -> list[bytes]:
-        """The messages of a partition, flushed or not, compressed ones inflated."""
+        """Return the messages of a partition, flushed or not, decompressed."""
         log = self.logs.get((topic, partition))
-        data = b"".join(bytes(one.data) for one in log.segments) if log is not None else b""
-        return [one.value for one in MessageSet(data).messages()]
+        data = b"".join(bytes(segment.data) for segment in log.segments) if log is not None else b""
+        return [message.value for message in MessageSet(data).messages()]
 
     def answer(self, request: Request) -> Answer | None:
-        """What is answered; None for nothing.
+        """Return the response; None for none.
 
         Raises:
-            HangUp: nothing is, and the connection ends.
+            HangUp: the connection ends without a response.
         """
         match request:
             case Produce():
@@ -169,7 +169,7 @@ class LegacyLogs:
                 return None
             case Fetch():
                 if request.max_bytes < 0:
-                    raise HangUp("a negative size", b"\0\0\0\1\0\0")
+                    raise HangUp("negative max_bytes", b"\0\0\0\1\0\0")
                 return self._fetch(request)
             case MultiFetch():
                 return MultiFetchAnswer(_NONE, tuple(map(self._fetch, request.parts)))
@@ -180,15 +180,15 @@ class LegacyLogs:
         try:
             check_legacy_topic(request.topic)
         except UsageError as error:
-            raise HangUp("an illegal name") from error
+            raise HangUp("invalid topic name") from error
         count, partition = self.partitions(request.topic), request.partition
         if partition == RANDOM_PARTITION:
             partition = self.choose(request, count)
         if not 0 <= partition < count:
-            raise HangUp("a partition that is not there")
+            raise HangUp("no such partition")
         log = self.logs.setdefault((request.topic, partition), _Log())
         entries, messages = _checked(bytes(request.messages))
-        if any(len(one.payload) > self.settings.max_message_size for one in entries):
+        if any(len(entry.payload) > self.settings.max_message_size for entry in entries):
             return
         if entries:
             size = self.settings.topic_log_file_size.get(request.topic, self.settings.log_file_size)
@@ -207,7 +207,7 @@ class LegacyLogs:
 
     def _offsets(self, request: Offsets) -> OffsetsAnswer:
         if not 0 <= request.partition < self.partitions(request.topic) or request.max_offsets < 0:
-            raise HangUp("a partition that is not there, or a negative number")
+            raise HangUp("no such partition, or a negative max_offsets")
         log = self.logs.get((request.topic, request.partition))
         if log is None:
             found = [0] if request.time in (LATEST, EARLIEST) else []
@@ -217,12 +217,12 @@ class LegacyLogs:
 
 
 def _checked(data: bytes) -> tuple[tuple[Entry, ...], int]:
-    """The whole messages of a set, and how many there are with those in wrappers."""
+    """Return the complete messages of a set, and their number with those inside wrappers."""
     try:
         found = MessageSet(data)
         messages = len(list(found.messages()))
     except CorruptBatch as error:
-        raise HangUp("a damaged message") from error
+        raise HangUp("corrupt message") from error
     if data and not found:
-        raise HangUp("nothing but a piece of a message")
+        raise HangUp("no complete message")
     return tuple(found.entries()), messages

@@ -1,4 +1,4 @@
-"""A broker of Kafka 0.7 in memory: ``async with LegacyServer() as server``, then give clients ``server.connect``."""
+"""A broker of Kafka 0.7 in memory: ``async with LegacyServer() as server``; clients use ``server.connect``."""
 
 import random
 from collections.abc import Callable
@@ -24,19 +24,19 @@ _SIZE: Final = Struct(">i")
 
 
 class LegacyServer:
-    """Serves connections over memory while its context is open.
+    """A server of in-memory connections that runs while its context is open.
 
     Args:
-        logs: what it serves; its own, as ``settings`` say, if not given.
-        host: the name under which clients find it.
-        port: the port under which they do.
+        logs: the logs to serve; by default new ones with ``settings``.
+        host: the host name for clients.
+        port: the port for clients.
         settings: see :class:`~aiokafkawire.testing.legacy.logs.LegacySettings`.
 
     Attributes:
-        logs: what it keeps; ``logs.content(topic, partition)`` are the messages.
-        requests: what it was asked.
-        held: what this says yes to is not answered, nor what comes behind it, until :meth:`release`.
-        connections: how many were opened.
+        logs: the logs; ``logs.content(topic, partition)`` returns the messages.
+        requests: the requests that were received.
+        held: returns whether to hold a request, and all behind it, until :meth:`release`.
+        connections: the number of opened connections.
     """
 
     def __init__(
@@ -53,15 +53,15 @@ class LegacyServer:
         self._owner: Owner | None = None
 
     def release(self) -> None:
-        """Answer what was held."""
+        """Answer the held requests."""
         self.held = lambda request: False
         self._released.set()
 
     async def connect(self, host: str, port: int) -> ByteStream:
-        """Open a connection; what clients take as their connector.
+        """Open a connection, as the connector of a client.
 
         Raises:
-            ConnectionRefusedError: it is not open, or not there.
+            ConnectionRefusedError: the server is not open, or has another address.
         """
         await checkpoint()
         if self._owner is None or (host, port) != (self.host, self.port):

@@ -1,1 +1,1 @@
-"""Partitions' logs: what may be appended, what producers are remembered, and how they are read."""
+"""The logs of partitions: validation, producer states and reads."""

@@ -1,4 +1,4 @@
-"""What a topic's settings demand of a batch, and make of it."""
+"""A topic's settings for batches: limits to check, and changes to make."""
 
 import attrs
 
@@ -10,28 +10,28 @@ __all__ = ("BatchRules", "rules_for")
 
 @attrs.frozen
 class BatchRules:
-    """The settings that count as a batch is appended. Times are in ms."""
+    """The settings that apply when a batch is appended. Times are in ms."""
 
     now: int
     max_bytes: int
-    """The largest batch, before and after it is compressed anew."""
+    """The largest batch size, before and after recompression."""
     before_max_ms: int
-    """How much earlier than now a record may be."""
+    """How much earlier than now a record's timestamp may be."""
     after_max_ms: int
-    """How much later than now a record may be."""
+    """How much later than now a record's timestamp may be."""
     log_append_time: bool
-    """Whether records get the broker's time, and may have come with any."""
+    """Whether records get the broker's time, whatever their own timestamps are."""
     compacted: bool
     """Whether records need a key."""
     codec: Codec | None
-    """What the batch is kept with; None is what it came with."""
+    """The codec to store the batch with; None keeps the producer's."""
     level: int | None
     where: str
-    """Topic and partition, for messages."""
+    """The topic and partition, for messages."""
 
 
 def rules_for(topic: HostedTopic, index: int, node: int, now: int) -> BatchRules:
-    """The rules for one partition, as a broker has them."""
+    """Return the rules for one partition, with the broker's settings."""
 
     def number(name: str) -> int:
         return int(topic.config(name, node))

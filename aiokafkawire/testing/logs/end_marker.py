@@ -11,17 +11,17 @@ __all__ = ("EndMarker", "end_marker")
 
 _ABORT: Final = 0
 _COMMIT: Final = 1
-_VERSION: Final = 0  # of both schemas; it stands before them
+_VERSION: Final = 0  # of both schemas; precedes them
 _ROOM: Final = 1 << 10
 
 
 class EndMarker:
-    """What a marker says."""
+    """The content of a marker."""
 
     __slots__ = ("commit", "coordinator_epoch")
 
     def __init__(self, batch: RecordBatch) -> None:
-        """Read the marker of a control batch."""
+        """Parse the marker of a control batch."""
         records: RecordReader[bytes, bytes] = batch.records("", 0, check_crcs=False)
         record = next(iter(records))
         key = decode(ControlRecordTypeSchema, _VERSION, record.key or b"", layout.INT16.size)
@@ -33,7 +33,7 @@ class EndMarker:
 def end_marker(
     producer_id: int, producer_epoch: int, *, commit: bool, coordinator_epoch: int, timestamp: int
 ) -> RecordBatch:
-    """The batch as Apache Kafka writes it, with base offset 0; ``timestamp`` in ms since the epoch."""
+    """Return the batch as Apache Kafka writes it, with base offset 0; ``timestamp`` in ms since the epoch."""
     builder = BatchBuilder(limit=_ROOM)
     version = layout.INT16.pack(_VERSION)
     builder.append(

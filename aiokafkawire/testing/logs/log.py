@@ -1,4 +1,4 @@
-"""The log of one partition: batches in memory, found by offset and by time."""
+"""The log of one partition: batches in memory, searchable by offset and by time."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
@@ -16,22 +16,23 @@ __all__ = ("Aborted", "PartitionLog")
 
 
 class Aborted(NamedTuple):
-    """An entry of the index of aborted transactions; the last offset is that of its marker."""
+    """An entry of the index of aborted transactions; the last offset is the marker's."""
 
     producer_id: int
     first_offset: int
     last_offset: int
     last_stable_offset: int
-    """The log's, as the marker was written."""
+    """The log's last stable offset when the marker was written."""
 
 
 class PartitionLog:
-    """The batches of one partition, in the order of their offsets.
+    """The batches of one partition, ordered by offset.
 
-    1. Batches are kept as the producer sent them, but for base offset and leader epoch; they are never merged or cut.
-    2. Offsets begin at ``log_start_offset``, which only grows; the next batch gets ``log_end_offset``.
-    3. ``high_watermark`` is up to where all in-sync replicas have it; the partition's replicas say how far that is.
-    4. What is known of producers and transactions is what the batches say: cutting the end off reads the rest anew.
+    1. Batches are stored as the producer sent them, except base offset and leader epoch; they are never merged or
+       split.
+    2. Offsets begin at ``log_start_offset``, which never decreases; the next batch gets ``log_end_offset``.
+    3. ``high_watermark`` is the end of what all in-sync replicas have; the partition's replicas set it.
+    4. The state of producers and transactions comes from the batches: truncation rebuilds it.
     """
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -40,21 +41,24 @@ class PartitionLog:
         self.log_start_offset: int = 0
         self.log_end_offset: int = 0
         self.high_watermark: int = 0
-        """Up to where consumers may read."""
+        """The offset up to which consumers may read."""
         self.producers: ProducerStates = ProducerStates()
         self._batches: list[bytes] = []
         self._headers: list[BatchHeader] = []
         self._base_offsets: list[int] = []
-        # The highest timestamp up to each batch: it never falls, so that a search by time can bisect.
+        # The highest timestamp up to each batch: it never decreases, so that a search by time can bisect.
         self._newest: list[int] = []
         self._aborted: list[Aborted] = []
-        # Transactions whose markers may be above the high watermark, the oldest first.
+        # Transactions whose markers may be above the high watermark, oldest first.
         self._unreplicated: list[Completed] = []
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to where read_committed consumers may read: where the oldest transaction begins that is still open, or
-        whose marker is not below the high watermark; the high watermark if there is none."""
+        """The offset up to which read_committed consumers may read.
+
+        It is the start of the oldest transaction that is open or whose marker is not below the high watermark; the high
+        watermark if there is none.
+        """
         first_open = self.producers.first_open()
         offsets = [done.first_offset for done in self._unreplicated if done.last_offset >= self.high_watermark]
         if first_open is not None:
@@ -64,20 +68,20 @@ class PartitionLog:
 
     @property
     def size(self) -> int:
-        """Bytes of all batches."""
+        """The bytes of all batches."""
         return sum(map(len, self._batches))
 
     def append(self, batch: RecordBatch, leader_epoch: int = 0) -> tuple[int, int]:
-        """Put a validated batch at the end; its base offset there, and the timestamp to report, -1 for none.
+        """Append a validated batch; return its base offset and the timestamp to report, -1 for none.
 
-        A batch that an idempotent producer sends again is not appended again: its offset is the one it has. Apache
-        Kafka reports the batch's timestamp then, although the topic keeps the producer's; so do we.
+        A retry of an idempotent producer is not appended again: its offset is that of the first. Apache Kafka then
+        reports the batch's timestamp, although the topic keeps the producer's; so does this log.
 
-        A transactional batch begins a transaction where none is open: whether it may is for the caller to ask.
+        A transactional batch begins a transaction if none is open; the caller checks that it may.
 
         Raises:
-            Refused: the producer's epoch or sequence is not the one that is due, or its transaction is open and the
-                batch not of it.
+            ApiError: the producer's epoch or sequence is not the expected one, or its transaction is open and the
+                batch is not part of it.
         """
         first = batch.header
         duplicate = self.producers.admit(first)
@@ -98,12 +102,12 @@ class PartitionLog:
         leader_epoch: int = 0,
         version: int = 2,
     ) -> int:
-        """End a producer's transaction with a control batch; its offset. Without a transaction it is written as well.
+        """End a producer's transaction with a control batch and return its offset; no transaction need be open.
 
         ``version`` is the producer's transaction.version.
 
         Raises:
-            Refused: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED, one with a newer epoch was here.
+            ApiError: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED, the log has a newer epoch.
         """
         self.producers.admit_marker(producer_id, epoch, coordinator_epoch, version)
         marker = end_marker(producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch, timestamp=timestamp)
@@ -112,7 +116,7 @@ class PartitionLog:
         return header.base_offset
 
     def has_marker(self, producer_id: int, offset: int) -> bool:
-        """Whether a marker of this producer is at this offset: the end of the log may have been cut off."""
+        """Return whether this producer's marker is at this offset: the log may have been truncated."""
         at = bisect_left(self._base_offsets, offset)
         header = self._headers[at] if at < len(self._headers) else None
         return (
@@ -132,7 +136,7 @@ class PartitionLog:
         return header
 
     def _complete(self, header: BatchHeader, commit: bool, coordinator_epoch: int) -> None:
-        """Take note of a marker in the log."""
+        """Update the transactions with a marker in the log."""
         completed = self.producers.marked(header, coordinator_epoch)
         if completed is None:
             return
@@ -144,10 +148,11 @@ class PartitionLog:
             self._aborted.append(Aborted(*completed, stable))
 
     def aborted_in(self, from_offset: int, to_offset: int) -> list[tuple[int, int]]:
-        """The aborted transactions that a reader of these offsets meets, as producer id and first offset.
+        """Return the aborted transactions in a range of offsets, as producer id and first offset.
 
-        In the order of their markers, which is that of Kafka's index; it is read up to the entry from which on none
-        can begin before ``to_offset``.
+        They are in the order of their markers, as in Kafka's index; the search ends at the entry after which no
+        transaction
+        begins before ``to_offset``.
         """
         found = []
         for entry in self._aborted:
@@ -158,13 +163,13 @@ class PartitionLog:
         return found
 
     def read(self, offset: int, max_bytes: int, *, up_to: int | None = None, at_least_one: bool = True) -> bytes:
-        """Whole batches up to ``max_bytes``, from the one on that holds ``offset``.
+        """Return complete batches of up to ``max_bytes``, from the one that contains ``offset``.
 
-        None reaches beyond ``up_to``, the high watermark unless given. ``at_least_one`` gives the first even if it is
-        larger than ``max_bytes``, so that a reader always gets on (KIP-74).
+        They end before ``up_to``, by default the high watermark. With ``at_least_one`` the first batch may exceed
+        ``max_bytes``, so that a reader always makes progress (KIP-74).
 
         Raises:
-            Refused: OFFSET_OUT_OF_RANGE, the offset is before the start or after the end.
+            ApiError: OFFSET_OUT_OF_RANGE, the offset is before the start or after the end.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -175,29 +180,29 @@ class PartitionLog:
         bound = bisect_left(self._base_offsets, self.high_watermark if up_to is None else up_to)
         if offset == self.log_end_offset or first >= bound:
             return b""
-        room = max_bytes
-        while end < bound and len(self._batches[end]) <= room:
-            room -= len(self._batches[end])
+        left = max_bytes
+        while end < bound and len(self._batches[end]) <= left:
+            left -= len(self._batches[end])
             end += 1
         if end == first and at_least_one:
             end = first + 1
         return self._batches[first] if end == first + 1 else b"".join(self._batches[first:end])
 
     def rewrite(self, batches: Iterable[bytes | memoryview]) -> None:
-        """Have these batches instead, which must have their offsets: compaction has taken records out."""
+        """Replace all batches by these, with unchanged offsets: compaction has removed records."""
         self._batches = [bytes(batch) for batch in batches]
         self._headers = [RecordBatch.parse(memoryview(stored)).header for stored in self._batches]
         self._base_offsets = [header.base_offset for header in self._headers]
         self._newest = list(accumulate((header.max_timestamp for header in self._headers), max))
 
     def truncate(self, offset: int) -> None:
-        """Forget the batches from the one on that holds ``offset``: a new leader never had them."""
+        """Remove the batches from the one that contains ``offset``: a new leader never had them."""
         keep = bisect_left(self._base_offsets, offset)
         if keep and self._headers[keep - 1].next_offset > offset:
             keep -= 1
             offset = self._base_offsets[keep]
         del self._batches[keep:], self._headers[keep:], self._base_offsets[keep:], self._newest[keep:]
-        # Not where the last batch ends that is left: what was between may have been compacted away.
+        # Not the end of the last batch left: compaction may have removed batches in between.
         self.log_end_offset = min(self.log_end_offset, max(offset, self.log_start_offset))
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
         self._read_producers()
@@ -215,15 +220,15 @@ class PartitionLog:
                 self.producers.appended(header)
 
     def batches(self) -> Iterator[RecordBatch]:
-        """Every batch that is kept, the oldest first."""
+        """Yield all batches, oldest first."""
         for stored in list(self._batches):
             yield RecordBatch.parse(memoryview(stored), where=f"{self.topic}-{self.partition}")
 
     def delete_before(self, offset: int) -> None:
-        """Move the start to ``offset`` and drop the batches that end before it, as retention and DeleteRecords do.
+        """Move the log start to ``offset`` and remove the batches before it, as retention and DeleteRecords do.
 
         Raises:
-            Refused: OFFSET_OUT_OF_RANGE, the offset is after the high watermark.
+            ApiError: OFFSET_OUT_OF_RANGE, the offset is after the high watermark.
         """
         if offset > self.high_watermark:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -237,9 +242,9 @@ class PartitionLog:
         self._aborted = [entry for entry in self._aborted if entry.last_offset >= self.log_start_offset]
 
     def find_timestamp(self, timestamp: int) -> OffsetAndTimestamp | None:
-        """The first record whose timestamp is ``timestamp`` or later; None if there is none."""
+        """Return the first record whose timestamp is ``timestamp`` or later; None if there is none."""
         for index in range(bisect_left(self._newest, timestamp), len(self._batches)):
-            # A batch after the first candidate matters only where the start lies behind the records that match.
+            # A batch after the first candidate matters only if the log start is behind the matching records.
             if self._headers[index].max_timestamp >= timestamp:
                 found = self._find_in(index, timestamp)
                 if found is not None:
@@ -247,7 +252,7 @@ class PartitionLog:
         return None
 
     def find_max_timestamp(self) -> OffsetAndTimestamp | None:
-        """The first record that has the highest timestamp of the log; None if it is empty (KIP-734)."""
+        """Return the first record with the highest timestamp of the log; None if it is empty (KIP-734)."""
         if not self._newest:
             return None
         highest = self._newest[-1]

@@ -1,7 +1,7 @@
-"""What becomes of old records: compaction keeps the newest of each key, retention drops what is too old or too much.
+"""Log cleaning: compaction keeps the newest record of each key, retention deletes records by age and size.
 
-Apache Kafka cleans whole segments, now and then, and leaves the newest alone. Here it is done when a test says so,
-every batch is a segment, and none is left alone: a test need not fill a segment to see a gap.
+Apache Kafka cleans whole segments at intervals, except the newest. Here a test starts the cleaning, and every batch,
+including the newest, is a segment: a test need not fill a segment to see a gap.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ __all__ = ("compact", "expire")
 
 
 class _Record(NamedTuple):
-    """What decides whether a record stays."""
+    """The properties of a record that decide whether it stays."""
 
     offset: int
     key: bytes | None
@@ -27,10 +27,10 @@ class _Record(NamedTuple):
 
 
 def compact(log: PartitionLog, *, keep_tombstones: bool = True) -> bool:
-    """Keep the newest record of each key, below the last stable offset; whether anything has changed.
+    """Keep the newest record of each key, below the last stable offset; return whether anything changed.
 
-    What stays has the offset it had. Records of aborted transactions and records without keys go, markers stay.
-    Without ``keep_tombstones`` the records go that delete a key, as they do after ``delete.retention.ms``.
+    Offsets stay the same. Records of aborted transactions and records without keys are removed, markers stay. Without
+    ``keep_tombstones`` tombstones are removed, as after ``delete.retention.ms``.
     """
     end = log.last_stable_offset
     batches = list(log.batches())
@@ -50,12 +50,12 @@ def compact(log: PartitionLog, *, keep_tombstones: bool = True) -> bool:
         records = _records(batch)
         keep = [
             header.base_offset not in aborted
-            and one.key is not None
-            and newest[one.key] == one.offset
-            and (one.has_value or keep_tombstones)
-            for one in records
+            and record.key is not None
+            and newest[record.key] == record.offset
+            and (record.has_value or keep_tombstones)
+            for record in records
         ]
-        # The last batch of a producer stays, empty: a new leader learns the sequence from it.
+        # The last batch of a producer stays, empty: a new leader reads the sequence number from it.
         if any(keep) or (header.producer_id >= 0 and last_of[header.producer_id] == header.base_offset):
             stored.append(batch.view if all(keep) else _without(batch, keep, records))
     changed = [bytes(batch) for batch in stored] != [bytes(batch.view) for batch in batches]
@@ -65,16 +65,16 @@ def compact(log: PartitionLog, *, keep_tombstones: bool = True) -> bool:
 
 
 def expire(log: PartitionLog, *, now: int, retention_ms: int, retention_bytes: int) -> bool:
-    """Drop the oldest batches that are too old, and those that are too much; whether any went. -1 is no limit.
+    """Delete the oldest batches beyond the limits of age and size; return whether any was deleted. -1 means no limit.
 
-    What is not replicated yet stays. Times are in ms since the epoch.
+    Batches that are not replicated yet stay. Times are in ms since the epoch.
     """
     start = log.log_start_offset
     size = log.size
     expired = True
     for batch in log.batches():
         header = batch.header
-        # Without a time it counts as old as the file, which was written just now.
+        # A batch without a timestamp has the age of its file, which was just written.
         expired = expired and header.max_timestamp >= 0 and 0 <= retention_ms < now - header.max_timestamp
         too_much = 0 <= retention_bytes <= size - header.size
         if not (expired or too_much) or header.next_offset > log.high_watermark:
@@ -89,11 +89,11 @@ def expire(log: PartitionLog, *, now: int, retention_ms: int, retention_bytes: i
 
 def _records(batch: RecordBatch) -> list[_Record]:
     records: RecordReader[bytes, bytes] = batch.records("", 0, check_crcs=False)
-    return [_Record(one.offset, one.key, one.value is not None, one.timestamp) for one in records]
+    return [_Record(record.offset, record.key, record.value is not None, record.timestamp) for record in records]
 
 
 def _aborted(batches: Iterable[RecordBatch]) -> set[int]:
-    """The base offsets of the batches whose transactions were aborted."""
+    """Return the base offsets of the batches of aborted transactions."""
     aborted: set[int] = set()
     open_batches: dict[int, list[int]] = {}
     for batch in batches:
@@ -108,9 +108,9 @@ def _aborted(batches: Iterable[RecordBatch]) -> set[int]:
 
 
 def _without(batch: RecordBatch, keep: list[bool], records: list[_Record]) -> bytes:
-    """The batch with fewer records, which keep their offsets and times: both count from those of the batch."""
+    """Return the batch without some records; offsets and timestamps stay, being relative to the batch."""
     header = batch.header
-    newest = max((one.timestamp for one, keeps in zip(records, keep, strict=True) if keeps), default=-1)
+    newest = max((record.timestamp for record, keeps in zip(records, keep, strict=True) if keeps), default=-1)
     body = batch.prepare(check_crcs=False)
     kept: list[memoryview] = []
     position = 0

@@ -1,4 +1,4 @@
-"""Reading partitions for one fetch: which replica serves whom, up to where, and with how many bytes."""
+"""The reads of partitions for one fetch: the serving replica, the end offset and the size limits."""
 
 from collections.abc import Sequence
 from typing import Final, Self
@@ -28,13 +28,13 @@ __all__ = ("FetchParams", "Read", "failed")
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 _FOLLOWERS_SINCE: Final = 11  # consumers may read from followers (KIP-392)
-_AT_LEAST_ONE_SINCE: Final = 3  # a batch may be larger than what is asked for (KIP-74)
-_HINTS_SINCE: Final = 16  # an error tells who leads (KIP-951)
+_AT_LEAST_ONE_SINCE: Final = 3  # a batch may exceed the requested size (KIP-74)
+_HINTS_SINCE: Final = 16  # an error response names the leader (KIP-951)
 
 
 @attrs.frozen
 class FetchParams:
-    """What holds for all partitions of one request."""
+    """The parameters for all partitions of one request."""
 
     call: ServerCall
     replica_id: int
@@ -45,7 +45,7 @@ class FetchParams:
 
     @classmethod
     def of(cls, call: ServerCall, request: FetchRequest) -> Self:
-        """Take them from a request."""
+        """Take the parameters from a request."""
         max_bytes = min(request.max_bytes, call.cluster.settings.fetch_max_bytes)
         return cls(
             call=call,
@@ -58,31 +58,31 @@ class FetchParams:
 
     @property
     def from_follower(self) -> bool:
-        """Whether it says that a broker asks, which reads what is not committed, too."""
+        """Whether a broker sent the request, which also reads uncommitted records."""
         return self.replica_id >= 0
 
     @property
     def only_from_leader(self) -> bool:
-        """Whether no other replica may answer."""
+        """Whether only the leader may answer."""
         return self.from_follower or self.call.version < _FOLLOWERS_SINCE
 
 
 class Read:
-    """One pass over all partitions of a request that are known."""
+    """One read of all known partitions of a request."""
 
     def __init__(self, params: FetchParams, wanted: Sequence[Wanted]) -> None:
         self.results: list[tuple[Wanted, PartitionData]] = []
         self.logs: list[PartitionLog] = []
         self._params = params
-        self._room = params.max_bytes
+        self._bytes_left = params.max_bytes
         self._size = 0
         self._hurry = False
-        for one in wanted:
-            self.results.append((one, self._partition(one)))
+        for partition in wanted:
+            self.results.append((partition, self._partition(partition)))
 
     @property
     def is_due(self) -> bool:
-        """Whether to answer without waiting: enough was read, or there is something that should not wait."""
+        """Whether to answer without waiting: enough bytes were read, or a result must not wait."""
         return self._hurry or self._size >= self._params.min_bytes or not self.results
 
     def _partition(self, wanted: Wanted) -> PartitionData:
@@ -113,7 +113,7 @@ class Read:
         return LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
 
     def _data(self, partition: HostedPartition, asked: FetchPartition) -> PartitionData:
-        """Raises Refused: the error of the partition."""
+        """Read one partition. Raises ApiError with the partition's error."""
         node = self._params.call.node.node_id
         preferred = self._preferred(partition, asked)
         partition.check_epoch(asked.current_leader_epoch)
@@ -142,7 +142,7 @@ class Read:
         return data
 
     def _diverges(self, partition: HostedPartition, asked: FetchPartition, data: PartitionData) -> bool:
-        """Whether the reader has records that this log has not, or not any longer; then tell where they part."""
+        """Return whether the reader's log diverges from this one, and set ``diverging_epoch`` if so."""
         end = partition.epoch_end(asked.last_fetched_epoch, self._params.call.node.node_id)
         if end.epoch < 0 or asked.fetch_offset < partition.log.log_start_offset:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -161,27 +161,27 @@ class Read:
             up_to = end
         elif self._params.committed_only:
             up_to = data.last_stable_offset
-        # Only the first batch of the whole answer may be larger than what the request allows (KIP-74).
+        # Only the first batch of the whole response may exceed the requested size (KIP-74).
         version = self._params.call.version
         records = log.read(
             offset,
-            min(asked.partition_max_bytes, self._room),
+            min(asked.partition_max_bytes, self._bytes_left),
             up_to=up_to,
             at_least_one=not self._size and version >= _AT_LEAST_ONE_SINCE,
         )
-        if offset >= up_to or self._params.call.cluster.orders.is_paused(log.topic, log.partition):
+        if offset >= up_to or self._params.call.cluster.fault_rules.is_paused(log.topic, log.partition):
             records = b""
         if version < BATCHES_FETCHED_SINCE:
             exact = self._params.call.node.release.since("2.0")
             records = down_converted(records, version, offset, exact=exact)
-        self._room = max(0, self._room - len(records))
+        self._bytes_left = max(0, self._bytes_left - len(records))
         self._size += len(records)
         data.records = records
         if self._params.committed_only and not self._params.from_follower:
             data.aborted_transactions = _aborted(log, offset) if records else []
 
     def _preferred(self, partition: HostedPartition, asked: FetchPartition) -> int | None:
-        """The replica that the consumer should rather read from: in sync, in its rack, and with that offset."""
+        """Return the preferred read replica: in sync, in the consumer's rack, and with that offset."""
         params, cluster = self._params, self._params.call.cluster
         here = params.call.node
         if partition.leader != here.node_id or params.only_from_leader or not params.rack:
@@ -193,12 +193,14 @@ class Read:
             for node in cluster.alive
             if node.rack == params.rack and node.node_id in partition.in_sync_replicas
         ]
-        reached = [one for one in nearby if one[0] >= asked.fetch_offset >= partition.log.log_start_offset]
+        reached = [
+            candidate for candidate in nearby if candidate[0] >= asked.fetch_offset >= partition.log.log_start_offset
+        ]
         return max(reached)[1] if reached else None
 
 
 def failed(wanted: Wanted, code: ErrorCode) -> PartitionData:
-    """The answer for a partition that cannot be read."""
+    """Return the error response for a partition."""
     return PartitionData(partition_index=wanted.asked.partition, error_code=code, high_watermark=-1, records=b"")
 
 
@@ -207,7 +209,7 @@ def _followers(partition: HostedPartition) -> list[int]:
 
 
 def _aborted(log: PartitionLog, offset: int) -> list[AbortedTransaction]:
-    """All that were aborted from there on, beyond what is read, too: brokers look them up by segment, not by batch."""
+    """Return all transactions aborted after an offset: brokers look them up by segment, not by batch."""
     return [
         AbortedTransaction(producer_id=producer_id, first_offset=first)
         for producer_id, first in log.aborted_in(offset, log.log_end_offset)

@@ -1,6 +1,6 @@
-"""The formats before Kafka 0.11, at the edge: old producers' messages become batches, and back for old fetchers.
+"""Conversion of the formats before Kafka 0.11: old producers' messages to batches, and back for old fetchers.
 
-Logs hold nothing but batches v2, as those of brokers do whose ``log.message.format.version`` is that of 0.11 or later.
+Logs contain v2 batches only, as with ``log.message.format.version`` 0.11 or later.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,26 +17,26 @@ from ..cluster.api_error import ApiError
 __all__ = ("BATCHES_FETCHED_SINCE", "BATCHES_PRODUCED_SINCE", "down_converted", "up_converted")
 
 BATCHES_PRODUCED_SINCE: Final = 3
-"""The first version of Produce that brings batches v2."""
+"""The first version of Produce with v2 batches."""
 BATCHES_FETCHED_SINCE: Final = 4
-"""The first version of Fetch that takes them."""
+"""The first version of Fetch with v2 batches."""
 
 _MAGIC_1_SINCE: Final = 2  # of Fetch
 _UNBOUNDED: Final = 1 << 31
 
 
 def up_converted(records: Buffer | None) -> Buffer | None:
-    """The messages that a Produce request below v3 brings for a partition, as one batch v2; None for no whole one.
+    """Return the messages of a Produce request below v3 for a partition as a v2 batch; None if no message is complete.
 
-    A batch v2, which these versions should not bring, is taken as it is.
+    A v2 batch, which these versions should not contain, is returned unchanged.
 
     Raises:
-        Refused: CORRUPT_MESSAGE or INVALID_RECORD.
+        ApiError: CORRUPT_MESSAGE or INVALID_RECORD.
     """
     try:
         sets = list(split(memoryview(records or b"")))
-        for one in sets:
-            one.check()
+        for batch in sets:
+            batch.check()
     except CorruptBatch as damage:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, reason=str(damage)) from damage
     if not sets:
@@ -46,8 +46,8 @@ def up_converted(records: Buffer | None) -> Buffer | None:
     codec = _common_codec(sets)
     builder = BatchBuilder(limit=_UNBOUNDED, codec=codec)
     try:
-        for one in sets:
-            _check_inside(one)
+        for batch in sets:
+            _check_inside(batch)
         for record in _records(sets, check_crcs=False):
             builder.append(record.timestamp, record.raw_key, record.raw_value)
     except CorruptBatch as damage:
@@ -61,13 +61,13 @@ def up_converted(records: Buffer | None) -> Buffer | None:
 
 
 def down_converted(records: bytes, version: int, from_offset: int, *, exact: bool) -> bytes:
-    """Batches as message sets, for a Fetch below v4: magic 0 below v2, magic 1 from there on.
+    """Return batches as message sets, for a Fetch below v4: magic 0 below v2, magic 1 since v2.
 
-    With ``exact``, as since 2.0 (KIP-283), it has as many bytes as there were before, or as the first batch needs: cut
-    there, or filled up with the beginning of a message that never ends, which clients leave alone.
+    With ``exact``, as since 2.0 (KIP-283), the result has the size of the batches, or of the first part if that is
+    larger: it is truncated, or padded with the start of an incomplete message, which clients ignore.
 
     Raises:
-        Refused: UNSUPPORTED_COMPRESSION_TYPE, the first batch is zstd's. One behind it ends what is sent.
+        ApiError: UNSUPPORTED_COMPRESSION_TYPE, the first batch uses zstd. A later one ends the result.
     """
     magic = 1 if version >= _MAGIC_1_SINCE else 0
     parts: list[bytes] = []
@@ -92,30 +92,30 @@ def down_converted(records: bytes, version: int, from_offset: int, *, exact: boo
 
 
 def _common_codec(sets: Sequence[AnyBatch]) -> Codec:
-    if any(one.header.magic != sets[0].header.magic for one in sets):
+    if any(batch.header.magic != sets[0].header.magic for batch in sets):
         raise _invalid("messages of several formats")
     codec = sets[0].header.codec
-    if any(one.header.codec for one in sets) and len(sets) > 1:
-        raise _invalid("something beside a compressed message")
+    if any(batch.header.codec for batch in sets) and len(sets) > 1:
+        raise _invalid("more than one message although one is compressed")
     if codec not in (Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4):
-        raise _invalid(f"codec {codec}, which message sets do not have")
+        raise _invalid(f"codec {codec}, which message sets do not support")
     return Codec(codec)
 
 
-def _check_inside(one: AnyBatch) -> None:
-    """Whether the messages in a compressed one have its format, and are not compressed again."""
-    if one.header.codec:
-        body, position = one.prepare(), 0
+def _check_inside(batch: AnyBatch) -> None:
+    """Check that the messages inside a compressed message have its format and are not compressed."""
+    if batch.header.codec:
+        body, position = batch.prepare(), 0
         while position < len(body):
             _, length, _, magic, attributes, _ = layout.MESSAGE.unpack_from(body, position)
-            if magic != one.header.magic or attributes & layout.CODEC_MASK:
+            if magic != batch.header.magic or attributes & layout.CODEC_MASK:
                 raise _invalid(f"a message inside a compressed one has magic {magic} and attributes {attributes}")
             position += layout.LOG_OVERHEAD + length
 
 
 def _records(sets: Sequence[AnyBatch], *, check_crcs: bool) -> Iterator[ConsumerRecord[bytes, bytes]]:
-    for one in sets:
-        reader: AnyReader[bytes, bytes] = one.records("", -1, check_crcs=check_crcs)
+    for batch in sets:
+        reader: AnyReader[bytes, bytes] = batch.records("", -1, check_crcs=check_crcs)
         yield from reader
 
 

@@ -1,4 +1,4 @@
-"""What a partition remembers of producers: which batch is a retry, and whose transaction is open (KIP-98)."""
+"""A partition's state of producers: recent batches, to detect retries, and open transactions (KIP-98)."""
 
 from collections import deque
 from typing import Final, NamedTuple
@@ -14,11 +14,11 @@ __all__ = ("Appended", "Completed", "ProducerState", "ProducerStates")
 _RETAINED: Final = 5  # batches per producer, as many as it may have in flight
 _SEQUENCES: Final = 2**31  # sequence numbers wrap to 0 after the highest int32
 _HIGHEST_EPOCH: Final = 2**15 - 1
-_BUMPING: Final = 2  # the transaction.version from which every transaction has an epoch of its own (KIP-890)
+_BUMPING: Final = 2  # the transaction.version since which every transaction has its own epoch (KIP-890)
 
 
 class Appended(NamedTuple):
-    """A batch in the log: its sequences, and what its producer is told if it sends it again."""
+    """A batch in the log: its sequence numbers, and the values to return if its producer retries it."""
 
     first_sequence: int
     last_sequence: int
@@ -27,7 +27,7 @@ class Appended(NamedTuple):
 
 
 class Completed(NamedTuple):
-    """A transaction whose marker is in the log, from its first record to the marker."""
+    """A transaction with its marker in the log, from the first record to the marker."""
 
     producer_id: int
     first_offset: int
@@ -36,7 +36,7 @@ class Completed(NamedTuple):
 
 @attrs.define(eq=False)
 class ProducerState:
-    """One producer id; ``first_offset`` is where its open transaction begins, None if none is open."""
+    """One producer id; ``first_offset`` is the start of its open transaction, or None."""
 
     producer_id: int
     epoch: int
@@ -47,11 +47,11 @@ class ProducerState:
 
     @property
     def last_sequence(self) -> int:
-        """The newest sequence; -1 where there is none in this epoch."""
+        """The newest sequence number; -1 if there is none in this epoch."""
         return self.batches[-1].last_sequence if self.batches else -1
 
     def enter(self, epoch: int) -> None:
-        """Go on in an epoch; sequences begin anew in another."""
+        """Enter an epoch; sequence numbers restart in a new one."""
         if epoch != self.epoch:
             self.epoch = epoch
             self.batches.clear()
@@ -59,7 +59,7 @@ class ProducerState:
 
 @attrs.define(eq=False)
 class _Verifying:
-    """The coordinator was asked whether a producer may write: with which sequence, in which epoch."""
+    """A pending verification by the coordinator: the producer's sequence number and epoch."""
 
     lowest_sequence: int
     epoch: int
@@ -67,42 +67,44 @@ class _Verifying:
 
 
 class ProducerStates:
-    """The producer ids that have written to one partition, and the transactions that they have open there."""
+    """The producer ids that have written to one partition, and their open transactions there."""
 
     def __init__(self) -> None:
         self._producers: dict[int, ProducerState] = {}
         self._verifying: dict[int, _Verifying] = {}
-        # Where the open transactions begin, by producer id; in the order of the offsets, since a log only grows.
+        # The start offsets of open transactions, by producer id; in the order of offsets, since a log only grows.
         self._open: dict[int, int] = {}
 
     def active(self) -> list[ProducerState]:
-        """All that are remembered."""
+        """Return the states of all known producers."""
         return list(self._producers.values())
 
     def forget(self) -> None:
-        """Forget all without an open transaction, as brokers do when ``producer.id.expiration.ms`` have passed."""
-        self._producers = {key: one for key, one in self._producers.items() if one.first_offset is not None}
+        """Remove producers without an open transaction, as brokers do after ``producer.id.expiration.ms``."""
+        self._producers = {
+            producer_id: state for producer_id, state in self._producers.items() if state.first_offset is not None
+        }
         self._verifying.clear()
 
     def clear(self) -> None:
-        """Know nothing: what is left of a log is read anew."""
+        """Remove all states, before they are rebuilt from the log."""
         self._producers.clear()
         self._verifying.clear()
         self._open.clear()
 
     def first_open(self, but: int | None = None) -> int | None:
-        """Where the oldest open transaction begins, of any producer ``but`` one; None if none is open."""
+        """Return the start of the oldest open transaction, except those of producer ``but``; None if none is open."""
         return next((offset for producer_id, offset in self._open.items() if producer_id != but), None)
 
     # --- data ----------------------------------------------------------------------------------------------------
 
     def must_verify(self, header: BatchHeader, *, bumps: bool) -> bool:
-        """Whether the coordinator must be asked before this transactional batch: no transaction is open here yet.
+        """Return whether the coordinator must verify this transactional batch: no transaction is open here yet.
 
-        ``bumps`` says that the producer has transaction.version 2.
+        ``bumps`` means that the producer has transaction.version 2.
 
         Raises:
-            Refused: INVALID_PRODUCER_EPOCH.
+            ApiError: INVALID_PRODUCER_EPOCH.
         """
         known = self._producers.get(header.producer_id)
         if known is not None:
@@ -119,10 +121,10 @@ class ProducerStates:
         return True
 
     def admit(self, header: BatchHeader) -> Appended | None:
-        """Whether the batch is the next of its producer (None), or one that was appended before: then that one.
+        """Return None if the batch is the producer's next one, or the earlier batch of which it is a retry.
 
         Raises:
-            Refused: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, or INVALID_TXN_STATE, for a batch outside a
+            ApiError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, or INVALID_TXN_STATE, for a batch outside a
                 transaction while one is open.
         """
         if header.producer_id < 0:
@@ -137,11 +139,11 @@ class ProducerStates:
             _check_epoch(known, header)
         self._check_sequence(known, header)
         if known is not None and known.first_offset is not None and not header.is_transactional:
-            raise ApiError(ErrorCode.INVALID_TXN_STATE, reason="a transaction is open, and the batch is not of it")
+            raise ApiError(ErrorCode.INVALID_TXN_STATE, reason="a transaction is open, and the batch is not part of it")
         return None
 
     def appended(self, header: BatchHeader) -> None:
-        """Remember a batch that was admitted and now has its offsets."""
+        """Record an admitted batch that now has its offsets."""
         if header.producer_id < 0:
             return
         known = self._enter(header)
@@ -158,8 +160,8 @@ class ProducerStates:
         first = header.base_sequence
         asked = self._verifying.get(header.producer_id)
         if asked is not None:
-            # With transaction.version 2 a producer that is not known here begins at 0; all others may begin anywhere,
-            # since what they wrote before may have been deleted.
+            # With transaction.version 2 an unknown producer begins with sequence number 0; others begin anywhere,
+            # since their earlier batches may have been deleted.
             unknown = asked.bumps and first != 0 and (known is None or not known.batches)
             if unknown or first > asked.lowest_sequence:
                 raise ApiError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
@@ -172,17 +174,17 @@ class ProducerStates:
     # --- markers -------------------------------------------------------------------------------------------------
 
     def admit_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, version: int) -> None:
-        """Whether a marker may be written; with transaction.version 2 its epoch is above the transaction's (KIP-1228).
+        """Check that a marker may be written; transaction.version 2 needs an epoch above the transaction's (KIP-1228).
 
         Raises:
-            Refused: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
+            ApiError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
         """
         known = self._producers.get(producer_id)
         if known is None:
             return
         bumping = version >= _BUMPING
         if epoch < known.epoch or (bumping and epoch == known.epoch):
-            # The same marker again does no harm, once the transaction has ended.
+            # The same marker may be written again once the transaction has ended.
             again = bumping and epoch == known.epoch and (known.first_offset is None or epoch == _HIGHEST_EPOCH)
             if not again:
                 raise ApiError(ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -190,7 +192,7 @@ class ProducerStates:
             raise ApiError(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 
     def marked(self, header: BatchHeader, coordinator_epoch: int) -> Completed | None:
-        """Remember a marker that now has its offset; the transaction that it ends, None if it had no records here."""
+        """Record a marker that now has its offset; return the transaction it ends, None if that had no records here."""
         known = self._enter(header)
         asked = self._verifying.get(header.producer_id)
         if asked is not None and not (asked.bumps and asked.epoch == header.producer_epoch):

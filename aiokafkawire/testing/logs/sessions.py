@@ -1,4 +1,4 @@
-"""Fetch sessions: a client names its partitions once, and hears of those alone where something is new (KIP-227)."""
+"""Fetch sessions: a client names its partitions once, and gets only those with news (KIP-227)."""
 
 from collections.abc import Callable, Sequence
 from itertools import count
@@ -20,15 +20,15 @@ FINAL_EPOCH: Final = -1
 _NEWEST_EPOCH: Final = 2**31 - 1
 
 Key: TypeAlias = tuple[str | UUID, int]
-"""A partition as the client names its topic: by id since v13, by name before."""
+"""A partition as the client names it: by topic id since v13, by name before."""
 
 
 @attrs.define(eq=False)
 class Wanted:
-    """A partition to read, and in a session what its client was told of it last."""
+    """A partition to read, and in a session the values that its client received last."""
 
     topic: str | None
-    """None while no topic has the id."""
+    """None while no topic has this id."""
     topic_id: UUID
     asked: FetchPartition
     high_watermark: int = -1
@@ -36,11 +36,11 @@ class Wanted:
 
     @property
     def key(self) -> Key:
-        """What it is found by in a session."""
+        """The partition's key in a session."""
         return (self.topic or "" if self.topic_id == ZERO_UUID else self.topic_id), self.asked.partition
 
-    def told(self, data: PartitionData) -> bool:
-        """Remember an answer; whether the client must hear of it."""
+    def record_response(self, data: PartitionData) -> bool:
+        """Record a response; return whether the client must receive it."""
         news = (
             bool(data.records)
             or data.error_code != ErrorCode.NONE
@@ -49,7 +49,7 @@ class Wanted:
             or data.preferred_read_replica >= 0
             or data.diverging_epoch.epoch >= 0
         )
-        # After an error the partition is told anew, whatever it was before.
+        # After an error the next response is sent, whatever it contains.
         self.high_watermark = -1 if data.error_code else data.high_watermark
         self.log_start_offset = data.log_start_offset
         return news
@@ -57,7 +57,7 @@ class Wanted:
 
 @attrs.define(eq=False)
 class FetchSession:
-    """What one client reads; ``epoch`` is the one that its next request must have."""
+    """The partitions that one client reads; ``epoch`` is the one expected in its next request."""
 
     session_id: int
     from_follower: bool
@@ -68,10 +68,10 @@ class FetchSession:
     epoch: int = 1
     size: int = 0
     evictable: bool = False
-    """Whether it was used when it was old enough to make room for another consumer's."""
+    """Whether the session was last used at an age at which another consumer's session may evict it."""
 
     def update(self, added: Sequence[Wanted], forgotten: Sequence[Key]) -> None:
-        """Take over what a request says: more partitions, other offsets, partitions left out."""
+        """Apply a request's changes: added partitions, changed offsets and forgotten partitions."""
         for wanted in added:
             known = self.partitions.get(wanted.key)
             if known is None:
@@ -86,8 +86,8 @@ class FetchSessions:
     """The sessions of one broker.
 
     Args:
-        slots: how many there may be (``max.incremental.fetch.session.cache.slots``).
-        eviction_ms: after how long unused, or after how long at all for a larger one, a session makes room
+        slots: the maximum number of sessions (``max.incremental.fetch.session.cache.slots``).
+        eviction_ms: the idle time after which any session evicts one, and the age after which a larger session does
             (``min.incremental.fetch.session.eviction.ms``).
     """
 
@@ -101,27 +101,27 @@ class FetchSessions:
         return len(self._sessions)
 
     def read_by(self, session_id: int) -> list[tuple[str | None, int]]:
-        """The topics and partitions of a session; none where there is no such session."""
+        """Return the topics and partitions of a session; empty for an unknown session."""
         session = self._sessions.get(session_id)
-        return [(one.topic, one.asked.partition) for one in session.partitions.values()] if session else []
+        return [(wanted.topic, wanted.asked.partition) for wanted in session.partitions.values()] if session else []
 
     def clear(self) -> None:
-        """Forget all: the broker has stopped."""
+        """Remove all sessions: the broker has stopped."""
         self._sessions.clear()
 
     def begin(
         self, request: FetchRequest, name_of: Callable[[UUID], str | None], *, by_topic_id: bool, now: float
     ) -> "Fetching":
-        """What a request is to be answered from.
+        """Return the partitions to read for a request.
 
         Args:
-            request: in any version.
-            name_of: the name of the topic with an id; None if there is none.
-            by_topic_id: whether it is v13 or newer.
-            now: in seconds.
+            request: a request of any version.
+            name_of: returns the name of the topic with an id; None if there is none.
+            by_topic_id: whether the request has topic ids, since v13.
+            now: the time in seconds.
 
         Raises:
-            Refused: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR.
+            ApiError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR.
         """
         asked = list(_asked(request, name_of, by_topic_id).values())
         if request.session_epoch in (FULL_EPOCH, FINAL_EPOCH):
@@ -146,8 +146,8 @@ class FetchSessions:
         return Fetching(self, request, list(session.partitions.values()), by_topic_id, opens=False, session=session)
 
     def open(self, partitions: list[Wanted], *, from_follower: bool, by_topic_id: bool, now: float) -> int:
-        """Make a session; its id, or ``NO_SESSION`` where all slots are taken by those that are worth more."""
-        if len(self._sessions) >= self._slots and not self._make_room(len(partitions), from_follower, now):
+        """Open a session and return its id, or ``NO_SESSION`` if all slots hold sessions of higher priority."""
+        if len(self._sessions) >= self._slots and not self._evict_for(len(partitions), from_follower, now):
             return NO_SESSION
         session = FetchSession(
             next(self._ids), from_follower, by_topic_id, now, now, {wanted.key: wanted for wanted in partitions}
@@ -157,7 +157,7 @@ class FetchSessions:
         return session.session_id
 
     def take_back(self, response: FetchResponse, *, opened: bool) -> None:
-        """A quota empties an answer: a session ``opened`` for it is not kept, and what it tells was never told."""
+        """Undo the session state of a throttled response, which stays empty: close a session ``opened`` for it."""
         session = self._sessions.get(response.session_id)
         if opened:
             self._sessions.pop(response.session_id, None)
@@ -174,8 +174,8 @@ class FetchSessions:
         session.size = len(session.partitions)
         session.evictable = now - session.created > self._eviction
 
-    def _make_room(self, size: int, from_follower: bool, now: float) -> bool:
-        """Evict the session that was unused for too long, else the one that is worth least, if it is worth less."""
+    def _evict_for(self, size: int, from_follower: bool, now: float) -> bool:
+        """Evict the longest idle session if its time is over, else the one of lowest priority if that is lower."""
         if not self._sessions:
             return False
         idle = min(self._sessions.values(), key=lambda session: (session.used, session.session_id))
@@ -187,8 +187,8 @@ class FetchSessions:
             for session in self._sessions.values()
             if session.evictable or (from_follower and not session.from_follower)
         ]
-        least = min(evictable, key=_worth, default=None)
-        if least is None or (from_follower, size, 0) < _worth(least):
+        least = min(evictable, key=_priority, default=None)
+        if least is None or (from_follower, size, 0) < _priority(least):
             return False
         del self._sessions[least.session_id]
         return True
@@ -208,11 +208,11 @@ class Fetching:
     def answer(
         self, results: list[tuple[Wanted, PartitionData]], *, from_follower: bool, now: float
     ) -> tuple[int, int, list[tuple[Wanted, PartitionData]]]:
-        """The answer's error, the session's id, and what of the results the client gets."""
+        """Return the response's error code, the session id and the results to send."""
         session = self._session
         if session is not None:
             if session.epoch != _next(self._request.session_epoch):
-                # Another connection has used the session while this request waited.
+                # Another connection used the session while this request waited.
                 return ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.session_id, []
             return ErrorCode.NONE, session.session_id, self._news(session, results)
         session_id = NO_SESSION
@@ -231,10 +231,10 @@ class Fetching:
     ) -> list[tuple[Wanted, PartitionData]]:
         news = []
         for wanted, data in results:
-            if not wanted.told(data):
+            if not wanted.record_response(data):
                 continue
             news.append((wanted, data))
-            # Who got records goes to the end, so that with little room all get their turn.
+            # A partition with records moves to the end, so that with a small limit all get their turn.
             if data.records and session.partitions.pop(wanted.key, None) is not None:
                 session.partitions[wanted.key] = wanted
         return news
@@ -244,12 +244,12 @@ def _next(epoch: int) -> int:
     return 1 if epoch == _NEWEST_EPOCH else epoch + 1
 
 
-def _worth(session: FetchSession) -> tuple[bool, int, int]:
+def _priority(session: FetchSession) -> tuple[bool, int, int]:
     return session.from_follower, session.size, session.session_id
 
 
 def _asked(request: FetchRequest, name_of: Callable[[UUID], str | None], by_topic_id: bool) -> dict[Key, Wanted]:
-    """The partitions that the request names; of one that is named twice, the last counts."""
+    """Return the partitions of a request; of duplicates the last counts."""
     found: dict[Key, Wanted] = {}
     for topic in request.topics:
         name = name_of(topic.topic_id) if by_topic_id else topic.topic

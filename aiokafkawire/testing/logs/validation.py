@@ -1,4 +1,4 @@
-"""What a broker demands of the records it is sent, check by check, in the order that Apache Kafka makes them."""
+"""A broker's checks of produced records, in the order of Apache Kafka."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -19,29 +19,29 @@ _NO_TIMESTAMP: Final = -1
 
 
 def only_batch(records: Buffer | None, version: int) -> RecordBatch:
-    """The one batch v2 that a Produce request in ``version`` must have for a partition, not yet looked into.
+    """Return the single v2 batch that a Produce request of ``version`` has for a partition, without its checks.
 
     Raises:
-        Refused: there is none, more than one, one of another format, or one compressed as the version cannot.
+        ApiError: there is no batch, more than one, another format, or a codec that the version does not support.
     """
     view = memoryview(records or b"")
     size = _whole_batch(view)
     if size is None:
-        raise _invalid("no record batch, one per partition is due")
+        raise _invalid("no record batch; each partition needs one")
     if view[layout.MAGIC_AT] != layout.MAGIC:
-        raise _invalid(f"a record batch with magic {view[layout.MAGIC_AT]}, 2 is due")
+        raise _invalid(f"record batch with magic {view[layout.MAGIC_AT]}, expected 2")
     if size < layout.HEADER_SIZE:
-        raise ApiError(ErrorCode.CORRUPT_MESSAGE, reason=f"a record batch of {size} bytes")
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, reason=f"record batch of {size} bytes is too short")
     batch = RecordBatch(BatchHeader(*layout.HEADER.unpack_from(view)), view[:size])
     if version < _ZSTD_SINCE and batch.header.codec == Codec.ZSTD:
         raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     if _whole_batch(view[size:]) is not None:
-        raise _invalid("more than one record batch, one per partition is due")
+        raise _invalid("more than one record batch; each partition needs one")
     return batch
 
 
 def first_headers(request: ProduceRequest) -> Iterator[BatchHeader]:
-    """The header of the first batch for each partition, where there is a whole one."""
+    """Yield the header of the first complete batch of each partition."""
     for topic in request.topic_data:
         for data in topic.partition_data:
             view = memoryview(data.records or b"")
@@ -50,21 +50,21 @@ def first_headers(request: ProduceRequest) -> Iterator[BatchHeader]:
 
 
 def validated(batch: RecordBatch, rules: BatchRules) -> RecordBatch:
-    """The batch as a topic with these rules keeps it, after every check.
+    """Check a batch and return it as a topic with these rules stores it.
 
     Raises:
-        Refused: the error that Kafka gives.
+        ApiError: Kafka's error.
     """
     header = batch.header
     if header.base_offset != 0:
-        raise _invalid(f"the base offset is {header.base_offset}, 0 is due")
+        raise _invalid(f"base offset {header.base_offset}, expected 0")
     _check_size(header, rules)
     try:
         batch.check()
     except CorruptBatch as damage:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, reason=str(damage)) from damage
     _check_header(header)
-    if header.attributes & layout.LOG_APPEND_TIME:  # not for the producer to say
+    if header.attributes & layout.LOG_APPEND_TIME:  # the broker decides
         batch = _restamped(batch, header.attributes & ~layout.LOG_APPEND_TIME, header.max_timestamp)
     newest = _check_records(batch, rules)
     if rules.codec is not None and rules.codec != header.codec:
@@ -72,18 +72,18 @@ def validated(batch: RecordBatch, rules: BatchRules) -> RecordBatch:
         _check_size(batch.header, rules)
     if rules.log_append_time:
         return RecordBatch.parse(memoryview(set_log_append_time(batch.view, rules.now)))
-    # Searches by time trust the header, so the broker does not take the producer's word for it.
+    # Searches by time rely on the header, so the broker computes its maximum timestamp.
     return batch if newest == header.max_timestamp else _restamped(batch, batch.header.attributes, newest)
 
 
 def _check_size(header: BatchHeader, rules: BatchRules) -> None:
     if header.size > rules.max_bytes:
-        reason = f"a batch of {header.size} bytes, {rules.max_bytes} the most"
+        reason = f"batch of {header.size} bytes exceeds max.message.bytes ({rules.max_bytes})"
         raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, reason=reason)
 
 
 def _whole_batch(view: memoryview) -> int | None:
-    """The size of the batch or message there, of any format; None if it is not whole."""
+    """Return the size of the first batch or message of any format; None if it is incomplete."""
     if len(view) <= layout.MAGIC_AT:
         return None
     (length,) = layout.INT32.unpack_from(view, layout.LENGTH_AT)
@@ -100,21 +100,21 @@ def _whole_batch(view: memoryview) -> int | None:
 
 def _check_header(header: BatchHeader) -> None:
     if header.count <= 0:
-        raise _invalid(f"it says that it has {header.count} records")
+        raise _invalid(f"invalid record count {header.count}")
     if header.count != header.last_offset_delta + 1:
-        raise _invalid(f"{header.count} records, and a last offset delta of {header.last_offset_delta}")
+        raise _invalid(f"{header.count} records, but the last offset delta is {header.last_offset_delta}")
     if header.is_control:
         raise _invalid("clients may not write control records")
     if header.producer_id >= 0 and header.base_sequence < 0:
-        raise _invalid(f"the base sequence {header.base_sequence} with producer id {header.producer_id}")
+        raise _invalid(f"invalid base sequence {header.base_sequence} with producer id {header.producer_id}")
 
 
 def _check_records(batch: RecordBatch, rules: BatchRules) -> int:
-    """Walk every record, as Kafka does, since what cannot be read must not get into a log; the newest timestamp."""
+    """Check every record, as Kafka does, so that logs stay readable; return the newest timestamp."""
     try:
         batch.prepare()
     except CorruptBatch as damage:
-        # An exception that Kafka did not plan for, so its producer is not told that the records are at fault.
+        # Kafka raises an unexpected exception here, so that the response does not mention the records.
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, reason=str(damage)) from damage
     newest = -1
     earliest, latest = rules.now - rules.before_max_ms, rules.now + rules.after_max_ms
@@ -158,7 +158,7 @@ def _rejected(faults: tuple[tuple[int, str], ...]) -> str:
 
 
 def _recompressed(batch: RecordBatch, codec: Codec, level: int | None) -> RecordBatch:
-    """The same records, with another codec."""
+    """Return the batch with another codec."""
     header = batch.header
     body = compress(codec, batch.prepare(check_crcs=False), level)
     head = bytearray(batch.view[: layout.HEADER_SIZE])
@@ -167,7 +167,7 @@ def _recompressed(batch: RecordBatch, codec: Codec, level: int | None) -> Record
 
 
 def _restamped(batch: RecordBatch, attributes: int, max_timestamp: int) -> RecordBatch:
-    """A copy with other attributes and another highest timestamp, and the checksum that goes with them."""
+    """Return a copy with other attributes, another maximum timestamp and the new checksum."""
     head = bytearray(batch.view[: layout.HEADER_SIZE])
     layout.INT16.pack_into(head, layout.ATTRIBUTES_AT, attributes)
     layout.INT64.pack_into(head, layout.MAX_TIMESTAMP_AT, max_timestamp)

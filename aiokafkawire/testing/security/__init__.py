@@ -1,1 +1,1 @@
-"""Logging in, and TLS."""
+"""Authentication and TLS."""

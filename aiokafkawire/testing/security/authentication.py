@@ -1,4 +1,4 @@
-"""Logging in: which requests a connection may make before, during and after it (KIP-43, KIP-152, KIP-368)."""
+"""SASL authentication: the requests allowed before, during and after it (KIP-43, KIP-152, KIP-368)."""
 
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
@@ -13,30 +13,30 @@ from .mechanisms import Exchange, LoginFailed, new_exchange
 __all__ = ("MAX_TOKEN_FRAME", "LoginState", "LoginFailed")
 
 MAX_TOKEN_FRAME: Final = 524_288
-"""``sasl.server.max.receive.size``: the largest frame of a client that has not logged in."""
+"""``sasl.server.max.receive.size``: the largest frame of a client that has not authenticated."""
 
 _BETWEEN_RENEWALS: Final = 1.0  # seconds
-_LONGEST_MS: Final = 9_000_000_000_000  # Apache Kafka's clock counts in ns, and goes not much further
-_LONGEST_TOLD: Final = 32_767  # bytes of a string in the old versions of SaslAuthenticate
+_LONGEST_MS: Final = 9_000_000_000_000  # Apache Kafka's clock counts in ns, and overflows soon after this
+_LONGEST_MESSAGE: Final = 32_767  # bytes of a string in the old versions of SaslAuthenticate
 
 
 class _Stage(Enum):
     FIRST = auto()  # ApiVersions or SaslHandshake
-    HANDSHAKE = auto()  # SaslHandshake alone: the versions were told
+    HANDSHAKE = auto()  # SaslHandshake only, after ApiVersions was answered
     TOKENS = auto()
-    OTHER_MECHANISM = auto()  # chosen while renewing, and answered; what comes next ends the connection
+    OTHER_MECHANISM = auto()  # chosen during reauthentication, and answered; the next request ends the connection
     DONE = auto()
 
 
 class LoginState:
-    """How far one connection has come with SASL.
+    """The SASL state of one connection.
 
-    1. Before the login only ApiVersions (once) and SaslHandshake are answered, then only SaslAuthenticate; after a
-       SaslHandshake v0, tokens come as bare frames.
-    2. With ``max_reauth_ms``, or a token that ends, a login holds for that long: then any request but SaslHandshake
-       ends the connection.
-       SaslHandshake renews the login, at most once a second, as the same user by the same mechanism.
-    3. What goes wrong is in :attr:`failed`: once the client has its answer, if there is one, the broker hangs up.
+    1. Before authentication only ApiVersions (once) and SaslHandshake are answered, then only SaslAuthenticate; after a
+       SaslHandshake v0, tokens are sent as bare frames.
+    2. With ``max_reauth_ms``, or a token that expires, authentication expires: then any request but SaslHandshake ends
+       the connection. SaslHandshake begins reauthentication, at most once a second, as the same user with the same
+       mechanism.
+    3. A failure is stored in :attr:`failed`: after the response, if there is one, the broker disconnects.
 
     Times are the loop's, in seconds.
     """
@@ -51,9 +51,9 @@ class LoginState:
     ) -> None:
         self.mechanisms: list[str] = list(mechanisms)
         self.user: str | None = None
-        """Who has logged in."""
+        """The authenticated user."""
         self.failed: str | None = None
-        """Why the broker hangs up; None while it does not."""
+        """The reason why the broker disconnects, if it does."""
         self._credentials = credentials
         self._max_reauth_ms = max_reauth_ms
         self._new_nonce = new_nonce
@@ -66,30 +66,30 @@ class LoginState:
 
     @property
     def complete(self) -> bool:
-        """Whether the client has logged in, and is not about to do it again."""
+        """Whether the client has authenticated and is not reauthenticating."""
         return self._stage is _Stage.DONE
 
     @property
     def expects_handshake(self) -> bool:
-        """Whether SaslHandshake is due, or may come."""
+        """Whether SaslHandshake is allowed next."""
         return self._stage in (_Stage.FIRST, _Stage.HANDSHAKE)
 
     @property
     def expects_token(self) -> bool:
-        """Whether a token is due."""
+        """Whether a token is expected next."""
         return self._stage is _Stage.TOKENS
 
     @property
     def expects_bare_token(self) -> bool:
-        """Whether the next frame is a token and no request."""
+        """Whether the next frame is a token instead of a request."""
         return self.expects_token and self._bare
 
     def admit(self, key: ApiKey, now: float) -> None:
-        """Whether a request may be made.
+        """Check that a request is allowed.
 
         Raises:
-            Disconnect: it may not, and is not answered.
-            Refused: it may not, which its answer should say; then the broker hangs up.
+            Disconnect: it is not allowed, and gets no response.
+            ApiError: it is not allowed; after the error response the broker disconnects.
         """
         match self._stage:
             case _Stage.DONE:
@@ -98,7 +98,7 @@ class LoginState:
                 self.failed = f"Unexpected Kafka request of type {key.name} during SASL authentication."
                 raise ApiError(ErrorCode.ILLEGAL_SASL_STATE, self.failed)
             case _Stage.OTHER_MECHANISM:
-                raise Disconnect("the mechanism of a login cannot change")
+                raise Disconnect("the mechanism cannot change during reauthentication")
             case _Stage.FIRST if key != ApiKey.API_VERSIONS and key != ApiKey.SASL_HANDSHAKE:
                 raise Disconnect(f"Unexpected Kafka request of type {key.name} during SASL handshake.")
             case _Stage.HANDSHAKE if key != ApiKey.SASL_HANDSHAKE:
@@ -107,23 +107,23 @@ class LoginState:
     def _admit_later(self, key: ApiKey, now: float) -> None:
         if self._expires is None:
             return
-        rested = self._renewed is None or now - self._renewed >= _BETWEEN_RENEWALS
-        if key == ApiKey.SASL_HANDSHAKE and rested:
+        may_renew = self._renewed is None or now - self._renewed >= _BETWEEN_RENEWALS
+        if key == ApiKey.SASL_HANDSHAKE and may_renew:
             self._renewed = now
             self._stage = _Stage.HANDSHAKE
         elif now > self._expires:
-            raise Disconnect("the login has expired")
+            raise Disconnect("the authentication has expired")
 
-    def versions_told(self) -> None:
-        """ApiVersions was answered."""
+    def versions_sent(self) -> None:
+        """Record that ApiVersions was answered."""
         if self._stage is _Stage.FIRST:
             self._stage = _Stage.HANDSHAKE
 
     def handshake(self, mechanism: str, version: int) -> bool:
-        """SaslHandshake has come: whether its mechanism is enabled.
+        """Handle SaslHandshake; return whether its mechanism is enabled.
 
         Raises:
-            Disconnect: it is not, while the login is renewed.
+            Disconnect: it is not enabled, during reauthentication.
         """
         if mechanism not in self.mechanisms:
             self.failed = "Unsupported SASL mechanism"
@@ -140,23 +140,23 @@ class LoginState:
         return True
 
     def answer(self, token: bytes, now: float) -> tuple[bytes, int]:
-        """What to say to a token, and for how many ms the login holds: 0 while it is under way, and for ever.
+        """Return the response to a token and the lifetime in ms: 0 if authentication is incomplete, or never expires.
 
         Raises:
-            LoginFailed: the client is not let in.
-            Disconnect: nor answered.
+            LoginFailed: authentication failed.
+            Disconnect: authentication failed, without a response.
         """
         exchange = self._exchange
         assert exchange is not None
         try:
-            said = exchange.answer(token)
+            response = exchange.answer(token)
             if exchange.user is None:
-                return said, 0
+                return response, 0
             if self.user not in (None, exchange.user):
                 reason = "Cannot change principals during re-authentication"
-                raise LoginFailed(f"{reason} from User.{self.user}: User.{exchange.user}", told=True)
+                raise LoginFailed(f"{reason} from User.{self.user}: User.{exchange.user}", client_message=True)
         except LoginFailed as failure:
-            self.failed = f"a login failed: {failure}"
+            self.failed = f"authentication failed: {failure}"
             raise
         lifetime = self._lifetime_ms(exchange)
         self.user = exchange.user
@@ -164,25 +164,25 @@ class LoginState:
         self._stage = _Stage.DONE
         if lifetime > 0:
             self._expires = now + lifetime / 1000
-        return said, lifetime
+        return response, lifetime
 
     def _lifetime_ms(self, exchange: Exchange) -> int:
-        """The shorter of the broker's setting and what the token says; 0 for ever."""
-        told = [one for one in (self._max_reauth_ms, exchange.holds_ms) if one is not None and one > 0]
-        lifetime = min(told, default=0)
+        """Return the lifetime: the minimum of the broker's setting and the token's lifetime; 0 for no limit."""
+        limits = [limit for limit in (self._max_reauth_ms, exchange.holds_ms) if limit is not None and limit > 0]
+        lifetime = min(limits, default=0)
         if lifetime > _LONGEST_MS:
-            raise Disconnect("a login that would hold for centuries")  # Apache Kafka stumbles over it
+            raise Disconnect("the authentication would be valid for centuries")  # Apache Kafka fails here, too
         return lifetime
 
     def why(self, failure: LoginFailed) -> str:
-        """What the client is told about a failure: all there is, or nothing that would help to guess.
+        """Return the client's message for a failure: the whole reason, or nothing that would help to guess.
 
         Raises:
-            Disconnect: nothing, for it would not fit in.
+            Disconnect: the message is too long for the response.
         """
-        if failure.told is not None:
-            if len(failure.told.encode()) > _LONGEST_TOLD:
-                raise Disconnect("a login failed, for a reason that is too long to be told")
-            return failure.told
+        if failure.client_message is not None:
+            if len(failure.client_message.encode()) > _LONGEST_MESSAGE:
+                raise Disconnect("authentication failed, and the reason is too long for a response")
+            return failure.client_message
         doing = "authentication" if self.user is None else "re-authentication"
         return f"Authentication failed during {doing} due to invalid credentials with SASL mechanism {self._mechanism}"

@@ -1,4 +1,4 @@
-"""Which tokens OAUTHBEARER takes: those of a function, or unsecured ones for development (RFC 7515, KIP-255)."""
+"""The tokens that OAUTHBEARER accepts: those of a function, or unsecured ones for development (RFC 7515, KIP-255)."""
 
 import base64
 import binascii
@@ -17,20 +17,20 @@ __all__ = ("BearerToken", "BearerTokens", "TokenRefused", "TokenValidator", "Uns
 
 @attrs.frozen
 class BearerToken:
-    """What a token says that is taken: who logs in, and until when, in ms since the epoch."""
+    """The content of an accepted token: the principal, and the expiry in ms since the epoch."""
 
     principal: str
     ends_ms: int
 
 
 class TokenRefused(Exception):
-    """A token is not taken. The reason is for the broker's log; the client is told the rest (RFC 7628, 3.2.2).
+    """A token is rejected. The reason goes to the broker's log, the other arguments to the client (RFC 7628, 3.2.2).
 
     Args:
-        reason: why.
+        reason: the reason.
         status: an error code of RFC 6750.
-        scope: what the token would have to be for.
-        openid_configuration: where to ask for another.
+        scope: the scope that the token needs.
+        openid_configuration: the URL at which to get another token.
     """
 
     def __init__(
@@ -42,30 +42,30 @@ class TokenRefused(Exception):
         openid_configuration: str | None = None,
     ) -> None:
         super().__init__(reason)
-        said = {"status": status, "scope": scope, "openid-configuration": openid_configuration}
+        fields = {"status": status, "scope": scope, "openid-configuration": openid_configuration}
         self.answer: str = json.dumps(
-            {name: one for name, one in said.items() if one is not None}, separators=(", ", ":")
+            {name: value for name, value in fields.items() if value is not None}, separators=(", ", ":")
         )
-        """The JSON that the client gets."""
+        """The JSON response to the client."""
 
 
 TokenValidator: TypeAlias = Callable[[str, int], BearerToken]
-"""Looks at a token at a time, in ms since the epoch of the broker's clock; raises TokenRefused."""
+"""Checks a token at a time, in ms since the epoch, of the broker's clock; raises TokenRefused."""
 
 
 @attrs.frozen
 class BearerTokens:
-    """Who looks at tokens, and by which clock, in ms since the epoch."""
+    """The validator of tokens, and its clock, in ms since the epoch."""
 
     validator: TokenValidator
     clock: Callable[[], int]
 
     def check(self, token: str) -> tuple[str, int]:
-        """Who logs in, and for how many ms from now the token holds.
+        """Return the principal of a token and its remaining lifetime in ms.
 
         Raises:
-            TokenRefused: it does not.
-            Disconnect: nor is that told.
+            TokenRefused: the token is invalid.
+            Disconnect: the token is invalid, and gets no response.
         """
         now = self.clock()
         found = self.validator(token, now)
@@ -75,10 +75,10 @@ class BearerTokens:
 
 
 def bearer_tokens(setting: bool | TokenValidator, clock: Callable[[], int]) -> BearerTokens | None:
-    """What the setting of a broker says; None: there is no OAUTHBEARER.
+    """Return the validator for a broker's setting; None if OAUTHBEARER is disabled.
 
     Raises:
-        ConfigError: it is neither a bool nor a function.
+        ConfigError: the setting is neither a bool nor a function.
     """
     if isinstance(setting, bool):
         return BearerTokens(UnsecuredTokens(), clock) if setting else None
@@ -95,13 +95,13 @@ _Claim: TypeAlias = str | float | list[str]
 
 @attrs.frozen
 class UnsecuredTokens:
-    """Tokens that anyone could have written: a JWS without a signature, as Kafka's validator for development has it.
+    """Unsecured tokens: a JWS without a signature, as Kafka's validator for development accepts it.
 
-    ``sub`` says who, ``exp`` until when; ``iat``, if it is there, has to be past. ``required_scope`` are values
-    that the claim ``scope`` must have all of: a text, which is one value, or a list.
+    ``sub`` is the principal, ``exp`` the expiry; ``iat``, if present, must be past. ``required_scope`` are the values
+    that the claim ``scope`` must contain: a text, which is one value, or a list.
 
     Raises:
-        ConfigError: ``required_scope`` is one string.
+        ConfigError: ``required_scope`` is a string.
     """
 
     required_scope: Collection[str] = attrs.field(default=())
@@ -112,46 +112,46 @@ class UnsecuredTokens:
             raise ConfigError(f"required_scope is {scope!r}: a list of values, as [{scope!r}]")
 
     def __call__(self, token: str, now_ms: int) -> BearerToken:
-        """Who a token is for.
+        """Return the content of a valid token.
 
         Raises:
-            TokenRefused: it does not say so, has ended, has not begun, or is for something else.
-            Disconnect: it does not even say how it is signed.
+            TokenRefused: the token is malformed, expired, not yet valid, or has another scope.
+            Disconnect: the token has no algorithm.
         """
         parts = token.split(".")
         if len(parts) != 3 or ".." in token:
-            raise TokenRefused("no three parts, as a JWS has")
+            raise TokenRefused("the token does not have the three parts of a JWS")
         header, claims = (_fields(part) for part in parts[:2])
         if "alg" not in header:
-            raise Disconnect("a token without an algorithm")  # Apache Kafka stumbles over it
+            raise Disconnect("the token has no algorithm")  # Apache Kafka fails here, too
         if header["alg"] != "none" or parts[2]:
-            raise TokenRefused("it is signed, and nobody here could verify it")
+            raise TokenRefused("the token is signed; this validator accepts unsigned ones only")
         scope = _scope(claims)
         ends, begins = _seconds(claims, "exp"), _seconds(claims, "iat")
         principal = claims.get("sub")
         if not isinstance(principal, str) or not principal.strip():
-            raise TokenRefused("the claim sub does not say who it is")
+            raise TokenRefused("the claim sub has no principal")
         if begins is not None and begins * 1000 > now_ms:
-            raise TokenRefused("it was issued in the future")
+            raise TokenRefused("the token was issued in the future")
         if ends is None or ends * 1000 <= now_ms:
-            raise TokenRefused("it has expired, or does not say when it does")
+            raise TokenRefused("the token has expired, or has no expiry")
         if not scope.issuperset(self.required_scope):
-            told = f"[{', '.join(self.required_scope)}]"
-            raise TokenRefused("it is for something else", status="insufficient_scope", scope=told)
-        # Kafka rounds; a token that ends within this half of a millisecond would be one without an end.
+            required = f"[{', '.join(self.required_scope)}]"
+            raise TokenRefused("the token lacks a required scope", status="insufficient_scope", scope=required)
+        # Kafka rounds; a token that expires within half a millisecond would otherwise never expire.
         return BearerToken(principal, max(now_ms + 1, int(min(ends * 1000 + 0.5, _LATEST))))
 
 
 def _fields(part: str) -> Mapping[str, _Claim]:
-    """A header or claims, as Kafka reads them: what is no list and no number is text."""
+    """Return the header or claims as Kafka reads them: values other than lists and numbers are text."""
     try:
         if not _BASE64URL.fullmatch(part):
-            raise ValueError("a letter that base64url has not")
+            raise ValueError("not base64url")
         decoded = base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
-        # All numbers are floats: so there is none that is too large.
+        # All numbers are floats, so that none is too large.
         found = json.loads(decoded or b"{}", parse_int=float, parse_constant=_no_number)
     except (binascii.Error, ValueError, RecursionError) as error:
-        raise TokenRefused("a part of it is not JSON in base64url") from error
+        raise TokenRefused("a part of the token is not JSON in base64url") from error
     if not isinstance(found, dict):
         return {}
     return {name: _claim(value) for name, value in found.items()}
@@ -160,19 +160,19 @@ def _fields(part: str) -> Mapping[str, _Claim]:
 def _claim(value: object) -> _Claim:
     if isinstance(value, float):
         return value
-    return [_text(one) for one in value] if isinstance(value, list) else _text(value)
+    return [_text(item) for item in value] if isinstance(value, list) else _text(value)
 
 
 def _text(value: object) -> str:
     if isinstance(value, str):
-        return value.encode(errors="replace").decode()  # JSON may name half of a letter
+        return value.encode(errors="replace").decode()  # JSON may contain half of a surrogate pair
     if isinstance(value, dict | list):
         return ""
     return json.dumps(value)
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _seconds(claims: Mapping[str, _Claim], name: str) -> float | None:
@@ -186,4 +186,4 @@ def _scope(claims: Mapping[str, _Claim]) -> set[str]:
     value = claims.get("scope", [])
     if isinstance(value, float):
         raise TokenRefused("the claim scope is neither text nor a list")
-    return {one.strip() for one in ([value] if isinstance(value, str) else value)} - {""}
+    return {item.strip() for item in ([value] if isinstance(value, str) else value)} - {""}

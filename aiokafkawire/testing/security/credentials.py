@@ -1,4 +1,4 @@
-"""Who may log in: passwords, and what SCRAM keeps in their place (RFC 5802, KIP-84, KIP-554). No secret has a repr."""
+"""The users' credentials: passwords, and SCRAM credentials (RFC 5802, KIP-84, KIP-554). No secret has a repr."""
 
 import hashlib
 import hmac
@@ -17,37 +17,37 @@ MOST_ITERATIONS: Final = 16384
 
 
 class ScramMechanism(Enum):
-    """The two mechanisms; the values are their names, which SaslHandshake gives."""
+    """The two SCRAM mechanisms; the values are their names in SaslHandshake."""
 
     SHA_256 = "SCRAM-SHA-256"
     SHA_512 = "SCRAM-SHA-512"
 
     @property
     def code(self) -> int:
-        """How the requests of KIP-554 name it."""
+        """The mechanism's code in the requests of KIP-554."""
         return 1 if self is ScramMechanism.SHA_256 else 2
 
     @property
     def hash_name(self) -> str:
-        """As hashlib calls it."""
+        """The name of the hash in hashlib."""
         return self.value.removeprefix("SCRAM-").replace("-", "").lower()
 
     def hmac(self, key: bytes, message: bytes) -> bytes:
-        """HMAC of RFC 5802."""
+        """Compute HMAC of RFC 5802."""
         return hmac.digest(key, message, self.hash_name)
 
     def hash(self, data: bytes) -> bytes:
-        """H of RFC 5802."""
+        """Compute H of RFC 5802."""
         return hashlib.new(self.hash_name, data).digest()
 
     def salted(self, password: str, salt: bytes, iterations: int) -> bytes:
-        """Hi of RFC 5802; passwords are taken as they are, without SASLprep, as Kafka does."""
+        """Compute Hi of RFC 5802; passwords are used without SASLprep, as in Kafka."""
         return hashlib.pbkdf2_hmac(self.hash_name, password.encode(), salt, iterations)
 
 
 @attrs.frozen
 class ScramCredential:
-    """What a server keeps of a password: enough to check a proof, and too little to make one."""
+    """The server's SCRAM credential: enough to check a proof, too little to make one."""
 
     iterations: int
     salt: bytes = attrs.field(repr=False)
@@ -58,21 +58,21 @@ class ScramCredential:
     def made_of(
         cls, mechanism: ScramMechanism, salted_password: bytes, salt: bytes, iterations: int
     ) -> "ScramCredential":
-        """From the salted password, which is not kept."""
+        """Derive a credential from the salted password, which is not kept."""
         client_key = mechanism.hmac(salted_password, b"Client Key")
         return cls(iterations, salt, mechanism.hash(client_key), mechanism.hmac(salted_password, b"Server Key"))
 
 
 class Credentials:
-    """The users of a cluster. PLAIN's passwords stay as they were given; SCRAM's credentials can be altered.
+    """The users of a cluster. PLAIN's passwords stay as given; requests can alter SCRAM credentials.
 
     Args:
-        passwords: of each user, for all mechanisms.
-        mechanisms: those that are enabled; users have credentials for the SCRAM ones among them.
-        tokens: which of OAUTHBEARER are taken; None: it is not enabled.
+        passwords: the password of each user, for all mechanisms.
+        mechanisms: the enabled mechanisms; users get credentials for the SCRAM mechanisms among them.
+        tokens: the validator of OAUTHBEARER; None if it is disabled.
 
     Raises:
-        ValueError: there are passwords, and no mechanism to log in with: nobody would be asked for one.
+        ValueError: there are passwords, but no enabled mechanism.
     """
 
     def __init__(
@@ -82,29 +82,29 @@ class Credentials:
         tokens: BearerTokens | None = None,
     ) -> None:
         if passwords is not None and not mechanisms:
-            raise ValueError("users, and no mechanism to log in with")
+            raise ValueError("users need at least one mechanism in sasl_enabled_mechanisms")
         self.tokens: BearerTokens | None = tokens
         self._passwords = dict(passwords or {})
         self._scram: dict[ScramMechanism, dict[str, ScramCredential]] = {each: {} for each in ScramMechanism}
         for mechanism in ScramMechanism:
             if mechanism.value in mechanisms:
                 for user, password in self._passwords.items():
-                    # Made from the name, so that runs are alike: what a salt is for matters to no test.
+                    # The salt is derived from the name, so that runs are alike; no test needs a random salt.
                     salt = mechanism.hash(f"{mechanism.value} {user}".encode())[:16]
                     salted = mechanism.salted(password, salt, LEAST_ITERATIONS)
                     self.put(mechanism, user, ScramCredential.made_of(mechanism, salted, salt, LEAST_ITERATIONS))
 
     def is_password(self, user: str, password: str) -> bool:
-        """Whether there is such a user with that password."""
+        """Return whether there is a user with this password."""
         known = self._passwords.get(user)
         return known is not None and hmac.compare_digest(known.encode(), password.encode())
 
     def scram(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
-        """A user's credential; None if there is none."""
+        """Return a user's credential; None if there is none."""
         return self._scram[mechanism].get(user)
 
     def scram_users(self) -> list[str]:
-        """All users that have a SCRAM credential."""
+        """Return all users with a SCRAM credential."""
         return list(dict.fromkeys(user for users in self._scram.values() for user in users))
 
     def put(self, mechanism: ScramMechanism, user: str, credential: ScramCredential) -> None:
@@ -112,7 +112,7 @@ class Credentials:
         self._scram[mechanism][user] = credential
 
     def remove(self, mechanism: ScramMechanism, user: str) -> None:
-        """Forget a user's credential.
+        """Delete a user's credential.
 
         Raises:
             KeyError: there is none.

@@ -1,4 +1,4 @@
-"""What happens inside SASL, token by token: the server's side of PLAIN (RFC 4616), SCRAM (5802), OAUTHBEARER (7628)."""
+"""The server's side of SASL mechanisms: PLAIN (RFC 4616), SCRAM (RFC 5802), OAUTHBEARER (RFC 7628)."""
 
 import base64
 import hmac
@@ -24,33 +24,37 @@ __all__ = (
 
 
 class LoginFailed(Exception):
-    """The client is not let in, and why. ``told`` is the message for it: the reason, another one, or as Kafka has it
-    where it keeps the reason to itself."""
+    """Authentication failed.
 
-    def __init__(self, reason: str, *, told: bool | str = False) -> None:
+    ``client_message`` is what the client receives: the reason (True), another text, or Kafka's general message (False),
+    which hides the reason.
+    """
+
+    def __init__(self, reason: str, *, client_message: bool | str = False) -> None:
         super().__init__(reason)
-        self.told: str | None = told if isinstance(told, str) else reason if told else None
+        text = reason if client_message is True else client_message
+        self.client_message: str | None = None if text is False else text
 
 
 class Exchange(Protocol):
-    """One login under way."""
+    """One authentication in progress."""
 
     user: str | None
-    """Who has logged in; None until then."""
+    """The authenticated user; None before."""
     holds_ms: int | None
-    """For how long from then on what the client has shown is good; None: for ever."""
+    """The lifetime of the authentication in ms; None for no limit."""
 
     def answer(self, token: bytes) -> bytes:
-        """What to say to the client's next token.
+        """Return the response to the client's next token.
 
         Raises:
-            LoginFailed: that it failed.
-            Disconnect: nothing.
+            LoginFailed: authentication failed.
+            Disconnect: authentication failed, without a response.
         """
 
 
 class Plain:
-    """A user name and a password in one token."""
+    """PLAIN: a user name and a password in one token."""
 
     def __init__(self, credentials: Credentials) -> None:
         self.user: str | None = None
@@ -58,16 +62,16 @@ class Plain:
         self._credentials = credentials
 
     def answer(self, token: bytes) -> bytes:
-        """Nothing, if the password is right. Raises as :class:`Exchange` says."""
+        """Check the password and return an empty response. Raises as :class:`Exchange`."""
         parts = token.decode(errors="replace").split("\0", 3)
         if len(parts) != 3:
-            raise LoginFailed(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}", told=True)
+            raise LoginFailed(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}", client_message=True)
         for_user, user, password = parts
         for what, given in (("username", user), ("password", password)):
             if not given:
-                raise LoginFailed(f"Authentication failed: {what} not specified", told=True)
+                raise LoginFailed(f"Authentication failed: {what} not specified", client_message=True)
         if not self._credentials.is_password(user, password):
-            raise LoginFailed("Authentication failed: Invalid username or password", told=True)
+            raise LoginFailed("Authentication failed: Invalid username or password", client_message=True)
         _check_authorization_id(for_user, user)
         self.user = user
         return b""
@@ -78,7 +82,7 @@ _VALUE: Final = r"[\x01-\x2b\x2d-\x7f]+"
 _NONCE: Final = r"[\x21-\x2b\x2d-\x7e]+"
 _BASE64: Final = r"(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
 _EXTENSIONS: Final = rf"(?:,[A-Za-z]+={_VALUE})*"
-# The flags "y" and "p" of channel binding, which Kafka does not have, make no first message here.
+# Kafka does not support channel binding: the flags "y" and "p" do not match.
 _FIRST: Final = re.compile(
     rf"n,(?:a=(?P<for_user>{_SASL_NAME}))?,"
     rf"(?P<bare>(?:m={_VALUE},)?n=(?P<user>{_SASL_NAME}),r=(?P<nonce>{_NONCE}){_EXTENSIONS})"
@@ -89,7 +93,7 @@ _FINAL: Final = re.compile(
 
 
 class Scram:
-    """A proof that the client knows the password, and one that the server does."""
+    """SCRAM: the client proves that it knows the password, and so does the server."""
 
     def __init__(self, mechanism: ScramMechanism, credentials: Credentials, new_nonce: Callable[[], str]) -> None:
         self.user: str | None = None
@@ -100,38 +104,38 @@ class Scram:
         self._begun: _Begun | None = None
 
     def answer(self, token: bytes) -> bytes:
-        """Salt, iterations and nonce, then the server's signature. Raises as :class:`Exchange` says."""
+        """Return salt, iterations and nonce, then the server's signature. Raises as :class:`Exchange`."""
         text = token.decode(errors="replace")
         return self._first(text) if self._begun is None else self._final(text, self._begun)
 
     def _first(self, text: str) -> bytes:
         found = _FIRST.fullmatch(text)
         if found is None:
-            raise LoginFailed("no first message of SCRAM without channel binding")
+            raise LoginFailed("invalid first message of SCRAM without channel binding")
         user = found["user"].replace("=2C", ",").replace("=3D", "=")
         credential = self._credentials.scram(self._mechanism, user)
         if credential is None:
-            raise LoginFailed("no such user has credentials")
+            raise LoginFailed("the user has no credentials")
         _check_authorization_id(found["for_user"] or "", user)
         if credential.iterations < LEAST_ITERATIONS:
-            raise LoginFailed(f"{credential.iterations} iterations, {LEAST_ITERATIONS} the least")
+            raise LoginFailed(f"{credential.iterations} iterations are fewer than {LEAST_ITERATIONS}")
         nonce = found["nonce"] + self._new_nonce()
-        said = f"r={nonce},s={base64.b64encode(credential.salt).decode()},i={credential.iterations}"
-        self._begun = _Begun(user, credential, nonce, f"{found['bare']},{said}")
-        return said.encode()
+        message = f"r={nonce},s={base64.b64encode(credential.salt).decode()},i={credential.iterations}"
+        self._begun = _Begun(user, credential, nonce, f"{found['bare']},{message}")
+        return message.encode()
 
     def _final(self, text: str, begun: "_Begun") -> bytes:
         found = _FINAL.fullmatch(text)
         if found is None:
-            raise LoginFailed("no final message of SCRAM")
+            raise LoginFailed("invalid final message of SCRAM")
         if found["nonce"] != begun.nonce:
-            raise LoginFailed("another nonce than the one of this login")
+            raise LoginFailed("the nonce differs from that of this exchange")
         mechanism, credential = self._mechanism, begun.credential
-        signed = f"{begun.said},{found['without_proof']}".encode()
+        signed = f"{begun.messages},{found['without_proof']}".encode()
         signature, proof = mechanism.hmac(credential.stored_key, signed), base64.b64decode(found["proof"])
         if len(proof) != len(signature):
-            raise Disconnect("a proof of another length")  # Apache Kafka stumbles over it
-        client_key = bytes(one ^ other for one, other in zip(signature, proof, strict=True))
+            raise Disconnect("the proof has a wrong length")  # Apache Kafka fails here, too
+        client_key = bytes(left ^ right for left, right in zip(signature, proof, strict=True))
         if not hmac.compare_digest(mechanism.hash(client_key), credential.stored_key):
             raise LoginFailed("the proof is wrong")
         self.user = begun.user
@@ -139,15 +143,15 @@ class Scram:
 
 
 class _Begun:
-    """What the first half of a SCRAM login leaves for the second."""
+    """The state of a SCRAM exchange between its two tokens."""
 
-    __slots__ = ("credential", "nonce", "said", "user")
+    __slots__ = ("credential", "messages", "nonce", "user")
 
-    def __init__(self, user: str, credential: ScramCredential, nonce: str, said: str) -> None:
+    def __init__(self, user: str, credential: ScramCredential, nonce: str, messages: str) -> None:
         self.user = user
         self.credential = credential
         self.nonce = nonce
-        self.said = said
+        self.messages = messages
 
 
 _OAUTHBEARER: Final = "OAUTHBEARER"
@@ -158,7 +162,7 @@ _UNDERSTOOD: Final = b"\x01"
 
 
 class OAuthBearer:
-    """A token that says who it is. Extensions beside it (KIP-342) are all taken, and mean nothing."""
+    """OAUTHBEARER: a token names the principal. Extensions (KIP-342) are accepted and ignored."""
 
     def __init__(self, tokens: BearerTokens) -> None:
         self.user: str | None = None
@@ -167,69 +171,70 @@ class OAuthBearer:
         self._refused: TokenRefused | None = None
 
     def answer(self, token: bytes) -> bytes:
-        """Nothing, or JSON that says what is wrong, after which a client may say more. Raises as :class:`Exchange`."""
+        """Return nothing, or JSON with the error, which the client acknowledges. Raises as :class:`Exchange`."""
         refused, self._refused = self._refused, None
         if refused is not None and token == _UNDERSTOOD:
-            raise LoginFailed(str(refused), told=refused.answer)
+            raise LoginFailed(str(refused), client_message=refused.answer)
         found = _BEARER_FIRST.fullmatch(token.decode(errors="replace"))
         if found is None:
-            raise LoginFailed("no first message of OAUTHBEARER")
+            raise LoginFailed("invalid first message of OAUTHBEARER")
         pairs = dict(pair.split("=", 1) for pair in found["pairs"].split("\x01")[:-1])
         auth = _AUTH.fullmatch(pairs.pop("auth", ""))
         if auth is None:
-            raise LoginFailed("no token in the first message of OAUTHBEARER")
+            raise LoginFailed("the first message of OAUTHBEARER has no token")
         if auth["scheme"].lower() != "bearer":
-            raise Disconnect("a token that is not for its bearer")  # Apache Kafka stumbles over it
+            raise Disconnect("the token's scheme is not Bearer")  # Apache Kafka fails here, too
         try:
             user, holds_ms = self._tokens.check(auth["token"])
         except TokenRefused as reason:
             self._refused = reason
             return reason.answer.encode()
         if found["for_user"] and found["for_user"] != user:
-            told = (
-                f"an authorization id ({found['for_user']}) that is different from the token's principal name ({user})"
+            difference = (
+                f"Authentication failed: Client requested an authorization id ({found['for_user']}) that is different "
+                f"from the token's principal name ({user})"
             )
-            raise LoginFailed("the token is another's", told=f"Authentication failed: Client requested {told}")
+            raise LoginFailed("the token belongs to another principal", client_message=difference)
         self.user, self.holds_ms = user, holds_ms
         return b""
 
 
 MECHANISMS: Final = ("PLAIN", *(mechanism.value for mechanism in ScramMechanism))
-"""Those that ask for a password."""
+"""The mechanisms with passwords."""
 
 
 def enabled_mechanisms(
     users: Mapping[str, str] | None, mechanisms: Iterable[str], tokens: BearerTokens | None = None
 ) -> tuple[str, ...]:
-    """The mechanisms to log in with; none where there are neither users nor tokens, and everyone is let in.
+    """Return the enabled mechanisms; none without users and tokens, where clients need not authenticate.
 
     Raises:
-        ConfigError: they are one string, or there is no such mechanism, or none at all for the users.
+        ConfigError: the mechanisms are a string or contain an unknown one, or users have none.
     """
     if isinstance(mechanisms, str):
-        raise ConfigError(f"mechanisms are {mechanisms!r}: a list of them, as [{mechanisms!r}]")
+        raise ConfigError(f"sasl_enabled_mechanisms is {mechanisms!r}: a list of names, as [{mechanisms!r}]")
     if not isinstance(mechanisms, Iterable):
         raise ConfigError(f"sasl_enabled_mechanisms is {mechanisms!r:.200}: a list of names")
     listed = tuple(mechanisms)
     if _OAUTHBEARER in listed and tokens is None:
-        raise ConfigError("OAUTHBEARER is enabled by oauthbearer, which says which tokens are taken")
+        raise ConfigError("sasl_enabled_mechanisms has OAUTHBEARER: set oauthbearer, which enables it")
     enabled = tuple(mechanism for mechanism in listed if mechanism != _OAUTHBEARER)
     for mechanism in enabled:
         if mechanism not in MECHANISMS:
-            raise ConfigError(f"no SASL mechanism {mechanism}: there are {', '.join(MECHANISMS)}")
+            raise ConfigError(f"unknown SASL mechanism {mechanism}; known: {', '.join(MECHANISMS)}")
     bearer = () if tokens is None else (_OAUTHBEARER,)
     if users is None:
         return bearer
     if not enabled:
-        raise ConfigError(f"users, and no mechanism to log in with: there are {', '.join(MECHANISMS)}")
+        raise ConfigError(f"users need at least one of sasl_enabled_mechanisms: {', '.join(MECHANISMS)}")
     return enabled + bearer
 
 
 def new_exchange(mechanism: str, credentials: Credentials, new_nonce: Callable[[], str]) -> Exchange:
-    """A login with one of the mechanisms.
+    """Return a new exchange of a mechanism.
 
     Raises:
-        ValueError: there is no such mechanism.
+        ValueError: the mechanism is unknown.
     """
     if mechanism == "PLAIN":
         return Plain(credentials)
@@ -241,5 +246,6 @@ def new_exchange(mechanism: str, credentials: Credentials, new_nonce: Callable[[
 def _check_authorization_id(for_user: str, user: str) -> None:
     if for_user and for_user != user:
         raise LoginFailed(
-            "Authentication failed: Client requested an authorization id that is different from username", told=True
+            "Authentication failed: Client requested an authorization id that is different from username",
+            client_message=True,
         )

@@ -1,4 +1,4 @@
-"""TLS on a broker's port: the handshake, and whose certificate it was."""
+"""TLS on a broker's port: the handshake, and the principal of a client's certificate."""
 
 import contextlib
 import logging
@@ -14,9 +14,9 @@ from ..serving.call import Peer
 
 __all__ = ("handshake", "name_in")
 
-_PATIENCE: Final = 30.0  # seconds
+_TIMEOUT: Final = 30.0  # seconds
 _NO_TLS: Final = b"\x15\x03\x03\0\2\2\x50"
-"""The alert (internal_error) with which Java leaves clients that do not speak TLS; OpenSSL would say nothing."""
+"""The alert (internal_error) that Java sends to clients that do not use TLS; OpenSSL would send nothing."""
 _SHORT: Final = {
     "commonName": "CN",
     "countryName": "C",
@@ -33,18 +33,18 @@ _log = logging.getLogger(__name__)
 
 
 async def handshake(stream: ByteStream, context: ssl.SSLContext, peer: Peer) -> ByteStream | None:
-    """The stream inside TLS; None if there is none to be had: then the connection is closed.
+    """Return the TLS stream, or None and close the connection if the handshake fails.
 
-    A client that shows a certificate, which it does only if the context asks, is the one that it names.
+    A client certificate, which clients send only if the context requires it, sets the principal.
     """
-    seen: Any = _Seen(context)
+    seen: Any = _ContextWithAlert(context)
     try:
-        with anyio.fail_after(_PATIENCE):
-            # Kafka's clients leave without saying goodbye, which the standard would have them do.
+        with anyio.fail_after(_TIMEOUT):
+            # Kafka's clients close connections without the close_notify of the standard.
             secured = await TLSStream.wrap(stream, server_side=True, ssl_context=seen, standard_compatible=False)
     except (OSError, anyio.BrokenResourceError, anyio.EndOfStream) as fault:  # errors of ssl are OSErrors
-        _log.warning("%s does not get through the TLS handshake: %s", peer.name, fault)
-        await _say_why(stream, seen.outgoing, fault)
+        _log.warning("the TLS handshake with %s failed: %s", peer.name, fault)
+        await _send_alert(stream, seen.outgoing, fault)
         await _close(stream)
         return None
     except BaseException:
@@ -56,8 +56,8 @@ async def handshake(stream: ByteStream, context: ssl.SSLContext, peer: Peer) -> 
     return secured
 
 
-class _Seen:
-    """A context whose outgoing bytes can be looked at: the alert that ends a failed handshake is left there."""
+class _ContextWithAlert:
+    """A context with access to its outgoing bytes, which contain the alert after a failed handshake."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self.outgoing: ssl.MemoryBIO | None = None
@@ -68,7 +68,7 @@ class _Seen:
         return self._context.wrap_bio(incoming, outgoing, *rest, **more)
 
 
-async def _say_why(stream: ByteStream, outgoing: ssl.MemoryBIO | None, fault: Exception) -> None:
+async def _send_alert(stream: ByteStream, outgoing: ssl.MemoryBIO | None, fault: Exception) -> None:
     alert = outgoing.read() if outgoing is not None else b""
     if not alert and isinstance(fault, ssl.SSLError):
         alert = _NO_TLS
@@ -77,7 +77,7 @@ async def _say_why(stream: ByteStream, outgoing: ssl.MemoryBIO | None, fault: Ex
     with anyio.move_on_after(1), contextlib.suppress(OSError, anyio.BrokenResourceError, anyio.EndOfStream):
         await stream.send(alert)
         await stream.send_eof()
-        # What the client sent meanwhile would make its system drop the alert, were it never read.
+        # Unread bytes from the client would make its system drop the alert.
         while True:
             await stream.receive()
 
@@ -88,7 +88,7 @@ async def _close(stream: ByteStream) -> None:
 
 
 def name_in(certificate: dict[str, Any]) -> str:
-    """The distinguished name of a certificate as RFC 2253 writes it, and Kafka's principals have it."""
+    """Return the distinguished name of a certificate in the format of RFC 2253 and Kafka's principals."""
     return ",".join(
         "+".join(f"{_SHORT.get(kind, kind)}={_escaped(value)}" for kind, value in relative)
         for relative in reversed(certificate.get("subject", ()))

@@ -1,1 +1,1 @@
-"""Connections: listening, frames, and the table of what is served."""
+"""Connections: listening, frames, and the table of APIs."""

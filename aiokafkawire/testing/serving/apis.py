@@ -1,4 +1,4 @@
-"""The table of what a broker serves: for each API its versions, its request and its handler."""
+"""The table of APIs that a broker serves: versions, request and handler of each."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
@@ -89,12 +89,12 @@ from .call import ServerCall
 __all__ = ("ADVERTISED", "APIS", "Api", "Handler")
 
 Handler: TypeAlias = Callable[[ServerCall, Any], Awaitable[Response | None]]
-"""Answers one request; None is no answer at all, which only Produce with acks=0 gets."""
+"""Handles one request; None means no response, as for Produce with acks=0."""
 
 
 @attrs.frozen
 class Api:
-    """One API: the versions that ApiVersions lists, those that are really served, and what serves them."""
+    """One API: the versions that ApiVersions lists, those that are served, and their handler."""
 
     request: type[Request[Any]]
     handle: Handler
@@ -107,7 +107,7 @@ def _api(request: type[Request[Any]], handle: Handler, advertised: str, served: 
 
 
 APIS: Final = {
-    # Versions 0-2 are advertised for the sake of librdkafka, as Apache Kafka does, and yet not served (KIP-896).
+    # Versions 0-2 are advertised for librdkafka, as by Apache Kafka, but not served (KIP-896).
     ApiKey.PRODUCE: _api(ProduceRequest, produce, "0-13", "3-13"),
     ApiKey.FETCH: _api(FetchRequest, fetch, "4-18"),
     ApiKey.LIST_OFFSETS: _api(ListOffsetsRequest, list_offsets, "1-11"),
@@ -159,6 +159,6 @@ APIS: Final = {
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _api(ListPartitionReassignmentsRequest, list_partition_reassignments, "0"),
     ApiKey.DESCRIBE_CLUSTER: _api(DescribeClusterRequest, describe_cluster, "0-2"),
 }
-"""What the newest Apache Kafka speaks, of the APIs that there are here."""
+"""The versions of the newest Apache Kafka, for the APIs with a handler."""
 
 ADVERTISED: Final = {int(key): api.advertised for key, api in APIS.items()}

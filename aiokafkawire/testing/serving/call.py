@@ -1,4 +1,4 @@
-"""One request as a handler sees it: who asks, which broker, in which version."""
+"""One request as a handler sees it: the client, the broker and the version."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -13,27 +13,27 @@ from ..security.authentication import LoginState
 __all__ = ("Blamed", "ServerCall", "Peer")
 
 Blamed: TypeAlias = Callable[[str, int], ErrorCode | None]
-"""The error that a partition gets, by topic and index; None for what it gets by itself."""
+"""Returns the error to inject into a partition, by topic and index; None for none."""
 
 
 @attrs.define(eq=False)
 class Peer:
-    """The client's end of a connection, and what the broker remembers of it."""
+    """The client's end of a connection, and its state at the broker."""
 
     name: str
-    """For the log: an address, or which connection over memory it is."""
+    """The name in the log: an address, or the number of an in-memory connection."""
     host: str = "127.0.0.1"
     """The client's address, as group descriptions show it."""
     number: int = 0
-    """Counts the connections of a cluster from 1 on."""
+    """The number of the connection; the cluster counts from 1."""
     principal: str = "User:ANONYMOUS"
-    """Who has logged in, or whose certificate it is."""
+    """The principal, from authentication or a certificate."""
     login: LoginState | None = attrs.field(default=None, repr=False)
-    """How far SASL has come; None where it is not asked for."""
+    """The state of SASL authentication; None if it is disabled."""
 
     @property
     def authenticated(self) -> bool:
-        """Whether it may make requests."""
+        """Whether the client may send requests."""
         return self.login is None or self.login.complete
 
 
@@ -46,13 +46,13 @@ class ServerCall:
     version: int
     client_id: str | None = None
     blamed: Blamed | None = None
-    """What an order of the test says of the partitions that are read."""
+    """The errors that a fault rule injects into partitions."""
 
     def check_blame(self, topic: str, partition: int) -> None:
-        """Whether an order lets this partition be read.
+        """Check that no fault rule injects an error into this partition.
 
         Raises:
-            Refused: it does not.
+            ApiError: the injected error.
         """
         error = None if self.blamed is None else self.blamed(topic, partition)
         if error is not None:

@@ -1,4 +1,4 @@
-"""Frames on the broker's side of a stream: cut out of what comes, within bounds, and put together."""
+"""Frames on the broker's side of a stream: reading, with size limits, and writing."""
 
 from struct import Struct
 from typing import Final
@@ -20,9 +20,9 @@ _SIZE: Final = Struct(">i")
 
 
 class Frames:
-    """Cuts a stream into frames; holds one frame at most, and less than a chunk of the next.
+    """The frames in a stream; the buffer holds one frame at most, and less than a chunk of the next.
 
-    What a frame's size announces takes no memory before it comes.
+    Memory is used for received bytes only, whatever size a frame announces.
     """
 
     def __init__(self, stream: ByteReceiveStream, max_bytes: int) -> None:
@@ -32,10 +32,10 @@ class Frames:
         self._position = 0
 
     async def next(self, max_bytes: int | None = None) -> bytes | None:
-        """The next frame without its size; None at the end of the stream. ``max_bytes`` is a bound for this one.
+        """Return the next frame without its size; None at the end of the stream. ``max_bytes`` limits this frame.
 
         Raises:
-            Disconnect: the size cannot be, or the stream ends in the middle of a frame.
+            Disconnect: the size is invalid, or the stream ends inside a frame.
         """
         prefix = await self._exactly(_SIZE.size)
         if prefix is None:
@@ -43,14 +43,14 @@ class Frames:
         (size,) = _SIZE.unpack(prefix)
         most = self._max_bytes if max_bytes is None else min(max_bytes, self._max_bytes)
         if not 0 <= size <= most:
-            raise Disconnect(f"a frame of {size} bytes, with {most} the most")
+            raise Disconnect(f"invalid frame size {size}; the maximum is {most} bytes")
         frame = await self._exactly(size)
         if frame is None:
             raise Disconnect(f"the connection ended before a frame of {size} bytes")
         return frame
 
     async def drain(self) -> None:
-        """Read to the end of the stream, and keep nothing of it."""
+        """Read and discard the rest of the stream."""
         self._chunk = b""
         while True:
             try:
@@ -83,7 +83,7 @@ class Frames:
 
 
 def _keep(parts: list[bytes | bytearray], chunk: bytes) -> None:
-    """Add a chunk. Small ones are gathered: objects of a byte each would take fifty times the memory of the frame."""
+    """Add a chunk. Small ones are merged: one object per byte would take fifty times the memory of the frame."""
     last = parts[-1]
     if len(chunk) >= _SMALL:
         parts.append(chunk)
@@ -94,7 +94,7 @@ def _keep(parts: list[bytes | bytearray], chunk: bytes) -> None:
 
 
 def frame_of(correlation_id: int, header_version: int, response: Message, version: int) -> bytes:
-    """The frame of an answer, its size included."""
+    """Return the frame of a response, its size included."""
     parts: list[Buffer] = [b""]
     encode_into(ResponseHeader(correlation_id=correlation_id), header_version, parts)
     encode_into(response, version, parts)

@@ -1,4 +1,4 @@
-"""One node at work: it listens, serves connections, stops and returns."""
+"""The server of one node: it listens, serves connections, stops and restarts."""
 
 import logging
 import ssl
@@ -21,14 +21,14 @@ _log = logging.getLogger(__name__)
 
 
 class NodeServer:
-    """Serves the requests of one node, from TCP and from memory.
+    """The server of one node, over TCP and in memory.
 
     Args:
-        node: who answers.
-        listens_on: host and port, 0 for a free one; None for memory only. After a stop it comes back to the same port.
-        number: gives each connection its number.
-        on_fault: hears of bugs.
-        tls: what to shake hands with on TCP; None for no TLS.
+        node: the node that answers.
+        listens_on: host and port, 0 for a free one; None for memory only. A restart uses the same port.
+        number: returns the number of a new connection.
+        on_fault: called with unexpected exceptions.
+        tls: the context for TLS on TCP; None for no TLS.
     """
 
     def __init__(
@@ -51,19 +51,19 @@ class NodeServer:
 
     @property
     def running(self) -> bool:
-        """Whether it serves connections."""
+        """Whether the server is running."""
         return self._owner is not None
 
     @property
     def accepting(self) -> bool:
-        """Whether it takes new ones."""
+        """Whether the server accepts connections."""
         return self._owner is not None and not self._refuses
 
     async def start(self) -> None:
-        """Listen.
+        """Start listening.
 
         Raises:
-            OSError: the address cannot be listened at.
+            OSError: the address is not available.
         """
         owner = Owner(self._on_fault)
         try:
@@ -71,7 +71,7 @@ class NodeServer:
         except BaseException:
             await owner.close()  # cancelled: its task is there already
             raise
-        self._owner = owner  # from here on connections may come
+        self._owner = owner  # from here on connections may arrive
         try:
             await self.accept()
         except BaseException:
@@ -79,10 +79,10 @@ class NodeServer:
             raise
 
     async def accept(self) -> None:
-        """Take connections, as it does from the start; nothing if it does not run.
+        """Accept connections, as after the start; does nothing if the server is stopped.
 
         Raises:
-            OSError: the address cannot be listened at.
+            OSError: the address is not available.
         """
         self._refuses = False
         if self._owner is None or self._listens_on is None or self._listening is not None:
@@ -95,7 +95,7 @@ class NodeServer:
         self._owner.spawn(self._listen, listener, self._listening, self._closed)
 
     async def refuse(self) -> None:
-        """Take no more connections until told to, and keep those that there are."""
+        """Refuse new connections until :meth:`accept` and keep the existing ones."""
         self._refuses = True
         listening, self._listening = self._listening, None
         if listening is not None and self._closed is not None:
@@ -110,13 +110,13 @@ class NodeServer:
             await owner.close()
 
     def connect(self) -> ByteStream:
-        """A connection over memory: the client's end."""
+        """Open an in-memory connection and return the client's end."""
         theirs, ours = memory_connection()
         self.attend(ours, "memory connection")
         return theirs
 
     def attend(self, stream: ByteStream, name: str) -> None:
-        """Serve a connection that was made elsewhere; ``stream`` is the broker's end."""
+        """Serve a connection that another component made; ``stream`` is the broker's end."""
         assert self._owner is not None
         number = self._number()
         self._owner.spawn(serve, self._node, stream, self._peer(f"{name} {number}", number))
@@ -142,17 +142,17 @@ class NodeServer:
                 host, port = tuple(stream.extra(SocketAttribute.remote_address))[:2]  # noqa: S610  # not Django's extra
                 peer = self._peer(f"{host}:{port}", number, str(host))
             except anyio.TypedAttributeLookupError:
-                peer = self._peer("someone who left at once", number)
+                peer = self._peer("a client that disconnected at once", number)
             try:
                 if self._tls is None:
                     await serve(self._node, stream, peer)
                 elif (secured := await handshake(stream, self._tls, peer)) is not None:
                     await serve(self._node, secured, peer)
             except Exception as fault:
-                # One connection's bug is not the others' end.
+                # A bug in one connection must not end the others.
                 self._on_fault(fault)
 
-        # Connections outlive the listener where the broker only refuses new ones.
+        # Connections outlive the listener while the broker refuses new ones.
         async with anyio.create_task_group() as connections:
             async with listener:
                 with listening:

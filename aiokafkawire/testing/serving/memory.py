@@ -1,4 +1,4 @@
-"""Byte streams in memory: two ends that behave as a TCP connection's do, without a socket."""
+"""Byte streams in memory: two ends that behave as those of a TCP connection, without a socket."""
 
 from collections import deque
 from typing import Final
@@ -10,17 +10,17 @@ from anyio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
 __all__ = ("memory_connection",)
 
 _CAPACITY: Final = 1024 * 1024
-"""How many bytes may be under way in each direction before a sender waits, as in a socket's buffers."""
+"""The bytes in transit per direction above which a sender waits, as with a socket's buffers."""
 
 
 def memory_connection() -> tuple[ByteStream, ByteStream]:
-    """Both ends of a new connection."""
+    """Return both ends of a new connection."""
     there, back = _Pipe(), _Pipe()
     return _End(there, back), _End(back, there)
 
 
 class _Pipe:
-    """One direction: chunks under way, and who waits for some or for room."""
+    """One direction: the chunks in transit, and the event on which one side waits."""
 
     __slots__ = ("changed", "chunks", "receiver_gone", "sender_gone", "size")
 
@@ -32,7 +32,7 @@ class _Pipe:
         self.changed: anyio.Event | None = None
 
     async def wait(self) -> None:
-        """Sleep until the other side has done something. Only one side can have reason to."""
+        """Sleep until the other side changes the pipe. Only one side can have a reason to wait."""
         if self.changed is None:
             self.changed = anyio.Event()
         await self.changed.wait()
@@ -49,7 +49,7 @@ class _Pipe:
             chunk = chunk[:max_bytes]
         self.size -= len(chunk)
         self.notify()
-        # A chunk that was sent as bytes and is taken whole is handed on as it came.
+        # A chunk that was sent as bytes and is received whole is not copied.
         whole = chunk.obj
         return whole if isinstance(whole, bytes) and len(whole) == len(chunk) else bytes(chunk)
 
@@ -63,7 +63,7 @@ class _End(ByteStream):
 
     async def send(self, item: bytes) -> None:
         await checkpoint_if_cancelled()
-        pipe, rest = self._outgoing, memoryview(bytes(item))  # a copy only of what could change under way
+        pipe, rest = self._outgoing, memoryview(bytes(item))  # copies mutable buffers only
         with self._sending:
             while True:
                 self._raise_if_unable_to_send()

@@ -1,4 +1,4 @@
-"""One connection of a broker: frames in, requests answered one after the other, frames out."""
+"""One connection of a broker: frames in, requests handled one after the other, frames out."""
 
 import logging
 import ssl
@@ -30,34 +30,36 @@ from .frames import Frames, frame_of
 __all__ = ("serve",)
 
 _KEY_AND_VERSION: Final = Struct(">hh")
-# What is no TLS, after the handshake, ends a connection as well: it is the client's mistake.
+# Bytes other than TLS after the handshake are the client's mistake, and end the connection as well.
 _GONE: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, ssl.SSLError)
 
 _log = logging.getLogger(__name__)
 
 
 async def serve(node: BrokerNode, stream: ByteStream, peer: Peer) -> None:
-    """Answer the requests of one connection in their order, until it ends or is beyond repair.
+    """Handle the requests of one connection in order, until it ends or fails.
 
-    Closes the stream. What a handler raises comes out, with a note of who asked whom for what: it is a bug.
+    Closes the stream. An exception of a handler is a bug and is raised, with a note on the request and its client.
     """
     frames = Frames(stream, node.cluster.settings.socket_request_max_bytes)
     node.connections[peer.host] += 1
     try:
         if node.connections[peer.host] > node.cluster.settings.max_connections_per_ip:
-            raise Disconnect(f"{node.connections[peer.host]} connections from {peer.host}")
+            raise Disconnect(
+                f"{node.connections[peer.host]} connections from {peer.host} exceed max_connections_per_ip"
+            )
         while (frame := await frames.next(None if peer.authenticated else MAX_TOKEN_FRAME)) is not None:
             await _serve_one(node, stream, peer, frame)
             if peer.login is not None and peer.login.failed is not None:
                 raise Disconnect(peer.login.failed)
     except Disconnect as reason:
-        _log.warning("node %d hangs up on %s: %s", node.node_id, peer.name, reason)
+        _log.warning("node %d disconnects %s: %s", node.node_id, peer.name, reason)
     except Ended as end:
-        _log.info("node %d: the answer to %s is %s", node.node_id, peer.name, end.outcome)
+        _log.info("node %d: the response to %s is %s", node.node_id, peer.name, end.outcome)
         if end.outcome is RequestOutcome.SWALLOWED:
             await _forget(frames)
     except _GONE:
-        _log.debug("node %d: %s is gone", node.node_id, peer.name)
+        _log.debug("node %d: %s disconnected", node.node_id, peer.name)
     finally:
         node.connections[peer.host] -= 1
         if not node.connections[peer.host]:
@@ -67,7 +69,7 @@ async def serve(node: BrokerNode, stream: ByteStream, peer: Peer) -> None:
 
 
 async def _forget(frames: Frames) -> None:
-    """Say nothing more: answers come in order, so nothing behind a swallowed one can be answered."""
+    """Discard further requests: responses are in order, so after a swallowed one none can follow."""
     try:
         await frames.drain()
     except _GONE:
@@ -76,7 +78,7 @@ async def _forget(frames: Frames) -> None:
 
 @attrs.frozen
 class _Received:
-    """A request as it was read."""
+    """A parsed request."""
 
     api: Api
     header: RequestHeader
@@ -85,23 +87,23 @@ class _Received:
 
 
 async def _serve_one(node: BrokerNode, stream: ByteStream, peer: Peer, frame: bytes) -> None:
-    """Read one request, and answer it unless there is no answer.
+    """Parse one request, handle it and send the response, if any.
 
     Raises:
-        Disconnect: nothing can be answered.
-        Ended: an order wants nothing to be.
+        Disconnect: no response is possible.
+        Ended: a fault rule ended the exchange.
     """
-    orders = node.cluster.orders
+    rules = node.cluster.fault_rules
     if peer.login is not None and peer.login.expects_bare_token:
-        await orders.thawed(node.node_id)
-        said = await bare_token(node, peer, frame)
-        await stream.send(len(said).to_bytes(4) + said)
+        await rules.thawed(node.node_id)
+        response = await bare_token(node, peer, frame)
+        await stream.send(len(response).to_bytes(4) + response)
         return
     received = _read(node, frame)
     if received is None:
         return
     if isinstance(received, bytes):
-        await orders.thawed(node.node_id)
+        await rules.thawed(node.node_id)
         await stream.send(received)
         return
     requests, asked = node.cluster.requests, _asked(node, peer, received, len(frame))
@@ -114,8 +116,8 @@ async def _serve_one(node: BrokerNode, stream: ByteStream, peer: Peer, frame: by
     except (*_GONE, Disconnect):
         raise
     except Exception as fault:
-        met = f"{asked.api.name} v{asked.version}"
-        fault.add_note(f"node {node.node_id}, {peer.name} (connection {peer.number}): {met}")
+        description = f"{asked.api.name} v{asked.version}"
+        fault.add_note(f"node {node.node_id}, {peer.name} (connection {peer.number}): {description}")
         raise
     finally:
         if asked.outcome is RequestOutcome.PENDING:
@@ -138,23 +140,23 @@ def _asked(node: BrokerNode, peer: Peer, received: _Received, size: int) -> Logg
 
 
 async def _reply(call: ServerCall, stream: ByteStream, received: _Received, asked: LoggedRequest) -> None:
-    requests, orders, version = call.cluster.requests, call.cluster.orders, received.version
-    await orders.thawed(asked.node)
-    refused = await admit(call, received.request)  # orders are for what a client may ask
+    requests, rules, version = call.cluster.requests, call.cluster.fault_rules, received.version
+    await rules.thawed(asked.node)
+    refused = await admit(call, received.request)  # fault rules apply to allowed requests only
     if refused is not None:
         outgoing = OutgoingResponse(refused)
     else:
-        outgoing = await exchange(orders, asked, partial(_handle, received.api, call))
+        outgoing = await exchange(rules, asked, partial(_handle, received.api, call))
     response = outgoing.response
     if response is None:
         requests.settle(asked, RequestOutcome.UNANSWERED)
         return
     if isinstance(response, ApiVersionsResponse) and response.error_code == ErrorCode.UNSUPPORTED_VERSION:
-        version = 0  # an order's; as _read says
+        version = 0  # from a fault rule; see _read
     pause = throttled(call, received.request, response, asked.size)
     head = response_header_version(received.api.request, version)
     data, outcome = outgoing.spoiled(frame_of(received.header.correlation_id, head, response, version))
-    # Before it is sent: whoever has the answer shall find it in the journal.
+    # Before sending, so that a client with the response finds it in the log.
     requests.settle(asked, outcome, response, len(data))
     try:
         await stream.send(data)
@@ -164,7 +166,7 @@ async def _reply(call: ServerCall, stream: ByteStream, received: _Received, aske
     if outcome is RequestOutcome.CUT:
         raise Ended(outcome)
     if pause:
-        await anyio.sleep(pause / 1000)  # what the client sends meanwhile waits (KIP-219)
+        await anyio.sleep(pause / 1000)  # the client's next requests wait (KIP-219)
 
 
 async def _handle(api: Api, call: ServerCall, request: Any, blamed: Blamed | None = None) -> Response | None:
@@ -174,30 +176,30 @@ async def _handle(api: Api, call: ServerCall, request: Any, blamed: Blamed | Non
 
 
 def _read(node: BrokerNode, frame: bytes) -> _Received | bytes | None:
-    """The request of a frame; or the one answer that needs no understanding of it; None where old brokers say nothing.
+    """Parse a frame; return the request, or the bytes of a fixed response, or None where old brokers send none.
 
     Raises:
-        Disconnect: it makes no sense, or is not served.
+        Disconnect: the frame is invalid or the API is not served.
     """
     if len(frame) < _KEY_AND_VERSION.size:
-        raise Disconnect(f"a request of {len(frame)} bytes")
+        raise Disconnect(f"a request of {len(frame)} bytes is too short")
     key, version = _KEY_AND_VERSION.unpack_from(frame)
     api, served = APIS.get(key), node.release.served.get(key)
     if api is None or served is None:
         if node.release.keeps_silent:
             return None
-        raise Disconnect(f"a request with API key {key}, which is not served")
+        raise Disconnect(f"API key {key} is not served")
     if version not in served:
         if key == ApiKey.API_VERSIONS:
             header, _ = _header(frame, request_header_version(ApiVersionsRequest, version))
-            # The one answer in another version than asked: v0, which every client can read (KIP-511).
+            # The only response in another version than the request's: v0, which every client can read (KIP-511).
             return frame_of(header.correlation_id, 0, unsupported_api_versions(node), 0)
         if node.release.keeps_silent:
             return None
-        raise Disconnect(f"{api.request.__name__} v{version}, with {served} served")
+        raise Disconnect(f"{api.request.__name__} v{version} is not served; served: {served}")
     header, position = _header(frame, request_header_version(api.request, version))
     try:
-        # Kafka does not look at what is left behind a request, and librdkafka's Metadata v13 leaves three bytes.
+        # Kafka ignores bytes after a request, and librdkafka's Metadata v13 has three.
         request, _ = decode_prefix(api.request, version, frame, position)
     except WireError as fault:
         raise Disconnect(str(fault)) from fault

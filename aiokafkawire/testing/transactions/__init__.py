@@ -1,1 +1,1 @@
-"""Transactions: their coordinators, and what follows once one is decided."""
+"""Transactions: their coordinators, and the completion of decided transactions."""

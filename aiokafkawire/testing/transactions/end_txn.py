@@ -1,4 +1,4 @@
-"""Whether the end of a transaction that is asked for has come already: EndTxn and its retries."""
+"""EndTxn and its retries: whether the transaction has ended already."""
 
 from ...errors import ErrorCode
 from ..cluster.api_error import ApiError
@@ -8,11 +8,11 @@ __all__ = ("is_over", "is_over_bumping")
 
 
 def is_over(found: TransactionRecord, ids: Ids, commit: bool) -> bool:
-    """Whether a transaction, of a client without transaction.version 2, has ended as it is asked to.
+    """Return whether a transaction of a client without transaction.version 2 has ended with this outcome.
 
     Raises:
-        Refused: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED; CONCURRENT_TRANSACTIONS, it has nearly;
-            INVALID_TXN_STATE, it has ended otherwise, or there was none.
+        ApiError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED; CONCURRENT_TRANSACTIONS, it is ending;
+            INVALID_TXN_STATE, it has the other outcome, or there is none.
     """
     if found.producer_id != ids[0]:
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
@@ -25,12 +25,12 @@ def is_over(found: TransactionRecord, ids: Ids, commit: bool) -> bool:
 
 
 def is_over_bumping(found: TransactionRecord, ids: Ids, commit: bool) -> bool:
-    """The same with transaction.version 2, where the epoch tells a retry from the next end (KIP-890).
+    """Return the same with transaction.version 2, where the epoch distinguishes a retry from the next end (KIP-890).
 
-    Whoever does not know whether a transaction is open may abort: that is not over, and brings the next epoch.
+    A client that does not know whether a transaction is open may abort: that returns the next epoch.
 
     Raises:
-        Refused: as :func:`is_over`.
+        ApiError: as :func:`is_over`.
     """
     producer_id, epoch = ids
     overflown = producer_id == found.previous_producer_id and epoch == HIGHEST_EPOCH - 1 and found.epoch == 0
@@ -52,7 +52,7 @@ def is_over_bumping(found: TransactionRecord, ids: Ids, commit: bool) -> bool:
 
 
 def _check_outcome(found: TransactionRecord, commit: bool) -> None:
-    """Whether a transaction that is over, or nearly so, has that outcome."""
+    """Check that a transaction that has ended or is ending has this outcome."""
     done, doing = (
         (State.COMPLETE_COMMIT, State.PREPARE_COMMIT) if commit else (State.COMPLETE_ABORT, State.PREPARE_ABORT)
     )

@@ -1,4 +1,4 @@
-"""What follows once a transaction is decided: markers into every partition of it, and then it is complete (KIP-98)."""
+"""The completion of decided transactions: a marker is written to every partition (KIP-98)."""
 
 from collections.abc import Callable
 
@@ -15,16 +15,16 @@ __all__ = ("Completion",)
 class Completion:
     """The decided transactions that are not complete.
 
-    1. A partition gets its marker as soon as it has a leader and enough replicas in sync, and is done with once the
-       marker is replicated. It gets another if that one was lost with its leader. One that is gone needs none.
-    2. A group's offsets get none: what the transaction committed counts from then on, or is forgotten.
-    3. Where a newer producer's marker is in the way, the transaction stays as it is, as it does in Apache Kafka.
+    1. A partition gets its marker when it has a leader and enough in-sync replicas, and is done when the marker is
+       replicated. If the marker is lost with its leader, it gets another one. A deleted partition needs none.
+    2. A group's offsets get no marker: they are committed or discarded at once.
+    3. If a newer producer's marker prevents it, the transaction stays incomplete, as in Apache Kafka.
 
     Args:
-        topics: where the partitions are.
+        topics: the topics with the partitions.
         committed: the groups' offsets.
-        clock: the time in ms since the epoch, for the markers.
-        changed: is told of every partition that got a marker.
+        clock: returns the time in ms since the epoch, for the markers.
+        changed: called with every partition that got a marker.
     """
 
     def __init__(
@@ -44,23 +44,23 @@ class Completion:
         self._again = False
 
     def begin(self, transaction: TransactionRecord) -> None:
-        """Take over a transaction that was decided; :meth:`resume` does the rest."""
+        """Add a decided transaction; :meth:`resume` completes it."""
         self._pending.append(transaction)
 
     def clear(self) -> None:
-        """Forget all: their coordinators have."""
+        """Remove all transactions, as their coordinators have."""
         self._pending.clear()
 
     def hold(self, transactional_id: str) -> None:
-        """Write no markers for it until it is released."""
+        """Write no markers for a transactional id until :meth:`release`."""
         self._held.add(transactional_id)
 
     def release(self, transactional_id: str) -> None:
-        """Write them again, with the next :meth:`resume`."""
+        """Allow its markers again, from the next :meth:`resume` on."""
         self._held.discard(transactional_id)
 
     def resume(self, coordinator: Callable[[TransactionRecord], HostedPartition | None]) -> None:
-        """Go on with what can go on. ``coordinator`` gives the partition of who may; None while nobody may."""
+        """Write the markers that can be written. ``coordinator`` returns the partition of a loaded coordinator."""
         self._again = bool(self._pending)
         if self._busy:
             return
@@ -69,41 +69,45 @@ class Completion:
             while self._again:
                 self._again = False
                 for transaction in list(self._pending):
-                    by = coordinator(transaction)
-                    if by is not None and transaction.transactional_id not in self._held:
-                        self._go_on(transaction, by.leader_epoch)
+                    coordinated = coordinator(transaction)
+                    if coordinated is not None and transaction.transactional_id not in self._held:
+                        self._complete(transaction, coordinated.leader_epoch)
         finally:
             self._busy = False
 
-    def _go_on(self, transaction: TransactionRecord, coordinator_epoch: int) -> None:
-        for where, offset in list(transaction.partitions.items()):
-            if self._is_done(transaction, where, offset, coordinator_epoch):
-                del transaction.partitions[where]
+    def _complete(self, transaction: TransactionRecord, coordinator_epoch: int) -> None:
+        for topic_partition, offset in list(transaction.partitions.items()):
+            if self._is_done(transaction, topic_partition, offset, coordinator_epoch):
+                del transaction.partitions[topic_partition]
         if not transaction.partitions and transaction in self._pending:
             self._pending.remove(transaction)
             transaction.complete()
 
     def _is_done(
-        self, transaction: TransactionRecord, where: TopicPartition, offset: int | None, coordinator_epoch: int
+        self,
+        transaction: TransactionRecord,
+        topic_partition: TopicPartition,
+        offset: int | None,
+        coordinator_epoch: int,
     ) -> bool:
         try:
-            partition = self._topics.partition(where.topic, where.partition)
+            partition = self._topics.partition(topic_partition.topic, topic_partition.partition)
         except ApiError:
-            return True  # it was deleted
+            return True  # the partition was deleted
         if offset is not None and not partition.log.has_marker(transaction.producer_id, offset):
-            transaction.partitions[where] = offset = None  # its leader had it, and the next one has not
+            transaction.partitions[topic_partition] = offset = None  # the marker was lost with its leader
         if offset is None:
             if partition.leader == NO_LEADER or len(partition.in_sync_replicas) < partition.min_insync_replicas:
                 return False
             commit = transaction.state is State.PREPARE_COMMIT
-            if where.topic == OFFSETS_TOPIC:
+            if topic_partition.topic == OFFSETS_TOPIC:
                 self._committed.complete(transaction.producer_id, commit=commit)
                 return True
             try:
                 offset = self._mark(transaction, partition, commit, coordinator_epoch)
             except ApiError:
                 return False
-            transaction.partitions[where] = offset
+            transaction.partitions[topic_partition] = offset
         return partition.log.high_watermark > offset
 
     def _mark(

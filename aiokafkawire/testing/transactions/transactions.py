@@ -1,4 +1,4 @@
-"""The transaction coordinators of a cluster: every transactional id, and the timeouts of what they left open."""
+"""The transaction coordinators of a cluster: all transactional ids, and their timeouts."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,19 +16,19 @@ from .transaction import Ids, State, TransactionRecord
 
 __all__ = ("Transactions",)
 
-_PATIENCE = 1.0  # seconds until a timeout is looked at again that no coordinator was there for
-_LONGEST_PATTERN = 1000  # Kafka's patterns take linear time, ours may not
+_RETRY_SECONDS = 1.0  # until a timed-out transaction without a coordinator is checked again
+_LONGEST_PATTERN = 1000  # Kafka's patterns take linear time, Python's may not
 
 
 class Transactions:
-    """All transactional ids, whoever coordinates them: a coordinator that moves keeps what was known.
+    """All transactional ids of all coordinators: a coordinator that moves keeps their state.
 
     Args:
-        max_timeout_ms: the longest that a transaction may be open, ``transaction.max.timeout.ms``.
-        timers: for timeouts, and for the loading of a coordinator.
-        clock: the time in ms since the epoch.
-        new_producer_id: gives ids that nobody has had.
-        coordinator: the partition whose leader coordinates a transactional id.
+        max_timeout_ms: the longest transaction timeout, ``transaction.max.timeout.ms``.
+        timers: the timers of timeouts and of loading coordinators.
+        clock: returns the time in ms since the epoch.
+        new_producer_id: returns new producer ids.
+        coordinator: returns the partition whose leader coordinates a transactional id.
         completion: writes the markers.
     """
 
@@ -52,13 +52,13 @@ class Transactions:
         self._loading: dict[HostedPartition, Timer] = {}
         self._loading_takes = 0.0
 
-    # --- where it is coordinated ---------------------------------------------------------------------------------
+    # --- coordinators --------------------------------------------------------------------------------------------
 
     def check(self, transactional_id: str, node_id: int | None = None) -> None:
-        """Whether a broker coordinates a transactional id, or if none is named, whether any does.
+        """Check that a broker coordinates a transactional id; without ``node_id``, that any broker does.
 
         Raises:
-            Refused: NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS.
+            ApiError: NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS.
         """
         partition = self._coordinator(transactional_id)
         if node_id is None and partition.leader == NO_LEADER:
@@ -69,17 +69,17 @@ class Transactions:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     def partition_changed(self, partition: HostedPartition) -> None:
-        """A partition has another leader, other replicas in sync, or more that is committed."""
+        """Handle a partition's new leader, in-sync replicas or high watermark."""
         if partition.log.topic == TRANSACTIONS_TOPIC:
             self._coordinator_changed(partition)
         self.resume()
 
     def resume(self) -> None:
-        """Write the markers that can be written; what is left of a transaction may have been deleted."""
+        """Write the markers that can be written; partitions may have been deleted."""
         self._completion.resume(self._led)
 
     def clear(self) -> None:
-        """Forget all transactional ids: ``__transaction_state`` is gone. What is open in partitions stays open."""
+        """Delete all transactional ids: ``__transaction_state`` was deleted. Partitions keep their transactions."""
         for timer in (*self._loading.values(), *(found.timer for found in self._by_id.values())):
             if timer is not None:
                 timer.cancel()
@@ -90,7 +90,7 @@ class Transactions:
 
     @contextmanager
     def loading_for(self, seconds: float) -> Iterator[None]:
-        """Inside, a new coordinator takes this long to read what was written."""
+        """Let new coordinators load for this long inside the context."""
         self._loading_takes = seconds
         try:
             yield
@@ -98,7 +98,7 @@ class Transactions:
             self._loading_takes = 0.0
 
     def start(self) -> None:
-        """The brokers start, perhaps again: what is open gets its time anew, and nobody loads."""
+        """Start, perhaps again: open transactions restart their timeouts, and no coordinator is loading."""
         for loading in self._loading.values():
             loading.cancel()
         self._loading.clear()
@@ -110,11 +110,11 @@ class Transactions:
                 self._watch(found)
 
     def hold_markers(self, transactional_id: str) -> None:
-        """Leave its transactions decided and not complete, until they are released."""
+        """Keep the transactions of this id incomplete after their decision, until :meth:`release_markers`."""
         self._completion.hold(transactional_id)
 
     def release_markers(self, transactional_id: str) -> None:
-        """Complete them after all."""
+        """Complete the transactions that were kept incomplete."""
         self._completion.release(transactional_id)
         self.resume()
 
@@ -133,26 +133,26 @@ class Transactions:
         self.resume()
 
     def _led(self, found: TransactionRecord) -> HostedPartition | None:
-        """The partition of the coordinator, if there is one that has loaded it."""
+        """Return the coordinator's partition; None if there is no coordinator or it is loading."""
         partition = self._coordinator(found.transactional_id)
         return None if partition.leader == NO_LEADER or partition in self._loading else partition
 
     # --- producers -----------------------------------------------------------------------------------------------
 
     def check_timeout(self, timeout_ms: int) -> None:
-        """Whether a transaction may be open for so long.
+        """Check a transaction timeout.
 
         Raises:
-            Refused: INVALID_TRANSACTION_TIMEOUT, it is not above 0, or above ``transaction.max.timeout.ms``.
+            ApiError: INVALID_TRANSACTION_TIMEOUT, it is not above 0, or above ``transaction.max.timeout.ms``.
         """
         if not 0 < timeout_ms <= self._max_timeout_ms:
             raise ApiError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
 
     def initialize(self, transactional_id: str, timeout_ms: int, expected: Ids | None = None) -> Ids:
-        """A producer's id and epoch. An open transaction of the producer before is aborted first.
+        """Return a producer's id and epoch; an open transaction of an earlier producer is aborted first.
 
         Raises:
-            Refused: CONCURRENT_TRANSACTIONS, ask again: the transaction before is not complete; PRODUCER_FENCED.
+            ApiError: CONCURRENT_TRANSACTIONS, retry: the earlier transaction is not complete; PRODUCER_FENCED.
         """
         found = self._by_id.get(transactional_id)
         if found is None:
@@ -170,25 +170,25 @@ class Transactions:
     def add(
         self, transactional_id: str, ids: Ids, partitions: Sequence[TopicPartition], *, bumps: bool = False
     ) -> None:
-        """Take partitions into the transaction, which begins with them if none is open.
+        """Add partitions to the transaction, which begins with them if none is open.
 
         Raises:
-            Refused: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
+            ApiError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
         """
         found = self._of_producer(transactional_id, ids)
-        if found.state is State.ONGOING and all(where in found.partitions for where in partitions):
+        if found.state is State.ONGOING and all(partition in found.partitions for partition in partitions):
             return
         if found.add(partitions, self._clock(), bumps=bumps):
             found.began = self._timers.now()
             self._watch(found)
 
-    def verify(self, transactional_id: str, ids: Ids, where: TopicPartition) -> None:
-        """Whether a partition is in the transaction (KIP-890).
+    def verify(self, transactional_id: str, ids: Ids, partition: TopicPartition) -> None:
+        """Check that a partition is in the transaction (KIP-890).
 
         Raises:
-            Refused: as :meth:`add`; TRANSACTION_ABORTABLE, it is not.
+            ApiError: as :meth:`add`; TRANSACTION_ABORTABLE, it is not.
         """
-        if where not in self._of_producer(transactional_id, ids).partitions:
+        if partition not in self._of_producer(transactional_id, ids).partitions:
             raise ApiError(ErrorCode.TRANSACTION_ABORTABLE)
 
     def _of_producer(self, transactional_id: str, ids: Ids) -> TransactionRecord:
@@ -201,13 +201,13 @@ class Transactions:
             raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
         return found
 
-    # --- ending --------------------------------------------------------------------------------------------------
+    # --- end -----------------------------------------------------------------------------------------------------
 
     def end(self, transactional_id: str, ids: Ids, *, commit: bool, bumps: bool) -> Ids:
-        """Commit or abort; the id and epoch to go on with, which are other ones with transaction.version 2.
+        """Commit or abort; return the next producer id and epoch, which are new with transaction.version 2.
 
         Raises:
-            Refused: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE.
+            ApiError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE.
         """
         found = self._by_id.get(transactional_id)
         if found is None:
@@ -225,14 +225,14 @@ class Transactions:
         return then
 
     def _fence(self, found: TransactionRecord) -> None:
-        """Abort what is open, with an epoch that its producer does not have."""
+        """Abort the open transaction, with an epoch that fences its producer."""
         self._decide(found, commit=False, bumps=True)
 
     def _watch(self, found: TransactionRecord) -> None:
         seconds = found.timeout_ms / 1000
         if found.timer is not None and found.timer.pending:
             if found.timer.due <= found.began + seconds:
-                return  # it looks again when it finds that it is too early
+                return  # _timed_out starts the timer again if it is too early
             found.timer.cancel()
         found.timer = self._timers.after(seconds, lambda: self._timed_out(found))
 
@@ -243,27 +243,27 @@ class Transactions:
         if left <= 0 and self._led(found) is not None:
             self._fence(found)
         else:
-            found.timer = self._timers.after(left if left > 0 else _PATIENCE, lambda: self._timed_out(found))
+            found.timer = self._timers.after(left if left > 0 else _RETRY_SECONDS, lambda: self._timed_out(found))
 
     def expire(self, transactional_id: str) -> None:
-        """Forget a transactional id, as after ``transactional.id.expiration.ms``.
+        """Delete a transactional id, as after ``transactional.id.expiration.ms``.
 
         Raises:
-            KeyError: it is not known.
+            KeyError: the id is unknown.
             ValueError: its transaction is open or not complete.
         """
         found = self._by_id[transactional_id]
         if found.state is State.ONGOING or found.is_deciding:
-            raise ValueError(f"{transactional_id} is {found.state}, and expires only when its transaction is over")
+            raise ValueError(f"{transactional_id} is {found.state}; it can expire only after its transaction")
         del self._by_id[transactional_id]
 
-    # --- looking -------------------------------------------------------------------------------------------------
+    # --- descriptions --------------------------------------------------------------------------------------------
 
     def describe(self, transactional_id: str) -> TransactionRecord:
-        """What is known of a transactional id.
+        """Return the state of a transactional id.
 
         Raises:
-            Refused: TRANSACTIONAL_ID_NOT_FOUND.
+            ApiError: TRANSACTIONAL_ID_NOT_FOUND.
         """
         found = self._by_id.get(transactional_id)
         if found is None:
@@ -271,10 +271,10 @@ class Transactions:
         return found
 
     def coordinated_by(self, node_id: int) -> list[TransactionRecord]:
-        """All that a broker coordinates.
+        """Return all transactional ids that a broker coordinates.
 
         Raises:
-            Refused: COORDINATOR_LOAD_IN_PROGRESS, it has not loaded all of them.
+            ApiError: COORDINATOR_LOAD_IN_PROGRESS, the broker is still loading some of them.
         """
         if any(partition.leader == node_id for partition in self._loading):
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -289,10 +289,10 @@ class Transactions:
         longer_than_ms: int = -1,
         pattern: str | None = None,
     ) -> list[TransactionRecord]:
-        """Those that pass every filter (KIP-664, KIP-994, KIP-1152); an empty one lets all pass.
+        """Return the transactional ids that pass every filter (KIP-664, KIP-994, KIP-1152); an empty filter passes all.
 
         Raises:
-            Refused: INVALID_REGULAR_EXPRESSION.
+            ApiError: INVALID_REGULAR_EXPRESSION.
         """
         if len(pattern or "") > _LONGEST_PATTERN:
             raise ApiError(ErrorCode.INVALID_REGULAR_EXPRESSION)
@@ -302,10 +302,10 @@ class Transactions:
             raise ApiError(ErrorCode.INVALID_REGULAR_EXPRESSION) from fault
         now = self._clock()
         return [
-            each
-            for each in among
-            if (not producer_ids or each.producer_id in producer_ids)
-            and (not states or each.state in states)
-            and (longer_than_ms < 0 or now - each.started_ms > longer_than_ms)
-            and matches(each.transactional_id)
+            record
+            for record in among
+            if (not producer_ids or record.producer_id in producer_ids)
+            and (not states or record.state in states)
+            and (longer_than_ms < 0 or now - record.started_ms > longer_than_ms)
+            and matches(record.transactional_id)
         ]

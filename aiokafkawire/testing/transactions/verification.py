@@ -1,4 +1,4 @@
-"""Transactional batches and offsets are taken only where the transaction's coordinator knows of them (KIP-890)."""
+"""Verification of transactional batches and offsets at the transaction's coordinator (KIP-890)."""
 
 from collections.abc import Iterable
 from enum import Enum, auto
@@ -24,32 +24,32 @@ _FOR_LATER: Final = (
 
 
 class Verification(Enum):
-    """What the version of a request makes of a partition that is not in the transaction."""
+    """The handling of a partition that is not in the transaction, by request version."""
 
     OLD = auto()
-    """INVALID_TXN_STATE."""
+    """Answer INVALID_TXN_STATE."""
     ABORTABLE = auto()
-    """TRANSACTION_ABORTABLE."""
+    """Answer TRANSACTION_ABORTABLE."""
     ADDS = auto()
-    """It is added: the client has transaction.version 2."""
+    """Add the partition: the client has transaction.version 2."""
 
     @classmethod
     def of_produce(cls, version: int) -> "Verification":
-        """By the version of Produce."""
+        """Return the handling by the version of Produce."""
         return cls.ADDS if version > 11 else cls.ABORTABLE if version > 10 else cls.OLD
 
     @classmethod
     def of_offsets(cls, version: int) -> "Verification":
-        """By the version of TxnOffsetCommit."""
+        """Return the handling by the version of TxnOffsetCommit."""
         return cls.ADDS if version > 4 else cls.ABORTABLE if version > 3 else cls.OLD
 
 
 def check_transactional_id(transactional_id: str | None, headers: Iterable[BatchHeader]) -> None:
-    """Whether the batches of one Produce request go with its transactional id.
+    """Check that the batches of a Produce request match its transactional id.
 
     Raises:
-        Refused: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, there is none for transactional batches;
-            INVALID_PRODUCER_ID_MAPPING, they are of several producers.
+        ApiError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, transactional batches without an id;
+            INVALID_PRODUCER_ID_MAPPING, batches of several producers.
     """
     transactional = [header for header in headers if header.is_transactional]
     if transactional and transactional_id is None:
@@ -68,47 +68,47 @@ def verify_batch(
     header: BatchHeader,
     version: int,
 ) -> None:
-    """Whether a batch may be appended as far as its transaction is concerned; ``version`` is that of Produce.
+    """Verify a batch with the transaction's coordinator; ``version`` is that of Produce.
 
     Raises:
-        Refused: the error that Produce answers.
+        ApiError: the error of the Produce response.
     """
     if transactional_id is None or not header.is_transactional or header.producer_id < 0:
         return
     how = Verification.of_produce(version)
     if not partition.log.producers.must_verify(header, bumps=how is Verification.ADDS):
         return
-    where = TopicPartition(partition.log.topic, partition.index)
+    topic_partition = TopicPartition(partition.log.topic, partition.index)
     try:
-        _verify(transactions, transactional_id, (header.producer_id, header.producer_epoch), where, how)
+        _verify(transactions, transactional_id, (header.producer_id, header.producer_epoch), topic_partition, how)
     except ApiError as refused:
         raise _for_producer(refused.code, how) from None
 
 
 def verify_offsets(
-    transactions: Transactions, transactional_id: str, ids: Ids, where: TopicPartition, version: int
+    transactions: Transactions, transactional_id: str, ids: Ids, partition: TopicPartition, version: int
 ) -> None:
-    """Whether a group's offsets may be committed in a transaction; ``version`` is that of TxnOffsetCommit.
+    """Verify a group's offsets with the transaction's coordinator; ``version`` is that of TxnOffsetCommit.
 
     Raises:
-        Refused: the error that TxnOffsetCommit answers.
+        ApiError: the error of the TxnOffsetCommit response.
     """
-    _verify(transactions, transactional_id, ids, where, Verification.of_offsets(version))
+    _verify(transactions, transactional_id, ids, partition, Verification.of_offsets(version))
 
 
 def _verify(
-    transactions: Transactions, transactional_id: str, ids: Ids, where: TopicPartition, how: Verification
+    transactions: Transactions, transactional_id: str, ids: Ids, partition: TopicPartition, how: Verification
 ) -> None:
     try:
         if not transactional_id:
             raise ApiError(ErrorCode.INVALID_REQUEST)
         transactions.check(transactional_id)
         if how is Verification.ADDS:
-            transactions.add(transactional_id, ids, [where], bumps=True)
+            transactions.add(transactional_id, ids, [partition], bumps=True)
         else:
-            transactions.verify(transactional_id, ids, where)
+            transactions.verify(transactional_id, ids, partition)
     except ApiError as refused:
-        # The old word for it is what producers expect here, in every version.
+        # Producers expect the older error code here, in every version.
         if refused.code is ErrorCode.PRODUCER_FENCED:
             raise ApiError(ErrorCode.INVALID_PRODUCER_EPOCH) from None
         if refused.code is ErrorCode.TRANSACTION_ABORTABLE and how is Verification.OLD:
@@ -117,7 +117,7 @@ def _verify(
 
 
 def _for_producer(code: ErrorCode, how: Verification) -> ApiError:
-    """What older producers would not try again is called something that they do."""
+    """Map an error that older producers would not retry to one that they do retry."""
     if code is ErrorCode.INVALID_TXN_STATE:
         return ApiError(code, _NOT_ADDED)
     if code in _FOR_LATER or (code is ErrorCode.CONCURRENT_TRANSACTIONS and how is not Verification.ADDS):

@@ -1,1 +1,1 @@
-"""The parts of a simulation: clock, network, faults, and the trace of what happened."""
+"""The parts of a simulation: clock, network, faults and trace."""

@@ -1,4 +1,4 @@
-"""What it means for the brokers among themselves that a simulated network separates them."""
+"""The effect of a separated simulated network on the brokers' replication and sessions."""
 
 import anyio
 
@@ -10,39 +10,39 @@ from .trace import Trace
 __all__ = ("BrokerLinks",)
 
 SESSION_SECONDS = 9.0
-"""``broker.session.timeout.ms``, as Kafka has it."""
-_LOOK_EVERY = 0.05
-"""Seconds between two looks at who leads, while brokers are separated."""
+"""``broker.session.timeout.ms``, with Kafka's default."""
+_CHECK_SECONDS = 0.05
+"""The time between two checks of the leaders, while brokers are separated."""
 
 
 class BrokerLinks:
-    """Applies separations to the cluster.
+    """The effect of the network's separations on the cluster.
 
-    1. A follower that does not reach its leader does not copy: with acks=all its leader's producers wait.
-    2. A broker that reaches no majority of all brokers is fenced after ``broker.session.timeout.ms``: others lead where
-       it led, without what only it has. It returns as soon as it reaches them again.
+    1. A follower that does not reach its leader does not copy: its leader's producers with acks=all wait.
+    2. A broker that does not reach a majority of the brokers is fenced after ``broker.session.timeout.ms``: other
+       brokers lead its partitions, without the records that only it has. It is unfenced when it reaches them again.
 
-    All brokers know the same of the cluster at once: one that is fenced and still reached says that it does not lead.
+    All brokers share the cluster's state: a fenced broker that clients reach answers that it does not lead.
     """
 
     def __init__(self, broker: Broker, network: Network, trace: Trace, owner: Owner) -> None:
         self._broker, self._network, self._trace, self._owner = broker, network, trace, owner
         self._sessions: dict[int, anyio.CancelScope] = {}
         self._held: dict[tuple[str, int, int], None] = {}
-        self._looking: anyio.CancelScope | None = None
+        self._checking: anyio.CancelScope | None = None
 
     def changed(self) -> None:
-        """Someone was separated, or is no more."""
+        """Apply a change of the network's separations."""
         separated = [node for node in self._broker.node_ids if self._reached(node) < len(self._broker.node_ids)]
         for node in self._broker.node_ids:
             self._renew_or_end(node)
         self._copy_or_hold()
-        if separated and self._looking is None:
-            self._looking = anyio.CancelScope()
-            self._owner.spawn(self._keep_looking, self._looking)
-        elif not separated and self._looking is not None:
-            self._looking.cancel()
-            self._looking = None
+        if separated and self._checking is None:
+            self._checking = anyio.CancelScope()
+            self._owner.spawn(self._keep_checking, self._checking)
+        elif not separated and self._checking is not None:
+            self._checking.cancel()
+            self._checking = None
 
     def _reached(self, node: int) -> int:
         return sum(not self._network.separated(node, other) for other in self._broker.node_ids)
@@ -65,22 +65,30 @@ class BrokerLinks:
             self._broker.fence_node(node)
             self._copy_or_hold()
 
-    async def _keep_looking(self, scope: anyio.CancelScope) -> None:
-        """Leaders may move and topics be made meanwhile."""
+    async def _keep_checking(self, scope: anyio.CancelScope) -> None:
+        """Check again and again, since leaders may move and topics may be created."""
         with scope:
             while True:
-                await anyio.sleep(_LOOK_EVERY)
+                await anyio.sleep(_CHECK_SECONDS)
                 self._copy_or_hold()
 
     def _copy_or_hold(self) -> None:
         apart: dict[tuple[str, int, int], None] = {}
-        for one in self._broker.partitions:
-            for node in one.replicas:
-                if node != one.leader and one.leader >= 0 and self._network.separated(node, one.leader):
-                    apart[one.log.topic, one.index, node] = None
-        there = {(one.log.topic, one.index, node): None for one in self._broker.partitions for node in one.replicas}
+        for partition in self._broker.partitions:
+            for node in partition.replicas:
+                if (
+                    node != partition.leader
+                    and partition.leader >= 0
+                    and self._network.separated(node, partition.leader)
+                ):
+                    apart[partition.log.topic, partition.index, node] = None
+        existing = {
+            (partition.log.topic, partition.index, node): None
+            for partition in self._broker.partitions
+            for node in partition.replicas
+        }
         for key in self._held:
-            if key not in apart and key in there:
+            if key not in apart and key in existing:
                 self._broker.release_replica(*key)
         for key in apart:
             if key not in self._held:

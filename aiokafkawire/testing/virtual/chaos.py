@@ -1,4 +1,4 @@
-"""Faults at random times, from a seed."""
+"""Random faults from a seed."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
@@ -19,33 +19,33 @@ __all__ = ("Chaos", "Fault")
 Ts = TypeVarTuple("Ts")
 
 _SLOW: Final = (0.05, 0.4)
-"""Seconds that bytes take on a slow way."""
+"""The latency of a slow link, in seconds."""
 _SLOW_BANDWIDTH: Final = 200_000.0
 
 
 class Fault(Enum):
-    """What can go wrong."""
+    """The types of faults."""
 
     CRASH = "crash"
-    """A broker's process dies, and comes back."""
+    """A broker's process dies, and restarts."""
     CUT = "cut"
-    """All connections to a broker are reset, perhaps in the middle of a frame."""
+    """All connections to a broker are reset, perhaps inside a frame."""
     MOVE_LEADER = "move leader"
-    """Another replica leads a partition."""
+    """Another replica becomes the leader of a partition."""
     PARTITION = "partition"
-    """Nothing gets through to a broker, neither from clients nor from the other brokers."""
+    """A broker is separated from clients and other brokers."""
     CLIENT_PARTITION = "client partition"
-    """Nothing gets through from clients to a broker, which goes on with the other brokers."""
+    """A broker is separated from clients, but not from other brokers."""
     REFUSE = "refuse"
-    """A broker takes no new connections."""
+    """A broker refuses new connections."""
     SLOW = "slow"
-    """The way to a broker is slow, and its bandwidth small."""
+    """The link to a broker is slow, with a low bandwidth."""
 
 
 class Chaos:
-    """Injects faults until it is ended. A broker has one fault at a time; one partition is made at a time.
+    """The injection of random faults until :meth:`end`. A broker has one fault, the network one partition.
 
-    The end of a fault ends nothing that others have made.
+    Ending a fault leaves other faults unchanged.
     """
 
     def __init__(self, broker: Broker, network: Network, trace: Trace, chance: Random, owner: Owner) -> None:
@@ -57,29 +57,29 @@ class Chaos:
         self._running: dict[anyio.CancelScope, anyio.Event] = {}
 
     def begin(self, faults: Sequence[Fault], every: tuple[float, float], lasting: tuple[float, float]) -> None:
-        """Go on until :meth:`end`. Times are in seconds.
+        """Inject faults until :meth:`end`. Times are in seconds.
 
         Raises:
-            TypeError: a fault is none.
-            ValueError: times are not the least and the most.
+            TypeError: an argument is not a Fault.
+            ValueError: ``every`` or ``lasting`` is not a minimum and a maximum.
         """
         for fault in faults:
             if not isinstance(fault, Fault):
-                raise TypeError(f"{fault!r} is no Fault: there are {', '.join(map(str, Fault))}")
+                raise TypeError(f"{fault!r} is not a Fault; known: {', '.join(map(str, Fault))}")
         check_range("every", every)
         check_range("lasting", lasting)
-        self._start(self._rage, faults, every, lasting)
+        self._start(self._run, faults, every, lasting)
 
     def spare(self, node: int) -> None:
-        """Inject no fault at a broker that someone else has crashed, and do not bring it back."""
+        """Inject no faults into a broker that the user has crashed, and do not restart it."""
         self._spared[node] = None
 
     def spare_no_more(self, node: int) -> None:
-        """It is back."""
+        """Allow faults in a broker that runs again."""
         self._spared.pop(node, None)
 
     async def end(self) -> None:
-        """End every fault that is at work, and begin none."""
+        """End every current fault, and begin no more."""
         for scope in list(self._running):
             scope.cancel()
         for ended in list(self._running.values()):
@@ -99,7 +99,7 @@ class Chaos:
 
         self._owner.spawn(run)
 
-    async def _rage(self, faults: Sequence[Fault], every: tuple[float, float], lasting: tuple[float, float]) -> None:
+    async def _run(self, faults: Sequence[Fault], every: tuple[float, float], lasting: tuple[float, float]) -> None:
         while True:
             await anyio.sleep(self._chance.uniform(*every))
             kind, seconds = self._chance.choice(faults), self._chance.uniform(*lasting)
@@ -109,16 +109,16 @@ class Chaos:
             elif nodes and not (kind is Fault.PARTITION and self._partitioned):
                 node = self._chance.choice(nodes)
                 self._busy[node] = None
-                self._start(self._inflict, kind, node, seconds)
+                self._start(self._inject, kind, node, seconds)
 
-    async def _inflict(self, kind: Fault, node: int, seconds: float) -> None:
-        hand = self._network.hand()
+    async def _inject(self, kind: Fault, node: int, seconds: float) -> None:
+        injector = self._network.injector()
         try:
-            await self._do(kind, node, hand)
+            await self._do(kind, node, injector)
             await anyio.sleep(seconds)
         finally:
             with anyio.CancelScope(shield=True):
-                self._network.drop(hand)
+                self._network.drop(injector)
                 if kind is Fault.CRASH and node not in self._spared:
                     self._trace.add(f"broker {node} is back")
                     await self._broker.start_node(node)
@@ -126,25 +126,25 @@ class Chaos:
                 self._partitioned = False
             del self._busy[node]
 
-    async def _do(self, kind: Fault, node: int, hand: FaultInjector) -> None:
+    async def _do(self, kind: Fault, node: int, injector: FaultInjector) -> None:
         match kind:
             case Fault.CRASH:
                 self._trace.fault("crash", f"broker {node} crashes")
                 await self._broker.stop_node(node)
             case Fault.PARTITION:
                 self._partitioned = True
-                hand.partition({node})
+                injector.partition({node})
             case Fault.CLIENT_PARTITION:
-                hand.block(node)
+                injector.block(node)
             case Fault.REFUSE:
-                hand.refuse(node)
+                injector.refuse(node)
             case Fault.SLOW:
-                hand.slow(node, latency=_SLOW, bandwidth=_SLOW_BANDWIDTH)
+                injector.slow(node, latency=_SLOW, bandwidth=_SLOW_BANDWIDTH)
             case _:
                 self._network.cut(node)
 
     def _move_a_leader(self) -> None:
-        """Prefer one of the users' partitions: there are many internal ones."""
+        """Move the leader of a random partition, not of an internal one: there are many of those."""
         partitions = [one for one in self._broker.partitions if not one.log.topic.startswith("__")]
         if not partitions:
             return
@@ -153,5 +153,5 @@ class Chaos:
         try:
             self._broker.move_leader(moved.log.topic, moved.index, node)
         except ApiError:
-            return  # it is down, or not in sync
+            return  # the replica is down or not in sync
         self._trace.fault("move leader", f"broker {node} leads {moved.log.topic}-{moved.index}")

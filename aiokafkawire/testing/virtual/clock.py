@@ -1,9 +1,9 @@
-"""A clock for trio that jumps to the next deadline as soon as every task sleeps."""
+"""A clock for trio that jumps to the next deadline when every task sleeps."""
 
 from math import inf
 
 import trio
-from trio._core import _run  # for what no public name tells: see `deadline_to_sleep_time`
+from trio._core import _run  # no public name gives access: see `deadline_to_sleep_time`
 
 __all__ = ("VirtualClock",)
 
@@ -11,26 +11,26 @@ _A_WHILE = 0.1
 
 
 class VirtualClock(trio.abc.Clock):
-    """Virtual time, from 0 on.
+    """Virtual time, starting at 0.
 
-    As trio's MockClock with ``autojump_threshold=0``, which takes one more turn of the loop for each jump.
+    It behaves as trio's MockClock with ``autojump_threshold=0``, which needs an extra turn of the loop per jump.
     """
 
     def __init__(self) -> None:
         self._now = 0.0
 
     def start_clock(self) -> None:
-        """The run begins."""
+        """Start the clock, which needs no preparation."""
 
     def current_time(self) -> float:
-        """The virtual time, in seconds."""
+        """Return the virtual time, in seconds."""
         return self._now
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Trio asks this when no task can run: instead of sleeping, time has passed."""
+        """Advance the time to the deadline: trio calls this when no task can run."""
         if deadline <= self._now:
             return 0.0
-        # Those in wait_all_tasks_blocked come first: that is now.
+        # Tasks in wait_all_tasks_blocked run first.
         if deadline == inf or _run.GLOBAL_RUN_CONTEXT.runner.waiting_for_idle:
             return _A_WHILE
         self._now = deadline

@@ -1,4 +1,4 @@
-"""What lies between two places of a simulated network, and bytes on their way. Needs trio."""
+"""The links of a simulated network, and the bytes in transit. Needs trio."""
 
 from collections import deque
 from math import inf
@@ -13,9 +13,10 @@ __all__ = ("Direction", "Link")
 
 @attrs.define(eq=False)
 class Link:
-    """What lies between two places: all connections between them are as quick and as blocked as it is.
+    """The link between two endpoints, whose speed and blocking apply to all connections between them.
 
-    ``latency`` is the least and the most time that bytes take in one direction, in seconds; ``bandwidth`` is bytes
+    ``latency`` is the shortest and the longest time that bytes take in one direction, in seconds; ``bandwidth`` is
+    bytes
     per second for each direction of each connection, None for no limit.
     """
 
@@ -23,19 +24,19 @@ class Link:
     bandwidth: float | None = None
     blocked_since: float | None = None
     opened: anyio.Event | None = None
-    """Set when it is blocked no more."""
+    """Set when the link is no longer blocked."""
 
     def delay(self, chance: Random) -> float:
-        """How long the next bytes take, in seconds."""
+        """Return the latency of the next bytes, in seconds."""
         return chance.uniform(*self.latency)
 
     @property
     def blocked(self) -> bool:
-        """Whether nothing gets through."""
+        """Whether the link is blocked."""
         return self.blocked_since is not None
 
     async def wait_until_open(self) -> None:
-        """Return when something gets through again."""
+        """Wait until the link is not blocked."""
         while self.blocked_since is not None:
             if self.opened is None:
                 self.opened = anyio.Event()
@@ -43,77 +44,77 @@ class Link:
 
 
 class Direction:
-    """The bytes on their way to one end: chunks with the moment at which each is there; b"" is the end of the stream.
+    """The bytes in transit to one end: chunks with their times of arrival; b"" is the end of the stream.
 
-    While the way is blocked, what should have arrived since has not; when it opens, all comes at once.
+    While the link is blocked, chunks due since then are held; they arrive together when it is unblocked.
     """
 
     __slots__ = (
         "_chance",
         "_free_at",
         "_last_at",
-        "_room",
+        "_link",
         "_sleep",
-        "_way",
+        "_taken",
         "broken",
         "chunks",
         "receiver_gone",
         "size",
     )
 
-    def __init__(self, way: Link, chance: Random) -> None:
-        self._way, self._chance = way, chance
+    def __init__(self, link: Link, chance: Random) -> None:
+        self._link, self._chance = link, chance
         self._free_at = self._last_at = 0.0
         self.chunks: deque[tuple[float, bytes]] = deque()
         self.size: int = 0
         self.broken: bool = False
         self.receiver_gone: bool = False
         self._sleep: trio.CancelScope | None = None
-        self._room: anyio.Event | None = None
+        self._taken: anyio.Event | None = None
 
     def put(self, data: bytes, now: float) -> None:
-        """Send; what nobody will receive is lost."""
+        """Send bytes; they are lost if the receiver is gone."""
         if self.receiver_gone or self.broken:
             return
-        way = self._way
+        link = self._link
         begins = max(now, self._free_at)
-        self._free_at = begins + (len(data) / way.bandwidth if way.bandwidth else 0.0)
-        # One connection's bytes never overtake one another.
-        self._last_at = max(self._last_at, self._free_at + way.delay(self._chance))
+        self._free_at = begins + (len(data) / link.bandwidth if link.bandwidth else 0.0)
+        # The bytes of one connection stay in order.
+        self._last_at = max(self._last_at, self._free_at + link.delay(self._chance))
         self.chunks.append((self._last_at, data))
         self.size += len(data)
         if self._sleep is not None and len(self.chunks) == 1:
-            # Whoever sleeps for want of bytes is woken once, when they are there.
+            # A receiver that waits for bytes is woken once, at their arrival.
             self._sleep.deadline = self._due_at()
 
     def _due_at(self) -> float:
-        """When the next chunk is there; infinity while nobody can tell."""
+        """Return the time of the next arrival; infinity while it is unknown."""
         if not self.chunks:
             return inf
         at = self.chunks[0][0]
-        blocked_since = self._way.blocked_since
+        blocked_since = self._link.blocked_since
         return at if blocked_since is None or at < blocked_since else inf
 
     def is_due(self, now: float) -> bool:
-        """Whether a chunk is there."""
+        """Return whether a chunk has arrived."""
         return self._due_at() <= now
 
     async def arrival(self) -> None:
-        """Sleep until a chunk is there, or something else has happened."""
+        """Sleep until a chunk has arrived, or the state has changed."""
         try:
             with trio.CancelScope(deadline=self._due_at()) as self._sleep:
                 await trio.lowlevel.wait_task_rescheduled(_woken)
         finally:
             self._sleep = None
 
-    async def room(self) -> None:
-        """Sleep until the receiver has taken something, or something else has happened."""
-        if self._room is None:
-            self._room = anyio.Event()
-        await self._room.wait()
+    async def wait_until_taken(self) -> None:
+        """Sleep until the receiver has taken bytes, or the state has changed."""
+        if self._taken is None:
+            self._taken = anyio.Event()
+        await self._taken.wait()
 
     def take(self, max_bytes: int) -> bytes:
-        """The next bytes, which must be there; b"" is the end, however often it is taken."""
+        """Return the next bytes, which must have arrived; b"" means the end, also when called again."""
         at, chunk = self.chunks.popleft()
         if not chunk:
             self.chunks.append((at, chunk))  # the end stays the end
@@ -121,18 +122,18 @@ class Direction:
             self.chunks.appendleft((at, chunk[max_bytes:]))
             chunk = chunk[:max_bytes]
         self.size -= len(chunk)
-        self._made_room()
+        self._notify_sender()
         return chunk
 
     def reopened(self, blocked_since: float, now: float) -> None:
-        """What was held is sent again."""
-        again = now + self._way.delay(self._chance)
+        """Send the chunks again that were held while the link was blocked."""
+        again = now + self._link.delay(self._chance)
         self.chunks = deque((max(at, again) if at >= blocked_since else at, chunk) for at, chunk in self.chunks)
         self._last_at = max(self._last_at, again)
         self.notify()
 
     def cut(self, now: float) -> None:
-        """Lose the bytes that are under way from some byte on, and the connection with them."""
+        """Break the connection, and lose the bytes in transit from a random byte on."""
         if self.broken:
             return
         left, kept = self._chance.randrange(self.size + 1), deque[tuple[float, bytes]]()
@@ -145,24 +146,24 @@ class Direction:
         self.notify()
 
     def leave(self) -> None:
-        """Nobody receives any more."""
+        """Mark the receiver as gone."""
         self.receiver_gone = True
         self.chunks.clear()
         self.size = 0
         self.notify()
 
     def notify(self) -> None:
-        """Let both sides look again."""
+        """Wake both sides after a change of state."""
         if self._sleep is not None:
             self._sleep.cancel()
-        self._made_room()
+        self._notify_sender()
 
-    def _made_room(self) -> None:
-        if self._room is not None:
-            self._room.set()
-            self._room = None
+    def _notify_sender(self) -> None:
+        if self._taken is not None:
+            self._taken.set()
+            self._taken = None
 
 
 def _woken(raise_cancel: object) -> trio.lowlevel.Abort:
-    """Nothing is to be cleaned up when a sleeper is woken by the end of its scope."""
+    """Clean up nothing when a scope's deadline wakes a sleeping task."""
     return trio.lowlevel.Abort.SUCCEEDED

@@ -1,4 +1,4 @@
-"""What happened in a simulation, line by line: the newest lines, and a digest of all."""
+"""The trace of a simulation: the newest lines, and a digest of all lines."""
 
 from collections import Counter, deque
 from collections.abc import Callable
@@ -8,11 +8,11 @@ __all__ = ("Trace",)
 
 
 class Trace:
-    """The journal of one run. Two runs are the same if their digests are.
+    """The trace of one run. Two runs are the same if their digests are equal.
 
     Args:
-        now: the virtual time, in seconds.
-        keep: how many of the newest lines are kept; the digest is of all that there were.
+        now: returns the virtual time, in seconds.
+        keep: how many of the newest lines are kept; the digest is of all lines.
     """
 
     def __init__(self, now: Callable[[], float], keep: int = 2_000) -> None:
@@ -20,21 +20,21 @@ class Trace:
         self._kept: deque[str] = deque(maxlen=keep)
         self._digest = blake2b(digest_size=16)
         self.count: int = 0
-        """How many lines there were."""
+        """The number of all lines."""
         self.faults: Counter[str] = Counter()
-        """How often each kind of fault was injected."""
+        """The number of injected faults by type."""
 
     def add(self, line: str) -> None:
-        """Something happened now."""
+        """Add a line with the current time."""
         line = f"{self._now():12.6f} {line}"
         self._kept.append(line)
         self._digest.update(line.encode())
         self.count += 1
 
-    def fault(self, kind: str, told: str) -> None:
-        """A fault was injected."""
+    def fault(self, kind: str, message: str) -> None:
+        """Add a line about an injected fault."""
         self.faults[kind] += 1
-        self.add(f"fault: {told}")
+        self.add(f"fault: {message}")
 
     @property
     def lines(self) -> list[str]:
