@@ -44,6 +44,13 @@ async def produce(server: LegacyServer, *values: bytes) -> None:
         await client.confirm()
 
 
+async def until_renewed(producer: LegacyProducer) -> None:
+    """Wait until a producer has a new session."""
+    with anyio.fail_after(_PATIENCE):
+        while producer._zookeeper.expired:  # noqa: ASYNC110 - nobody tells of it
+            await anyio.sleep(0.01)
+
+
 async def take(consumer: LegacyConsumer, count: int) -> list[bytes]:
     with anyio.fail_after(_PATIENCE):
         return [(await anext(consumer)).value for _ in range(count)]
@@ -132,6 +139,7 @@ async def test_a_producer_sends_on_to_what_it_knows(away: float) -> None:
                 await producer.send("u", [b"x"])
             assert 0.5 <= anyio.current_time() - begun < 10
             zookeeper.come_back()
+            await until_renewed(producer)
             await producer.send("u", [b"new"])
             await producer.send("t", [b"after"])
             await producer.confirm()
@@ -171,9 +179,7 @@ async def test_a_real_zookeeper_that_is_killed_and_comes_back() -> None:
                 await anyio.sleep(2.5)  # two whole attempts to find it
             await producer.send("t", [b"c"])
         await anyio.to_thread.run_sync(zookeeper.start)
-        with anyio.fail_after(_PATIENCE):
-            while producer._zookeeper.expired:  # noqa: ASYNC110 - nobody tells of it
-                await anyio.sleep(0.01)
+        await until_renewed(producer)
         await producer.send("t", [b"d"])  # the broker has not registered itself again
         async with registered(zookeeper):
             assert await take(consumer, 3) == [b"b", b"c", b"d"]
