@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, TypeVar, final
 from ..errors import BufferFull, TopicNotReady
 from ..records._pure import Delivery
 from ..records.batch import BatchBuilder, record_size_bound
-from ..records.delivery import DeliveryResult
+from ..records.delivery_result import DeliveryResult
 from ..types import Header, Headers, RecordMetadata
 from .door import (
     SPARE,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
-from ..arguments import is_text, shown
+from ..argument_checks import is_text, shown
 from ..errors import KafkaError, UsageError
 from ..types import Header, Headers
 
