@@ -50,7 +50,7 @@ class KazooThread:
         """No call may pass between the end of the session and kazoo's next session."""
         self._handler = _Handler(self._on_end)
         self._kazoo_log = _KazooLog(_log)
-        # kazoo counts no retries, since it has to retry until the session is over.
+        # kazoo retries without a limit; the session decides when it is over.
         retry = KazooRetry(
             max_tries=-1, delay=_PAUSE_SECONDS, backoff=1, max_jitter=0, sleep_func=self._handler.sleep_func
         )

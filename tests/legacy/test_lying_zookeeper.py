@@ -231,7 +231,7 @@ async def test_a_member_whose_name_is_taken_is_told(zookeeper: ZooKeeperServer) 
     async with legacy_cluster(zookeeper, 1) as cluster, ZooKeeper(cluster.zookeeper) as other:
         await other.ensure("/consumers/g/ids")
         await other.create("/consumers/g/ids/g_me", b'{ "t": 1 }', ephemeral=True)
-        consumer = member(cluster, session_timeout_ms=400)
+        consumer = member(cluster, session_timeout_ms=1_000)
         async with consumer:
             told = "another member of group 'g' is registered as 'g_me'"
             with anyio.fail_after(_PATIENCE), pytest.raises(NodeExists, match=told):

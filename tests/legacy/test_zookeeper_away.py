@@ -44,6 +44,13 @@ async def produce(server: LegacyServer, *values: bytes) -> None:
         await client.confirm()
 
 
+async def until_renewed(producer: LegacyProducer) -> None:
+    """Wait until a producer has a new session."""
+    with anyio.fail_after(_PATIENCE):
+        while producer._zookeeper.expired:  # noqa: ASYNC110 - nobody tells of it
+            await anyio.sleep(0.01)
+
+
 async def take(consumer: LegacyConsumer, count: int) -> list[bytes]:
     with anyio.fail_after(_PATIENCE):
         return [(await anext(consumer)).value for _ in range(count)]
@@ -132,6 +139,7 @@ async def test_a_producer_sends_on_to_what_it_knows(away: float) -> None:
                 await producer.send("u", [b"x"])
             assert 0.5 <= anyio.current_time() - begun < 10
             zookeeper.come_back()
+            await until_renewed(producer)
             await producer.send("u", [b"new"])
             await producer.send("t", [b"after"])
             await producer.confirm()
@@ -142,7 +150,7 @@ async def test_a_producer_sends_on_to_what_it_knows(away: float) -> None:
 @asynccontextmanager
 async def registered(zookeeper: ZooKeeperServer) -> AsyncIterator[None]:
     """A broker's own session, as short as those of the clients; what its last one has left goes first."""
-    async with ZooKeeper(zookeeper.address, session_timeout_ms=600) as session:
+    async with ZooKeeper(zookeeper.address, session_timeout_ms=1_500) as session:
         for path, data in (("/brokers/ids/0", b"legacy-1795:legacy:9092"), ("/brokers/topics/t/0", b"1")):
             await session.ensure(path.rpartition("/")[0])
             with anyio.fail_after(_PATIENCE):
@@ -153,10 +161,10 @@ async def registered(zookeeper: ZooKeeperServer) -> AsyncIterator[None]:
 
 
 async def test_a_real_zookeeper_that_is_killed_and_comes_back() -> None:
-    """Sessions of 600 ms, half a second to find a server, and away for longer than both."""
+    """Sessions of 1.5 s, a second to find a server, and away for longer than both."""
     async with AsyncExitStack() as stack, LegacyServer() as server:
         zookeeper = stack.enter_context(ZooKeeperServer())
-        given: Any = {"connector": server.connect, **TIMES}
+        given: Any = {"connector": server.connect, "session_timeout_ms": 1_500, "zookeeper_timeout_ms": 1_000}
         consumer = LegacyConsumer(zookeeper.address, "g", ["t"], rebalance_backoff_ms=50, **given)
         async with registered(zookeeper):
             producer = await stack.enter_async_context(LegacyProducer(zookeeper.address, **given))
@@ -168,12 +176,10 @@ async def test_a_real_zookeeper_that_is_killed_and_comes_back() -> None:
             with anyio.fail_after(_PATIENCE):
                 while consumer.assignment:  # noqa: ASYNC110 - nobody tells of it
                     await anyio.sleep(0.01)
-                await anyio.sleep(1.5)  # two whole attempts to find it
+                await anyio.sleep(2.5)  # two whole attempts to find it
             await producer.send("t", [b"c"])
         await anyio.to_thread.run_sync(zookeeper.start)
-        with anyio.fail_after(_PATIENCE):
-            while producer._zookeeper.expired:  # noqa: ASYNC110 - nobody tells of it
-                await anyio.sleep(0.01)
+        await until_renewed(producer)
         await producer.send("t", [b"d"])  # the broker has not registered itself again
         async with registered(zookeeper):
             assert await take(consumer, 3) == [b"b", b"c", b"d"]
