@@ -54,7 +54,7 @@ cdef int64_t YIELD_EVERY = 10  # ms after which a loop that never has to wait le
 cdef class IteratorState:
     """Counts what a loop over records has to know between two of them."""
 
-    cdef public Py_ssize_t changes, asked
+    cdef public Py_ssize_t changes, polls
 
 
 @cython.final
@@ -62,26 +62,26 @@ cdef class RecordIterator:
     """What ``async for`` runs over: the records of the batch that is being read, and where that ends, the consumer.
 
     Args:
-        marks: the consumer's.
+        iterator_state: the consumer's.
         slow: the coroutine that gives the next record in any case, and has the batch adopted that it is of.
         reads_clock: whether the time that passes is the machine's.
     """
 
-    cdef IteratorState marks
-    cdef object slow, place
+    cdef IteratorState iterator_state
+    cdef object slow, state
     cdef RecordReader reader
     cdef Py_ssize_t seen
     cdef int left
     cdef bint reads_clock
     cdef int64_t since
 
-    def __cinit__(self, IteratorState marks not None, slow, bint reads_clock):
-        self.marks, self.slow, self.reads_clock = marks, slow, reads_clock
+    def __cinit__(self, IteratorState iterator_state not None, slow, bint reads_clock):
+        self.iterator_state, self.slow, self.reads_clock = iterator_state, slow, reads_clock
 
-    def adopt(self, reader, place):
+    def adopt(self, reader, state):
         """Go on in this batch, as long as nothing changes."""
         self.reader = reader if type(reader) is RecordReader else None
-        self.place, self.seen, self.left = place, self.marks.changes, LOOK_EVERY
+        self.state, self.seen, self.left = state, self.iterator_state.changes, LOOK_EVERY
         if self.reads_clock:
             self.since = monotonic_ms()
 
@@ -98,7 +98,7 @@ cdef class RecordIterator:
         cdef ConsumerRecord record
         if self.reader is None:
             return None
-        if self.seen != self.marks.changes:
+        if self.seen != self.iterator_state.changes:
             self.reader = None
             return None
         self.left -= 1
@@ -106,15 +106,15 @@ cdef class RecordIterator:
             if not self.reads_clock or monotonic_ms() - self.since > YIELD_EVERY:
                 return None
             self.left = LOOK_EVERY
-        self.place.held = self.place.position
+        self.state.held = self.state.position
         try:
             record = self.reader.advance()
         finally:
-            self.place.position = self.reader.next_offset
+            self.state.position = self.reader.next_offset
         if record is None:
             self.reader = None  # the end, or damage: whoever reads it next finds out
         else:
-            self.marks.asked += 1
+            self.iterator_state.polls += 1
         return record
 
 

@@ -9,10 +9,10 @@ __all__ = ("IteratorState",)
 class IteratorState:
     """Counts what a loop over records has to know between two of them."""
 
-    __slots__ = ("asked", "changes")
+    __slots__ = ("changes", "polls")
 
     def __init__(self) -> None:
         self.changes: int = 0
         """What may make the record that comes next another one: seeks, pauses, partitions that come and go."""
-        self.asked: int = 0
+        self.polls: int = 0
         """How often the user has come for more."""

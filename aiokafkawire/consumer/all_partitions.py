@@ -44,12 +44,12 @@ class AllPartitions:
     def _take_new(self, snapshot: Snapshot) -> None:
         known = set(self._positions.assigned)
         found = [
-            TopicPartition(name, partition.index)
+            TopicPartition(name, metadata.index)
             for name in self._topics
             if (topic := snapshot.topics.get(name)) is not None
-            for partition in topic.partitions
+            for metadata in topic.partitions
         ]
-        appeared = [where for where in found if where not in known]
+        appeared = [partition for partition in found if partition not in known]
         if appeared:
             self._positions.appeared(appeared)
             self._fetcher.wake()

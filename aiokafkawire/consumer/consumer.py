@@ -30,8 +30,8 @@ from ..types import (
 )
 from .all_partitions import AllPartitions
 from .fetcher import Fetcher
-from .health import ConsumerHealth, look_at
-from .offset_reset import reset_to
+from .health import ConsumerHealth, health_snapshot
+from .offset_reset import parse_reset_policy
 from .record_iteration import ConsumerBatch, RecordIteration
 from .subscription_state import SubscriptionState
 
@@ -85,7 +85,7 @@ class Consumer(RecordIteration[K, V]):
 
             # A commit may wait for replicas, and heartbeats must not wait behind it.
             offsets = GroupOffsets(cluster, config.group_id, f"commit-{lane}")
-        positions = SubscriptionState(reset_to(config.auto_offset_reset), in_group=offsets is not None)
+        positions = SubscriptionState(parse_reset_policy(config.auto_offset_reset), in_group=offsets is not None)
         fetcher = Fetcher(cluster, config, positions, f"fetch-{lane}", offsets)
         super().__init__(cluster, config, positions, fetcher, key_deserializer, value_deserializer)
         self._topics, self._lane, self._assignors = topics, lane, assignors
@@ -141,8 +141,8 @@ class Consumer(RecordIteration[K, V]):
             self._cluster.owner.require_own_loop()
             # A listener that hears of it may still commit.
             self._state = "closing"
-            self._marks.changes += 1
-            self._fetcher.tell()
+            self._iterator_state.changes += 1
+            self._fetcher.notify()
             await finish(self._close, timeout)
         elif self._state == "closing":
             await finish(self._has_closed.wait)
@@ -199,10 +199,10 @@ class Consumer(RecordIteration[K, V]):
         starts = dict(partitions) if is_mapping else dict.fromkeys(given_partitions(partitions))
         checked: dict[TopicPartition, int | OffsetSpec | None] = {}
         for given, start in starts.items():
-            where = check_partition(given)
+            partition = check_partition(given)
             if start is not None:
-                check_start(where, start)
-            checked[where] = start
+                check_start(partition, start)
+            checked[partition] = start
         self._positions.assign(checked)
         self._fetcher.wake()
 
@@ -279,17 +279,17 @@ class Consumer(RecordIteration[K, V]):
             self._report,
         )
         part.open()
-        self._on_release = part.membership.tell
-        self._on_asked = part.membership.asked
+        self._on_release = part.membership.notify
+        self._on_asked = part.membership.on_poll
         return part
 
     def _report(self, error: Exception) -> None:
-        self._untold.append(error)
-        self._fetcher.tell()
+        self._pending_errors.append(error)
+        self._fetcher.notify()
 
     def _polls(self) -> tuple[int, bool]:
         self._positions.settle()
-        return self._marks.asked, self._waiting > 0
+        return self._iterator_state.polls, self._waiting > 0
 
     @property
     def assignment(self) -> tuple[TopicPartition, ...]:
@@ -317,13 +317,13 @@ class Consumer(RecordIteration[K, V]):
         Raises:
             UsageError: the partition is not assigned.
         """
-        place = self._positions.require(check_partition(partition))
-        self._pass_hidden_batches(self._fetcher.unread.get(place.where))
-        return place.position
+        state = self._positions.require(check_partition(partition))
+        self._pass_hidden_batches(self._fetcher.unread.get(state.partition))
+        return state.position
 
-    def _fetch_until(self, where: TopicPartition, offset: int) -> None:
+    def _fetch_until(self, partition: TopicPartition, offset: int) -> None:
         """Fetch nothing of it from there on: for whoever reads a range, in this package."""
-        self._positions.require(where).until = offset
+        self._positions.require(partition).until = offset
 
     def pause(self, *partitions: TopicPartition | Collection[TopicPartition]) -> None:
         """Hand out no records of these partitions until :meth:`resume`; what was fetched is kept.
@@ -343,15 +343,15 @@ class Consumer(RecordIteration[K, V]):
 
     def _set_paused(self, partitions: tuple[object, ...], *, paused: bool) -> None:
         named = given_partitions(flattened(partitions))
-        for place in [self._positions.require(partition) for partition in named]:
-            self._positions.pause(place, paused)
+        for state in [self._positions.require(partition) for partition in named]:
+            self._positions.pause(state, paused)
         self._fetcher.wake()
-        self._fetcher.tell()
+        self._fetcher.notify()
 
     @property
     def paused(self) -> tuple[TopicPartition, ...]:
         """The partitions that :meth:`pause` named."""
-        return tuple(place.where for place in self._positions if place.paused)
+        return tuple(state.partition for state in self._positions if state.paused)
 
     def high_watermark(self, partition: TopicPartition) -> int | None:
         """The end of the partition's log when it was last fetched; None before the first fetch.
@@ -384,7 +384,7 @@ class Consumer(RecordIteration[K, V]):
         """How the consumer is: what it reads, how far it is, what its group says, and why nothing arrives."""
         self._pass_all_hidden_batches()
         topics = self._topics if self._in_group is None else ()
-        return look_at(self._cluster, self._positions, self._fetcher, self._in_group, self._got_at, topics)
+        return health_snapshot(self._cluster, self._positions, self._fetcher, self._in_group, self._got_at, topics)
 
     def _pass_all_hidden_batches(self) -> None:
         self._positions.settle()
@@ -429,8 +429,8 @@ class Consumer(RecordIteration[K, V]):
             offset = record.offset
         else:
             raise UsageError(f"owns() takes a record, or a batch, of this consumer; got {shown(record)}")
-        place = self._positions.get(TopicPartition(record.topic, record.partition))
-        if place is None or not place.has_handed_out(offset):
+        state = self._positions.get(TopicPartition(record.topic, record.partition))
+        if state is None or not state.has_handed_out(offset):
             return False
         return self._in_group is None or self._in_group.membership.machine.is_member
 

@@ -18,14 +18,14 @@ from ..group.classic import ClassicMembership
 from ..group.classic_transitions import GroupState
 from ..group.consumer_member import ConsumerMember, partitions_of
 from ..group.consumer_protocol import Partitions
-from ..group.coordinator_probe import is_nobody
+from ..group.coordinator_probe import is_unreachable
 from ..group.member_tasks import ApplyAssignment, Assign, LosePartitions, PrepareRejoin, Resume, Task
 from ..group.membership_manager import MembershipManager, Polls
 from ..group.membership_requests import MemberSettings
 from ..types import TopicPartition
 from .fetcher import Fetcher
 from .offset_commits import OffsetCommitter
-from .subscription_state import PartitionState, SubscriptionState, some_of
+from .subscription_state import PartitionState, SubscriptionState, format_partitions
 from .topic_subscription import Listener, RebalanceListeners, TopicSubscription
 
 __all__ = ("ConsumerCoordinator",)
@@ -91,7 +91,7 @@ class ConsumerCoordinator:
         self._following = anyio.CancelScope()
         self._watches_all = False
         # One change at a time of what is read; and whether the last of them is due.
-        self._turn = anyio.Lock()
+        self._lock = anyio.Lock()
         # What was given up for a rebalance, and in which generation: until that begins it is nobody else's.
         self._resumable: list[PartitionState] = []
         self._resumable_in = -1
@@ -127,7 +127,9 @@ class ConsumerCoordinator:
         if any(topic not in self._cluster.snapshot.topics for topic in subscription.topics):
             self._cluster.outdated(self._cluster.snapshot)  # to hear soon which of them do not exist
         if before is None or before.topics != subscription.topics or before.pattern != subscription.pattern:
-            self.membership.want(f"subscribed to {subscription}" if before is None else "the subscription has changed")
+            self.membership.request_rejoin(
+                f"subscribed to {subscription}" if before is None else "the subscription has changed"
+            )
 
     async def close(self, deadline: Deadline) -> None:
         """Give everything up and leave, as far as that can be done in time."""
@@ -142,32 +144,32 @@ class ConsumerCoordinator:
         await self.leave("the consumer has unsubscribed", deadline)
         self.subscription = None
         self.member.topics = ()
-        self.membership.tell()
+        self.membership.notify()
 
     async def leave(self, reason: str, deadline: Deadline) -> None:
         """Give everything up, and be no member any more; a coordinator that is away is not waited for."""
         self._leaving, self._resumable = True, []
-        self.membership.tell()
+        self.membership.notify()
         try:
             with anyio.move_on_after(deadline.left(self._cluster.runtime.now())) as waiting:
                 with suppress(UsageError):  # the client is closed: nothing is waited for
-                    self._cluster.owner.spawn(self._wait_for_nobody, waiting)
+                    self._cluster.owner.spawn(self._watch_unreachable, waiting)
                 # A listener that hangs does not keep the others from hearing of it.
                 with anyio.move_on_after(deadline.left(self._cluster.runtime.now()) * _FOR_LISTENERS):
-                    async with self._turn:
+                    async with self._lock:
                         if self._machine.is_member:
                             await self._give_up(self.member.owned, reason=reason)
                 await self.membership.leave(reason, deadline)
             if self._machine.state not in (GroupState.LEAVING, GroupState.OUTSIDE):
                 # Who is silent may hear of it all the same: then the others need not wait for the end of a session.
-                grace = 0.0 if is_nobody(self.membership.trouble) else _GRACE
+                grace = 0.0 if is_unreachable(self.membership.trouble) else _GRACE
                 with anyio.move_on_after(min(grace, deadline.left(self._cluster.runtime.now()))):
                     await self.membership.leave(reason, deadline)
         finally:
             self._leaving = False
-            self.membership.tell()
+            self.membership.notify()
 
-    async def _wait_for_nobody(self, waiting: anyio.CancelScope) -> None:
+    async def _watch_unreachable(self, waiting: anyio.CancelScope) -> None:
         membership = self.membership
         while self._leaving and not membership.has_ended:
             await membership.until(lambda: membership.trouble is not None or not self._leaving)
@@ -181,17 +183,17 @@ class ConsumerCoordinator:
 
     async def prepare(self, task: PrepareRejoin) -> Sequence[tuple[str, bytes]]:
         """Give up what the protocol demands, with time for the user to commit."""
-        async with self._turn:
+        async with self._lock:
             self._choose_topics()
-            places = [place for where in self.member.owned if (place := self._positions.get(where)) is not None]
-            partitions = self.member.to_give_up(lost=task.lost)
+            states = [state for partition in self.member.owned if (state := self._positions.get(partition)) is not None]
+            partitions = self.member.partitions_to_revoke(lost=task.lost)
             if task.lost:
                 await self._lose(partitions, task.reason)
                 self._resumable = []
             else:
                 await self._give_up(partitions, task=task)
-                if places and not self.member.is_cooperative and not self.member.owned:
-                    self._resumable, self._resumable_in = places, self._machine.generation
+                if states and not self.member.is_cooperative and not self.member.owned:
+                    self._resumable, self._resumable_in = states, self._machine.generation
             self._choose_topics()
             return self.member.protocols()
 
@@ -199,14 +201,14 @@ class ConsumerCoordinator:
         """Decide as the leader."""
         subscriptions = self.member.read(task.members)
         topics = sorted({topic for one in subscriptions.values() for topic in one.topics})
-        await self._learn(topics)
+        await self._fetch_metadata(topics)
         partitions = partitions_of(self._cluster.snapshot, topics)
         if task.decided:
-            self.member.watch(subscriptions, await self._shared_out_of(partitions))
+            self.member.watch(subscriptions, await self._assigned_of(partitions))
             return {}
         return self.member.assign(task.protocol, subscriptions, partitions)
 
-    async def _shared_out_of(self, partitions: Partitions) -> Partitions:
+    async def _assigned_of(self, partitions: Partitions) -> Partitions:
         """Those of them that members have: whoever decided may not have known of the others, as this one does."""
         from ..group.described_assignments import assigned_in  # few leaders come back to what they led
 
@@ -224,21 +226,21 @@ class ConsumerCoordinator:
         }
         return {topic: infos for topic, infos in kept.items() if infos}
 
-    async def take(self, task: ApplyAssignment) -> str | None:
+    async def apply_assignment(self, task: ApplyAssignment) -> str | None:
         """Give up what others get, and begin with what is new."""
-        async with self._turn:
-            change = self.member.change(task)
+        async with self._lock:
+            change = self.member.assignment_delta(task)
             await self._give_up(change.revoked, task=task)
             if task is not self._machine.task:
                 if self._machine.is_member:
-                    self.member.stayed(task)
+                    self.member.on_unchanged(task)
                 return None
             self._resumable = []
-            self.member.took(task, change)
+            self.member.on_assigned(task, change)
             told = "assigned in %s, generation %d: %s; %d partitions in all"
-            _log.info(told, self._named, task.generation, some_of(change.added), len(self.member.owned))
+            _log.info(told, self._named, task.generation, format_partitions(change.added), len(self.member.owned))
             await self._begin(change.added)
-        return "partitions were given up for others" if change.revoked else self._outdated(self._cluster.snapshot)
+        return "partitions were given up for others" if change.revoked else self._rejoin_reason(self._cluster.snapshot)
 
     def can_resume(self) -> bool:
         """Whether it gave something up for a rebalance, and is still a member as it was then."""
@@ -248,51 +250,51 @@ class ConsumerCoordinator:
         """Read on what was given up for a rebalance: from what is finished, where that is committed by itself, else as
         the next owner would, from what is committed. Where that is not known, the coordinator is asked once it is back.
         """
-        async with self._turn:
+        async with self._lock:
             if task is not self._machine.task or not self.can_resume():
                 return
             wanted = frozenset(self.member.topics)
-            places = [place for place in self._resumable if place.where.topic in wanted]
-            starts = {place.where: self._commits.start_of(place) for place in places}
+            states = [state for state in self._resumable if state.partition.topic in wanted]
+            starts = {state.partition: self._commits.start_of(state) for state in states}
             self._resumable = []
-            _log.info("reading on in %s while it has no coordinator: %s", self._named, some_of(starts))
-            self.member.took_back(starts)
+            _log.info("reading on in %s while it has no coordinator: %s", self._named, format_partitions(starts))
+            self.member.on_resumed(starts)
             self._commits.begin(starts)
             self._positions.resume(starts)
-            await self._hand_over(tuple(starts))
+            await self._start_reading(tuple(starts))
 
     async def _begin(self, partitions: Sequence[TopicPartition]) -> None:
         self._commits.begin(partitions)
         self._positions.add(partitions, withheld=True)
-        await self._hand_over(partitions)
+        await self._start_reading(partitions)
 
-    async def _hand_over(self, partitions: Sequence[TopicPartition]) -> None:
+    async def _start_reading(self, partitions: Sequence[TopicPartition]) -> None:
         """Tell the user of partitions that are withheld, and read them."""
         # The user may seek before the first record comes.
         self._fetcher.wake()
         try:
-            await self._tell(self._listeners.on_assigned, partitions)
+            await self._call_listener(self._listeners.on_assigned, partitions)
         finally:
-            for where in partitions:
-                place = self._positions.get(where)
-                if place is not None:
-                    self._positions.withhold(place, False)
+            for partition in partitions:
+                state = self._positions.get(partition)
+                if state is not None:
+                    self._positions.withhold(state, False)
             self._fetcher.wake()
-            self._fetcher.tell()
+            self._fetcher.notify()
 
-    async def give_up(self, task: LosePartitions) -> None:
+    async def lose_partitions(self, task: LosePartitions) -> None:
         """Others have it already."""
         if self._machine.error is not None:
             self._report(self._machine.error)
-        async with self._turn:
+        async with self._lock:
             self._resumable = []
             await self._lose(self.member.owned, task.reason)
 
     async def _lose(self, partitions: Sequence[TopicPartition], reason: str) -> None:
         """Stop reading partitions that others may read already, for this reason, and call the listener."""
-        self._forget(partitions, reason, lost=True)
+        self._drop(partitions, reason, lost=True)
         listeners = self._listeners
-        await self._tell(listeners.on_lost or listeners.on_revoked, partitions)
+        await self._call_listener(listeners.on_lost or listeners.on_revoked, partitions)
 
     async def _give_up(
         self, partitions: Sequence[TopicPartition], *, task: Task | None = None, reason: str = "they were revoked"
@@ -303,27 +305,27 @@ class ConsumerCoordinator:
         """
         if not partitions:
             return
-        places = [place for where in partitions if (place := self._positions.get(where)) is not None]
-        for place in places:
-            self._positions.withhold(place, True)
+        states = [state for partition in partitions if (state := self._positions.get(partition)) is not None]
+        for state in states:
+            self._positions.withhold(state, True)
         if task is not None:
             await self.membership.until(
-                lambda: self._leaving or task is not self._machine.task or not any(place.is_in_hand for place in places)
+                lambda: self._leaving or task is not self._machine.task or not any(state.is_in_hand for state in states)
             )
             if task is not self._machine.task:
-                for place in places:
-                    self._positions.withhold(place, False)
+                for state in states:
+                    self._positions.withhold(state, False)
                 self._fetcher.wake()
                 return
         if self._config.enable_auto_commit:
             await self._commits.commit_finished(within=self._config.session_timeout_ms / 1000)
             self._commits.give_up(partitions)
-        await self._tell(self._listeners.on_revoked, partitions)
-        self._forget(partitions, reason)
+        await self._call_listener(self._listeners.on_revoked, partitions)
+        self._drop(partitions, reason)
 
-    def _forget(self, partitions: Sequence[TopicPartition], reason: str, *, lost: bool = False) -> None:
+    def _drop(self, partitions: Sequence[TopicPartition], reason: str, *, lost: bool = False) -> None:
         if partitions:
-            _log.info("%s in %s: %s", "lost" if lost else "revoked", self._named, some_of(partitions))
+            _log.info("%s in %s: %s", "lost" if lost else "revoked", self._named, format_partitions(partitions))
         now = self._cluster.runtime.now()
         in_hand = self._positions.take_away(partitions, self._machine.last_group, reason, now)
         if in_hand and not self._leaving:
@@ -331,19 +333,19 @@ class ConsumerCoordinator:
                 "%s took %s away while records were being processed, since %s; those records are read again from the "
                 "last commit, and commits of them fail",
                 self._named,
-                some_of([one.place.where for one in in_hand]),
+                format_partitions([one.state.partition for one in in_hand]),
                 reason,
             )
-        self.member.gave_up(partitions, lost=lost)
-        self.membership.tell()
+        self.member.on_revoked(partitions, lost=lost)
+        self.membership.notify()
         self._fetcher.wake()
-        self._fetcher.tell()
+        self._fetcher.notify()
 
     @property
     def _listeners(self) -> RebalanceListeners:
         return self.subscription.listeners if self.subscription is not None else RebalanceListeners()
 
-    async def _tell(self, listener: Listener | None, partitions: Sequence[TopicPartition]) -> None:
+    async def _call_listener(self, listener: Listener | None, partitions: Sequence[TopicPartition]) -> None:
         """Call the user. What it raises is its own to hear of, and does not cost the membership."""
         if listener is None or not partitions:
             return
@@ -362,7 +364,7 @@ class ConsumerCoordinator:
             self.member.topics = self.subscription.topics_in(self._cluster.snapshot)
             self._cluster.use(self.member.topics)
 
-    async def _learn(self, topics: Sequence[str]) -> None:
+    async def _fetch_metadata(self, topics: Sequence[str]) -> None:
         """Make sure that the snapshot says of each of these whether there is one."""
         deadline = self._cluster.deadline(_TOPICS_KNOWN_WITHIN)
         self._cluster.use(topics)
@@ -381,11 +383,11 @@ class ConsumerCoordinator:
                 self._cluster.use(self.member.watched)
                 # What changes meanwhile is seen when it takes what was assigned.
                 if self._machine.state is GroupState.STABLE and self._machine.task is None:
-                    reason = self._outdated(snapshot)
+                    reason = self._rejoin_reason(snapshot)
                     if reason is not None:
-                        self.membership.want(reason)
+                        self.membership.request_rejoin(reason)
 
-    def _outdated(self, snapshot: Snapshot) -> str | None:
+    def _rejoin_reason(self, snapshot: Snapshot) -> str | None:
         """Why there has to be another rebalance, if so."""
         if self.subscription is not None and self.subscription.topics_in(snapshot) != self.member.topics:
             return f"the topics of {self.subscription} have changed"

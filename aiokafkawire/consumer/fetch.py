@@ -26,10 +26,10 @@ from ..protocol.messages.fetch import AbortedTransaction, PartitionData
 from ..records import layout
 from ..records.batch import AnyBatch, AnyHeader, AnyReader, split
 from ..types import TimestampType, TopicPartition
-from .preferred_replica import source
+from .preferred_replica import select_read_replica
 from .subscription_state import PartitionState
 
-__all__ = ("AT_LEAST_ONE_SINCE", "PartitionFetch", "CompletedFetch", "plan", "rooms", "within")
+__all__ = ("AT_LEAST_ONE_SINCE", "PartitionFetch", "CompletedFetch", "plan", "fetch_budgets", "limit_bytes")
 
 _MUCH: Final = 64 * 1024
 """Bytes of a partition from which on the next ones are asked for: with fewer its end is near."""
@@ -44,7 +44,7 @@ class PartitionFetch:
     ``leader_epoch`` is the leader's, -1 where that is not known; ``max_bytes`` how much may come.
     """
 
-    place: PartitionState
+    state: PartitionState
     epoch: int
     offset: int
     leader_epoch: int = -1
@@ -54,7 +54,7 @@ class PartitionFetch:
     @property
     def is_current(self) -> bool:
         """Whether nobody sought elsewhere since."""
-        return self.place.epoch == self.epoch
+        return self.state.epoch == self.epoch
 
 
 class CompletedFetch:
@@ -87,7 +87,7 @@ class CompletedFetch:
 
     def rewind(self) -> None:
         """Begin again with the first batch; iterating skips those before the position."""
-        self._batches = split(self.records, str(self.ask.place.where))
+        self._batches = split(self.records, str(self.ask.state.partition))
         if self._aborted_transactions is not None:
             self._aborted = _Aborted(self._aborted_transactions)
         self.begun = self.reader = None
@@ -108,17 +108,17 @@ class CompletedFetch:
         Raises:
             CorruptBatch: what stands there is no batch.
         """
-        place = self.ask.place
+        state = self.ask.state
         for batch in self._batches:
             header = batch.header
-            if place.position is not None and header.next_offset <= place.position:
+            if state.position is not None and header.next_offset <= state.position:
                 if self._aborted is not None and header.is_control:
                     self._aborted.ended(header)
                 continue
             if header.is_control or (self._aborted is not None and self._aborted.hides(header)):
                 if self._aborted is not None and header.is_control:
                     self._aborted.ended(header)
-                place.position, place.leader_epoch = header.next_offset, _epoch(header)
+                state.position, state.leader_epoch = header.next_offset, _epoch(header)
                 continue
             self.batch_end, self.leader_epoch = header.next_offset, _epoch(header)
             return batch
@@ -168,7 +168,7 @@ class _Aborted:
 
 def plan(
     snapshot: Snapshot,
-    places: Iterable[PartitionState],
+    states: Iterable[PartitionState],
     unread: Mapping[TopicPartition, CompletedFetch],
     ahead: Container[TopicPartition],
     busy: Container[int],
@@ -183,42 +183,42 @@ def plan(
     """
     occupied: set[int] = set()
     free: list[tuple[PartitionState, Node | None, int | None]] = []
-    for place in sorted(places, key=lambda place: place.served):
-        if place.rests:
+    for state in sorted(states, key=lambda state: state.served):
+        if state.is_suspended:
             continue
-        node = source(snapshot, place, now)
-        fetched = unread.get(place.where)
+        node = select_read_replica(snapshot, state, now)
+        fetched = unread.get(state.partition)
         if fetched is None:
-            free.append((place, node, place.position))
-        elif place.where not in ahead and fetched.end is not None:
-            free.append((place, node, fetched.end))
+            free.append((state, node, state.position))
+        elif state.partition not in ahead and fetched.end is not None:
+            free.append((state, node, fetched.end))
         elif node is not None:
             occupied.add(node.node_id)
     asks: dict[int, list[PartitionFetch]] = {}
     unled: TopicPartition | None = None
-    for place, node, offset in free:
-        if offset is None or place.lost or (place.until is not None and offset >= place.until):
+    for state, node, offset in free:
+        if offset is None or state.lost or (state.until is not None and offset >= state.until):
             continue
-        known = snapshot.partition(place.where)
+        known = snapshot.partition(state.partition)
         if known is None or node is None:
-            unled = place.where
-        elif node.node_id not in busy and node.node_id not in occupied and _goes_on(place, known, unread):
-            limit = max(max_bytes, place.fetch_bytes or 0)
+            unled = state.partition
+        elif node.node_id not in busy and node.node_id not in occupied and _goes_on(state, known, unread):
+            limit = max(max_bytes, state.fetch_bytes or 0)
             from_leader = node.node_id == known.leader
-            ask = PartitionFetch(place, place.epoch, offset, known.leader_epoch, limit, from_leader)
+            ask = PartitionFetch(state, state.epoch, offset, known.leader_epoch, limit, from_leader)
             asks.setdefault(node.node_id, []).append(ask)
     return asks, unled
 
 
-def _goes_on(place: PartitionState, known: Partition, unread: Mapping[TopicPartition, CompletedFetch]) -> bool:
+def _goes_on(state: PartitionState, known: Partition, unread: Mapping[TopicPartition, CompletedFetch]) -> bool:
     """Whether the log that its leader has now is known to go with what is before."""
-    fetched = unread.get(place.where)
+    fetched = unread.get(state.partition)
     if fetched is not None and fetched.ask.leader_epoch != known.leader_epoch:
         return False
-    return not place.needs_validation(known.leader_epoch)
+    return not state.needs_validation(known.leader_epoch)
 
 
-def rooms(
+def fetch_budgets(
     asked: Iterable[int], brokers: int, unread: Iterable[CompletedFetch], promised: Iterable[int], limit: int
 ) -> dict[int, int]:
     """How many bytes the next fetch of each broker may bring: none gets so much that another has to wait for it.
@@ -226,7 +226,7 @@ def rooms(
     Those that there is no room for are left out. So many ``brokers`` are read from; ``promised`` is what the fetches in
     flight may bring, ``limit`` what all together may hold.
     """
-    kept = sum(len(one.records) for one in unread if not one.ask.place.rests)
+    kept = sum(len(one.records) for one in unread if not one.ask.state.is_suspended)
     left, share, found = limit - kept - sum(promised), max(1, limit // max(1, brokers)), {}
     for node_id in asked:
         if left <= 0:
@@ -236,14 +236,14 @@ def rooms(
     return found
 
 
-def within(asks: list[PartitionFetch], version: int, room: int) -> list[PartitionFetch]:
+def limit_bytes(asks: list[PartitionFetch], version: int, room: int) -> list[PartitionFetch]:
     """What to ask for in a version of Fetch. Where that has no limit for all partitions, they share it.
 
     Then a partition whose next message is larger than its share is asked for alone.
     """
     if version >= AT_LEAST_ONE_SINCE:
         return asks
-    grown = next((ask for ask in asks if ask.place.fetch_bytes is not None), None)
+    grown = next((ask for ask in asks if ask.state.fetch_bytes is not None), None)
     if grown is not None:
         return [grown]
     share = max(1, room // len(asks))

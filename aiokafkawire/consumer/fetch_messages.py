@@ -38,7 +38,7 @@ def request(turn: FetchSessionRequest, config: ConsumerConfig, room: int) -> Fet
 def _named(asks: Iterable[PartitionFetch], ids: Mapping[str, UUID]) -> list[FetchTopic]:
     topics: dict[str, FetchTopic] = {}
     for ask in asks:
-        name, partition = ask.place.where
+        name, partition = ask.state.partition
         topic = topics.get(name)
         if topic is None:
             topic = topics[name] = FetchTopic(topic=name, topic_id=ids[name], partitions=[])
@@ -64,24 +64,24 @@ def _forgotten(partitions: Iterable[TopicPartition], ids: Mapping[str, UUID]) ->
 
 
 def answers(
-    turn: FetchSessionRequest, response: FetchResponse, *, committed_only: bool, where: str
+    turn: FetchSessionRequest, response: FetchResponse, *, committed_only: bool, broker: str
 ) -> Iterator[tuple[PartitionFetch, CompletedFetch | KafkaError]]:
     """What the answer brings: for each partition that it has data, or an error.
 
     A full fetch is answered for every partition, unless a quota has emptied the answer (KIP-219).
     """
-    found = {ask.place.where: data for ask, data in _answered(turn, response)}
-    for place, data in found.items():
-        ask = turn.asks[place]
+    found = {ask.state.partition: data for ask, data in _answered(turn, response)}
+    for state, data in found.items():
+        ask = turn.asks[state]
         if data.error_code != ErrorCode.NONE:
             yield ask, _refused(ask, data)
         else:
             yield ask, CompletedFetch(ask, data, committed_only=committed_only)
     if not turn.is_full or (not found and response.throttle_time_ms > 0):
         return
-    for place, ask in turn.asks.items():
-        if place not in found:
-            yield ask, WireError(f"{where} answered Fetch without {place}, which was asked")
+    for state, ask in turn.asks.items():
+        if state not in found:
+            yield ask, WireError(f"{broker} answered Fetch without {state}, which was asked")
 
 
 def _answered(turn: FetchSessionRequest, response: FetchResponse) -> Iterator[tuple[PartitionFetch, PartitionData]]:
@@ -98,11 +98,11 @@ def _answered(turn: FetchSessionRequest, response: FetchResponse) -> Iterator[tu
 def leaders_named(turn: FetchSessionRequest, response: FetchResponse) -> dict[TopicPartition, tuple[int, int]]:
     """The leader's id and epoch of each partition whose error tells them (v16, KIP-951)."""
     return {
-        ask.place.where: (data.current_leader.leader_id, data.current_leader.leader_epoch)
+        ask.state.partition: (data.current_leader.leader_id, data.current_leader.leader_epoch)
         for ask, data in _answered(turn, response)
         if data.error_code != ErrorCode.NONE and data.current_leader.leader_id >= 0
     }
 
 
 def _refused(ask: PartitionFetch, answer: PartitionData) -> BrokerError:
-    return broker_error(answer.error_code, f"Fetch of {ask.place.where} at offset {ask.offset}")
+    return broker_error(answer.error_code, f"Fetch of {ask.state.partition} at offset {ask.offset}")

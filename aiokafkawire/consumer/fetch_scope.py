@@ -9,7 +9,7 @@ from itertools import islice
 
 from ..cluster.metadata import Snapshot
 from ..types import TopicPartition
-from .preferred_replica import source
+from .preferred_replica import select_read_replica
 from .subscription_state import PartitionState, SubscriptionState
 
 __all__ = ("FetchScope",)
@@ -38,9 +38,9 @@ class FetchScope:
         """Return one of the places that this broker is asked for, if there is one: to look at it is to look at all."""
         return list(islice(self._by_broker.get(node_id, {}).values(), 1))
 
-    def turn_to(self, places: Iterable[PartitionState] = ()) -> None:
+    def mark_dirty(self, states: Iterable[PartitionState] = ()) -> None:
         """Something has happened to these, and may concern others of their brokers; without any, to all."""
-        touched = list(places)
+        touched = list(states)
         if not touched:
             self._touched = None
         elif self._touched is not None:
@@ -64,24 +64,24 @@ class FetchScope:
     ) -> list[PartitionState] | None:
         """None if something is not as it was: another replica is read, or a position has to be looked up."""
         concerned: dict[int, dict[TopicPartition, PartitionState]] = {}
-        for place in touched:
-            node = source(snapshot, place, now)
-            if node is None or self._by_broker.get(node.node_id, {}).get(place.where) is not place:
+        for state in touched:
+            node = select_read_replica(snapshot, state, now)
+            if node is None or self._by_broker.get(node.node_id, {}).get(state.partition) is not state:
                 return None
             concerned[node.node_id] = self._by_broker[node.node_id]
         found: list[PartitionState] = []
-        for node_id, places in concerned.items():
-            for place in places.values():
-                node = source(snapshot, place, now)
-                if node is None or node.node_id != node_id or place.wants_lookup:
+        for node_id, states in concerned.items():
+            for state in states.values():
+                node = select_read_replica(snapshot, state, now)
+                if node is None or node.node_id != node_id or state.needs_lookup:
                     return None
-                found.append(place)
+                found.append(state)
         return found
 
     def _sort(self, snapshot: Snapshot, now: float) -> None:
         self._snapshot, self._changes, self._by_broker = snapshot, self._positions.changes, {}
-        self.topics = tuple(dict.fromkeys(place.where.topic for place in self._positions))
-        for place in self._positions:
-            node = source(snapshot, place, now)
+        self.topics = tuple(dict.fromkeys(state.partition.topic for state in self._positions))
+        for state in self._positions:
+            node = select_read_replica(snapshot, state, now)
             if node is not None:
-                self._by_broker.setdefault(node.node_id, {})[place.where] = place
+                self._by_broker.setdefault(node.node_id, {})[state.partition] = state

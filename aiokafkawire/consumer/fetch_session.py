@@ -61,16 +61,16 @@ class FetchSession:
             ids: of all their topics.
             by_id: whether the request's version names topics by id (v13, KIP-516).
         """
-        wanted = {ask.place.where: ask for ask in asks}
-        if self._epoch != _FULL and (by_id != self._by_id or self._ids_differ(ids) or self._places_differ(wanted)):
+        wanted = {ask.state.partition: ask for ask in asks}
+        if self._epoch != _FULL and (by_id != self._by_id or self._ids_differ(ids) or self._states_differ(wanted)):
             self.restart()
         known = self._asks if self._epoch != _FULL else {}
         turn = FetchSessionRequest(
             self._session_id,
             self._epoch,
             wanted,
-            [ask for where, ask in wanted.items() if known.get(where) != ask],
-            [where for where in known if where not in wanted],
+            [ask for partition, ask in wanted.items() if known.get(partition) != ask],
+            [partition for partition in known if partition not in wanted],
             {**self._ids, **ids},
         )
         self._asks, self._ids, self._by_id = wanted, dict(ids), by_id
@@ -79,9 +79,9 @@ class FetchSession:
     def _ids_differ(self, ids: Mapping[str, UUID]) -> bool:
         return self._by_id and any(self._ids.get(topic, topic_id) != topic_id for topic, topic_id in ids.items())
 
-    def _places_differ(self, wanted: Mapping[TopicPartition, PartitionFetch]) -> bool:
+    def _states_differ(self, wanted: Mapping[TopicPartition, PartitionFetch]) -> bool:
         known = self._asks
-        return any(where in known and known[where].place is not ask.place for where, ask in wanted.items())
+        return any(partition in known and known[partition].state is not ask.state for partition, ask in wanted.items())
 
     def answered(self, turn: FetchSessionRequest, session_id: int) -> None:
         """The request was answered without an error. Session 0 is none: the broker keeps none, or has ended it."""

@@ -11,14 +11,14 @@ from ..errors import KafkaError, LeaderNotAvailable
 from ..group.classic_transitions import GroupState
 from ..types import Address, CoordinatorType, GroupMetadata, TopicPartition
 from .fetcher import Fetcher
-from .preferred_replica import source
+from .preferred_replica import select_read_replica
 from .subscription_state import PartitionState, SubscriptionState
 
 if TYPE_CHECKING:  # who assigns by hand joins no group
     from ..group.membership_manager import MembershipManager
     from .coordinator import ConsumerCoordinator
 
-__all__ = ("ConsumerHealth", "MemberHealth", "PartitionHealth", "look_at", "why_idle")
+__all__ = ("ConsumerHealth", "MemberHealth", "PartitionHealth", "health_snapshot", "why_idle")
 
 _MOST: Final = 5
 
@@ -111,7 +111,7 @@ def why_idle(
         missing: topics that it should read and that do not exist.
         pattern: what it has subscribed to, if no topic matches that.
     """
-    awake = {where: one for where, one in partitions.items() if not (one.paused or one.being_given_up)}
+    awake = {partition: one for partition, one in partitions.items() if not (one.paused or one.being_given_up)}
     if any(one.unread for one in awake.values()):
         return None, False
     told = [f"{say_missing(missing)} in the cluster"] if missing else []
@@ -119,7 +119,7 @@ def why_idle(
         told.append(f"in {member.group.group_id!r} it is {member.state.value}")
     if member is not None and member.trouble is not None:
         told.append(f"its coordinator: {member.trouble}")
-    told += [f"{where}: {trouble}" for where, one in awake.items() if (trouble := _trouble(one)) is not None]
+    told += [f"{partition}: {trouble}" for partition, one in awake.items() if (trouble := _trouble(one)) is not None]
     if told:
         return "; ".join(told[:_MOST]) + (f"; and {len(told) - _MOST} more" if len(told) > _MOST else ""), True
     if not partitions and pattern is not None:
@@ -145,7 +145,7 @@ def _trouble(one: PartitionHealth) -> str | None:
     return None
 
 
-def look_at(
+def health_snapshot(
     cluster: Cluster,
     positions: SubscriptionState,
     fetcher: Fetcher,
@@ -164,7 +164,7 @@ def look_at(
         topics: what it reads as a whole, in no group.
     """
     now = cluster.runtime.now()
-    partitions = {place.where: _partition(cluster, fetcher, place, now) for place in positions}
+    partitions = {state.partition: _partition(cluster, fetcher, state, now) for state in positions}
     member = _member(cluster, part.membership, now) if part is not None else None
     subscription = part.subscription if part is not None else None
     subscribed = subscription.topics if subscription is not None else ()
@@ -182,21 +182,21 @@ def look_at(
     )
 
 
-def _partition(cluster: Cluster, fetcher: Fetcher, place: PartitionState, now: float) -> PartitionHealth:
-    node = source(cluster.snapshot, place, now)
+def _partition(cluster: Cluster, fetcher: Fetcher, state: PartitionState, now: float) -> PartitionHealth:
+    node = select_read_replica(cluster.snapshot, state, now)
     answered = fetcher.answered.get(node.node_id) if node is not None else None
-    trouble = fetcher.trouble(place.where)
+    trouble = fetcher.error_of(state.partition)
     if node is not None and isinstance(trouble, LeaderNotAvailable):
         trouble = None  # until it answers
     return PartitionHealth(
-        position=place.position,
-        high_watermark=place.high_watermark,
+        position=state.position,
+        high_watermark=state.high_watermark,
         broker=node.address if node is not None else None,
-        unread=place.where in fetcher.unread,
-        paused=place.paused,
-        being_given_up=place.withheld,
+        unread=state.partition in fetcher.unread,
+        paused=state.paused,
+        being_given_up=state.withheld,
         answered=now - answered if answered is not None else None,
-        silent=answered is not None and now - answered > fetcher.patience and not place.rests,
+        silent=answered is not None and now - answered > fetcher.patience and not state.is_suspended,
         trouble=_said(trouble),
     )
 
@@ -209,7 +209,7 @@ def _member(cluster: Cluster, membership: "MembershipManager", now: float) -> Me
         group=machine.group,
         protocol=machine.protocol,
         coordinator=node.address if node is not None else None,
-        last_heartbeat=now - machine.heard_at if machine.heard_at is not None else None,
+        last_heartbeat=now - machine.confirmed_at if machine.confirmed_at is not None else None,
         rebalances=machine.rebalances,
         trouble=_said(machine.error or membership.trouble),
         overdue=membership.overdue,

@@ -16,7 +16,7 @@ from ..group.classic_transitions import GroupState
 from ..group.committed_offsets import GroupOffsets
 from ..group.member_tasks import ApplyAssignment
 from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition, given_offsets
-from .subscription_state import PartitionState, SubscriptionState, some_of
+from .subscription_state import PartitionState, SubscriptionState, format_partitions
 
 if TYPE_CHECKING:  # who assigns by hand joins no group
     from ..group.membership_manager import MembershipManager
@@ -71,7 +71,7 @@ class OffsetCommitter:
     def join(self, membership: "MembershipManager") -> None:
         """Commit as this member from now on."""
         self.membership = membership
-        self._offsets.heard = membership.heard
+        self._offsets.on_result = membership.on_coordinator_result
 
     @property
     def group(self) -> GroupMetadata:
@@ -90,23 +90,23 @@ class OffsetCommitter:
 
     def begin(self, partitions: Iterable[TopicPartition]) -> None:
         """These are assigned anew: nothing was committed for them since."""
-        for where in partitions:
-            self._acknowledged.pop(where, None)
-            self._finished.pop(where, None)
+        for partition in partitions:
+            self._acknowledged.pop(partition, None)
+            self._finished.pop(partition, None)
         self._begun.set()
 
     def give_up(self, partitions: Collection[TopicPartition]) -> None:
         """These are given up, after :meth:`commit_finished`: should they come back, then from there in any case."""
         finished = self._positions.finished()
-        self._finished.update((where, finished[where]) for where in partitions if where in finished)
+        self._finished.update((partition, finished[partition]) for partition in partitions if partition in finished)
 
-    def start_of(self, place: PartitionState) -> OffsetAndMetadata | None:
+    def start_of(self, state: PartitionState) -> OffsetAndMetadata | None:
         """Where to go on in a place that was given up, and has been nobody else's since: at what the group has
         committed, or would have, had the coordinator taken what is finished; None if only the coordinator knows.
         """
         if self._commits_elsewhere:
             return None
-        return self._finished.get(place.where) or self._acknowledged.get(place.where, place.begun)
+        return self._finished.get(state.partition) or self._acknowledged.get(state.partition, state.begun)
 
     async def commit(
         self,
@@ -131,19 +131,21 @@ class OffsetCommitter:
         """
         given = given_offsets(offsets)
         self._positions.require_in_hand(given)
-        places = {where: self._positions.get(where) for where in given}
+        states = {partition: self._positions.get(partition) for partition in given}
 
         def kept() -> bool:
-            return all(place is not None and self._positions.get(at) is place for at, place in places.items())
+            return all(state is not None and self._positions.get(at) is state for at, state in states.items())
 
         def taken_away() -> bool:
-            return any(place is not None and self._positions.get(at) is not place for at, place in places.items())
+            return any(state is not None and self._positions.get(at) is not state for at, state in states.items())
 
-        for where in given:
-            self._finished.pop(where, None)  # from now on it is the user's word that counts
+        for partition in given:
+            self._finished.pop(partition, None)  # from now on it is the user's word that counts
         await self._take_turn(deadline)
-        for where in given:
-            self._last.pop(where, None)  # what is finished is to be committed by itself again, even if it was before
+        for partition in given:
+            self._last.pop(
+                partition, None
+            )  # what is finished is to be committed by itself again, even if it was before
         try:
             while True:
                 await self._wait_for_assignment(deadline)
@@ -186,8 +188,8 @@ class OffsetCommitter:
     ) -> None:
         """Commit, and know of each partition whether that is certain. ``newer`` brings ``offsets`` up to date."""
         generation = self._offsets.group.generation_id
-        for where in offsets:
-            self._acknowledged[where] = None
+        for partition in offsets:
+            self._acknowledged[partition] = None
         is_certain = False
         try:
             await self._offsets.commit(
@@ -220,14 +222,19 @@ class OffsetCommitter:
         try:
             if self._become_member() < 0 and self.membership is not None:
                 return
-            finished = {where: (self._positions.require(where), at) for where, at in self._positions.finished().items()}
-            news = {where: at for where, (place, at) in finished.items() if self._last.get(where) != (place, at)}
+            finished = {
+                partition: (self._positions.require(partition), at)
+                for partition, at in self._positions.finished().items()
+            }
+            news = {
+                partition: at for partition, (state, at) in finished.items() if self._last.get(partition) != (state, at)
+            }
             began, patience = self._cluster.runtime.now(), max(self._every, _PATIENCE)
 
             def newer() -> Mapping[TopicPartition, OffsetAndMetadata]:
-                for where, at in self._positions.finished().items():
-                    if where in news and self._positions.get(where) is finished[where][0]:
-                        news[where], finished[where] = at, (finished[where][0], at)
+                for partition, at in self._positions.finished().items():
+                    if partition in news and self._positions.get(partition) is finished[partition][0]:
+                        news[partition], finished[partition] = at, (finished[partition][0], at)
                 return news
 
             if news:
@@ -330,7 +337,7 @@ class OffsetCommitter:
 
 def _failed(group_id: str, partitions: list[TopicPartition], error: BrokerError) -> CommitFailed:
     return CommitFailed(
-        f"offsets of {some_of(partitions)} were not committed: group {group_id!r} has given the partitions to others "
+        f"offsets of {format_partitions(partitions)} were not committed: group {group_id!r} has given the partitions to others "
         f"since ({type(error).__name__}), who read again from what was committed before. Where records take longer "
         "than max_poll_interval_ms, raise that; to commit before partitions go, use on_revoked"
     )

@@ -7,7 +7,7 @@ import attrs
 from ..config import duration_ms
 from ..types import OffsetSpec
 
-__all__ = ("DurationReset", "Start", "reset_to", "spec_of")
+__all__ = ("DurationReset", "Start", "parse_reset_policy", "resolve_start")
 
 
 @attrs.frozen
@@ -23,12 +23,12 @@ Start: TypeAlias = OffsetSpec | DurationReset
 _NAMED = {"earliest": OffsetSpec.EARLIEST, "latest": OffsetSpec.LATEST}
 
 
-def reset_to(policy: str) -> Start | None:
+def parse_reset_policy(policy: str) -> Start | None:
     """What a valid ``auto_offset_reset`` means; None is ``"none"``."""
     ms = duration_ms(policy)
     return DurationReset(ms) if ms is not None else _NAMED.get(policy)
 
 
-def spec_of(start: Start, wall_ms: int) -> OffsetSpec:
+def resolve_start(start: Start, wall_ms: int) -> OffsetSpec:
     """What to look up now; ``wall_ms`` is the time in ms since the epoch."""
     return OffsetSpec.at(max(0, wall_ms - start.ms)) if isinstance(start, DurationReset) else start

@@ -4,8 +4,8 @@ A :class:`Lent` holds what the loop's thread has read ahead. Only the calling th
 records that it has taken; only the loop's thread writes the rest, and it moves the positions (:meth:`ReadAhead.settle`)
 whenever it looks at them. So a record counts as handed out once the calling thread has it, and not before.
 
-1. The calling thread stores the new ``taken`` first, and compares ``marks.changes`` with ``seen`` afterwards. If they
-   differ, it stores the old ``taken`` again and asks the loop's thread. The loop's thread increments ``marks.changes``
+1. The calling thread stores the new ``taken`` first, and compares ``iterator_state.changes`` with ``seen`` afterwards. If they
+   differ, it stores the old ``taken`` again and asks the loop's thread. The loop's thread increments ``iterator_state.changes``
    first, and reads ``taken`` afterwards. So either the loop's thread knows of the record, or it was not handed out.
 2. What was not taken is lent again by the next call. If the partition is paused or withheld meanwhile, it is read again
    from what was fetched; after a seek, and of partitions that were revoked, it is dropped.
@@ -59,12 +59,12 @@ class _Part(Generic[K, V]):
 
     def settle(self, finished: int, taken: int) -> None:
         """Move the position behind what was taken; what was taken and is not finished is in the user's hands."""
-        place = self.fetched.ask.place
+        state = self.fetched.ask.state
         position, epoch = self.after(taken)
-        if taken < self.last or place.position is None or place.position < position:
-            place.position, place.leader_epoch = position, epoch
+        if taken < self.last or state.position is None or state.position < position:
+            state.position, state.leader_epoch = position, epoch
         in_hand = max(finished, self.first) < min(taken, self.last)
-        place.held = self.after(finished)[0] if in_hand else None
+        state.held = self.after(finished)[0] if in_hand else None
 
 
 @attrs.define(eq=False)
@@ -80,7 +80,7 @@ class Lent(Generic[K, V]):
     taken: int = 0
     """How many of them the calling thread has taken; one more than ``count`` once it has raised the error."""
     seen: int = -1
-    """What ``marks.changes`` was when it was lent."""
+    """What ``iterator_state.changes`` was when it was lent."""
     one_by_one: bool = False
     """Whether the user has finished a record when it takes the next one, and not only when it calls again."""
     parts: list[_Part[K, V]] = attrs.field(factory=list)
@@ -112,7 +112,7 @@ class ReadAhead(Generic[K, V]):
         if lent is None:
             return
         taken = lent.taken
-        self._positions.marks.asked += taken - lent.settled
+        self._positions.iterator_state.polls += taken - lent.settled
         lent.settled = taken
         finished = max(lent.finished, taken - 1) if lent.one_by_one else lent.finished
         for part in lent.parts:
@@ -135,7 +135,7 @@ class ReadAhead(Generic[K, V]):
             CorruptBatch, ConsumerStalled, UsageError: as the iteration of the consumer does. Other errors are lent.
         """
         reads = self._reads
-        self._positions.marks.changes += 1  # the calling thread has to come here from now on
+        self._positions.iterator_state.changes += 1  # the calling thread has to come here from now on
         self.settle()
         self.finish()
         await reads._let_others_run()
@@ -151,12 +151,12 @@ class ReadAhead(Generic[K, V]):
         lent.one_by_one = kind == "one by one"
         self._lent = lent
         self.settle()
-        lent.seen = self._positions.marks.changes
+        lent.seen = self._positions.iterator_state.changes
         return lent
 
     def _is_current(self, part: _Part[K, V]) -> bool:
         ask = part.fetched.ask
-        return ask.is_current and self._positions.get(ask.place.where) is ask.place
+        return ask.is_current and self._positions.get(ask.state.partition) is ask.state
 
     def _lasts(self, lent: Lent[K, V]) -> bool:
         """Return whether all of it that was not taken can still be handed out."""
@@ -169,9 +169,9 @@ class ReadAhead(Generic[K, V]):
             if not self._is_current(part):
                 continue
             assert lent is not None  # it has parts
-            place = part.fetched.ask.place
+            state = part.fetched.ask.state
             if lent.taken >= part.last:
-                place.position = max(part.cursor, place.position or 0)
+                state.position = max(part.cursor, state.position or 0)
             else:
                 part.fetched.rewind()
 
@@ -196,28 +196,28 @@ class ReadAhead(Generic[K, V]):
 
     def _add_records(self, lent: Lent[K, V], fetched: CompletedFetch, most: int) -> None:
         """Add records of one partition: of the batch that is begun, and of those after it in the same fetch."""
-        place = fetched.ask.place
-        assert place.position is not None  # there are records after it
-        part = _Part(fetched, lent.records, place.position, place.leader_epoch, first=lent.count, end=place.position)
+        state = fetched.ask.state
+        assert state.position is not None  # there are records after it
+        part = _Part(fetched, lent.records, state.position, state.leader_epoch, first=lent.count, end=state.position)
         while fetched.reader is not None:
             reader = fetched.reader
             try:
                 lent.records.extend(islice(reader, most - len(lent.records)))
             except Exception as error:
                 lent.error = error
-            part.end = place.position = reader.next_offset
+            part.end = state.position = reader.next_offset
             if lent.error is not None or len(lent.records) >= most:
                 break
-            part.end = place.position = fetched.batch_end
+            part.end = state.position = fetched.batch_end
             fetched.reader = None
             if not self._begin_next_batch(fetched):
                 break
         lent.count = len(lent.records)
         part.last = lent.count + (lent.error is not None)
-        part.cursor = place.position
+        part.cursor = state.position
         if part.last > part.first:
             lent.parts.append(part)
-            place.position, place.leader_epoch = part.start, part.start_epoch
+            state.position, state.leader_epoch = part.start, part.start_epoch
 
     def _begin_next_batch(self, fetched: CompletedFetch) -> bool:
         """Begin the next batch of the same fetch, if that takes no time. What is used up or damaged is left as it is.
@@ -232,7 +232,7 @@ class ReadAhead(Generic[K, V]):
 
     def _add_others(self, lent: Lent[K, V], most: int) -> None:
         """Add records of other partitions that are here already."""
-        while lent.error is None and lent.count < most and not self._reads._untold:
+        while lent.error is None and lent.count < most and not self._reads._pending_errors:
             try:
                 fetched = self._reads._ready(without=[part.fetched for part in lent.parts])
             except CorruptBatch:  # it is raised again when these are taken
@@ -244,12 +244,12 @@ class ReadAhead(Generic[K, V]):
 
 def _add_batch(lent: Lent[K, V], fetched: CompletedFetch) -> None:
     """Lend the batch that is begun as a whole."""
-    place, reader = fetched.ask.place, fetched.reader
+    state, reader = fetched.ask.state, fetched.reader
     if reader is None:
         return
-    assert place.position is not None  # there are records after it
+    assert state.position is not None  # there are records after it
     end = fetched.batch_end
-    lent.batch, lent.count = ConsumerBatch(place.where, reader, end, fetched.timestamp_type), 1
-    part = _Part(fetched, lent.records, place.position, place.leader_epoch, first=0, last=1, end=end, cursor=end)
+    lent.batch, lent.count = ConsumerBatch(state.partition, reader, end, fetched.timestamp_type), 1
+    part = _Part(fetched, lent.records, state.position, state.leader_epoch, first=0, last=1, end=end, cursor=end)
     lent.parts.append(part)
     fetched.reader = None

@@ -52,13 +52,13 @@ class ConsumerBatch(Generic[K, V]):
 
     def __init__(
         self,
-        where: TopicPartition,
+        partition: TopicPartition,
         reader: "AnyReader[K, V]",
         next_offset: int,
         timestamp_type: TimestampType = TimestampType.CREATE_TIME,
     ) -> None:
-        self.topic: str = where.topic
-        self.partition: int = where.partition
+        self.topic: str = partition.topic
+        self.partition: int = partition.partition
         self._reader = reader
         self.next_offset: int = next_offset
         """The offset after the batch."""
@@ -111,12 +111,12 @@ class RecordIteration(Generic[K, V]):
     ) -> None:
         self._cluster, self._config, self._positions, self._fetcher = cluster, config, positions, fetcher
         self._key_deserializer, self._value_deserializer = key_deserializer, value_deserializer
-        self._decompression = BackgroundDecompression(cluster, check_crcs=config.check_crcs, on_done=fetcher.tell)
+        self._decompression = BackgroundDecompression(cluster, check_crcs=config.check_crcs, on_done=fetcher.notify)
         self._reading: CompletedFetch | None = None
         # The places of which the user has records in hand.
         self._in_hand: list[PartitionState] = []
-        self._marks = positions.marks
-        self._user = SingleUser(self._marks, self._has_in_hand, cluster.owner.require_own_loop)
+        self._iterator_state = positions.iterator_state
+        self._user = SingleUser(self._iterator_state, self._has_in_hand, cluster.owner.require_own_loop)
         self._waiting = 0
         self._got_at: float | None = None
         # Called when nothing is in hand any more.
@@ -126,7 +126,7 @@ class RecordIteration(Generic[K, V]):
         # Called before the iteration waits for data, with the positions past all that is here; may raise.
         self._before_waiting: Callable[[], None] = lambda: None
         # Errors that the next call raises.
-        self._untold: deque[Exception] = deque()
+        self._pending_errors: deque[Exception] = deque()
         self._yielded_at = 0.0
         self._was_cancelled = False
         self._state = "new"
@@ -140,7 +140,7 @@ class RecordIteration(Generic[K, V]):
             return self  # which raises UsageError
         if RecordIterator is None:
             return _Records(self)
-        return RecordIterator(self._marks, self._next_for, self._cluster.runtime.now is loop_time)
+        return RecordIterator(self._iterator_state, self._next_for, self._cluster.runtime.now is loop_time)
 
     async def __anext__(self) -> ConsumerRecord[K, V]:
         """The next record, waiting for one.
@@ -161,8 +161,8 @@ class RecordIteration(Generic[K, V]):
         """As :meth:`__anext__`, of an ``async for`` in plain Python, which a close ends."""
         await self._let_others_run()
         self._check_state(ends=True)
-        record = await self._next_record(checks_user=records.seen != self._marks.changes)
-        records.seen = self._marks.changes
+        record = await self._next_record(checks_user=records.seen != self._iterator_state.changes)
+        records.seen = self._iterator_state.changes
         return record
 
     async def _next_for(self, iterator: RecordIterator) -> ConsumerRecord[K, V]:
@@ -171,7 +171,7 @@ class RecordIteration(Generic[K, V]):
         self._check_state(ends=True)
         record = await self._next_record()
         assert self._reading is not None  # the record is of it
-        iterator.adopt(self._reading.reader, self._reading.ask.place)
+        iterator.adopt(self._reading.reader, self._reading.ask.state)
         return record
 
     async def _next_record(self, *, checks_user: bool = True) -> ConsumerRecord[K, V]:
@@ -185,15 +185,15 @@ class RecordIteration(Generic[K, V]):
             reader: AnyReader[K, V] | None = reading.reader
             if reader is None:
                 continue
-            place = reading.ask.place
-            place.held = place.position
+            state = reading.ask.state
+            state.held = state.position
             try:
                 record = next(reader, None)
             finally:
-                place.position = reader.next_offset
+                state.position = reader.next_offset
             if record is not None:
                 return record
-            place.position, reading.reader = reading.batch_end, None
+            state.position, reading.reader = reading.batch_end, None
 
     async def poll(self, max_records: int = 500, timeout: float | None = None) -> list[ConsumerRecord[K, V]]:
         """Up to ``max_records`` records, as soon as there are any.
@@ -212,7 +212,7 @@ class RecordIteration(Generic[K, V]):
         with anyio.move_on_after(timeout), suppress(StopAsyncIteration):
             while not records:
                 self._take_from(await self._next_reading(), max_records, records)
-        while len(records) < max_records and not self._untold and not self._has_been_closed():
+        while len(records) < max_records and not self._pending_errors and not self._has_been_closed():
             # Without waiting: a cancellation would cost the records that are here.
             try:
                 reading = self._ready()
@@ -230,21 +230,21 @@ class RecordIteration(Generic[K, V]):
         reader: AnyReader[K, V] | None = reading.reader
         if reader is None:
             return
-        place = reading.ask.place
+        state = reading.ask.state
         try:
             for record in reader:
                 records.append(record)
                 if len(records) >= most:
                     return
-            place.position, reading.reader = reading.batch_end, None
+            state.position, reading.reader = reading.batch_end, None
         except Exception as error:
             if not records:
                 raise
             # These come first, and it is told by the next call.
-            self._untold.append(error)
+            self._pending_errors.append(error)
         finally:
             if reading.reader is not None:
-                place.position = reader.next_offset
+                state.position = reader.next_offset
 
     def batches(self) -> AsyncIterator[ConsumerBatch[K, V]]:
         """Iterate whole batches instead of records: the fastest way. The position moves a batch at a time.
@@ -265,8 +265,8 @@ class RecordIteration(Generic[K, V]):
         reader: AnyReader[K, V] | None = reading.reader
         if reader is None:
             return None
-        reading.reader, reading.ask.place.position = None, reading.batch_end
-        return ConsumerBatch(reading.ask.place.where, reader, reading.batch_end, reading.timestamp_type)
+        reading.reader, reading.ask.state.position = None, reading.batch_end
+        return ConsumerBatch(reading.ask.state.partition, reader, reading.batch_end, reading.timestamp_type)
 
     def _ready_batch(self) -> ConsumerBatch[K, V] | None:
         """Return another batch that is here, in hand together with those before; None if there is none.
@@ -288,7 +288,7 @@ class RecordIteration(Generic[K, V]):
             self._user.end()
 
     async def _wait_for_reading(self) -> CompletedFetch:
-        self._marks.changes += 1
+        self._iterator_state.changes += 1
         self._finish_in_hand()
         self._in_hand.clear()
         self._on_asked()
@@ -298,8 +298,8 @@ class RecordIteration(Generic[K, V]):
             if self._has_been_closed():
                 raise StopAsyncIteration
             self._require_open()
-            if self._untold:
-                raise self._untold.popleft()
+            if self._pending_errors:
+                raise self._pending_errors.popleft()
             fault = self._fetcher.next_fault()
             if fault is not None:
                 raise fault
@@ -337,11 +337,11 @@ class RecordIteration(Generic[K, V]):
         """The same, if there is some here; the user is about to have it in hand."""
         for fetched in self._in_turn():
             if fetched not in without and self._is_readable(fetched) and self._begin_batch(fetched):
-                place = fetched.ask.place
-                place.leader_epoch, self._got_at = fetched.leader_epoch, self._cluster.runtime.now()
-                if place.held is None:
-                    place.hold()
-                    self._in_hand.append(place)
+                state = fetched.ask.state
+                state.leader_epoch, self._got_at = fetched.leader_epoch, self._cluster.runtime.now()
+                if state.held is None:
+                    state.hold()
+                    self._in_hand.append(state)
                 return fetched
         return None
 
@@ -358,9 +358,9 @@ class RecordIteration(Generic[K, V]):
             self._positions.lent.finish()
         now = self._cluster.runtime.now()
         if self._reading is not None:
-            self._reading.ask.place.finish(now)
-        for place in self._in_hand:
-            place.finish(now)
+            self._reading.ask.state.finish(now)
+        for state in self._in_hand:
+            state.finish(now)
         self._positions.lost_in_hand.clear()
         self._on_release()
 
@@ -371,7 +371,7 @@ class RecordIteration(Generic[K, V]):
         """
         if fetched.reader is not None:
             return True
-        place, check = fetched.ask.place, self._config.check_crcs
+        state, check = fetched.ask.state, self._config.check_crcs
         try:
             batch = fetched.begun = fetched.begun or next(fetched, None)
             if batch is None:
@@ -381,27 +381,27 @@ class RecordIteration(Generic[K, V]):
             if is_large and not self._decompression.is_done(fetched, batch):
                 return False
             fetched.reader = batch.records(
-                *place.where,
-                from_offset=place.position or 0,
+                *state.partition,
+                from_offset=state.position or 0,
                 key_deserializer=self._key_deserializer,
                 value_deserializer=self._value_deserializer,
                 check_crcs=check,
             )
         except CorruptBatch:
             # Whoever enters the loop again must not find the batch behind it: it is fetched anew.
-            self._fetcher.used_up(fetched)
+            self._fetcher.discard(fetched)
             raise
         fetched.begun, fetched.is_decompressed = None, False
         fetched.timestamp_type = batch.header.timestamp_type
         return True
 
     def _use_up(self, fetched: CompletedFetch) -> None:
-        place = fetched.ask.place
-        if place.position == fetched.ask.offset:
+        state = fetched.ask.state
+        if state.position == fetched.ask.offset:
             size = len(fetched.records)
             told = f"{size} bytes came without a whole batch that reaches it"
-            raise CorruptBatch(f"{place.where} at offset {place.position}: {told}; to go on, seek beyond it")
-        self._fetcher.used_up(fetched)
+            raise CorruptBatch(f"{state.partition} at offset {state.position}: {told}; to go on, seek beyond it")
+        self._fetcher.discard(fetched)
 
     def _pass_hidden_batches(self, fetched: CompletedFetch | None) -> None:
         """Move the position past control batches and aborted ones that follow what was handed out.
@@ -410,10 +410,10 @@ class RecordIteration(Generic[K, V]):
         """
         if fetched is None or fetched.begun is not None or not fetched.ask.is_current:
             return
-        if not fetched.ask.offset < fetched.batch_end == fetched.ask.place.position:
+        if not fetched.ask.offset < fetched.batch_end == fetched.ask.state.position:
             return
         # Whoever reads this batch has to ask for the next one, whose end the data has from here on.
-        self._marks.changes += 1
+        self._iterator_state.changes += 1
         try:
             if fetched.reader is not None:
                 next(fetched.reader, None)  # raises if bytes are left
@@ -421,13 +421,13 @@ class RecordIteration(Generic[K, V]):
             fetched.begun = next(fetched, None)
         except CorruptBatch:  # the iteration raises it
             if fetched.reader is None:
-                self._fetcher.used_up(fetched)
+                self._fetcher.discard(fetched)
 
     def _is_readable(self, fetched: CompletedFetch) -> bool:
-        place = fetched.ask.place
-        if place.paused or place.withheld or place.has_reached_end:
+        state = fetched.ask.state
+        if state.paused or state.withheld or state.has_reached_end:
             return False
-        return fetched.ask.is_current and self._positions.get(place.where) is place
+        return fetched.ask.is_current and self._positions.get(state.partition) is state
 
     def _check_state(self, *, ends: bool = False) -> None:
         """Refuse to hand out records if the consumer is not open.
@@ -444,9 +444,9 @@ class RecordIteration(Generic[K, V]):
 
     def _has_in_hand(self) -> bool:
         """Whether the user has not come back for more since it got records."""
-        if self._reading is not None and self._reading.ask.place.is_in_hand:
+        if self._reading is not None and self._reading.ask.state.is_in_hand:
             return True
-        return any(place.is_in_hand for place in self._in_hand)
+        return any(state.is_in_hand for state in self._in_hand)
 
     def _require_open(self) -> None:
         self._cluster.owner.require_own_loop()
@@ -456,8 +456,8 @@ class RecordIteration(Generic[K, V]):
 
     async def _let_others_run(self, *, look: bool = False) -> None:
         """Looking at the clock costs more than a record does: it is done for every few."""
-        self._marks.asked += 1
-        look = look or self._marks.asked % _LOOK_EVERY == 0
+        self._iterator_state.polls += 1
+        look = look or self._iterator_state.polls % _LOOK_EVERY == 0
         if not look:
             return
         # A call that was cancelled here did let others run. If each call were, those in scopes that are cancelled from

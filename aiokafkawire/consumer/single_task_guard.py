@@ -24,15 +24,17 @@ class SingleUser:
     ``create_task`` make a task for each call.
 
     Args:
-        marks: are changed when another task takes over, so that a compiled iterator asks before it goes on.
+        iterator_state: are changed when another task takes over, so that a compiled iterator asks before it goes on.
         holds: tells whether the records that were handed out last are not finished.
         require_own_loop: raises UsageError on another event loop than the consumer's.
     """
 
-    __slots__ = ("__weakref__", "_calling", "_holds", "_marks", "_require_own_loop", "_user")
+    __slots__ = ("__weakref__", "_calling", "_holds", "_iterator_state", "_require_own_loop", "_user")
 
-    def __init__(self, marks: IteratorState, holds: Callable[[], bool], require_own_loop: Callable[[], None]) -> None:
-        self._marks, self._holds, self._require_own_loop = marks, holds, require_own_loop
+    def __init__(
+        self, iterator_state: IteratorState, holds: Callable[[], bool], require_own_loop: Callable[[], None]
+    ) -> None:
+        self._iterator_state, self._holds, self._require_own_loop = iterator_state, holds, require_own_loop
         self._calling: Any = None
         self._user: ref[Any] | None = None
 
@@ -59,7 +61,7 @@ class SingleUser:
                 "consumer for each task; to hand it over, the other task calls commit() or ends"
             )
         self._user = ref(task)
-        self._marks.changes += 1
+        self._iterator_state.changes += 1
         others = [(of, user) for of, user in _acting_for.get() if of() is not None and of() is not self]
         _acting_for.set((*others, (ref(self), self._user)))
         return task

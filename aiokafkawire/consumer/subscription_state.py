@@ -11,7 +11,7 @@ from ..types import GroupMetadata, OffsetAndMetadata, OffsetSpec, TopicPartition
 from ._implementation import IteratorState
 from .offset_reset import Start
 
-__all__ = ("LostInHand", "PartitionState", "SubscriptionState", "some_of")
+__all__ = ("LostInHand", "PartitionState", "SubscriptionState", "format_partitions")
 
 
 @attrs.define(eq=False)
@@ -24,7 +24,7 @@ class PartitionState:
     default to look up: it waits for a seek.
     """
 
-    where: TopicPartition
+    partition: TopicPartition
     position: int | None
     spec: Start | None
     epoch: int = 0
@@ -98,7 +98,7 @@ class PartitionState:
         return self.handed_out_from <= offset < max(self.handed_out_to, self.position or 0)
 
     @property
-    def rests(self) -> bool:
+    def is_suspended(self) -> bool:
         """Whether nobody is to get records of it now, so that none are fetched."""
         return self.paused or self.withheld
 
@@ -108,7 +108,7 @@ class PartitionState:
         return self.until is not None and self.position is not None and self.position >= self.until
 
     @property
-    def wants_lookup(self) -> bool:
+    def needs_lookup(self) -> bool:
         """Whether it has no position, and nobody looks it up yet."""
         return self.position is None and not self.looking_up and not self.lost
 
@@ -134,7 +134,7 @@ class Lends(Protocol):
 class LostInHand:
     """A partition that was taken away while the user held records of it: what is done with them no longer counts."""
 
-    place: PartitionState
+    state: PartitionState
     group: GroupMetadata | None
     """The membership under which the records were handed out."""
     reason: str
@@ -159,9 +159,9 @@ class SubscriptionState:
 
     def __init__(self, default: Start | None, *, in_group: bool = False) -> None:
         self._default, self._in_group = default, in_group
-        self._places: dict[TopicPartition, PartitionState] = {}
+        self._states: dict[TopicPartition, PartitionState] = {}
         self._epoch = 0
-        self.marks: IteratorState = IteratorState()
+        self.iterator_state: IteratorState = IteratorState()
         """Changes with every place that comes, goes, is sought elsewhere, or rests."""
         self.changes: int = 0
         """How often that was."""
@@ -175,7 +175,7 @@ class SubscriptionState:
 
     def __iter__(self) -> Iterator[PartitionState]:
         self.settle()
-        return iter(self._places.values())
+        return iter(self._states.values())
 
     def settle(self) -> None:
         """Move the positions behind what another thread has taken of the records that were read ahead for it."""
@@ -185,38 +185,38 @@ class SubscriptionState:
     @property
     def assigned(self) -> tuple[TopicPartition, ...]:
         """The partitions, in the order of their assignment."""
-        return tuple(self._places)
+        return tuple(self._states)
 
     def assign(self, starts: Mapping[TopicPartition, int | OffsetSpec | None]) -> None:
         """Replace the assignment. Partitions that stay keep their place, unless a start is given for them."""
         self._changed()
-        before, self._places = self._places, {}
-        for where, start in starts.items():
-            kept = before.get(where)
-            self._places[where] = kept if kept is not None and start is None else self._place(where, start)
+        before, self._states = self._states, {}
+        for partition, start in starts.items():
+            kept = before.get(partition)
+            self._states[partition] = kept if kept is not None and start is None else self._new_state(partition, start)
 
     def appeared(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these as well, which have just appeared: they have no record that was not to be seen."""
         self._changed()
-        for where in partitions:
+        for partition in partitions:
             self._epoch += 1
-            self._places[where] = PartitionState(
-                where, None, OffsetSpec.EARLIEST, self._epoch, ask_group=self._in_group
+            self._states[partition] = PartitionState(
+                partition, None, OffsetSpec.EARLIEST, self._epoch, ask_group=self._in_group
             )
 
     def add(self, partitions: Iterable[TopicPartition], *, withheld: bool = False) -> None:
         """Read these as well, from where the group has come to."""
         self._changed()
-        for where in partitions:
-            place = self._places[where] = self._place(where, None)
-            place.withheld = withheld
+        for partition in partitions:
+            state = self._states[partition] = self._new_state(partition, None)
+            state.withheld = withheld
 
     def resume(self, starts: Mapping[TopicPartition, OffsetAndMetadata | None]) -> None:
         """Read these again as :meth:`add` does, withheld; but where an offset is known, from there."""
         self.add(starts, withheld=True)
-        for where, at in starts.items():
+        for partition, at in starts.items():
             if at is not None:
-                self._places[where].begin(at)
+                self._states[partition].begin(at)
 
     def take_away(
         self, partitions: Iterable[TopicPartition], group: GroupMetadata | None, reason: str, now: float
@@ -228,13 +228,13 @@ class SubscriptionState:
         self._changed()
         lost = []
         for partition in partitions:
-            place = self._places.pop(partition, None)
-            if place is None:
+            state = self._states.pop(partition, None)
+            if state is None:
                 continue
-            if place.is_in_hand:
-                lost.append(LostInHand(place, group, reason))
+            if state.is_in_hand:
+                lost.append(LostInHand(state, group, reason))
                 self.lost_in_hand[partition] = lost[-1]
-            self.taken_away[partition] = TakenAway(math.inf if place.is_in_hand else place.returned_at, now, reason)
+            self.taken_away[partition] = TakenAway(math.inf if state.is_in_hand else state.returned_at, now, reason)
         return tuple(lost)
 
     def to_commit(self) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -243,12 +243,12 @@ class SubscriptionState:
         For a partition that was taken away while the user held records of it, this is the offset after those records,
         even if the partition is assigned again: such a commit has to be refused.
         """
-        places = {place.where: place for place in self}
-        places |= {partition: lost.place for partition, lost in self.lost_in_hand.items()}
+        states = {state.partition: state for state in self}
+        states |= {partition: lost.state for partition, lost in self.lost_in_hand.items()}
         return {
-            partition: OffsetAndMetadata(place.position, leader_epoch=place.leader_epoch)
-            for partition, place in places.items()
-            if place.position is not None
+            partition: OffsetAndMetadata(state.position, leader_epoch=state.leader_epoch)
+            for partition, state in states.items()
+            if state.position is not None
         }
 
     def require_taken_since(self, began: float) -> None:
@@ -275,104 +275,106 @@ class SubscriptionState:
         if lost:
             found = self.lost_in_hand[lost[0]]
             raise CommitFailed(
-                f"cannot commit offsets of {some_of(lost)}: this consumer no longer owns the partitions whose records "
+                f"cannot commit offsets of {format_partitions(lost)}: this consumer no longer owns the partitions whose records "
                 f"it has in hand{_in_group(found)}, since {found.reason}. The records are read again from the last "
                 "commit, by this consumer or another: discard what was done with them, and ask for records again"
             )
 
-    def pause(self, place: PartitionState, paused: bool) -> None:
+    def pause(self, state: PartitionState, paused: bool) -> None:
         """The user wants no records of it for a while, or wants them again."""
         self._changed()
-        place.paused = paused
+        state.paused = paused
 
-    def withhold(self, place: PartitionState, withheld: bool) -> None:
+    def withhold(self, state: PartitionState, withheld: bool) -> None:
         """Hand out no records of it while it changes hands, or again."""
         self._changed()
-        place.withheld = withheld
+        state.withheld = withheld
 
     def finished(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Where to read on so that nothing is missed that the user has not finished, or has not got yet."""
         found = {}
-        for place in self:
-            offset = place.position if place.held is None else place.held
+        for state in self:
+            offset = state.position if state.held is None else state.held
             if offset is not None:
-                found[place.where] = OffsetAndMetadata(offset, leader_epoch=place.leader_epoch)
+                found[state.partition] = OffsetAndMetadata(offset, leader_epoch=state.leader_epoch)
         return found
 
     def _changed(self) -> None:
         self.changes += 1
-        self.marks.changes += 1
+        self.iterator_state.changes += 1
         self.settle()  # afterwards: from now on the other thread takes nothing more
 
-    def _place(self, where: TopicPartition, start: int | OffsetSpec | None) -> PartitionState:
+    def _new_state(self, partition: TopicPartition, start: int | OffsetSpec | None) -> PartitionState:
         self._epoch += 1
         if isinstance(start, int):
-            return PartitionState(where, start, None, self._epoch)
+            return PartitionState(partition, start, None, self._epoch)
         if start is not None:
-            return PartitionState(where, None, start, self._epoch)
-        return PartitionState(where, None, self._default, self._epoch, ask_group=self._in_group)
+            return PartitionState(partition, None, start, self._epoch)
+        return PartitionState(partition, None, self._default, self._epoch, ask_group=self._in_group)
 
-    def get(self, where: TopicPartition) -> PartitionState | None:
+    def get(self, partition: TopicPartition) -> PartitionState | None:
         """The place in a partition, if it is assigned."""
-        return self._places.get(where)
+        return self._states.get(partition)
 
-    def require(self, where: TopicPartition) -> PartitionState:
+    def require(self, partition: TopicPartition) -> PartitionState:
         """The place in a partition.
 
         Raises:
             UsageError: it is not assigned.
         """
         self.settle()
-        place = self._places.get(where)
-        if place is None:
-            raise UsageError(f"{where} is not assigned to this consumer; assigned are {some_of(self._places)}")
-        return place
+        state = self._states.get(partition)
+        if state is None:
+            raise UsageError(
+                f"{partition} is not assigned to this consumer; assigned are {format_partitions(self._states)}"
+            )
+        return state
 
-    def seek(self, where: TopicPartition, to: int | Start) -> None:
+    def seek(self, partition: TopicPartition, to: int | Start) -> None:
         """Go on from another offset; what was fetched or asked before counts no more."""
-        place = self.require(where)
+        state = self.require(partition)
         self._changed()
         self._epoch += 1
-        place.handed_out_to = max(place.handed_out_to, place.position or 0)
-        place.sought_in_hand = place.is_in_hand
-        place.epoch, place.looking_up, place.lost, place.held = self._epoch, False, False, None
-        place.sought = True
-        place.ask_group, place.leader_epoch = False, None
-        place.validated, place.validating = None, False
-        place.position, place.spec = (to, None) if isinstance(to, int) else (None, to)
+        state.handed_out_to = max(state.handed_out_to, state.position or 0)
+        state.sought_in_hand = state.is_in_hand
+        state.epoch, state.looking_up, state.lost, state.held = self._epoch, False, False, None
+        state.sought = True
+        state.ask_group, state.leader_epoch = False, None
+        state.validated, state.validating = None, False
+        state.position, state.spec = (to, None) if isinstance(to, int) else (None, to)
 
-    def reset(self, place: PartitionState) -> bool:
+    def reset(self, state: PartitionState) -> bool:
         """The position is out of the log's range: look the default up again. False if there is no default."""
         if self._default is None:
             return False
-        self.seek(place.where, self._default)
+        self.seek(state.partition, self._default)
         return True
 
-    def go_back(self, place: PartitionState, offset: int, leader_epoch: int, validated: int) -> bool:
+    def go_back(self, state: PartitionState, offset: int, leader_epoch: int, validated: int) -> bool:
         """The log was cut off: go on from where it parts from what was read. False if there is no default.
 
         ``leader_epoch`` is that of the record before; ``validated`` the leader's who said so.
         """
         if self._default is None:
             return False
-        self.seek(place.where, offset)
-        place.leader_epoch, place.validated = leader_epoch, validated
+        self.seek(state.partition, offset)
+        state.leader_epoch, state.validated = leader_epoch, validated
         return True
 
-    def is_current(self, place: PartitionState, epoch: int) -> bool:
+    def is_current(self, state: PartitionState, epoch: int) -> bool:
         """Whether the place is still assigned, and nobody sought elsewhere since ``epoch``."""
-        return place.epoch == epoch and self._places.get(place.where) is place
+        return state.epoch == epoch and self._states.get(state.partition) is state
 
     def to_look_up(self) -> list[PartitionState]:
         """The places without a position that nobody looks up yet."""
-        return [place for place in self._places.values() if place.wants_lookup]
+        return [state for state in self._states.values() if state.needs_lookup]
 
 
 def _in_group(lost: LostInHand) -> str:
     return f" in group {lost.group.group_id!r}" if lost.group is not None else ""
 
 
-def some_of(partitions: Collection[TopicPartition]) -> str:
+def format_partitions(partitions: Collection[TopicPartition]) -> str:
     """The names of the first few, and how many more there are."""
     named = [str(one) for one in list(partitions)[:5]]
     return ", ".join(named) + (f" and {len(partitions) - 5} more" if len(partitions) > 5 else "") if named else "none"

@@ -34,22 +34,22 @@ class BackgroundHeartbeats:
         if polled_at != self._polled_at:
             self._polled_at = polled_at
             thread.polled()
-        if machine.heard_at != self._heard_at:
+        if machine.confirmed_at != self._heard_at:
             thread.beat()
         for report in thread.reports():
             if report.heard is HeartbeatResult.ANSWER:
                 # The loop may have been blocked since: what was heard then is no sign of life of now.
                 ago = max(0.0, time.monotonic() - report.at)
-                machine.heard_beside(report.member.group, report.code, now - ago)
+                machine.on_thread_heartbeat(report.member.group, report.code, now - ago)
             elif report.error is not None:
                 self._cluster.doubt_coordinator(CoordinatorType.GROUP, machine.settings.group_id)
-        self._heard_at = machine.heard_at
+        self._heard_at = machine.confirmed_at
         thread.keep(self._member())
 
     def _member(self) -> HeartbeatMember | None:
         machine, settings = self._machine, self._machine.settings
         node = self._cluster.known_coordinator(CoordinatorType.GROUP, settings.group_id)
-        if node is None or not machine.beats:
+        if node is None or not machine.sends_heartbeats:
             return None
         known = self._cluster.brokers.known(node.address)
         return HeartbeatMember(

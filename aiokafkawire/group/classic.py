@@ -33,9 +33,9 @@ _OUTSIDE, _PREPARING, _JOINING = GroupState.OUTSIDE, GroupState.PREPARING, Group
 _ASSIGNING, _SYNCING, _STABLE = GroupState.ASSIGNING, GroupState.SYNCING, GroupState.STABLE
 _LEAVING, _FAILED = GroupState.LEAVING, GroupState.FAILED
 
-_MOST_RESTS: Final = 10
-_SOON: Final = 1 / 8
-_BEATING: Final = (_PREPARING, _ASSIGNING, _SYNCING, _STABLE)
+_MAX_BACK_OFF_FACTOR: Final = 10
+_FIRST_INTERVAL: Final = 1 / 8
+_HEARTBEAT_STATES: Final = (_PREPARING, _ASSIGNING, _SYNCING, _STABLE)
 """When heartbeats are due, if there is a generation: a JoinGroup is a sign of life by itself."""
 
 
@@ -60,7 +60,7 @@ class ClassicMembership:
         """The protocol that the group has chosen, once it is known."""
         self.last_group: GroupMetadata | None = None
         """The membership that it has, or had last: as who it is fenced when others may have its partitions."""
-        self.heard_at: float | None = None
+        self.confirmed_at: float | None = None
         """When the coordinator last confirmed the membership."""
         self.rebalances: int = 0
         """How many generations it has joined."""
@@ -74,16 +74,16 @@ class ClassicMembership:
         """Called after every change of the state, with the state before."""
         self._protocols: Sequence[tuple[str, bytes]] = ()
         self._assignments: Mapping[str, bytes] = {}
-        self._again: str | None = None
+        self._rejoin_reason: str | None = None
         # Whether the rebalance is its own wish, and not only what it has heard of.
-        self._own = False
+        self._is_own_rebalance = False
         # Why to join again once there is a coordinator, for who has resumed.
-        self._wish: str | None = None
-        self._asked: CoordinatorRequest | None = None
-        self._beating: CoordinatorRequest | None = None
-        self._beat_at = 0.0
-        self._interval = settings.heartbeat_interval
-        self._rest_until = 0.0
+        self._postponed_reason: str | None = None
+        self._request: CoordinatorRequest | None = None
+        self._heartbeat: CoordinatorRequest | None = None
+        self._heartbeat_at = 0.0
+        self._heartbeat_interval = settings.heartbeat_interval
+        self._back_off_until = 0.0
         self._failures = 0
 
     @property
@@ -104,25 +104,25 @@ class ClassicMembership:
 
     # --- what the user does ------------------------------------------------------------------------------
 
-    def want(self, reason: str) -> None:
+    def request_rejoin(self, reason: str) -> None:
         """Join, or join again, for this reason (KIP-800); while a rebalance goes on, or it leaves, after that.
 
         Who has resumed does so once there is a coordinator.
         """
         if self.resumed:
-            self._wish = reason
+            self._postponed_reason = reason
         elif self.state in (_OUTSIDE, _STABLE):
-            self._own = True
+            self._is_own_rebalance = True
             self._prepare(reason)
         elif self.state is _FAILED:
             if not isinstance(self.error, FencedInstanceId):
-                self.error, self._own = None, True
+                self.error, self._is_own_rebalance = None, True
                 self._prepare(reason)
         elif self.state is _PREPARING:
             # What it joins with is made when it has prepared: nothing is missed.
-            self._again, self._own = None, True
+            self._rejoin_reason, self._is_own_rebalance = None, True
         else:
-            self._again = reason
+            self._rejoin_reason = reason
 
     @property
     def may_resume(self) -> bool:
@@ -137,26 +137,26 @@ class ClassicMembership:
         """
         if not self.may_resume or group != self.group:
             return
-        self._wish = self.reason if self._own else self._again
-        self._again, self.resumed = None, True
+        self._postponed_reason = self.reason if self._is_own_rebalance else self._rejoin_reason
+        self._rejoin_reason, self.resumed = None, True
         self._enter(_STABLE)
         self.task = Resume()
-        self._beat_at = now
+        self._heartbeat_at = now
 
-    def found(self) -> None:
+    def coordinator_found(self) -> None:
         """There is a coordinator again: who has resumed may join for what it wishes."""
-        self.resumed, wish, self._wish = False, self._wish, None
+        self.resumed, wish, self._postponed_reason = False, self._postponed_reason, None
         if wish is not None:
-            self.want(wish)
+            self.request_rejoin(wish)
 
-    def rest(self, now: float) -> None:
+    def back_off(self, now: float) -> None:
         """Ask for nothing but heartbeats for a while: who was refused and tries again may be refused again."""
-        self._rest_until = now + self.settings.retry_backoff
+        self._back_off_until = now + self.settings.retry_backoff
 
     def leave(self, reason: str) -> None:
         """Leave the group. The state is OUTSIDE when that is over; a static member is there at once (KIP-345)."""
-        self._again = self._wish = None
-        self._own = self.resumed = False
+        self._rejoin_reason = self._postponed_reason = None
+        self._is_own_rebalance = self.resumed = False
         if self.state in (_OUTSIDE, _LEAVING):
             return
         self.reason, self.task = reason, None
@@ -166,7 +166,7 @@ class ClassicMembership:
             self._enter(_OUTSIDE)
             self._reset(lose_id=True)
 
-    def expelled(self, reason: str) -> None:
+    def poll_timeout(self, reason: str) -> None:
         """The member gives up its place, since ``reason``; once it wants to join again it does so as a new one."""
         self.leave(reason)
         self.task = LosePartitions(reason)
@@ -185,7 +185,7 @@ class ClassicMembership:
             self.task, self._assignments = None, assignments
             self._enter(_SYNCING)
 
-    def taken(self, task: Task, *, rejoin: str | None = None) -> None:
+    def task_done(self, task: Task, *, rejoin: str | None = None) -> None:
         """Go on after :class:`ApplyAssignment`, :class:`Resume` or :class:`LosePartitions`.
 
         ``rejoin`` says why to join again, if it has to.
@@ -193,9 +193,9 @@ class ClassicMembership:
         if task is not self.task:
             return
         self.task = None
-        reason, self._again = rejoin or self._again, None
+        reason, self._rejoin_reason = rejoin or self._rejoin_reason, None
         if reason is not None:
-            self.want(reason)
+            self.request_rejoin(reason)
 
     def task_failed(self, task: Task, error: KafkaError) -> None:
         """The task cannot be done."""
@@ -208,32 +208,32 @@ class ClassicMembership:
     def due(self, now: float) -> list[CoordinatorRequest]:
         """What to ask the coordinator now; nothing of it is due again before its end was told."""
         asks = []
-        if self._asked is None and now >= self._rest_until:
-            self._asked = self._next_ask()
-            if self._asked is not None:
-                asks.append(self._asked)
-        if self.beats and self._beating is None and now >= self._beat_at:
-            self._beat_at = now + self._interval
-            self._interval = min(2 * self._interval, self.settings.heartbeat_interval)
-            self._beating = heartbeat(self.group)
-            asks.append(self._beating)
+        if self._request is None and now >= self._back_off_until:
+            self._request = self._next_request()
+            if self._request is not None:
+                asks.append(self._request)
+        if self.sends_heartbeats and self._heartbeat is None and now >= self._heartbeat_at:
+            self._heartbeat_at = now + self._heartbeat_interval
+            self._heartbeat_interval = min(2 * self._heartbeat_interval, self.settings.heartbeat_interval)
+            self._heartbeat = heartbeat(self.group)
+            asks.append(self._heartbeat)
         return asks
 
     def wait(self, now: float) -> float | None:
         """How long nothing else will be due, in seconds; None until something happens."""
         moments = []
-        if self._asked is None and self.state in (_JOINING, _SYNCING, _LEAVING):
-            moments.append(self._rest_until)
-        if self.beats and self._beating is None:
-            moments.append(self._beat_at)
+        if self._request is None and self.state in (_JOINING, _SYNCING, _LEAVING):
+            moments.append(self._back_off_until)
+        if self.sends_heartbeats and self._heartbeat is None:
+            moments.append(self._heartbeat_at)
         return max(0.0, min(moments) - now) if moments else None
 
     @property
-    def beats(self) -> bool:
+    def sends_heartbeats(self) -> bool:
         """Whether it sends heartbeats; it has no use for them before it has joined, nor while it joins again."""
-        return self.state in _BEATING and self.is_member
+        return self.state in _HEARTBEAT_STATES and self.is_member
 
-    def _next_ask(self) -> CoordinatorRequest | None:
+    def _next_request(self) -> CoordinatorRequest | None:
         settings = self.settings
         if self.state is _JOINING:
             return join(settings, self.member_id, self._protocols, self.reason)
@@ -245,7 +245,7 @@ class ClassicMembership:
 
     def is_current(self, ask: CoordinatorRequest) -> bool:
         """Whether its answer would count."""
-        return ask is self._asked or ask is self._beating
+        return ask is self._request or ask is self._heartbeat
 
     # --- what came of it ---------------------------------------------------------------------------------
 
@@ -253,66 +253,66 @@ class ClassicMembership:
         """The coordinator has answered, with an error or not."""
         if not self.is_current(ask):
             return
-        self._over(ask)
+        self._request_done(ask)
         if ask.kind is RequestKind.LEAVE:
             self._left()
         elif response.error_code == ErrorCode.NONE:
-            self._heard(now)
+            self._confirm(now)
             if ask.kind is RequestKind.JOIN:
                 self._joined(response)
             elif ask.kind is RequestKind.SYNC:
                 self._synced(response, now)
         else:
             error = broker_error(response.error_code, f"{ask.kind.value} of {self.settings.named}")
-            self._told(ask.kind, error, now, getattr(response, "member_id", ""))
+            self._handle_error(ask.kind, error, now, getattr(response, "member_id", ""))
 
     def refused(self, ask: CoordinatorRequest, error: KafkaError, now: float) -> None:
         """There was no answer, whatever was tried."""
         if not self.is_current(ask):
             return
-        self._over(ask)
+        self._request_done(ask)
         if ask.kind is RequestKind.LEAVE:
             self._left()
         elif isinstance(error, RequestTimeout):
             if ask.kind is RequestKind.SYNC:
                 self._prepare("the coordinator did not answer SyncGroup")
             elif ask.kind is RequestKind.HEARTBEAT:
-                self._beat_at = now
+                self._heartbeat_at = now
             # A JoinGroup is due again: whoever waits for the others waits on.
         elif isinstance(error, BrokerError):
-            self._told(ask.kind, error, now)
+            self._handle_error(ask.kind, error, now)
         else:
             self._fail(error)
 
     def commit_refused(self, group: GroupMetadata, error: BrokerError, now: float) -> None:
         """A commit was refused to ``group``: that may be the first to be heard of the end of a membership."""
         if group == self.group and (RequestKind.COMMIT, error.code) in THEN and self.state in (_STABLE, _PREPARING):
-            self._told(RequestKind.COMMIT, error, now)
+            self._handle_error(RequestKind.COMMIT, error, now)
 
-    def heard_beside(self, group: GroupMetadata, code: int, now: float) -> None:
+    def on_thread_heartbeat(self, group: GroupMetadata, code: int, now: float) -> None:
         """Another has sent a heartbeat for this member, and this is what it was answered."""
-        if group != self.group or not self.beats:
+        if group != self.group or not self.sends_heartbeats:
             return
         if code == ErrorCode.NONE:
-            self._heard(now)
-            self._beat_at = now + self.settings.heartbeat_interval
+            self._confirm(now)
+            self._heartbeat_at = now + self.settings.heartbeat_interval
         else:
-            self._told(RequestKind.HEARTBEAT, broker_error(code, f"Heartbeat of {self.settings.named}"), now)
+            self._handle_error(RequestKind.HEARTBEAT, broker_error(code, f"Heartbeat of {self.settings.named}"), now)
 
-    def _over(self, ask: CoordinatorRequest) -> None:
-        if ask is self._asked:
-            self._asked = None
+    def _request_done(self, ask: CoordinatorRequest) -> None:
+        if ask is self._request:
+            self._request = None
         else:
-            self._beating = None
+            self._heartbeat = None
 
-    def _heard(self, now: float) -> None:
-        self.heard_at = now if self.heard_at is None else max(now, self.heard_at)
+    def _confirm(self, now: float) -> None:
+        self.confirmed_at = now if self.confirmed_at is None else max(now, self.confirmed_at)
 
     def _joined(self, response: Any) -> None:
         names = [name for name, _ in self._protocols]
         if response.protocol_name not in names or response.generation_id < 0 or not response.member_id:
-            told = f"protocol {response.protocol_name!r}, generation {response.generation_id}"
-            self._fail(WireError(f"JoinGroup of {self.settings.named} was answered with {told}; asked were {names}"))
+            message = f"protocol {response.protocol_name!r}, generation {response.generation_id}"
+            self._fail(WireError(f"JoinGroup of {self.settings.named} was answered with {message}; asked were {names}"))
             return
         self.member_id, self.generation = response.member_id, response.generation_id
         self.protocol = response.protocol_name
@@ -330,40 +330,40 @@ class ClassicMembership:
 
     def _synced(self, response: Any, now: float) -> None:
         if response.protocol_name not in (None, "", self.protocol):
-            told = f"SyncGroup of {self.settings.named} was answered for protocol {response.protocol_name!r}"
-            self._fail(WireError(f"{told}, but the group has {self.protocol!r}"))
+            message = f"SyncGroup of {self.settings.named} was answered for protocol {response.protocol_name!r}"
+            self._fail(WireError(f"{message}, but the group has {self.protocol!r}"))
             return
         self.rebalances += 1
         self._failures = 0
-        self._own = False
-        self._interval = self.settings.heartbeat_interval * _SOON
-        self._beat_at = min(self._beat_at, now + self._interval)
+        self._is_own_rebalance = False
+        self._heartbeat_interval = self.settings.heartbeat_interval * _FIRST_INTERVAL
+        self._heartbeat_at = min(self._heartbeat_at, now + self._heartbeat_interval)
         self.task = ApplyAssignment(self.protocol, self.generation, bytes(response.assignment), self.leads)
         self._enter(_STABLE)
 
-    def _told(self, kind: RequestKind, error: BrokerError, now: float, member_id: str = "") -> None:
-        then = THEN.get((kind, error.code), ErrorAction.FAIL)
-        if kind in (RequestKind.JOIN, RequestKind.SYNC) and then is not ErrorAction.FAIL:
+    def _handle_error(self, kind: RequestKind, error: BrokerError, now: float, member_id: str = "") -> None:
+        action = THEN.get((kind, error.code), ErrorAction.FAIL)
+        if kind in (RequestKind.JOIN, RequestKind.SYNC) and action is not ErrorAction.FAIL:
             # The first is in the nature of things; a coordinator that goes on like this is not asked in a tight loop.
             self._failures += 1
-            self._rest_until = now + self.settings.retry_backoff * min(self._failures - 1, _MOST_RESTS)
-        if then is ErrorAction.JOIN_WITH_ID:
+            self._back_off_until = now + self.settings.retry_backoff * min(self._failures - 1, _MAX_BACK_OFF_FACTOR)
+        if action is ErrorAction.JOIN_WITH_ID:
             self.member_id = member_id or self.member_id
-        elif then is ErrorAction.REJOIN:
-            self._heard(now)
+        elif action is ErrorAction.REJOIN:
+            self._confirm(now)
             # Before, the answer to SyncGroup will tell.
             if self.state is _STABLE or kind is RequestKind.SYNC:
                 self._prepare("the group is rebalancing")
-        elif then in (ErrorAction.LOSE, ErrorAction.LOSE_GENERATION):
-            self._reset(lose_id=then is ErrorAction.LOSE)
-            self._prepare(_lost_because(then, error))
-        elif then is ErrorAction.FAIL:
+        elif action in (ErrorAction.LOSE, ErrorAction.LOSE_GENERATION):
+            self._reset(lose_id=action is ErrorAction.LOSE)
+            self._prepare(_lost_because(action, error))
+        elif action is ErrorAction.FAIL:
             self._fail(error)
 
     def _prepare(self, reason: str) -> None:
         self.reason = reason
-        self._own |= self._again is not None or self._wish is not None
-        self._again = self._wish = None
+        self._is_own_rebalance |= self._rejoin_reason is not None or self._postponed_reason is not None
+        self._rejoin_reason = self._postponed_reason = None
         self.resumed = False
         self._enter(_PREPARING)
         self.task = PrepareRejoin(lost=not self.is_member, reason=reason)
@@ -372,8 +372,8 @@ class ClassicMembership:
         self._enter(_OUTSIDE)
         self._reset(lose_id=True)
         # With a task, this is for its end.
-        if self._again is not None and self.task is None:
-            self.want(self._again)
+        if self._rejoin_reason is not None and self.task is None:
+            self.request_rejoin(self._rejoin_reason)
 
     def _fail(self, error: KafkaError, *, lose_id: bool = True) -> None:
         self.error = error
@@ -383,7 +383,7 @@ class ClassicMembership:
 
     def _reset(self, *, lose_id: bool) -> None:
         self.generation, self.leads = -1, False
-        self.resumed, self._wish = False, None
+        self.resumed, self._postponed_reason = False, None
         if lose_id:
             self.member_id = ""
 
@@ -391,14 +391,14 @@ class ClassicMembership:
         assert state in NEXT[self.state], f"{self.state.name} to {state.name}"
         before, self.state = self.state, state
         # What was asked where the member was before counts no more.
-        self._asked = None
-        if state not in _BEATING:
-            self._beating = None
+        self._request = None
+        if state not in _HEARTBEAT_STATES:
+            self._heartbeat = None
         self.on_enter(before)
 
 
-def _lost_because(then: ErrorAction, error: BrokerError) -> str:
-    if then is ErrorAction.LOSE:
+def _lost_because(action: ErrorAction, error: BrokerError) -> str:
+    if action is ErrorAction.LOSE:
         why = "no heartbeat reached it within session_timeout_ms, or the member was removed"
     else:
         why = "the group has rebalanced without it"

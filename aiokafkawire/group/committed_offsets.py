@@ -47,7 +47,7 @@ class GroupOffsets:
         self.group: GroupMetadata = GroupMetadata(group_id)
         """Who commits. Nobody's member at first; whoever joins sets it, and each commit is of who is set as it begins.
         """
-        self.heard: Callable[[KafkaError | None], None] = lambda _: None
+        self.on_result: Callable[[KafkaError | None], None] = lambda _: None
         """Hears why the coordinator could not be asked, at each try; of None when it has answered."""
 
     async def close(self) -> None:
@@ -122,11 +122,11 @@ class GroupOffsets:
             lane=self._lane,
             wanted=commit_versions(group, by_id=bool(ids), retention_ms=retention_ms),
             check=partial(check, ids),
-            failed=self.heard,
+            failed=self.on_result,
             newer=request,
             patience=patience,
         )
-        self.heard(None)
+        self.on_result(None)
 
     def _check_committed(
         self,
@@ -137,11 +137,11 @@ class GroupOffsets:
         response: OffsetCommitResponse,
     ) -> None:
         # An error makes for newer metadata, by which the next answer is judged.
-        there = [where for where in given if not (skip_deleted and self._is_deleted(where))]
+        there = [partition for partition in given if not (skip_deleted and self._is_deleted(partition))]
         check_committed(group_id, there, response, ids)
 
-    def _is_deleted(self, where: TopicPartition) -> bool:
-        topic = self._cluster.snapshot.topics.get(where.topic)
+    def _is_deleted(self, partition: TopicPartition) -> bool:
+        topic = self._cluster.snapshot.topics.get(partition.topic)
         return topic is None or topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     async def _commit_to_zookeeper(
@@ -186,7 +186,7 @@ class GroupOffsets:
             KafkaError: an error that no retry mends.
         """
         found = await self._fetch(partitions, deadline, partly=False, stable=stable)
-        return {where: one for where, one in found.items() if not isinstance(one, BrokerError)}
+        return {partition: one for partition, one in found.items() if not isinstance(one, BrokerError)}
 
     async def look_up(self, partitions: Collection[TopicPartition], deadline: Deadline) -> Found:
         """As :meth:`committed`, but one partition that has an error instead holds up no other."""
@@ -214,8 +214,8 @@ class GroupOffsets:
             return {}
         found = await self._fetch(partitions, deadline, partly=True, stable=False)
         # A topic that has been deleted meanwhile has no offsets either.
-        gone = [where for where, one in found.items() if isinstance(one, UnknownTopicOrPartition)]
-        check_fetched({where: one for where, one in found.items() if where not in gone})
+        gone = [partition for partition, one in found.items() if isinstance(one, UnknownTopicOrPartition)]
+        check_fetched({partition: one for partition, one in found.items() if partition not in gone})
         return only_committed(found)
 
     async def _fetch(
@@ -291,7 +291,7 @@ async def _all_partitions(cluster: Cluster, deadline: Deadline) -> list[TopicPar
 def _topic_ids(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[str, UUID]:
     """The ids of the topics, if all of them are known: a request has the ids, or the names."""
     snapshot = cluster.snapshot
-    ids = {name: snapshot.topic_id(name) for name in {where.topic for where in partitions}}
+    ids = {name: snapshot.topic_id(name) for name in {partition.topic for partition in partitions}}
     return {} if ZERO_UUID in ids.values() else ids
 
 

@@ -94,21 +94,21 @@ class ConsumerMember:
 
     # --- giving up and joining ---------------------------------------------------------------------------
 
-    def to_give_up(self, *, lost: bool) -> tuple[TopicPartition, ...]:
+    def partitions_to_revoke(self, *, lost: bool) -> tuple[TopicPartition, ...]:
         """What it must give up before it joins; everything if its membership is ``lost``."""
         if lost or not self.is_cooperative:
             return self.owned
         topics = frozenset(self.topics)
-        return tuple(where for where in self.owned if where.topic not in topics)
+        return tuple(partition for partition in self.owned if partition.topic not in topics)
 
-    def gave_up(self, partitions: Iterable[TopicPartition], *, lost: bool = False) -> None:
+    def on_revoked(self, partitions: Iterable[TopicPartition], *, lost: bool = False) -> None:
         """It has given these up."""
         gone = frozenset(partitions)
-        self.owned = tuple(where for where in self.owned if where not in gone)
+        self.owned = tuple(partition for partition in self.owned if partition not in gone)
         if lost:
             self._generation = NO_GENERATION
 
-    def took_back(self, partitions: Iterable[TopicPartition]) -> None:
+    def on_resumed(self, partitions: Iterable[TopicPartition]) -> None:
         """It goes on with these, which it had given up to join."""
         self.owned = tuple(partitions)
 
@@ -156,10 +156,10 @@ class ConsumerMember:
             raise UsageError(f"assignor {protocol!r} gives partitions to {strangers[0]!r}, which is no member")
         owners: dict[TopicPartition, str] = {}
         for member, assignment in decided.items():
-            for where in assignment.partitions:
-                other = owners.setdefault(where, member)
+            for partition in assignment.partitions:
+                other = owners.setdefault(partition, member)
                 if other != member:
-                    raise UsageError(f"assignor {protocol!r} gives {where} both to {other!r} and to {member!r}")
+                    raise UsageError(f"assignor {protocol!r} gives {partition} both to {other!r} and to {member!r}")
         self.watch(subscriptions, partitions)
         nothing = Assignment(())
         return {member: encode_assignment(decided.get(member, nothing)) for member in subscriptions}
@@ -180,7 +180,7 @@ class ConsumerMember:
 
     # --- taking ------------------------------------------------------------------------------------------
 
-    def change(self, take: ApplyAssignment) -> AssignmentDelta:
+    def assignment_delta(self, take: ApplyAssignment) -> AssignmentDelta:
         """What an assignment changes.
 
         Raises:
@@ -191,20 +191,20 @@ class ConsumerMember:
         # A member that the leader has forgotten gets no bytes at all.
         told = decode_assignment(take.assignment) if take.assignment else Assignment(())
         wanted = frozenset(self.topics)
-        assigned = tuple(dict.fromkeys(where for where in told.partitions if where.topic in wanted))
+        assigned = tuple(dict.fromkeys(partition for partition in told.partitions if partition.topic in wanted))
         before, after = frozenset(self.owned), frozenset(assigned)
         return AssignmentDelta(
-            revoked=tuple(where for where in self.owned if where not in after),
-            added=tuple(where for where in assigned if where not in before),
+            revoked=tuple(partition for partition in self.owned if partition not in after),
+            added=tuple(partition for partition in assigned if partition not in before),
             assigned=assigned,
             told=told,
         )
 
-    def stayed(self, take: ApplyAssignment) -> None:
+    def on_unchanged(self, take: ApplyAssignment) -> None:
         """Another rebalance has come before it could take that: it has what it had, in the new generation."""
         self._generation = take.generation
 
-    def took(self, take: ApplyAssignment, change: AssignmentDelta) -> None:
+    def on_assigned(self, take: ApplyAssignment, change: AssignmentDelta) -> None:
         """It has what the assignment gives it, and nothing else."""
         self.owned, self._generation = change.assigned, take.generation
         self._assignors[take.protocol].on_assignment(change.told, take.generation)

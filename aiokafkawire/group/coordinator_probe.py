@@ -11,7 +11,7 @@ from ..types import CoordinatorType
 if TYPE_CHECKING:  # few members come to ask
     from ..protocol.messages.group_admin import DescribeGroupsResponse
 
-__all__ = ("CoordinatorStatus", "is_nobody", "look_for_coordinator")
+__all__ = ("CoordinatorStatus", "is_unreachable", "probe_coordinator")
 
 _AWAY: Final = 1.0
 """Seconds in which a coordinator has to answer, wherever it is looked for: one that only moves is there by then."""
@@ -25,7 +25,7 @@ class CoordinatorStatus(Enum):
     AWAY = "nobody names one, or who is named cannot be reached, or says that it is none, or none yet"
 
 
-async def look_for_coordinator(
+async def probe_coordinator(
     cluster: Cluster, group_id: str, lane: str, failed: Callable[[KafkaError | None], None]
 ) -> CoordinatorStatus:
     """Look the coordinator up and ask it for the group, until it answers, but for no more than a second.
@@ -53,7 +53,7 @@ async def look_for_coordinator(
             CoordinatorType.GROUP, group_id, request, deadline, lane=lane, check=check, failed=tried
         )
     except RequestTimeout:
-        return CoordinatorStatus.AWAY if is_nobody(last) else CoordinatorStatus.SILENT
+        return CoordinatorStatus.AWAY if is_unreachable(last) else CoordinatorStatus.SILENT
     except BrokerError:
         pass  # an answer, if not the best
     except KafkaError:
@@ -62,7 +62,7 @@ async def look_for_coordinator(
     return CoordinatorStatus.THERE
 
 
-def is_nobody(met: BaseException | None) -> bool:
+def is_unreachable(met: BaseException | None) -> bool:
     """Whether the last try met somebody who is none, or nobody, or was not even told of anybody; and not silence."""
     while met is not None:
         if isinstance(met, ConnectionLost | BrokerError):

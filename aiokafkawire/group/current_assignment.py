@@ -48,21 +48,21 @@ def settle(topics: Topics, subscriptions: Mapping[str, Subscription], held: Mapp
     disputed: list[TopicPartition] = []
     for member, own in owned.items():
         generation = held[member].generation
-        for where in held[member].partitions:
-            if where.partition not in existing.get(where.topic, ()):
+        for partition in held[member].partitions:
+            if partition.partition not in existing.get(partition.topic, ()):
                 continue
-            other = owner.get(where)
+            other = owner.get(partition)
             # As in Java, what the other is compared by comes from the subscription, this one's from the assignor.
             others = NO_GENERATION if other is None else subscriptions[other].generation_id
             if other is not None and generation < others:
                 continue
-            owner[where] = member
+            owner[partition] = member
             if other is not None:
-                owned[other].pop(where, None)
+                owned[other].pop(partition, None)
                 if generation == others:
-                    disputed.append(where)
+                    disputed.append(partition)
                     continue
-            own[where] = None
+            own[partition] = None
     return Ownership(owned, frozenset(disputed), _former(owned, subscriptions, held))
 
 
@@ -76,11 +76,11 @@ def _former(
         if generation >= newest:
             continue
         wanted = frozenset(subscriptions[member].topics)
-        for where in held[member].partitions:
+        for partition in held[member].partitions:
             # Java does not look at the topics, and may hand a partition back to a member that wants it no more.
-            if where.topic in wanted and (where not in found or generation > found[where][0]):
-                found[where] = generation, member
-    return {where: member for where, (_, member) in found.items()}
+            if partition.topic in wanted and (partition not in found or generation > found[partition][0]):
+                found[partition] = generation, member
+    return {partition: member for partition, (_, member) in found.items()}
 
 
 class Racks:
@@ -104,17 +104,17 @@ class Racks:
             for rack in racks.values():
                 self._members[rack] = self._members.get(rack, 0) + 1
 
-    def of(self, where: TopicPartition) -> tuple[str, ...]:
+    def of(self, partition: TopicPartition) -> tuple[str, ...]:
         """The racks with a replica, each once."""
-        return self._of_partition.get(where, ())
+        return self._of_partition.get(partition, ())
 
-    def mismatch(self, member: str, where: TopicPartition) -> bool:
+    def mismatch(self, member: str, partition: TopicPartition) -> bool:
         """Whether the member has a rack, and the partition no replica there."""
         rack = self.of_member.get(member)
-        return rack is not None and rack not in self.of(where)
+        return rack is not None and rack not in self.of(partition)
 
     def scarcest_first(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Those first that few members have in their rack; otherwise in the order given."""
         if not self.of_member:
             return partitions
-        return sorted(partitions, key=lambda where: sum(self._members.get(rack, 0) for rack in self.of(where)))
+        return sorted(partitions, key=lambda partition: sum(self._members.get(rack, 0) for rack in self.of(partition)))

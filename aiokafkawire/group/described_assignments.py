@@ -33,4 +33,4 @@ async def assigned_in(
     if not stable:
         return None
     told = [bytes(member.member_assignment) for member in stable[0].members if member.member_assignment]
-    return {where: None for one in told for where in decode_assignment(one).partitions}
+    return {partition: None for one in told for partition in decode_assignment(one).partitions}

@@ -34,9 +34,9 @@ def string_hash(text: str) -> int:
     return value
 
 
-def partition_hash(where: TopicPartition, topic_hash: int) -> int:
+def partition_hash(partition: TopicPartition, topic_hash: int) -> int:
     """What the hash of Java's ``TopicPartition`` is, given its topic's."""
-    return 31 * (31 + where.partition) + topic_hash & _WORD
+    return 31 * (31 + partition.partition) + topic_hash & _WORD
 
 
 def sort_key(text: str) -> bytes:

@@ -129,13 +129,13 @@ def check_committed(
         for one in topic.partitions
     }
     errors = []
-    for where in offsets:
-        if where not in answers:
-            raise WireError(f"an answer to OffsetCommit of group {group_id!r} lacks {where}, which was asked")
-        if answers[where] == ErrorCode.UNKNOWN_TOPIC_ID:
-            raise TopicIdsOutdated(f"OffsetCommit of {where} for group {group_id!r}: its id is not known")
-        if answers[where] != ErrorCode.NONE:
-            errors.append(broker_error(answers[where], f"OffsetCommit of {where} for group {group_id!r}"))
+    for partition in offsets:
+        if partition not in answers:
+            raise WireError(f"an answer to OffsetCommit of group {group_id!r} lacks {partition}, which was asked")
+        if answers[partition] == ErrorCode.UNKNOWN_TOPIC_ID:
+            raise TopicIdsOutdated(f"OffsetCommit of {partition} for group {group_id!r}: its id is not known")
+        if answers[partition] != ErrorCode.NONE:
+            errors.append(broker_error(answers[partition], f"OffsetCommit of {partition} for group {group_id!r}"))
     if errors:
         raise gravest(errors)
 

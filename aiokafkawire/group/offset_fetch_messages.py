@@ -139,10 +139,10 @@ def fetched_offsets(
 ) -> Found:
     """What the answer has of these partitions. Raises as :func:`all_fetched`, and WireError if it lacks one."""
     answers = all_fetched(group_id, response, ids)
-    for where in partitions:
-        if where not in answers:
-            raise WireError(f"an answer to OffsetFetch of group {group_id!r} lacks {where}, which was asked")
-    return {where: answers[where] for where in partitions}
+    for partition in partitions:
+        if partition not in answers:
+            raise WireError(f"an answer to OffsetFetch of group {group_id!r} lacks {partition}, which was asked")
+    return {partition: answers[partition] for partition in partitions}
 
 
 def groups_fetched(response: OffsetFetchResponse) -> dict[str, Found]:
@@ -165,23 +165,23 @@ def _read(group_id: str, said: OffsetFetchResponse | OffsetFetchResponseGroup, i
         # The answers of the old form have names alone.
         name = names.get(getattr(topic, "topic_id", ZERO_UUID), topic.name)
         for one in topic.partitions:
-            where = TopicPartition(name, one.partition_index)
+            partition = TopicPartition(name, one.partition_index)
             if one.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
-                raise TopicIdsOutdated(f"OffsetFetch of {where} for group {group_id!r}: its id is not known")
+                raise TopicIdsOutdated(f"OffsetFetch of {partition} for group {group_id!r}: its id is not known")
             if one.error_code != ErrorCode.NONE:
-                found[where] = broker_error(one.error_code, f"OffsetFetch of {where} for group {group_id!r}")
+                found[partition] = broker_error(one.error_code, f"OffsetFetch of {partition} for group {group_id!r}")
             elif one.committed_offset < 0:
-                found[where] = None
+                found[partition] = None
             else:
                 epoch = one.committed_leader_epoch if one.committed_leader_epoch >= 0 else None
-                found[where] = OffsetAndMetadata(one.committed_offset, one.metadata or "", epoch)
+                found[partition] = OffsetAndMetadata(one.committed_offset, one.metadata or "", epoch)
     return found
 
 
 def zookeeper_offsets(group_id: str, partitions: Collection[TopicPartition], response: OffsetFetchResponse) -> Found:
     """As :func:`fetched_offsets`, of an answer in v0, in which nothing committed is an unknown partition."""
     found = fetched_offsets(group_id, partitions, response)
-    return {where: None if isinstance(one, UnknownTopicOrPartition) else one for where, one in found.items()}
+    return {partition: None if isinstance(one, UnknownTopicOrPartition) else one for partition, one in found.items()}
 
 
 def check_fetched(found: Found, *, partly: bool = False) -> None:
@@ -197,4 +197,4 @@ def check_fetched(found: Found, *, partly: bool = False) -> None:
 
 def only_committed(found: Found) -> dict[TopicPartition, OffsetAndMetadata]:
     """The partitions for which there is an offset."""
-    return {where: one for where, one in found.items() if isinstance(one, OffsetAndMetadata)}
+    return {partition: one for partition, one in found.items() if isinstance(one, OffsetAndMetadata)}

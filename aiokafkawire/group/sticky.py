@@ -108,7 +108,7 @@ class CooperativeStickyAssignor:
         if moving is None:
             moving = _moving(assigned, subscriptions)
         return {
-            member: Assignment(tuple(where for where in each if moving.get(where) != member))
+            member: Assignment(tuple(partition for partition in each if moving.get(partition) != member))
             for member, each in assigned.items()
         }
 
@@ -131,10 +131,10 @@ def _moving(assigned: Mapping[str, list[TopicPartition]], subscriptions: Mapping
         given_up.update(dict.fromkeys(one for one in subscriptions[member].owned_partitions if one not in kept))
     owned = {member: frozenset(subscriptions[member].owned_partitions) for member in assigned}
     return {
-        where: member
+        partition: member
         for member, each in assigned.items()
-        for where in each
-        if where in given_up and where not in owned[member]
+        for partition in each
+        if partition in given_up and partition not in owned[member]
     }
 
 

@@ -50,12 +50,12 @@ class _Shares:
         """Leave members what they have, up to their share."""
         for member, owned in self._ownership.owned.items():
             kept = []
-            for where in owned:
-                if self._racks.mismatch(member, where):
-                    self._given_up[where] = member
-                elif where not in self._ownership.disputed:
-                    kept.append(where)
-            kept.sort(key=lambda where: (where.partition, where.topic))
+            for partition in owned:
+                if self._racks.mismatch(member, partition):
+                    self._given_up[partition] = member
+                elif partition not in self._ownership.disputed:
+                    kept.append(partition)
+            kept.sort(key=lambda partition: (partition.partition, partition.topic))
             share = self._share_of(member, len(kept))
             self.assigned[member] = kept[:share]
             self._given_up.update(dict.fromkeys(kept[share:], member))
@@ -74,11 +74,11 @@ class _Shares:
 
     def unassigned(self) -> list[TopicPartition]:
         """What nobody has kept, by topic and partition."""
-        kept = {where for each in self.assigned.values() for where in each}
+        kept = {partition for each in self.assigned.values() for partition in each}
         found = (
             TopicPartition(topic, info.partition) for topic in sorted(self._topics) for info in self._topics[topic]
         )
-        return [where for where in found if where not in kept]
+        return [partition for partition in found if partition not in kept]
 
     def deal_in_racks(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Deal partitions to members in their racks: in turn to those below, then to the first that may have one more.
@@ -87,8 +87,8 @@ class _Shares:
         """
         below, at_low = _Below(self._below, self._racks), _AtLow(self._at_low, self._racks)
         left = []
-        for where in partitions:
-            racks = self._racks.of(where)
+        for partition in partitions:
+            racks = self._racks.of(partition)
             member = below.next(racks)
             if member is not None:
                 if len(self.assigned[member]) + 1 >= self._low:
@@ -97,27 +97,27 @@ class _Shares:
             elif self._larger and (member := at_low.pop(racks)) is not None:
                 self._larger -= 1
             if member is None:
-                left.append(where)
+                left.append(partition)
             else:
-                self._assign(where, member)
+                self._assign(partition, member)
         self._below, self._at_low = below.members(), at_low.members()
         return left
 
     def deal(self, partitions: list[TopicPartition]) -> None:
         """Deal partitions in turn to the members below, and when there are none, one more to each that may have it."""
         below, at_low = deque(self._below), deque(self._at_low)
-        for where in partitions:
+        for partition in partitions:
             member = (below or at_low).popleft()
-            self._assign(where, member)
+            self._assign(partition, member)
             if len(self.assigned[member]) < self._low:
                 below.append(member)
             elif len(self.assigned[member]) == self._low:
                 at_low.append(member)
 
-    def _assign(self, where: TopicPartition, member: str) -> None:
-        self.assigned[member].append(where)
-        if self._given_up.get(where, member) != member or where in self._ownership.disputed:
-            self.moving[where] = member
+    def _assign(self, partition: TopicPartition, member: str) -> None:
+        self.assigned[member].append(partition)
+        if self._given_up.get(partition, member) != member or partition in self._ownership.disputed:
+            self.moving[partition] = member
 
 
 class _Below:

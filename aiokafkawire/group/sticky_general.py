@@ -42,7 +42,7 @@ class _Balance:
         self._topics, self._ownership, self._racks = topics, ownership, racks
         self._members = sorted(ownership.owned, key=sort_key)
         number = {member: each for each, member in enumerate(self._members)}
-        self._former = {where: number[member] for where, member in ownership.former.items()}
+        self._former = {partition: number[member] for partition, member in ownership.former.items()}
         self._wanted: list[dict[str, None]] = []
         self._readers: dict[str, list[int]] = {topic: [] for topic in topics}
         for each, member in enumerate(self._members):
@@ -62,22 +62,22 @@ class _Balance:
     def keep(self) -> list[TopicPartition]:
         """Leave members what they have; what nobody has, that of the topics with the fewest readers first."""
         for each, member in enumerate(self._members):
-            for where in self._ownership.owned[member]:
-                if where.topic in self._wanted[each] and not self._racks.mismatch(member, where):
-                    self._give(where, each)
+            for partition in self._ownership.owned[member]:
+                if partition.topic in self._wanted[each] and not self._racks.mismatch(member, partition):
+                    self._give(partition, each)
                 else:
                     self._gave_up = True
         self._line = sorted(self._place(each) for each in range(len(self._members)))
-        return [where for where in self._all if where not in self._holder]
+        return [partition for partition in self._all if partition not in self._holder]
 
     def fill(self, unassigned: Iterable[TopicPartition]) -> None:
         """Give away what nobody has."""
         self._from_nothing = not self._has[self._line[-1] % len(self._members)]
         left = list(unassigned)
         if self._racks.of_member:
-            left = [where for where in left if not self._give_to_least(where, in_rack=True)]
-        for where in left:
-            self._give_to_least(where, in_rack=False)
+            left = [partition for partition in left if not self._give_to_least(partition, in_rack=True)]
+        for partition in left:
+            self._give_to_least(partition, in_rack=False)
 
     def even_out(self, unassigned: Iterable[TopicPartition]) -> None:
         """Move partitions that several want between the members that may give or take any."""
@@ -86,8 +86,8 @@ class _Balance:
         score = self._unevenness()
         if not self._gave_up:
             # Those that are new are moved first, as nobody has to give them up.
-            self._move([where for where in unassigned if len(self._readers[where.topic]) > 1])
-        moved = self._move([where for where in self._all if len(self._readers[where.topic]) > 1])
+            self._move([partition for partition in unassigned if len(self._readers[partition.topic]) > 1])
+        moved = self._move([partition for partition in self._all if len(self._readers[partition.topic]) > 1])
         # No group is known of which this is so; Java provides for it.
         if moved and not self._from_nothing and self._unevenness() >= score:
             self._has = before
@@ -102,19 +102,19 @@ class _Balance:
         """Where a member is in the line: by what it has, then by its number."""
         return len(self._has[member]) * len(self._members) + member
 
-    def _give(self, where: TopicPartition, member: int) -> None:
-        self._has[member][where] = None
-        self._holder[where] = member
+    def _give(self, partition: TopicPartition, member: int) -> None:
+        self._has[member][partition] = None
+        self._holder[partition] = member
 
-    def _give_to_least(self, where: TopicPartition, *, in_rack: bool) -> bool:
+    def _give_to_least(self, partition: TopicPartition, *, in_rack: bool) -> bool:
         for index, place in enumerate(self._line):
             member = place % len(self._members)
-            if where.topic not in self._wanted[member]:
+            if partition.topic not in self._wanted[member]:
                 continue
-            if in_rack and self._racks.mismatch(self._members[member], where):
+            if in_rack and self._racks.mismatch(self._members[member], partition):
                 continue
             del self._line[index]
-            self._give(where, member)
+            self._give(partition, member)
             insort(self._line, self._place(member))
             return True
         return False
@@ -131,20 +131,20 @@ class _Balance:
         """Whether anything was moved."""
         moved = False
         for _ in range(_MOST_ROUNDS):
-            if not [where for where in partitions if self._move_one(where)]:
+            if not [partition for partition in partitions if self._move_one(partition)]:
                 break
             moved = True
         return moved
 
-    def _move_one(self, where: TopicPartition) -> bool:
-        holder = self._holder[where]
+    def _move_one(self, partition: TopicPartition) -> bool:
+        holder = self._holder[partition]
         most = len(self._has[holder]) - 1
-        taker = self._former.get(where)
+        taker = self._former.get(partition)
         if taker is None or len(self._has[taker]) >= most:
-            taker = next(place % len(self._members) for place in self._line if self._wants(place, where.topic))
+            taker = next(place % len(self._members) for place in self._line if self._wants(place, partition.topic))
             if len(self._has[taker]) >= most:
                 return False
-        moved = self._movements.instead_of(where, holder, taker)
+        moved = self._movements.instead_of(partition, holder, taker)
         giver = self._holder[moved]
         self._movements.move(moved, giver, taker)
         for member in (giver, taker):

@@ -358,7 +358,7 @@ def test_a_commit_between_joining_and_the_assignment_waits_for_it() -> None:
             committing.set()
 
         async with life.broker.hold(ApiKey.SYNC_GROUP) as held, anyio.create_task_group() as tasks:
-            machine.want("again")
+            machine.request_rejoin("again")
             membership_of(one).wake()
             await held.arrived()
             assert machine.generation > generation

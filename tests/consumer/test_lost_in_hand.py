@@ -35,7 +35,7 @@ def holding(*partitions: TopicPartition) -> SubscriptionState:
 def test_only_what_is_in_hand_is_lost() -> None:
     positions = holding(A0)
     (lost,) = positions.take_away([A0, A1], FIRST, "it was evicted", 1.0)
-    assert (lost.place.where, lost.group) == (A0, FIRST)
+    assert (lost.state.partition, lost.group) == (A0, FIRST)
     assert positions.assigned == ()
     positions.require_in_hand([A1])
     for partitions in (None, [A0, A1]):

@@ -47,7 +47,7 @@ def test_trouble_that_goes_on_is_told_again_after_as_long() -> None:
 def test_an_answer_ends_it_for_its_partition_alone() -> None:
     kept, one, two, _ = troubles()
     kept.failed([one, two], GONE, began=0.0, now=5.0)
-    kept.over(ONE)
+    kept.clear(ONE)
     kept.failed([one, two], GONE, began=9.0, now=10.0)
     told = kept.next()
     assert told is not None

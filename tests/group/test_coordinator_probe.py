@@ -11,7 +11,7 @@ from support.group_lives import GROUP
 
 from aiokafkawire.cluster.cluster import Cluster
 from aiokafkawire.errors import ErrorCode, KafkaError
-from aiokafkawire.group.coordinator_probe import CoordinatorStatus, look_for_coordinator
+from aiokafkawire.group.coordinator_probe import CoordinatorStatus, probe_coordinator
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.simulation import Simulation, simulate
 from aiokafkawire.types import CoordinatorType
@@ -26,7 +26,7 @@ class Life:
     async def look(self) -> tuple[CoordinatorStatus, float]:
         """What comes of it, and the seconds that it takes."""
         began = self.sim.now()
-        found = await look_for_coordinator(self.cluster, GROUP, "group-1", self.heard.append)
+        found = await probe_coordinator(self.cluster, GROUP, "group-1", self.heard.append)
         return found, self.sim.now() - began
 
 
