@@ -1,4 +1,4 @@
-"""What keeps a membership while user code blocks the event loop: a thread for heartbeats, and a look at what blocks."""
+"""Heartbeats from a thread while user code blocks the event loop, and warnings about that code."""
 
 import time
 
@@ -14,7 +14,7 @@ __all__ = ("BackgroundHeartbeats",)
 
 
 class BackgroundHeartbeats:
-    """The threads of one membership; its driver calls at every step."""
+    """The background threads of one membership. :class:`MembershipManager` calls :meth:`step`."""
 
     def __init__(self, cluster: Cluster, machine: ClassicMembership) -> None:
         settings = machine.settings
@@ -26,10 +26,10 @@ class BackgroundHeartbeats:
         self._heard_at: float | None = None
         self._polled_at = float("-inf")
         self.lag: LoopLag = LoopLag(settings.heartbeat_interval)
-        """To be run while there is a membership to lose."""
+        """A task that watches the event loop; run it as long as there is a membership."""
 
     def step(self, now: float, polled_at: float) -> None:
-        """Tell the thread whom to keep, and the machine what the thread has heard."""
+        """Give the member to the heartbeat thread, and the thread's results to the membership."""
         machine, thread = self._machine, self._thread
         if polled_at != self._polled_at:
             self._polled_at = polled_at
@@ -38,7 +38,7 @@ class BackgroundHeartbeats:
             thread.beat()
         for report in thread.reports():
             if report.heard is HeartbeatResult.ANSWER:
-                # The loop may have been blocked since: what was heard then is no sign of life of now.
+                # The loop may have been blocked since the report: date it back.
                 ago = max(0.0, time.monotonic() - report.at)
                 machine.on_thread_heartbeat(report.member.group, report.code, now - ago)
             elif report.error is not None:
@@ -65,5 +65,5 @@ class BackgroundHeartbeats:
         )
 
     def close(self) -> None:
-        """End the thread. It may take a second, on a thread of its own."""
+        """End the thread; blocks for up to a second."""
         self._thread.close()

@@ -1,4 +1,4 @@
-"""How the heartbeat thread gets to a broker: blocking connections, through proxies and inside TLS, logged in."""
+"""Blocking connections for the heartbeat thread: through proxies, with TLS and SASL."""
 
 import contextlib
 import socket
@@ -22,11 +22,11 @@ __all__ = ("BlockingConnector", "BlockingConnection")
 R = TypeVar("R", bound=Response)
 
 _RENEWED_AFTER: Final = 0.85
-"""After which part of a login's time the next connection is made (KIP-368)."""
+"""The fraction of a SASL session's lifetime after which a new connection replaces this one (KIP-368)."""
 
 
 class BlockingConnection(Protocol):
-    """A blocking connection, for one request after the other."""
+    """A blocking connection that sends one request at a time."""
 
     broker: Address
     versions: Mapping[int, Versions]
@@ -35,11 +35,11 @@ class BlockingConnection(Protocol):
 
 
 class BlockingConnector:
-    """Connections as the client's settings want them, in whichever thread asks for one.
+    """Opens connections by the client's settings, in any thread.
 
     Args:
         config: the client's settings.
-        dialled: where a broker is dialled that advertises an address.
+        dialled: maps a broker's advertised address to the address to connect to.
     """
 
     def __init__(self, config: ClientConfig, dialled: Callable[[Address], Address]) -> None:
@@ -47,11 +47,11 @@ class BlockingConnector:
         self._proxy = parse_proxy(config.proxy) if config.proxy is not None else None
 
     def connect(self, broker: Address, within: float) -> socket.socket:
-        """A connection, within so many seconds for each of the name's addresses.
+        """Open a connection, within ``within`` seconds for each of the name's addresses.
 
         Raises:
-            OSError: there is none, or TLS failed on it.
-            KafkaError: the proxy refuses, or an address or a certificate of the settings will not do.
+            OSError: no connection could be opened, or TLS failed on it.
+            KafkaError: the proxy refused the connection, or an address or certificate in the settings is invalid.
         """
         deadline = time.monotonic() + within
         at = self._dialled(broker)
@@ -73,15 +73,15 @@ class BlockingConnector:
         return context.wrap_socket(made, server_hostname=host)
 
     def log_in(self, line: BlockingConnection, deadline: float) -> float:
-        """Log in, where that is wanted; for how many seconds the line is to be used.
+        """Authenticate if SASL is configured; return for how many seconds the connection may be used.
 
         Raises:
             KafkaError: as :meth:`.authentication.Login.authenticate`.
-            OSError: the connection broke, or the time is up.
+            OSError: the connection broke, or the deadline passed.
         """
         if not self._config.uses_sasl:
             return float("inf")
-        # The steps of a login wait, each for its answer: a loop of this thread's own has nothing else to do.
+        # A login is a coroutine; this thread has no event loop, so it runs its own.
         lifetime_ms = anyio.run(self._log_in, line, deadline)
         return lifetime_ms / 1000 * _RENEWED_AFTER if lifetime_ms else float("inf")
 
@@ -109,7 +109,7 @@ def _have(made: socket.socket, conversation: ProxyHandshake, deadline: float) ->
             made.sendall(turn)
             heard = None
         elif not (heard := made.recv(turn)):
-            raise ConnectionLost("the proxy hung up")
+            raise ConnectionLost("the proxy closed the connection")
 
 
 def _left(deadline: float) -> float:

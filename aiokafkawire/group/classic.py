@@ -1,21 +1,22 @@
-"""How far a member of a classic group is, and what it has to ask next: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+"""The state machine of a classic group's member: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
 The rules:
 
-1. One of JoinGroup, SyncGroup and LeaveGroup is under way at a time, and at most one Heartbeat beside it. An answer
-   counts only while the member is where it was when it asked.
-2. Before it joins, a member gives up what its protocol demands (:class:`PrepareRejoin`); heartbeats go on meanwhile,
-   and end with the JoinGroup, which the coordinator takes for a sign of life.
-3. A member keeps what it has until somebody says otherwise: a coordinator that is silent, or away, says nothing.
-4. What ends a membership ends it at once: the member has nothing any more, and joins as a new one (LOSE), or under its
-   id with a new generation (LOSE_GENERATION).
-5. A static member (KIP-345) does not leave: it may be back before its session is over.
-6. Whoever wants to join while a rebalance goes on does so after it, and so does a member that leaves.
-7. While there is nobody to answer its JoinGroup, a member may be the one that it was (:class:`Resume`), as it would be
-   had it not asked: rule 3. Whoever coordinates next hears its heartbeats, and says whether that is over. What it
-   wished to join for waits until somebody does.
-8. One rebalance is often followed by another: by the second round of a cooperative one, or as more members come. So the
-   first heartbeats after it come soon, and hear of that; then they are as far apart as is set.
+1. One JoinGroup, SyncGroup or LeaveGroup is in flight at a time, and at most one Heartbeat beside it. A response counts
+   only if the state has not changed since the request.
+2. Before a member joins, it revokes the partitions that its protocol demands (:class:`PrepareRejoin`). It sends
+   heartbeats meanwhile, but none during the JoinGroup, which the coordinator counts as a heartbeat.
+3. A member keeps its partitions until the coordinator ends the membership; a silent or unreachable coordinator does
+   not.
+4. When the membership ends, the member loses all partitions at once. It rejoins as a new member (LOSE), or under its id
+   with a new generation (LOSE_GENERATION).
+5. A static member (KIP-345) sends no LeaveGroup: it may be back before its session times out.
+6. A request to rejoin during a rebalance takes effect after the rebalance; while leaving, after the leave.
+7. While no coordinator can answer its JoinGroup, a member may resume its previous generation (:class:`Resume`), since
+   rule 3 still holds. The next coordinator answers its heartbeats and so decides whether that generation still counts.
+   A rejoin of its own is postponed until there is a coordinator.
+8. One rebalance often follows another: the second round of a cooperative one, or more members join. So the first
+   heartbeats after a rebalance come sooner, up to the configured interval.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,36 +37,37 @@ _LEAVING, _FAILED = GroupState.LEAVING, GroupState.FAILED
 _MAX_BACK_OFF_FACTOR: Final = 10
 _FIRST_INTERVAL: Final = 1 / 8
 _HEARTBEAT_STATES: Final = (_PREPARING, _ASSIGNING, _SYNCING, _STABLE)
-"""When heartbeats are due, if there is a generation: a JoinGroup is a sign of life by itself."""
+"""The states in which heartbeats are due if there is a generation; a JoinGroup counts as a heartbeat."""
 
 
 class ClassicMembership:
-    """The membership of one member.
+    """The membership of one member in a classic group, without I/O.
 
-    Whoever drives it asks the coordinator for what is :meth:`due` and tells of the end by :meth:`answered` or
-    :meth:`refused`; and does its :attr:`task`, whose end it tells by :meth:`prepared`, :meth:`assigned`,
-    :meth:`taken` or :meth:`task_failed`. Times are in seconds.
+    :class:`MembershipManager` sends the requests that are :meth:`due` and reports the results by :meth:`answered` or
+    :meth:`refused`. It executes :attr:`task` and reports the result by :meth:`prepared`, :meth:`assigned`,
+    :meth:`task_done` or :meth:`task_failed`. Times are in seconds.
     """
 
     def __init__(self, settings: MemberSettings) -> None:
         self.settings: MemberSettings = settings
         self.state: GroupState = _OUTSIDE
         self.error: KafkaError | None = None
-        """Why it is refused, in FAILED."""
+        """The error that led to the state FAILED."""
         self.task: Task | None = None
-        """What the member itself has to do now."""
+        """The task to execute now."""
         self.member_id: str = ""
         self.generation: int = -1
         self.protocol: str = ""
-        """The protocol that the group has chosen, once it is known."""
+        """The assignor that the coordinator has chosen; empty until it is known."""
         self.last_group: GroupMetadata | None = None
-        """The membership that it has, or had last: as who it is fenced when others may have its partitions."""
+        """The current or last membership; the coordinator fences commits under it once others may have the partitions.
+        """
         self.confirmed_at: float | None = None
         """When the coordinator last confirmed the membership."""
         self.rebalances: int = 0
         """How many generations it has joined."""
         self.resumed: bool = False
-        """Whether it is the member that it was because there is no coordinator, or was none when it last looked."""
+        """Whether the member has resumed its previous generation because there is no coordinator."""
         self.reason: str = ""
         """Why the member last joined or left."""
         self.leads: bool = False
@@ -75,9 +77,9 @@ class ClassicMembership:
         self._protocols: Sequence[tuple[str, bytes]] = ()
         self._assignments: Mapping[str, bytes] = {}
         self._rejoin_reason: str | None = None
-        # Whether the rebalance is its own wish, and not only what it has heard of.
+        # Whether this member requested the rebalance, and was not only notified of it.
         self._is_own_rebalance = False
-        # Why to join again once there is a coordinator, for who has resumed.
+        # The reason of a rejoin that is postponed until there is a coordinator.
         self._postponed_reason: str | None = None
         self._request: CoordinatorRequest | None = None
         self._heartbeat: CoordinatorRequest | None = None
@@ -88,26 +90,26 @@ class ClassicMembership:
 
     @property
     def group(self) -> GroupMetadata:
-        """Who commits offsets now."""
+        """The membership that commits offsets now."""
         settings = self.settings
         return GroupMetadata(settings.group_id, self.generation, self.member_id, settings.group_instance_id)
 
     @property
     def is_member(self) -> bool:
-        """Whether it has a generation that it has not heard the end of."""
+        """Whether the member has a generation that has not ended, as far as it knows."""
         return self.generation >= 0
 
     @property
     def is_rebalancing(self) -> bool:
-        """Whether it is on its way to another generation."""
+        """Whether a rebalance is in progress."""
         return self.state in (_PREPARING, _JOINING, _ASSIGNING, _SYNCING)
 
     # --- what the user does ------------------------------------------------------------------------------
 
     def request_rejoin(self, reason: str) -> None:
-        """Join, or join again, for this reason (KIP-800); while a rebalance goes on, or it leaves, after that.
+        """Join or rejoin, for this reason (KIP-800); during a rebalance or a leave, after it.
 
-        Who has resumed does so once there is a coordinator.
+        A member that has resumed rejoins once there is a coordinator.
         """
         if self.resumed:
             self._postponed_reason = reason
@@ -119,21 +121,21 @@ class ClassicMembership:
                 self.error, self._is_own_rebalance = None, True
                 self._prepare(reason)
         elif self.state is _PREPARING:
-            # What it joins with is made when it has prepared: nothing is missed.
+            # The subscription is built after PrepareRejoin, so it will include this change.
             self._rejoin_reason, self._is_own_rebalance = None, True
         else:
             self._rejoin_reason = reason
 
     @property
     def may_resume(self) -> bool:
-        """Whether it waits for its JoinGroup as a member whose generation nobody has ended."""
+        """Whether it awaits the response to its JoinGroup and its generation has not ended."""
         return self.state is _JOINING and self.is_member
 
     def resume(self, group: GroupMetadata, now: float) -> None:
-        """There is no coordinator to answer the JoinGroup of ``group``: be the member that it was until there is one.
+        """Resume the generation of ``group`` until there is a coordinator to answer the JoinGroup.
 
-        One that takes over knows nothing of a rebalance that was not at its end. It knows the generation before that,
-        and answers the heartbeat that is due at once.
+        A new coordinator knows nothing of an incomplete rebalance. It knows the generation before, and answers the
+        heartbeat that is due at once.
         """
         if not self.may_resume or group != self.group:
             return
@@ -144,17 +146,17 @@ class ClassicMembership:
         self._heartbeat_at = now
 
     def coordinator_found(self) -> None:
-        """There is a coordinator again: who has resumed may join for what it wishes."""
+        """Perform the postponed rejoin, now that there is a coordinator."""
         self.resumed, wish, self._postponed_reason = False, self._postponed_reason, None
         if wish is not None:
             self.request_rejoin(wish)
 
     def back_off(self, now: float) -> None:
-        """Ask for nothing but heartbeats for a while: who was refused and tries again may be refused again."""
+        """Back off: send only heartbeats for ``retry_backoff``."""
         self._back_off_until = now + self.settings.retry_backoff
 
     def leave(self, reason: str) -> None:
-        """Leave the group. The state is OUTSIDE when that is over; a static member is there at once (KIP-345)."""
+        """Leave the group. The state is OUTSIDE when that is done; for a static member at once (KIP-345)."""
         self._rejoin_reason = self._postponed_reason = None
         self._is_own_rebalance = self.resumed = False
         if self.state in (_OUTSIDE, _LEAVING):
@@ -167,20 +169,21 @@ class ClassicMembership:
             self._reset(lose_id=True)
 
     def poll_timeout(self, reason: str) -> None:
-        """The member gives up its place, since ``reason``; once it wants to join again it does so as a new one."""
+        """Leave the group because poll() was not called in time, and lose all partitions; a later rejoin is as a new
+        member."""
         self.leave(reason)
         self.task = LosePartitions(reason)
 
     # --- what the member has done ------------------------------------------------------------------------
 
     def prepared(self, task: Task, protocols: Sequence[tuple[str, bytes]]) -> None:
-        """:class:`PrepareRejoin` is done: join with these, each a protocol's name and what to tell its leader."""
+        """Join with these protocols and their metadata: :class:`PrepareRejoin` is done."""
         if task is self.task:
             self.task, self._protocols = None, protocols
             self._enter(_JOINING)
 
     def assigned(self, task: Task, assignments: Mapping[str, bytes]) -> None:
-        """:class:`Assign` is done: what each member is to know, by its id."""
+        """Send these assignments, by member id: :class:`Assign` is done."""
         if task is self.task:
             self.task, self._assignments = None, assignments
             self._enter(_SYNCING)
@@ -188,7 +191,7 @@ class ClassicMembership:
     def task_done(self, task: Task, *, rejoin: str | None = None) -> None:
         """Go on after :class:`ApplyAssignment`, :class:`Resume` or :class:`LosePartitions`.
 
-        ``rejoin`` says why to join again, if it has to.
+        ``rejoin`` is the reason to rejoin, if there is one.
         """
         if task is not self.task:
             return
@@ -198,15 +201,15 @@ class ClassicMembership:
             self.request_rejoin(reason)
 
     def task_failed(self, task: Task, error: KafkaError) -> None:
-        """The task cannot be done."""
+        """Fail the membership: the task failed."""
         if task is self.task:
-            # The coordinator knows nothing of it: the member joins again under its id, or leaves.
+            # The coordinator does not know of the failure: the member keeps its id, to rejoin under it or to leave.
             self._fail(error, lose_id=False)
 
     # --- what to ask -------------------------------------------------------------------------------------
 
     def due(self, now: float) -> list[CoordinatorRequest]:
-        """What to ask the coordinator now; nothing of it is due again before its end was told."""
+        """Return the requests to send now; each is due again only after its result was reported."""
         asks = []
         if self._request is None and now >= self._back_off_until:
             self._request = self._next_request()
@@ -220,7 +223,7 @@ class ClassicMembership:
         return asks
 
     def wait(self, now: float) -> float | None:
-        """How long nothing else will be due, in seconds; None until something happens."""
+        """Return for how many seconds no request will be due; None until something happens."""
         moments = []
         if self._request is None and self.state in (_JOINING, _SYNCING, _LEAVING):
             moments.append(self._back_off_until)
@@ -230,7 +233,7 @@ class ClassicMembership:
 
     @property
     def sends_heartbeats(self) -> bool:
-        """Whether it sends heartbeats; it has no use for them before it has joined, nor while it joins again."""
+        """Whether it sends heartbeats; not before it has joined, nor during a JoinGroup."""
         return self.state in _HEARTBEAT_STATES and self.is_member
 
     def _next_request(self) -> CoordinatorRequest | None:
@@ -244,13 +247,13 @@ class ClassicMembership:
         return None
 
     def is_current(self, ask: CoordinatorRequest) -> bool:
-        """Whether its answer would count."""
+        """Return whether the response to this request still counts."""
         return ask is self._request or ask is self._heartbeat
 
     # --- what came of it ---------------------------------------------------------------------------------
 
     def answered(self, ask: CoordinatorRequest, response: Any, now: float) -> None:
-        """The coordinator has answered, with an error or not."""
+        """Handle the coordinator's response, with or without an error."""
         if not self.is_current(ask):
             return
         self._request_done(ask)
@@ -267,7 +270,7 @@ class ClassicMembership:
             self._handle_error(ask.kind, error, now, getattr(response, "member_id", ""))
 
     def refused(self, ask: CoordinatorRequest, error: KafkaError, now: float) -> None:
-        """There was no answer, whatever was tried."""
+        """Handle a request that failed, after all its retries."""
         if not self.is_current(ask):
             return
         self._request_done(ask)
@@ -278,19 +281,19 @@ class ClassicMembership:
                 self._prepare("the coordinator did not answer SyncGroup")
             elif ask.kind is RequestKind.HEARTBEAT:
                 self._heartbeat_at = now
-            # A JoinGroup is due again: whoever waits for the others waits on.
+            # A JoinGroup that timed out is sent again: the coordinator still waits for other members.
         elif isinstance(error, BrokerError):
             self._handle_error(ask.kind, error, now)
         else:
             self._fail(error)
 
     def commit_refused(self, group: GroupMetadata, error: BrokerError, now: float) -> None:
-        """A commit was refused to ``group``: that may be the first to be heard of the end of a membership."""
+        """Handle the error of a commit by ``group``: it may be the first sign that the membership has ended."""
         if group == self.group and (RequestKind.COMMIT, error.code) in THEN and self.state in (_STABLE, _PREPARING):
             self._handle_error(RequestKind.COMMIT, error, now)
 
     def on_thread_heartbeat(self, group: GroupMetadata, code: int, now: float) -> None:
-        """Another has sent a heartbeat for this member, and this is what it was answered."""
+        """Handle the result of a heartbeat that the heartbeat thread has sent for this member."""
         if group != self.group or not self.sends_heartbeats:
             return
         if code == ErrorCode.NONE:
@@ -312,7 +315,7 @@ class ClassicMembership:
         names = [name for name, _ in self._protocols]
         if response.protocol_name not in names or response.generation_id < 0 or not response.member_id:
             message = f"protocol {response.protocol_name!r}, generation {response.generation_id}"
-            self._fail(WireError(f"JoinGroup of {self.settings.named} was answered with {message}; asked were {names}"))
+            self._fail(WireError(f"JoinGroup of {self.settings.named} returned {message}, expected one of {names}"))
             return
         self.member_id, self.generation = response.member_id, response.generation_id
         self.protocol = response.protocol_name
@@ -330,8 +333,8 @@ class ClassicMembership:
 
     def _synced(self, response: Any, now: float) -> None:
         if response.protocol_name not in (None, "", self.protocol):
-            message = f"SyncGroup of {self.settings.named} was answered for protocol {response.protocol_name!r}"
-            self._fail(WireError(f"{message}, but the group has {self.protocol!r}"))
+            message = f"SyncGroup of {self.settings.named} returned protocol {response.protocol_name!r}"
+            self._fail(WireError(f"{message}, expected {self.protocol!r}"))
             return
         self.rebalances += 1
         self._failures = 0
@@ -344,14 +347,14 @@ class ClassicMembership:
     def _handle_error(self, kind: RequestKind, error: BrokerError, now: float, member_id: str = "") -> None:
         action = THEN.get((kind, error.code), ErrorAction.FAIL)
         if kind in (RequestKind.JOIN, RequestKind.SYNC) and action is not ErrorAction.FAIL:
-            # The first is in the nature of things; a coordinator that goes on like this is not asked in a tight loop.
+            # The first such error is normal; back off longer and longer if they repeat.
             self._failures += 1
             self._back_off_until = now + self.settings.retry_backoff * min(self._failures - 1, _MAX_BACK_OFF_FACTOR)
         if action is ErrorAction.JOIN_WITH_ID:
             self.member_id = member_id or self.member_id
         elif action is ErrorAction.REJOIN:
             self._confirm(now)
-            # Before, the answer to SyncGroup will tell.
+            # In other states the SyncGroup response will report it.
             if self.state is _STABLE or kind is RequestKind.SYNC:
                 self._prepare("the group is rebalancing")
         elif action in (ErrorAction.LOSE, ErrorAction.LOSE_GENERATION):
@@ -371,7 +374,7 @@ class ClassicMembership:
     def _left(self) -> None:
         self._enter(_OUTSIDE)
         self._reset(lose_id=True)
-        # With a task, this is for its end.
+        # With a task, this happens at its end.
         if self._rejoin_reason is not None and self.task is None:
             self.request_rejoin(self._rejoin_reason)
 
@@ -390,7 +393,7 @@ class ClassicMembership:
     def _enter(self, state: GroupState) -> None:
         assert state in NEXT[self.state], f"{self.state.name} to {state.name}"
         before, self.state = self.state, state
-        # What was asked where the member was before counts no more.
+        # A request of the previous state no longer counts.
         self._request = None
         if state not in _HEARTBEAT_STATES:
             self._heartbeat = None
