@@ -119,18 +119,18 @@ class RoundRobinAssignor(_Plain):
         most."""
         members = _in_turn(subscriptions)
         readers: dict[str, list[int]] = {}
-        for place, member in enumerate(members):
+        for position, member in enumerate(members):
             for topic in dict.fromkeys(subscriptions[member].topics):
-                readers.setdefault(topic, []).append(place)
+                readers.setdefault(topic, []).append(position)
         assigned: list[list[TopicPartition]] = [[] for _ in members]
         turn = 0
         for topic, infos in sorted(subscribed_partitions(partitions, subscriptions).items()):
-            places = readers[topic]
+            positions = readers[topic]
             for info in infos:
-                index = bisect_left(places, turn)
-                place = places[index] if index < len(places) else places[0]
-                assigned[place].append(TopicPartition(topic, info.partition))
-                turn = place + 1
+                index = bisect_left(positions, turn)
+                position = positions[index] if index < len(positions) else positions[0]
+                assigned[position].append(TopicPartition(topic, info.partition))
+                turn = position + 1
         return _wrapped(dict(zip(members, assigned, strict=True)))
 
 
@@ -151,15 +151,15 @@ class RangeAssignor(_Plain):
         for member in _in_turn(subscriptions):
             for topic in dict.fromkeys(subscriptions[member].topics):
                 readers.setdefault(topic, []).append(member)
-        racks = {member: one.rack_id for member, one in subscriptions.items() if one.rack_id}
+        racks = {member: subscription.rack_id for member, subscription in subscriptions.items() if subscription.rack_id}
         known = subscribed_partitions(partitions, subscriptions)
         topics = [_Topic(topic, infos, readers[topic], racks) for topic, infos in known.items()]
         assigned: dict[str, list[TopicPartition]] = {member: [] for member in hash_ordered(subscriptions)}
-        in_racks = any(each.in_racks for each in topics)
+        in_racks = any(topic.in_racks for topic in topics)
         if in_racks:
             _match_racks(topics, assigned)
-        for each in topics:
-            each.deal_rest(assigned)
+        for progress in topics:
+            progress.deal_rest(assigned)
         if in_racks:
             for dealt in assigned.values():
                 dealt.sort()
@@ -183,7 +183,7 @@ class _Topic:
         """Whether any reader has a rack."""
         return bool(self._racks)
 
-    def room(self, member: str) -> int:
+    def free_share(self, member: str) -> int:
         """Return how many more partitions the member may get."""
         return max(0, self._share + (self._extras > 0) - self._dealt[member])
 
@@ -196,12 +196,12 @@ class _Topic:
         """Assign each member the partitions in its rack, up to its share."""
         for member in self.readers:
             found = [partition for partition in self._left if self.matches(member, partition)]
-            self.deal(member, found[: self.room(member)], assigned)
+            self.deal(member, found[: self.free_share(member)], assigned)
 
     def deal_rest(self, assigned: Mapping[str, list[TopicPartition]]) -> None:
         """Assign each member partitions up to its share, until none is left."""
         for member in self.readers:
-            self.deal(member, self._left[: self.room(member)], assigned)
+            self.deal(member, self._left[: self.free_share(member)], assigned)
 
     def deal(self, member: str, partitions: list[int], assigned: Mapping[str, list[TopicPartition]]) -> None:
         """Assign one member some of the unassigned partitions."""
@@ -239,12 +239,12 @@ def _match_co_partitioned(
         matching = (
             member
             for member in rest
-            if all(topic.matches(member, partition) and topic.room(member) for topic in topics)
+            if all(topic.matches(member, partition) and topic.free_share(member) for topic in topics)
         )
         member = next(matching, None)
         if member is None:
             continue
         for topic in topics:
             topic.deal(member, [partition], assigned)
-        if not any(topic.room(member) for topic in topics):
+        if not any(topic.free_share(member) for topic in topics):
             rest.remove(member)

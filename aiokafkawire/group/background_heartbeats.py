@@ -19,9 +19,9 @@ class BackgroundHeartbeats:
     def __init__(self, cluster: Cluster, machine: ClassicMembership) -> None:
         settings = machine.settings
         self._cluster, self._machine = cluster, machine
-        way = BlockingConnector(cluster.config, cluster.brokers.dialled)
+        connector = BlockingConnector(cluster.config, cluster.brokers.dialled)
         self._thread = HeartbeatThread(
-            max_poll_interval=settings.rebalance_timeout_ms / 1000, connect=way.connect, log_in=way.log_in
+            max_poll_interval=settings.rebalance_timeout_ms / 1000, connect=connector.connect, log_in=connector.log_in
         )
         self._heard_at: float | None = None
         self._polled_at = float("-inf")
@@ -37,7 +37,7 @@ class BackgroundHeartbeats:
         if machine.confirmed_at != self._heard_at:
             thread.beat()
         for report in thread.reports():
-            if report.heard is HeartbeatResult.ANSWER:
+            if report.result is HeartbeatResult.ANSWER:
                 # The loop may have been blocked since the report: date it back.
                 ago = max(0.0, time.monotonic() - report.at)
                 machine.on_thread_heartbeat(report.member.group, report.code, now - ago)

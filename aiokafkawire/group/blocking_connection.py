@@ -55,24 +55,24 @@ class BlockingConnector:
         """
         deadline = time.monotonic() + within
         at = self._dialled(broker)
-        made = socket.create_connection(self._proxy.at if self._proxy is not None else at, within)
+        sock = socket.create_connection(self._proxy.at if self._proxy is not None else at, within)
         try:
             if self._proxy is not None:
-                _have(made, talk(self._proxy, at), deadline)
-            return self._inside_tls(made, broker.host, deadline) if self._config.uses_tls else made
+                _drive(sock, talk(self._proxy, at), deadline)
+            return self._inside_tls(sock, broker.host, deadline) if self._config.uses_tls else sock
         except BaseException:
             with contextlib.suppress(OSError):
-                made.close()
+                sock.close()
             raise
 
-    def _inside_tls(self, made: socket.socket, host: str, deadline: float) -> socket.socket:
+    def _inside_tls(self, sock: socket.socket, host: str, deadline: float) -> socket.socket:
         from ..network.tls_context import make_context
 
-        made.settimeout(_left(deadline))
+        sock.settimeout(_left(deadline))
         context = self._config.ssl_context or make_context(self._config)
-        return context.wrap_socket(made, server_hostname=host)
+        return context.wrap_socket(sock, server_hostname=host)
 
-    def log_in(self, line: BlockingConnection, deadline: float) -> float:
+    def log_in(self, connection: BlockingConnection, deadline: float) -> float:
         """Authenticate if SASL is configured; return for how many seconds the connection may be used.
 
         Raises:
@@ -82,33 +82,33 @@ class BlockingConnector:
         if not self._config.uses_sasl:
             return float("inf")
         # A login is a coroutine; this thread has no event loop, so it runs its own.
-        lifetime_ms = anyio.run(self._log_in, line, deadline)
+        lifetime_ms = anyio.run(self._log_in, connection, deadline)
         return lifetime_ms / 1000 * _RENEWED_AFTER if lifetime_ms else float("inf")
 
-    async def _log_in(self, line: BlockingConnection, deadline: float) -> int:
+    async def _log_in(self, connection: BlockingConnection, deadline: float) -> int:
         from ..network.authentication import Login
 
         async def ask(request: Request[R], *, wanted: Versions) -> R:
-            version = choose_version(type(request), line.versions, wanted, str(line.broker))
-            return line.ask(request, version, deadline)
+            version = choose_version(type(request), connection.versions, wanted, str(connection.broker))
+            return connection.ask(request, version, deadline)
 
         with anyio.fail_after(_left(deadline)):
-            return await Login(self._config, Runtime()).authenticate(ask, line.versions, line.broker)
+            return await Login(self._config, Runtime()).authenticate(ask, connection.versions, connection.broker)
         raise AssertionError("neither done nor failed")
 
 
-def _have(made: socket.socket, conversation: ProxyHandshake, deadline: float) -> None:
-    heard: Any = None
+def _drive(sock: socket.socket, conversation: ProxyHandshake, deadline: float) -> None:
+    received: Any = None
     while True:
         try:
-            turn = conversation.send(heard)
+            step = conversation.send(received)
         except StopIteration:
             return
-        made.settimeout(_left(deadline))
-        if isinstance(turn, bytes):
-            made.sendall(turn)
-            heard = None
-        elif not (heard := made.recv(turn)):
+        sock.settimeout(_left(deadline))
+        if isinstance(step, bytes):
+            sock.sendall(step)
+            received = None
+        elif not (received := sock.recv(step)):
             raise ConnectionLost("the proxy closed the connection")
 
 

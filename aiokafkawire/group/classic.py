@@ -324,7 +324,8 @@ class ClassicMembership:
         self._assignments = {}
         if self.leads:
             members = [
-                JoinedMember(one.member_id, one.group_instance_id, bytes(one.metadata)) for one in response.members
+                JoinedMember(member.member_id, member.group_instance_id, bytes(member.metadata))
+                for member in response.members
             ]
             self.task = Assign(self.protocol, members, decided=response.skip_assignment)
             self._enter(_ASSIGNING)

@@ -1,4 +1,4 @@
-"""A thread that keeps a membership while user code blocks the event loop, over a blocking connection of its own."""
+"""A thread that sends heartbeats while user code blocks the event loop, over its own blocking connection."""
 
 import contextlib
 import logging
@@ -26,10 +26,10 @@ from .thread_worker import ThreadWorker, Wait, wait_for
 __all__ = ("Connect", "HeartbeatThread", "LogIn", "connect_tcp")
 
 Connect: TypeAlias = Callable[[Address, float], socket.socket]
-"""Opens a blocking connection, ready for Kafka's requests, within so many seconds; raises OSError if it cannot."""
+"""Opens a blocking connection, ready for Kafka's requests, within so many seconds; raises OSError if it fails."""
 
 LogIn: TypeAlias = Callable[[BlockingConnection, float], float]
-"""Logs in on a connection until a moment of the clock, and says for how many seconds that holds."""
+"""Authenticates on a connection before a deadline of the clock, and returns for how many seconds that is valid."""
 
 R = TypeVar("R", bound=Response)
 
@@ -40,16 +40,16 @@ _log = logging.getLogger("aiokafkawire.group")
 
 
 def connect_tcp(broker: Address, within: float) -> socket.socket:
-    """A plain TCP connection, within so many seconds for each of the name's addresses.
+    """Open a plain TCP connection, within ``within`` seconds for each of the name's addresses.
 
     Raises:
-        OSError: there is none.
+        OSError: it cannot be opened.
     """
     return socket.create_connection(broker, within)
 
 
 class _Answer:
-    """The slot of the one request that is under way."""
+    """The response handler of the request in flight."""
 
     frame: bytes | None = None
     position = 0
@@ -58,40 +58,40 @@ class _Answer:
         self.frame, self.position = frame, position
 
     def fail(self, error: KafkaError) -> None:
-        """Whoever waits is who has met the error."""
+        """Ignore the error: the thread that waits has raised it itself."""
 
 
-class _Line:
-    """A blocking connection to a broker, for one request after the other."""
+class _Connection:
+    """A blocking connection to a broker that sends one request at a time."""
 
     until = float("inf")
-    """When its login is about to end, on the thread's clock."""
+    """When its authentication expires, on the thread's clock."""
 
     def __init__(self, sock: socket.socket, broker: Address, client_id: str, now: Callable[[], float]) -> None:
         self.broker, self._socket, self._now = broker, sock, now
         self.versions: Mapping[int, Versions] = {}
         self._pipeline = Pipeline(client_id=client_id, where=str(broker), max_frame=_MAX_FRAME)
 
-    def agree_on_versions(self, deadline: float) -> None:
-        # Every broker that tells versions knows version 0 of the question, and nothing newer in the answer is needed.
+    def negotiate_versions(self, deadline: float) -> None:
+        # Version 0 suffices: every broker with ApiVersions knows it.
         answer = self.ask(ApiVersionsRequest(), 0, deadline)
         if answer.error_code != ErrorCode.NONE:
             raise broker_error(answer.error_code, f"{self.broker} to ApiVersions")
-        self.versions = {one.api_key: Versions(one.min_version, one.max_version) for one in answer.api_keys}
+        self.versions = {api.api_key: Versions(api.min_version, api.max_version) for api in answer.api_keys}
 
     def ask(self, request: Request[R], version: int, deadline: float) -> R:
-        slot = _Answer()
-        frame = self._pipeline.send(request, version, slot)
+        handler = _Answer()
+        frame = self._pipeline.send(request, version, handler)
         self._socket.settimeout(self._left(deadline))
         self._socket.sendall(frame)
-        while slot.frame is None:
+        while handler.frame is None:
             self._socket.settimeout(self._left(deadline))
             data = self._socket.recv(_READ)
             if not data:
-                raise ConnectionLost(f"{self.broker} closed the connection of the heartbeat thread")
+                raise ConnectionLost(f"{self.broker} closed the heartbeat thread's connection")
             self._pipeline.receive(data)
         answer: Any = type(request).response
-        return decode(answer, version, slot.frame, slot.position)  # type: ignore[no-any-return]
+        return decode(answer, version, handler.frame, handler.position)  # type: ignore[no-any-return]
 
     def _left(self, deadline: float) -> float:
         left = deadline - self._now()
@@ -100,9 +100,9 @@ class _Line:
         return left
 
     def cut(self) -> None:
-        """End it from another thread: whoever waits for it hears of that at once."""
+        """Shut the connection down from another thread, so that a waiting one fails at once."""
         with contextlib.suppress(OSError):
-            # Not TLS's own, which would have this thread touch what the other is using.
+            # Not SSLSocket.shutdown(): it would change the TLS state that the other thread is using.
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def close(self) -> None:
@@ -111,17 +111,17 @@ class _Line:
 
 
 class HeartbeatThread:
-    """Sends heartbeats for a member whose event loop is silent; :mod:`.heartbeat_pace` has the rules.
+    """Sends heartbeats for a member whose event loop is blocked; :mod:`.heartbeat_schedule` has the rules.
 
-    The methods are for the loop's side. None of them waits for the network, none raises, and after a fork none does
-    anything in the child. The thread begins with the first member to keep.
+    The event loop calls the methods. None of them waits for the network, none raises, and after a fork none does
+    anything in the child. The thread starts with the first membership.
 
     Args:
-        max_poll_interval: how long it keeps a member that asks for no records, in seconds (KIP-62).
-        connect: opens its connections.
-        log_in: logs in on each, where that is wanted.
-        on_report: called in the thread whenever there is a report. Without it, look by :meth:`reports` now and then.
-        backoff: the first rest after a failure, in seconds; it doubles up to ``backoff_max``.
+        max_poll_interval: for how many seconds after the last poll() it sends heartbeats (KIP-62).
+        connect: opens a connection.
+        log_in: authenticates on each connection, if needed.
+        on_report: is called in the thread for each report. Without it, call :meth:`reports` regularly.
+        backoff: the backoff after the first failure, in seconds; it doubles up to ``backoff_max``.
         now: a monotonic clock in seconds, which may be read in any thread.
         wait: how the thread waits.
     """
@@ -139,146 +139,151 @@ class HeartbeatThread:
         wait: Wait = wait_for,
     ) -> None:
         self._connect, self._log_in, self._on_report, self._now = connect, log_in, on_report, now
-        self._pace = HeartbeatSchedule(max_poll_interval=max_poll_interval, backoff=backoff, backoff_max=backoff_max)
+        self._schedule = HeartbeatSchedule(
+            max_poll_interval=max_poll_interval, backoff=backoff, backoff_max=backoff_max
+        )
         self._reports: SimpleQueue[HeartbeatReport] = SimpleQueue()
-        # Guards the pace, and which connection there is. Never held while anything waits.
+        # Guards the schedule and the connection. Never held while a thread waits.
         self._lock = threading.Lock()
-        self._line: _Line | None = None
-        self._worker = ThreadWorker("aiokafkawire-heartbeat", self._turn, on_end=self._hang_up, wait=wait)
+        self._connection: _Connection | None = None
+        self._worker = ThreadWorker("aiokafkawire-heartbeat", self._step, on_end=self._close_connection, wait=wait)
 
     # --- the loop's side -----------------------------------------------------------------------------------
 
     def keep(self, member: HeartbeatMember | None) -> None:
-        """Keep this member from now on, or none: while it joins or leaves, and once it is lost.
+        """Send heartbeats for this membership from now on, or for none: during a JoinGroup or LeaveGroup, and after its
+        end.
 
-        Call it when the membership was just confirmed. A member equal to the one that is kept changes nothing: what
+        Call it when the membership was just confirmed. An equal membership changes nothing: an error that has ended it
+            still holds.
         has ended it stays true.
         """
         if not self._worker.is_here:
             return
         with self._lock:
-            if not self._pace.keep(member, self._now()):
+            if not self._schedule.keep(member, self._now()):
                 return
-            if self._line is not None and member is not None and member.broker != self._line.broker:
-                self._line.cut()  # it may be waiting for a broker that is dead
+            if self._connection is not None and member is not None and member.broker != self._connection.broker:
+                self._connection.cut()  # it may be waiting for a dead broker
         if member is not None:
             self._worker.start()
         self._worker.wake()
 
     def beat(self) -> None:
-        """The loop itself has had a heartbeat answered."""
+        """Note that the event loop has received a heartbeat response."""
         if self._worker.is_here:
             with self._lock:
-                self._pace.beat(self._now())
+                self._schedule.beat(self._now())
 
     def polled(self) -> None:
-        """User code has asked for records."""
+        """Note that user code has called poll()."""
         if self._worker.is_here:
             with self._lock:
-                was_over = self._pace.polled(self._now())
+                was_over = self._schedule.polled(self._now())
             if was_over:
                 self._worker.wake()
 
     def reports(self) -> list[HeartbeatReport]:
-        """What was heard about the member that is kept, since the last call; what is about another is dropped."""
+        """Return the new reports about the current membership; drop those about others."""
         if not self._worker.is_here:
             return []
-        heard = []
+        reports = []
         with contextlib.suppress(Empty):
             while True:
-                heard.append(self._reports.get_nowait())
+                reports.append(self._reports.get_nowait())
         with self._lock:
-            return [report for report in heard if report.member == self._pace.member]
+            return [report for report in reports if report.member == self._schedule.member]
 
     def close(self, within: float = 1.0) -> bool:
-        """End the thread, and wait for that, ``within`` so many seconds at most; whether it has ended. May be repeated.
+        """End the thread and wait for its end, at most ``within`` seconds; return whether it has ended. May be
+        repeated.
 
-        A thread that waits for an answer ends at once. One that is connecting, or looking up a name, ends when that
-        does, and sends nothing any more.
+        A thread that waits for a response ends at once. One that is connecting or resolving a name ends after that,
+        without sending anything.
         """
         if not self._worker.is_here:
             return True
         self._worker.end()
         with self._lock:
-            if self._line is not None:
-                self._line.cut()
+            if self._connection is not None:
+                self._connection.cut()
         return self._worker.join(within)
 
     # --- the thread's side ---------------------------------------------------------------------------------
 
-    def _turn(self) -> float | None:
+    def _step(self) -> float | None:
         with self._lock:
             now = self._now()
-            do, wait = self._pace.step(now)
-            member = self._pace.member
-        if do is HeartbeatAction.HANG_UP:
-            self._hang_up()
-        elif member is not None and do is HeartbeatAction.TELL_OVER:
-            self._tell(HeartbeatReport(member, HeartbeatResult.POLL_INTERVAL_OVER, now))
+            do, wait = self._schedule.step(now)
+            member = self._schedule.member
+        if do is HeartbeatAction.CLOSE:
+            self._close_connection()
+        elif member is not None and do is HeartbeatAction.REPORT_TIMEOUT:
+            self._report(HeartbeatReport(member, HeartbeatResult.POLL_TIMEOUT, now))
         elif member is not None and do is HeartbeatAction.BEAT:
-            self._tell(self._beat(member, now))
+            self._report(self._beat(member, now))
         return wait
 
     def _beat(self, member: HeartbeatMember, asked_at: float) -> HeartbeatReport | None:
-        """Send a heartbeat; what came of it."""
+        """Send a heartbeat and return the report of its result."""
         try:
             code = self._ask(member, asked_at + member.request_timeout)
         except UnsupportedVersion as refusal:
             with self._lock:
-                return self._pace.refused(member, refusal, self._now())
-        except Exception as cause:  # a connection of another's making may fail in a way of its own
-            self._hang_up()
+                return self._schedule.refused(member, refusal, self._now())
+        except Exception as cause:  # ``connect`` and ``log_in`` may raise any exception
+            self._close_connection()
             error = cause
             if not isinstance(error, KafkaError):
-                error = ConnectionLost(f"the heartbeat thread had no answer from {member.broker}: {cause}")
+                error = ConnectionLost(f"the heartbeat thread received no response from {member.broker}: {cause}")
                 error.__cause__ = cause
             with self._lock:
-                return self._pace.failed(member, error, self._now())
+                return self._schedule.failed(member, error, self._now())
         with self._lock:
-            return self._pace.answered(member, code, asked_at, self._now())
+            return self._schedule.answered(member, code, asked_at, self._now())
 
     def _ask(self, member: HeartbeatMember, deadline: float) -> int:
-        line = self._line
-        if line is None or line.broker != member.broker or self._now() >= line.until:
-            self._hang_up()
-            line = self._open(member, deadline)
-        # A version that cannot name a static member (KIP-345) refuses to be encoded.
-        version = choose_version(HeartbeatRequest, line.versions, ANY_VERSION, str(line.broker))
+        connection = self._connection
+        if connection is None or connection.broker != member.broker or self._now() >= connection.until:
+            self._close_connection()
+            connection = self._open(member, deadline)
+        # Encoding fails in a version without static members (KIP-345).
+        version = choose_version(HeartbeatRequest, connection.versions, ANY_VERSION, str(connection.broker))
         request = HeartbeatRequest(
             group_id=member.group_id,
             generation_id=member.generation_id,
             member_id=member.member_id,
             group_instance_id=member.group_instance_id,
         )
-        return line.ask(request, version, deadline).error_code
+        return connection.ask(request, version, deadline).error_code
 
-    def _open(self, member: HeartbeatMember, deadline: float) -> _Line:
+    def _open(self, member: HeartbeatMember, deadline: float) -> _Connection:
         sock = self._connect(member.broker, deadline - self._now())
-        line = _Line(sock, member.broker, member.client_id, self._now)
+        connection = _Connection(sock, member.broker, member.client_id, self._now)
         with self._lock:
-            self._line = line
+            self._connection = connection
             if self._worker.ending:
-                line.cut()
+                connection.cut()
         if member.release is not None:
-            line.versions = SPOKEN_UNTOLD[member.release]
+            connection.versions = SPOKEN_UNTOLD[member.release]
         else:
-            line.agree_on_versions(deadline)
+            connection.negotiate_versions(deadline)
         if self._log_in is not None:
-            line.until = self._now() + self._log_in(line, deadline)
-        return line
+            connection.until = self._now() + self._log_in(connection, deadline)
+        return connection
 
-    def _hang_up(self) -> None:
+    def _close_connection(self) -> None:
         with self._lock:
-            line, self._line = self._line, None
-            if line is not None:
-                line.close()
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
 
-    def _tell(self, report: HeartbeatReport | None) -> None:
+    def _report(self, report: HeartbeatReport | None) -> None:
         if report is None or self._worker.ending:
             return
         self._reports.put(report)
         if self._on_report is not None:
             try:
                 self._on_report()
-            except Exception:  # the loop may be closed; whoever reads the reports hears of them later
+            except Exception:  # the loop may be closed; reports() returns it later
                 _log.debug("the heartbeat thread cannot report to the event loop", exc_info=True)

@@ -1,4 +1,4 @@
-"""Drives a member of a classic group: asks its coordinator, and has the member do what its part is."""
+"""Drives a member of a classic group: sends its requests to the coordinator and executes its tasks."""
 
 import logging
 import math
@@ -39,51 +39,51 @@ __all__ = ("MembershipManager", "Polls", "Role")
 _log = logging.getLogger("aiokafkawire.group")
 
 _JOIN_MARGIN: Final = 5.0
-"""Seconds that a coordinator may take beyond the rebalance timeout to tell who has joined."""
+"""Seconds beyond the rebalance timeout that a coordinator may take to complete a JoinGroup."""
 _LEAVE_TIMEOUT: Final = 1.0
-"""Seconds for an answer to LeaveGroup: a coordinator that is silent has most likely read it, and waits for replicas."""
+"""Seconds for a response to LeaveGroup: a silent coordinator has most likely read it, and waits for replicas."""
 
 
 class Role(Protocol):
-    """What a member does in a group of its kind.
+    """Executes the tasks of a membership, as :class:`ConsumerCoordinator` does.
 
-    While it does something, it may turn out that it is not wanted any more: then
+    A task may become obsolete during its execution: then :attr:`ClassicMembership.task` is another.
     :attr:`ClassicMembership.task` is another.
     """
 
     async def prepare(self, task: PrepareRejoin) -> Sequence[tuple[str, bytes]]:
-        """Give up what has to be given up; the protocols to join with, the preferred one first."""
+        """Revoke partitions before a rejoin; return the protocols to join with, the preferred one first."""
 
     async def assign(self, task: Assign) -> Mapping[str, bytes]:
-        """Decide, as the leader, what each member is to know."""
+        """Return the assignment of each member, as the leader."""
 
     async def apply_assignment(self, task: ApplyAssignment) -> str | None:
-        """Take what was assigned; why to join again, if so."""
+        """Apply the assignment; return the reason to rejoin, if there is one."""
 
     async def lose_partitions(self, task: LosePartitions) -> None:
-        """It is out of the group: what it had is another's."""
+        """Drop all partitions: the membership has ended."""
 
     def can_resume(self) -> bool:
-        """Whether it gave something up that nobody else can have been given before its JoinGroup is answered."""
+        """Return whether it has revoked partitions that no other member can own before its JoinGroup is answered."""
 
     async def resume(self, task: Resume) -> None:
-        """Go on with that, as far as nothing can be missed by it. It will have to be given up again."""
+        """Read on those partitions, as far as no record can be missed. A later rebalance revokes them again."""
 
 
 Polls = Callable[[], tuple[int, bool]]
-"""How often the user has asked for more so far, and whether it waits for more now."""
+"""Returns how often the user has polled so far, and whether it is waiting for records now."""
 
 
 class MembershipManager:
-    """One member, from its first JoinGroup to its LeaveGroup.
+    """A group member, from its first JoinGroup to its LeaveGroup.
 
     Args:
-        cluster: where the coordinator is found.
-        settings: what the coordinator is told of it.
-        role: what it does.
-        lane: its requests go on connections of their own, for a JoinGroup holds up whatever is behind it.
-        polls: tells whether the user is alive.
-        heartbeat_thread: whether a thread keeps the membership while the event loop is blocked.
+        cluster: finds the coordinator.
+        settings: the member's settings.
+        role: executes its tasks.
+        lane: names its connections; it has its own, since a JoinGroup delays all requests behind it.
+        polls: shows whether the user still polls.
+        heartbeat_thread: whether a thread sends heartbeats while the event loop is blocked.
     """
 
     def __init__(
@@ -100,9 +100,9 @@ class MembershipManager:
         self._log = MemberLog(self.machine)
         self.lane: str = f"group-{lane}"
         self.trouble: KafkaError | None = None
-        """Why the coordinator could not be asked the last time; None since it has answered."""
+        """The error of the last request to the coordinator; None since it has responded."""
         self.overdue: bool = False
-        """Whether it has left the group because the user did not ask for more."""
+        """Whether it has left the group because poll() was not called in time."""
         self._join_lane = f"join-{lane}"
         self._cluster, self._settings, self._role, self._polls = cluster, settings, role, polls
         self._clock = cluster.runtime.now
@@ -113,13 +113,13 @@ class MembershipManager:
         self._leave_by: Deadline | None = None
         self._next_check = 0.0
         self._coordinator: Node | None = None
-        # Whether a try has failed since the coordinator was last heard of, or looked for because of that.
+        # Whether an attempt has failed since the coordinator last responded or was last probed.
         self._is_suspect = self._probing = False
         self._background = _make_background(cluster, self.machine) if heartbeat_thread else None
         self._worker = Worker(self._step, self.notify)
 
     async def run(self) -> None:
-        """Take part until stopped."""
+        """Run until stopped."""
         if self._background is None:
             await self._worker.run()
             return
@@ -129,7 +129,7 @@ class MembershipManager:
             tasks.cancel_scope.cancel()
 
     async def stop(self) -> None:
-        """Ask nothing more; the coordinator is not told. May be called again."""
+        """Stop without a LeaveGroup. May be called again."""
         self._log.stopped()
         await self._worker.stop()
         if self._background is not None:
@@ -144,19 +144,19 @@ class MembershipManager:
         return self._worker.ended.is_set()
 
     def request_rejoin(self, reason: str) -> None:
-        """Join, or join again, for this reason."""
+        """Join or rejoin, for this reason."""
         self.machine.request_rejoin(reason)
         self._worker.wake()
 
     def wake(self) -> None:
-        """The machine may have something to request."""
+        """Send the requests that have become due."""
         self._worker.wake()
 
     def on_poll(self) -> None:
-        """The user has asked for more: who left for being silent joins again, and so does who was refused.
+        """Rejoin on poll() after a poll timeout, or after the coordinator has refused the member.
 
         Raises:
-            FencedInstanceId: that is for good.
+            FencedInstanceId: another member has the ``group_instance_id``; this one cannot rejoin.
         """
         if not self.overdue and self.machine.state is not GroupState.FAILED:
             return
@@ -164,18 +164,18 @@ class MembershipManager:
         self._polled_at = self._clock()
         if self.machine.state is GroupState.FAILED:
             self.machine.back_off(self._clock())
-        self.request_rejoin("records are asked for again")
+        self.request_rejoin("poll() was called again")
         if self.machine.state is GroupState.FAILED and self.machine.error is not None:
             raise again(self.machine.error)
 
     async def leave(self, reason: str, deadline: Deadline) -> None:
-        """Leave the group, and have the coordinator know unless the deadline passes before."""
+        """Leave the group with a LeaveGroup, within the deadline."""
         self._leave_by = deadline
         self.machine.leave(reason)
-        unanswered = [scope for request, scope in self._requests.items() if request.kind is RequestKind.HEARTBEAT]
-        if unanswered:
-            # A coordinator that waits for its replicas keeps it, and would keep what comes behind it.
-            for scope in unanswered:
+        heartbeats = [scope for request, scope in self._requests.items() if request.kind is RequestKind.HEARTBEAT]
+        if heartbeats:
+            # A coordinator that waits for replicas delays all requests on this connection.
+            for scope in heartbeats:
                 scope.cancel()
             await self._cluster.brokers.close_lanes(self.lane)
         self._worker.wake()
@@ -183,12 +183,12 @@ class MembershipManager:
             await self.until(lambda: self.machine.state is GroupState.OUTSIDE)
 
     async def until(self, reached: Callable[[], bool]) -> None:
-        """Wait until it is so; who calls :meth:`tell` has it looked at."""
+        """Wait until the condition holds; :meth:`notify` has it checked again."""
         while not (reached() or self._worker.ended.is_set()):
             await self._changed.wait()
 
     def notify(self) -> None:
-        """Something has changed."""
+        """Check the conditions of :meth:`until` again."""
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
 
@@ -215,7 +215,7 @@ class MembershipManager:
         return min((wait for wait in waits if wait is not None), default=None)
 
     def _check_poll_interval(self, now: float) -> float | None:
-        """Leave the group if the user seems to be gone. How long until it has to be looked for again."""
+        """Leave the group if poll() was not called in time; return for how long the user still has."""
         polls = self._polls()
         if polls[1] or polls != self._polled:
             self._polled, self._polled_at = polls, now
@@ -223,11 +223,11 @@ class MembershipManager:
             return None
         limit = self._settings.rebalance_timeout_ms / 1000
         left = self._polled_at + limit - now
-        if left > 0:  # decided by what is waited for: rounded otherwise, a wait of 0 s would have no end
+        if left > 0:  # the same value decides and is waited for, so rounding cannot lead to endless waits of 0 s
             return left
         self.overdue = True
-        reason = f"the consumer asked for no records for {limit:g} s (max_poll_interval_ms)"
-        _log.warning("leaving %s: %s; it rejoins when it asks again", self._settings.named, reason)
+        reason = f"poll() was not called for {limit:g} s (max_poll_interval_ms)"
+        _log.warning("leaving %s: %s; the consumer rejoins on the next poll", self._settings.named, reason)
         self.machine.poll_timeout(reason)
         self.notify()
         return None
@@ -248,19 +248,19 @@ class MembershipManager:
                 refused = as_kafka_error(error, f"{request.kind.value} of {self._settings.named}")
         del self._requests[request]
         if scope.cancelled_caught and not request.kind.is_slow:
-            pass  # it would not count, and nobody was heard
+            pass  # its response would not count, and the coordinator has not responded
         elif scope.cancelled_caught:
-            # Whatever comes next on that connection would be read when this is answered.
+            # A later request on this connection would wait for this response.
             await self._cluster.brokers.close_lanes(self._lane_of(request.kind))
             moved = RequestTimeout(
-                f"{request.kind.value} of {self._settings.named}: another broker coordinates it by now"
+                f"{request.kind.value} of {self._settings.named}: another broker has become coordinator"
             )
             machine.refused(request, moved, self._clock())
         elif refused is not None:
             self.on_coordinator_result(refused)
             if isinstance(refused, RequestTimeout):
                 self._cluster.doubt_coordinator(CoordinatorType.GROUP, self._settings.group_id, refused)
-                # Whatever came next on a connection that is silent would wait behind this.
+                # A later request on a silent connection would wait for this response.
                 await self._cluster.brokers.close_lanes(self._lane_of(request.kind))
             machine.refused(request, refused, self._clock())
         else:
@@ -292,7 +292,7 @@ class MembershipManager:
         return self._join_lane if kind.is_slow else self.lane
 
     def _check(self, answer: Any) -> None:
-        """Errors of the coordinator itself are tried again there or elsewhere; the others are the machine's."""
+        """Raise retriable errors, which concern the coordinator; ClassicMembership handles the others."""
         code = answer.error_code
         if code != ErrorCode.NONE:
             error = broker_error(code, self._settings.named)
@@ -300,7 +300,7 @@ class MembershipManager:
                 raise error
 
     def on_coordinator_result(self, error: KafkaError | None) -> None:
-        """The coordinator could not be asked, for this reason; with None, it has answered."""
+        """Note the error of a request to the coordinator; None if it has responded."""
         self._is_suspect = error is not None
         self._set_trouble(error)
         self._worker.wake()
@@ -315,17 +315,17 @@ class MembershipManager:
             return self._leave_by
         if kind.is_slow:
             return self._cluster.deadline(settings.rebalance_timeout_ms / 1000 + _JOIN_MARGIN)
-        # A coordinator that is silent for a part of the session may be one no more, and there is time to find another.
+        # A coordinator that is silent for a third of the session may be gone; then there is time to find another.
         return self._cluster.deadline(max(settings.heartbeat_interval, settings.session_timeout_ms / 1000 / 3))
 
     def _check_coordinator(self, tasks: TaskGroup, now: float) -> float | None:
-        """JoinGroup may take minutes: see to it that it is not a broker that has hung which keeps it.
+        """Check during a JoinGroup, which may take minutes, whether another broker has become coordinator.
 
-        How long until the next look.
+        Return for how long until the next check.
         """
         if not any(request.kind.is_slow for request in self._requests):
             self._next_check = now + self._settings.session_timeout_ms / 1000 / 3
-            # What is asked in this step begins after it.
+            # Requests of this step begin after it.
             return None if self.machine.state is GroupState.OUTSIDE else self._next_check - now
         if now >= self._next_check:
             self._next_check = now + self._settings.session_timeout_ms / 1000 / 3
@@ -334,9 +334,9 @@ class MembershipManager:
 
     async def _find_coordinator(self) -> None:
         kind, group_id = CoordinatorType.GROUP, self._settings.group_id
-        # What was known before counts if the last look has found nobody.
+        # The previous coordinator counts if the last lookup has found none.
         before = self._coordinator = self._cluster.known_coordinator(kind, group_id) or self._coordinator
-        if before is not None:  # otherwise who asks is looking for it already
+        if before is not None:  # otherwise the request in flight is looking for it already
             self._cluster.doubt_coordinator(kind, group_id)
         try:
             found = await self._cluster.coordinator(kind, group_id, self._deadline(RequestKind.HEARTBEAT))
@@ -349,13 +349,13 @@ class MembershipManager:
                     scope.cancel()
 
     async def _probe_coordinator(self, group: GroupMetadata) -> None:
-        """The JoinGroup of this membership may have nobody to answer it: then go on without, and look for somebody."""
+        """Probe the coordinator; if there is none for the JoinGroup of this membership, resume until there is one."""
         machine = self.machine
         try:
             found = await probe_coordinator(self._cluster, group.group_id, self.lane, self._set_trouble)
-            if found is CoordinatorStatus.THERE:
+            if found is CoordinatorStatus.AVAILABLE:
                 machine.coordinator_found()
-            elif found is CoordinatorStatus.AWAY and machine.may_resume and self._role.can_resume():
+            elif found is CoordinatorStatus.UNAVAILABLE and machine.may_resume and self._role.can_resume():
                 machine.resume(group, self._clock())
         finally:
             self._probing = False

@@ -1,4 +1,4 @@
-"""Which partitions have moved while an assignment is balanced: no two members shall swap partitions of a topic."""
+"""The partition movements of a sticky assignment, so that no two members swap partitions of a topic."""
 
 from ..types import TopicPartition
 from .java_hash_order import HashOrder, partition_hash, string_hash
@@ -6,11 +6,11 @@ from .java_hash_order import HashOrder, partition_hash, string_hash
 __all__ = ("Movements",)
 
 _Pair = tuple[int, int]
-"""From which member, and to which."""
+"""The members that give and take a partition."""
 
 
 class Movements:
-    """Partitions that are not where they were at first. Members are numbers."""
+    """The partitions whose member has changed. Members are numbers."""
 
     def __init__(self) -> None:
         self._of_partition: dict[TopicPartition, _Pair] = {}
@@ -18,13 +18,14 @@ class Movements:
         self._topic_hashes: dict[str, int] = {}
 
     def instead_of(self, partition: TopicPartition, giver: int, taker: int) -> TopicPartition:
-        """What to give to ``taker``: the partition, or one of its topic that went the other way before."""
+        """Return the partition to give to ``taker``: this one, or one of its topic that moved from ``taker`` to
+        ``giver`` before."""
         first = self._of_partition[partition][0] if partition in self._of_partition else giver
         others = self._of_topic.get(partition.topic, {}).get((taker, first))
         return partition if others is None else others.first()
 
     def move(self, partition: TopicPartition, giver: int, taker: int) -> None:
-        """The partition goes from one member to another. What comes back to where it began has not moved."""
+        """Record a movement. A partition that returns to its first member has not moved."""
         first = giver
         if partition in self._of_partition:
             first = self._forget(partition)
@@ -41,5 +42,5 @@ class Movements:
         pairs = self._of_topic[partition.topic]
         pairs[pair].remove(partition)
         if not len(pairs[pair]):
-            del pairs[pair]  # one that is made anew begins small again, which its order depends on
+            del pairs[pair]  # a new one has the initial size, which determines its order
         return pair[0]

@@ -67,7 +67,7 @@ def test_heartbeats_inside_tls_with_a_login(tmp_path: Path, mechanism: str, kind
         if kind is not None:
             right["proxy"] = proxy.url
         heard = first_report(port, **right)
-        assert (heard.heard, heard.code) == (HeartbeatResult.ANSWER, ErrorCode.UNKNOWN_MEMBER_ID)
+        assert (heard.result, heard.code) == (HeartbeatResult.ANSWER, ErrorCode.UNKNOWN_MEMBER_ID)
         assert bool(proxy.asked) == (kind is not None)
         refused = first_report(port, **{**right, "sasl_password": "wrong"})
         assert type(refused.error) is SaslAuthenticationFailed

@@ -214,7 +214,7 @@ def test_a_leader_decides_for_all_and_who_gets_nothing_is_told_so() -> None:
 
 
 def test_a_member_that_joined_with_nonsense_is_named() -> None:
-    with pytest.raises(WireError, match="'m2' joined with what is no subscription"):
+    with pytest.raises(WireError, match="'m2' sent an invalid subscription"):
         member_with().read([*members("m1"), JoinedMember("m2", None, b"\0")])
 
 

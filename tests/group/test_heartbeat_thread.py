@@ -66,7 +66,7 @@ def test_nothing_is_due_without_a_member() -> None:
         (2.5, (HeartbeatAction.WAIT, 0.5)),
         (3.0, (HeartbeatAction.BEAT, 0.0)),
         (19.5, (HeartbeatAction.BEAT, 0.0)),
-        (20.0, (HeartbeatAction.TELL_OVER, 0.0)),
+        (20.0, (HeartbeatAction.REPORT_TIMEOUT, 0.0)),
     ],
 )
 def test_a_silent_loop_is_helped_until_the_poll_interval_is_over(
@@ -112,7 +112,7 @@ def test_what_ends_the_membership_ends_the_heartbeats(code: int) -> None:
     keeping = pace()
     report = keeping.answered(MEMBER, code, 3.0, 3.0)
     assert report is not None
-    assert (report.heard, report.code, report.error is not None) == (HeartbeatResult.ANSWER, code, True)
+    assert (report.result, report.code, report.error is not None) == (HeartbeatResult.ANSWER, code, True)
     assert keeping.step(15.0) == (HeartbeatAction.WAIT, LINGER - 12.0)
     assert not keeping.keep(MEMBER, 15.0)  # it is not less over for being said again
     assert keeping.step(15.0) == (HeartbeatAction.WAIT, LINGER - 12.0)
@@ -150,7 +150,7 @@ def test_a_coordinator_that_is_elsewhere_is_asked_again(code: ErrorCode) -> None
     keeping = pace()
     report = keeping.answered(MEMBER, code, 3.0, 3.0)
     assert report is not None
-    assert (report.heard, report.code) == (HeartbeatResult.NOT_THERE, code)
+    assert (report.result, report.code) == (HeartbeatResult.NOT_COORDINATOR, code)
     assert keeping.step(3.0) == (HeartbeatAction.WAIT, 0.5)
     assert keeping.answered(MEMBER, code, 3.5, 3.5) is None
     assert keeping.step(4.5) == (HeartbeatAction.BEAT, 0.0)
@@ -158,14 +158,14 @@ def test_a_coordinator_that_is_elsewhere_is_asked_again(code: ErrorCode) -> None
 
 def test_a_poll_interval_that_is_over_is_told_once_and_may_begin_again() -> None:
     keeping = pace()
-    assert keeping.step(20.0) == (HeartbeatAction.TELL_OVER, 0.0)
+    assert keeping.step(20.0) == (HeartbeatAction.REPORT_TIMEOUT, 0.0)
     assert keeping.step(20.0) == (HeartbeatAction.WAIT, None)
     assert keeping.polled(21.0)
     assert not keeping.polled(21.0)
     assert keeping.step(21.0) == (HeartbeatAction.BEAT, 0.0)
     keeping.beat(40.0)
     assert keeping.step(40.0) == (HeartbeatAction.WAIT, 1.0)
-    assert keeping.step(41.0) == (HeartbeatAction.TELL_OVER, 0.0)
+    assert keeping.step(41.0) == (HeartbeatAction.REPORT_TIMEOUT, 0.0)
 
 
 def test_another_generation_is_no_poll() -> None:
@@ -179,7 +179,7 @@ def test_a_connection_that_is_not_needed_is_closed_after_a_while() -> None:
     keeping.answered(MEMBER, ErrorCode.NONE, 3.0, 3.0)
     keeping.keep(None, 4.0)
     assert keeping.step(4.0) == (HeartbeatAction.WAIT, LINGER - 1.0)
-    assert keeping.step(3.0 + LINGER) == (HeartbeatAction.HANG_UP, 0.0)
+    assert keeping.step(3.0 + LINGER) == (HeartbeatAction.CLOSE, 0.0)
     assert keeping.step(3.0 + LINGER) == (HeartbeatAction.WAIT, None)
 
 
@@ -280,7 +280,7 @@ def running() -> set[str]:
 
 
 def heard(thread: HeartbeatThread) -> list[tuple[HeartbeatResult, int]]:
-    return [(report.heard, report.code) for report in thread.reports()]
+    return [(report.result, report.code) for report in thread.reports()]
 
 
 ANSWERED = (HeartbeatResult.ANSWER, ErrorCode.NONE)
@@ -415,7 +415,7 @@ def test_nobody_is_kept_who_asks_for_nothing(
     thread.keep(MEMBER)
     for _ in range(7):
         clock.advance(3.0)
-    assert heard(thread) == [ANSWERED] * 6 + [(HeartbeatResult.POLL_INTERVAL_OVER, ErrorCode.NONE)]
+    assert heard(thread) == [ANSWERED] * 6 + [(HeartbeatResult.POLL_TIMEOUT, ErrorCode.NONE)]
     clock.advance(3.0)
     assert thread.reports() == []
     thread.polled()
@@ -431,8 +431,8 @@ def test_a_refused_connection_is_tried_again(
     assert clock.advance(3.0) == 0.5
     assert clock.advance(0.5) == 1.0
     (report,) = thread.reports()
-    assert (report.heard, type(report.error)) == (HeartbeatResult.NO_ANSWER, ConnectionLost)
-    assert str(report.error) == "the heartbeat thread had no answer from b:1: refused"
+    assert (report.result, type(report.error)) == (HeartbeatResult.NO_ANSWER, ConnectionLost)
+    assert str(report.error) == "the heartbeat thread received no response from b:1: refused"
     coordinator.refuses = False
     clock.advance(1.0)
     assert heard(thread) == [ANSWERED]
@@ -448,7 +448,7 @@ def test_a_connection_that_breaks_is_replaced(
     clock.advance(3.0)
     clock.advance(0.5)
     answered, failed, again = thread.reports()
-    assert (answered.heard, failed.heard, again.heard) == (
+    assert (answered.result, failed.result, again.result) == (
         HeartbeatResult.ANSWER,
         HeartbeatResult.NO_ANSWER,
         HeartbeatResult.ANSWER,
@@ -464,7 +464,7 @@ def test_a_coordinator_that_has_moved_is_told_and_the_new_one_asked(
     thread.keep(MEMBER)
     clock.advance(3.0)
     (report,) = thread.reports()
-    assert (report.heard, type(report.error)) == (HeartbeatResult.NOT_THERE, NotCoordinator)
+    assert (report.result, type(report.error)) == (HeartbeatResult.NOT_COORDINATOR, NotCoordinator)
     thread.keep(attrs.evolve(MEMBER, broker=Address("c", 2)))
     clock.advance(3.0)
     assert heard(thread) == [ANSWERED]
@@ -492,8 +492,8 @@ def test_a_broker_that_does_not_answer_in_time_is_given_up(
     thread.keep(attrs.evolve(MEMBER, request_timeout=0.125 if answer == SILENT else 4.0))
     clock.advance(3.0)
     (report,) = thread.reports()
-    assert report.heard is HeartbeatResult.NO_ANSWER
-    assert str(report.error) == "the heartbeat thread had no answer from b:1: timed out"
+    assert report.result is HeartbeatResult.NO_ANSWER
+    assert str(report.error) == "the heartbeat thread received no response from b:1: timed out"
     clock.advance(1.0)
     assert heard(thread) == [ANSWERED]
     assert len(coordinator.dialled) == 2
@@ -625,7 +625,7 @@ async def block_the_loop(bootstrap: str, *, session_timeout_ms: int, interval: f
         thread.keep(HeartbeatMember(broker, member.group, member.generation, member.member_id, interval=interval))
         try:
             assert done.wait(30)
-            assert {(one.heard, one.code) for one in thread.reports()} == {ANSWERED}
+            assert {(one.result, one.code) for one in thread.reports()} == {ANSWERED}
         finally:
             assert thread.close(5.0)
         return await member.heartbeat()
