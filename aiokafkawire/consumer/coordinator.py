@@ -1,4 +1,4 @@
-"""A consumer's part in its group: takes partitions, gives them up, and commits what is finished."""
+"""A consumer's coordinator: applies assignments, revokes partitions, and commits finished records before."""
 
 import inspect
 import logging
@@ -33,26 +33,26 @@ __all__ = ("ConsumerCoordinator",)
 _log = logging.getLogger("aiokafkawire.group")
 
 _GRACE: Final = 0.4
-"""Seconds for a coordinator that moves: one that is away for longer is so for too long to wait with closing. One
-that is silent has as long again, to hear that the member leaves."""
+"""Seconds that closing waits for an unreachable coordinator, which may only be moving; and, again, for the response of
+a silent one to LeaveGroup."""
 _FOR_LISTENERS: Final = 0.8
 _TOPICS_KNOWN_WITHIN: Final = 10.0
-"""Seconds that a leader waits to hear of topics that it has never asked for."""
+"""Seconds that a leader waits for the metadata of topics."""
 
 
 class ConsumerCoordinator:
-    """The part of one consumer.
+    """Executes the tasks of a consumer's group membership.
 
     Args:
-        cluster: where the group is.
-        config: the consumer's.
-        positions: what is read.
-        fetcher: is woken when that changes.
-        commits: for the group.
-        assignors: who decides, if this consumer has to.
-        lane: for the coordinator.
-        polls: tells whether the user asks for records.
-        report: has the user hear of an error.
+        cluster: finds the group's coordinator.
+        config: the consumer's settings.
+        positions: the consumer's partitions.
+        fetcher: is woken when the partitions change.
+        commits: commits the group's offsets.
+        assignors: those that the consumer supports.
+        lane: names the connections to the coordinator.
+        polls: shows whether the user still polls.
+        report: passes an error to the user.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ConsumerCoordinator:
         polls: Polls,
         report: Callable[[Exception], None],
     ) -> None:
-        assert config.group_id is not None  # or there would be no group
+        assert config.group_id is not None  # a consumer without group_id has no coordinator
         self.member: ConsumerMember = ConsumerMember(assignors, config.client_rack or None)
         self.membership: MembershipManager = MembershipManager(
             cluster,
@@ -90,9 +90,10 @@ class ConsumerCoordinator:
         commits.join(self.membership)
         self._following = anyio.CancelScope()
         self._watches_all = False
-        # One change at a time of what is read; and whether the last of them is due.
+        # Held during a change of the assignment.
         self._lock = anyio.Lock()
-        # What was given up for a rebalance, and in which generation: until that begins it is nobody else's.
+        # The partitions that were revoked for a rebalance, and their generation: until the next generation no other
+        # member can own them.
         self._resumable: list[PartitionState] = []
         self._resumable_in = -1
         self._leaving = False
@@ -110,29 +111,29 @@ class ConsumerCoordinator:
         """The topics that are subscribed to by name."""
         return self.subscription.topics if self.subscription is not None else ()
 
-    # --- what the user wants -----------------------------------------------------------------------------
+    # --- subscribing -----------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Begin in the background; nobody joins before there is a subscription."""
+        """Start the background tasks; the consumer joins the group once there is a subscription."""
         self._cluster.owner.spawn(self.membership.run)
         self._cluster.owner.spawn(self._follow)
 
     def subscribe(self, subscription: TopicSubscription) -> None:
-        """Take part in reading these topics, instead of those before."""
+        """Replace the subscription, and join or rejoin if it has changed."""
         before, self.subscription = self.subscription, subscription
         if subscription.pattern is not None and not self._watches_all:
             self._watches_all = True
             self._cluster.owner.spawn(self._watch_all_topics)
         self._cluster.use(subscription.topics)
         if any(topic not in self._cluster.snapshot.topics for topic in subscription.topics):
-            self._cluster.outdated(self._cluster.snapshot)  # to hear soon which of them do not exist
+            self._cluster.outdated(self._cluster.snapshot)  # to learn soon which of them do not exist
         if before is None or before.topics != subscription.topics or before.pattern != subscription.pattern:
             self.membership.request_rejoin(
                 f"subscribed to {subscription}" if before is None else "the subscription has changed"
             )
 
     async def close(self, deadline: Deadline) -> None:
-        """Give everything up and leave, as far as that can be done in time."""
+        """Revoke all partitions and leave the group, within the deadline."""
         self._following.cancel()
         try:
             await self.leave("the consumer was closed", deadline)
@@ -140,28 +141,28 @@ class ConsumerCoordinator:
             await self.membership.stop()
 
     async def unsubscribe(self, deadline: Deadline) -> None:
-        """Leave, until there is another subscription."""
+        """Leave the group until there is another subscription."""
         await self.leave("the consumer has unsubscribed", deadline)
         self.subscription = None
         self.member.topics = ()
         self.membership.notify()
 
     async def leave(self, reason: str, deadline: Deadline) -> None:
-        """Give everything up, and be no member any more; a coordinator that is away is not waited for."""
+        """Revoke all partitions and leave the group; do not wait for an unreachable coordinator."""
         self._leaving, self._resumable = True, []
         self.membership.notify()
         try:
             with anyio.move_on_after(deadline.left(self._cluster.runtime.now())) as waiting:
-                with suppress(UsageError):  # the client is closed: nothing is waited for
+                with suppress(UsageError):  # the client is closed: there is no time to wait
                     self._cluster.owner.spawn(self._watch_unreachable, waiting)
-                # A listener that hangs does not keep the others from hearing of it.
+                # A listener that hangs leaves time for the LeaveGroup.
                 with anyio.move_on_after(deadline.left(self._cluster.runtime.now()) * _FOR_LISTENERS):
                     async with self._lock:
                         if self._machine.is_member:
                             await self._give_up(self.member.owned, reason=reason)
                 await self.membership.leave(reason, deadline)
             if self._machine.state not in (GroupState.LEAVING, GroupState.OUTSIDE):
-                # Who is silent may hear of it all the same: then the others need not wait for the end of a session.
+                # A silent coordinator may still read it: then the others need not wait for the session timeout.
                 grace = 0.0 if is_unreachable(self.membership.trouble) else _GRACE
                 with anyio.move_on_after(min(grace, deadline.left(self._cluster.runtime.now()))):
                     await self.membership.leave(reason, deadline)
@@ -179,10 +180,10 @@ class ConsumerCoordinator:
                 waiting.cancel()
                 return
 
-    # --- Role: what the membership asks for --------------------------------------------------------------
+    # --- Role: the tasks of the membership --------------------------------------------------------------
 
     async def prepare(self, task: PrepareRejoin) -> Sequence[tuple[str, bytes]]:
-        """Give up what the protocol demands, with time for the user to commit."""
+        """Revoke the partitions that the protocol demands, after the user has finished their records."""
         async with self._lock:
             self._choose_topics()
             states = [state for partition in self.member.owned if (state := self._positions.get(partition)) is not None]
@@ -198,9 +199,9 @@ class ConsumerCoordinator:
             return self.member.protocols()
 
     async def assign(self, task: Assign) -> Mapping[str, bytes]:
-        """Decide as the leader."""
+        """Compute the assignment as the leader."""
         subscriptions = self.member.read(task.members)
-        topics = sorted({topic for one in subscriptions.values() for topic in one.topics})
+        topics = sorted({topic for subscription in subscriptions.values() for topic in subscription.topics})
         await self._fetch_metadata(topics)
         partitions = partitions_of(self._cluster.snapshot, topics)
         if task.decided:
@@ -209,8 +210,8 @@ class ConsumerCoordinator:
         return self.member.assign(task.protocol, subscriptions, partitions)
 
     async def _assigned_of(self, partitions: Partitions) -> Partitions:
-        """Those of them that members have: whoever decided may not have known of the others, as this one does."""
-        from ..group.described_assignments import assigned_in  # few leaders come back to what they led
+        """Return those of the partitions that are assigned; the previous leader may have used older metadata."""
+        from ..group.described_assignments import assigned_in  # rarely needed
 
         group_id, deadline = self._machine.settings.group_id, self._cluster.deadline(_TOPICS_KNOWN_WITHIN)
         try:
@@ -221,13 +222,13 @@ class ConsumerCoordinator:
         if assigned is None:
             return partitions
         kept = {
-            topic: [one for one in infos if TopicPartition(topic, one.partition) in assigned]
+            topic: [info for info in infos if TopicPartition(topic, info.partition) in assigned]
             for topic, infos in partitions.items()
         }
         return {topic: infos for topic, infos in kept.items() if infos}
 
     async def apply_assignment(self, task: ApplyAssignment) -> str | None:
-        """Give up what others get, and begin with what is new."""
+        """Revoke the partitions that move to others, and start reading the added ones."""
         async with self._lock:
             change = self.member.assignment_delta(task)
             await self._give_up(change.revoked, task=task)
@@ -237,18 +238,23 @@ class ConsumerCoordinator:
                 return None
             self._resumable = []
             self.member.on_assigned(task, change)
-            told = "assigned in %s, generation %d: %s; %d partitions in all"
-            _log.info(told, self._named, task.generation, format_partitions(change.added), len(self.member.owned))
+            message = "assigned in %s, generation %d: %s; %d partitions in all"
+            _log.info(message, self._named, task.generation, format_partitions(change.added), len(self.member.owned))
             await self._begin(change.added)
-        return "partitions were given up for others" if change.revoked else self._rejoin_reason(self._cluster.snapshot)
+        return (
+            "partitions were revoked for other members"
+            if change.revoked
+            else self._rejoin_reason(self._cluster.snapshot)
+        )
 
     def can_resume(self) -> bool:
-        """Whether it gave something up for a rebalance, and is still a member as it was then."""
+        """Return whether partitions were revoked for a rebalance and the generation has not changed since."""
         return bool(self._resumable) and self._resumable_in == self._machine.generation
 
     async def resume(self, task: Resume) -> None:
-        """Read on what was given up for a rebalance: from what is finished, where that is committed by itself, else as
-        the next owner would, from what is committed. Where that is not known, the coordinator is asked once it is back.
+        """Read the partitions again that were revoked for a rebalance: from the finished records with auto-commit, else
+        from the committed offsets, as the next owner would. Where these are unknown, fetch them once there is a
+        coordinator.
         """
         async with self._lock:
             if task is not self._machine.task or not self.can_resume():
@@ -269,8 +275,8 @@ class ConsumerCoordinator:
         await self._start_reading(partitions)
 
     async def _start_reading(self, partitions: Sequence[TopicPartition]) -> None:
-        """Tell the user of partitions that are withheld, and read them."""
-        # The user may seek before the first record comes.
+        """Call on_assigned for withheld partitions, and then release them."""
+        # The listener may seek before the first record is handed out.
         self._fetcher.wake()
         try:
             await self._call_listener(self._listeners.on_assigned, partitions)
@@ -283,7 +289,7 @@ class ConsumerCoordinator:
             self._fetcher.notify()
 
     async def lose_partitions(self, task: LosePartitions) -> None:
-        """Others have it already."""
+        """Drop all partitions, which other members may own already; raise the error to the user, if there is one."""
         if self._machine.error is not None:
             self._report(self._machine.error)
         async with self._lock:
@@ -291,7 +297,7 @@ class ConsumerCoordinator:
             await self._lose(self.member.owned, task.reason)
 
     async def _lose(self, partitions: Sequence[TopicPartition], reason: str) -> None:
-        """Stop reading partitions that others may read already, for this reason, and call the listener."""
+        """Stop reading partitions that others may read already, and call the listener."""
         self._drop(partitions, reason, lost=True)
         listeners = self._listeners
         await self._call_listener(listeners.on_lost or listeners.on_revoked, partitions)
@@ -299,9 +305,9 @@ class ConsumerCoordinator:
     async def _give_up(
         self, partitions: Sequence[TopicPartition], *, task: Task | None = None, reason: str = "they were revoked"
     ) -> None:
-        """Stop reading these: the user finishes what it has in hand of them, that is committed, and listeners hear.
+        """Revoke these partitions after the user has finished their records: commit those, and call the listener.
 
-        With a ``task``, the waiting ends when that is no longer current; then nothing is given up yet.
+        With a ``task``, stop waiting if it is no longer current; then nothing is revoked.
         """
         if not partitions:
             return
@@ -330,10 +336,10 @@ class ConsumerCoordinator:
         in_hand = self._positions.take_away(partitions, self._machine.last_group, reason, now)
         if in_hand and not self._leaving:
             _log.warning(
-                "%s took %s away while records were being processed, since %s; those records are read again from the "
+                "%s revoked %s while records were being processed, since %s; those records are read again from the "
                 "last commit, and commits of them fail",
                 self._named,
-                format_partitions([one.state.partition for one in in_hand]),
+                format_partitions([lost.state.partition for lost in in_hand]),
                 reason,
             )
         self.member.on_revoked(partitions, lost=lost)
@@ -346,14 +352,14 @@ class ConsumerCoordinator:
         return self.subscription.listeners if self.subscription is not None else RebalanceListeners()
 
     async def _call_listener(self, listener: Listener | None, partitions: Sequence[TopicPartition]) -> None:
-        """Call the user. What it raises is its own to hear of, and does not cost the membership."""
+        """Call the user's listener; its exceptions are raised by the iteration, and do not end the membership."""
         if listener is None or not partitions:
             return
         try:
             with self._commits.listening():
-                told = listener(tuple(partitions))
-                if inspect.isawaitable(told):
-                    await told
+                result = listener(tuple(partitions))
+                if inspect.isawaitable(result):
+                    await result
         except Exception as error:
             self._report(error)
 
@@ -365,7 +371,7 @@ class ConsumerCoordinator:
             self._cluster.use(self.member.topics)
 
     async def _fetch_metadata(self, topics: Sequence[str]) -> None:
-        """Make sure that the snapshot says of each of these whether there is one."""
+        """Fetch the metadata of these topics, unless the snapshot has it."""
         deadline = self._cluster.deadline(_TOPICS_KNOWN_WITHIN)
         self._cluster.use(topics)
         try:
@@ -375,31 +381,31 @@ class ConsumerCoordinator:
             _log.warning("leading %s without the metadata of all its topics: %s", self._named, error)
 
     async def _follow(self) -> None:
-        """Rebalance when topics come and go, or get more partitions, as far as this member has to see to it."""
+        """Rejoin when the subscribed topics or their partitions change, if this member is responsible for that."""
         snapshot = self._cluster.snapshot
         with self._following, self._cluster.following(lambda: self.topics, lambda: self.member.watched):
             while True:
                 snapshot = await self._cluster.newer(snapshot)
                 self._cluster.use(self.member.watched)
-                # What changes meanwhile is seen when it takes what was assigned.
+                # Changes during a rebalance are noticed when the assignment is applied.
                 if self._machine.state is GroupState.STABLE and self._machine.task is None:
                     reason = self._rejoin_reason(snapshot)
                     if reason is not None:
                         self.membership.request_rejoin(reason)
 
     def _rejoin_reason(self, snapshot: Snapshot) -> str | None:
-        """Why there has to be another rebalance, if so."""
+        """Return the reason for another rebalance, if there is one."""
         if self.subscription is not None and self.subscription.topics_in(snapshot) != self.member.topics:
             return f"the topics of {self.subscription} have changed"
         watched = self.member.watched
-        # Of a topic that was forgotten nothing is known, which is no change.
+        # A topic whose metadata was evicted has not changed.
         is_known = all(topic in snapshot.topics for topic in watched) or self._watches_all
         if is_known and self.member.is_outdated(partitions_of(snapshot, watched)):
             return "topics or their partitions have changed"
         return None
 
     async def _watch_all_topics(self) -> None:
-        """Have the metadata of all topics until there is no pattern any more, or no membership."""
+        """Keep the metadata of all topics up to date as long as there is a pattern."""
         with self._cluster.all_topics():
             await self.membership.until(lambda: self.subscription is None or self.subscription.pattern is None)
         self._watches_all = False

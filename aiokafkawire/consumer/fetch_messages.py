@@ -1,4 +1,4 @@
-"""What a fetch looks like on the wire, and what its answer says of each partition."""
+"""Builds Fetch requests, and reads the results of their partitions."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
@@ -20,12 +20,12 @@ from .fetch_session import FetchSessionRequest
 __all__ = ("answers", "leaders_named", "request")
 
 
-def request(turn: FetchSessionRequest, config: ConsumerConfig, room: int) -> FetchRequest:
-    """The fetch for one broker. ``room`` is how many bytes it may bring."""
+def request(turn: FetchSessionRequest, config: ConsumerConfig, budget: int) -> FetchRequest:
+    """Build the Fetch for one broker. ``budget`` limits the response's bytes."""
     return FetchRequest(
         max_wait_ms=config.fetch_max_wait_ms,
         min_bytes=config.fetch_min_bytes,
-        max_bytes=room,
+        max_bytes=budget,
         isolation_level=config.isolation,
         session_id=turn.session_id,
         session_epoch=turn.epoch,
@@ -66,26 +66,26 @@ def _forgotten(partitions: Iterable[TopicPartition], ids: Mapping[str, UUID]) ->
 def answers(
     turn: FetchSessionRequest, response: FetchResponse, *, committed_only: bool, broker: str
 ) -> Iterator[tuple[PartitionFetch, CompletedFetch | KafkaError]]:
-    """What the answer brings: for each partition that it has data, or an error.
+    """Yield the data or error of each partition in the response.
 
-    A full fetch is answered for every partition, unless a quota has emptied the answer (KIP-219).
+    The response to a full fetch has every partition, unless a quota has emptied it (KIP-219).
     """
     found = {ask.state.partition: data for ask, data in _answered(turn, response)}
-    for state, data in found.items():
-        ask = turn.asks[state]
+    for partition, data in found.items():
+        ask = turn.asks[partition]
         if data.error_code != ErrorCode.NONE:
             yield ask, _refused(ask, data)
         else:
             yield ask, CompletedFetch(ask, data, committed_only=committed_only)
     if not turn.is_full or (not found and response.throttle_time_ms > 0):
         return
-    for state, ask in turn.asks.items():
-        if state not in found:
-            yield ask, WireError(f"{broker} answered Fetch without {state}, which was asked")
+    for partition, ask in turn.asks.items():
+        if partition not in found:
+            yield ask, WireError(f"{broker} answered Fetch without {partition}")
 
 
 def _answered(turn: FetchSessionRequest, response: FetchResponse) -> Iterator[tuple[PartitionFetch, PartitionData]]:
-    """Partitions that were not asked for are passed over."""
+    """Yield the requested partitions with their data; ignore others."""
     names = {topic_id: name for name, topic_id in turn.ids.items()}
     for topic in response.responses:
         name = topic.topic or names.get(topic.topic_id, "")
@@ -96,7 +96,7 @@ def _answered(turn: FetchSessionRequest, response: FetchResponse) -> Iterator[tu
 
 
 def leaders_named(turn: FetchSessionRequest, response: FetchResponse) -> dict[TopicPartition, tuple[int, int]]:
-    """The leader's id and epoch of each partition whose error tells them (v16, KIP-951)."""
+    """Return the leader's id and epoch of each partition whose error has them (v16, KIP-951)."""
     return {
         ask.state.partition: (data.current_leader.leader_id, data.current_leader.leader_epoch)
         for ask, data in _answered(turn, response)

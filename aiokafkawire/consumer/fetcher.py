@@ -1,4 +1,4 @@
-"""Keeps a fetch in flight to every broker that is read from, and what came until the user reaches it."""
+"""Keeps a fetch in flight to every broker, and buffers the data until the user reads it."""
 
 import logging
 from collections.abc import Iterable
@@ -38,12 +38,12 @@ __all__ = ("Fetcher",)
 
 _log = logging.getLogger("aiokafkawire.consumer")
 
-# Topics have no names from v13 on (KIP-516), so without their ids v12 is the last.
+# Fetch v13 and later have topic ids only (KIP-516), so v12 is the last without them.
 _BY_ID_SINCE: Final = 13
 _BY_ID_OR_NAME: Final = Versions.parse("0+")
 _BY_NAME: Final = Versions.parse("0-12")
 _ISOLATES: Final = 4
-"""The first version of Fetch that says which records are wanted while transactions are open (KIP-98)."""
+"""The first version of Fetch with an isolation level (KIP-98)."""
 _SESSION_ERRORS: Final = (
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
@@ -53,7 +53,7 @@ _GRACE: Final = 5.0
 
 
 class Fetcher:
-    """The background side of one consumer. Places begin at what ``group`` has committed, if there is one."""
+    """The background fetcher of one consumer. Partitions begin at the offsets that ``group`` has committed, if any."""
 
     def __init__(
         self,
@@ -65,15 +65,15 @@ class Fetcher:
     ) -> None:
         self._cluster, self._config, self._positions, self._lane = cluster, config, positions, lane
         self.arrived: anyio.Event = anyio.Event()
-        """Set when there is something new: data or an error."""
+        """Set when there is new data or a new error."""
         self._worker = Worker(self._start_due, self.notify)
-        # The brokers that are asked now, and how many bytes each may bring.
+        # The brokers with a fetch in flight, and the bytes that each may return.
         self._promised: dict[int, int] = {}
         self.patience: float = config.fetch_max_wait_ms / 1000 + _GRACE
-        """For how many seconds a broker that is asked may say nothing, before that is strange."""
+        """For how many seconds a broker may leave a fetch unanswered before it counts as silent."""
         self._sessions: dict[int, FetchSession] = {}
         self.answered: dict[int, float] = {}
-        """When each broker has last answered a fetch."""
+        """When each broker last responded to a fetch."""
         self._backoffs: dict[int, Backoff] = {}
         self._committed = config.isolation is IsolationLevel.READ_COMMITTED
         settings = cluster.config
@@ -90,27 +90,29 @@ class Fetcher:
 
     @property
     def unread(self) -> dict[TopicPartition, CompletedFetch]:
-        """Fetched data by partition, in the order in which it came."""
+        """Fetched data by partition, in the order of arrival."""
         return self._buffer.unread
 
     def discard(self, fetched: CompletedFetch) -> None:
-        """The user has read this, or cannot: there is room for more."""
+        """Drop data that is read or unusable, and fetch more."""
         if self._buffer.discard(fetched):
             self.notify()
         self.wake((fetched.ask.state,))
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing is fetched any more."""
+        """Whether the fetcher has ended."""
         return self._worker.ended.is_set()
 
     def wake(self, states: Iterable[PartitionState] = ()) -> None:
-        """Something changed: the assignment, a position, what is unread; if ``places`` are given, of these alone."""
+        """Look for due work after a change of the assignment, of positions or of unread data; only of ``states``, if
+        given.
+        """
         self._scope.mark_dirty(states)
         self._worker.wake()
 
     def notify(self) -> None:
-        """Let the iteration look again: at new data, an error, a partition that is resumed."""
+        """Notify the iteration of new data, an error, or a partition that is resumed."""
         arrived, self.arrived = self.arrived, anyio.Event()
         arrived.set()
 
@@ -120,7 +122,7 @@ class Fetcher:
 
     async def run(self) -> None:
         """Fetch until closed."""
-        # A partition may have another leader while the old one, and others, keep long polls or rest.
+        # A partition may move to another leader during the long polls and backoffs of others.
         with self._cluster.watched(self.wake):
             await self._worker.run()
 
@@ -130,15 +132,17 @@ class Fetcher:
         await self._cluster.brokers.close_lanes(self._lane)
 
     def error_of(self, partition: TopicPartition) -> KafkaError | None:
-        """What keeps a partition from being read now."""
+        """Return the error that keeps a partition from being read now."""
         return self._errors.get(partition)
 
     def next_fault(self) -> KafkaError | None:
-        """An error that the user has not heard of yet."""
+        """Return an error that was not raised to the user yet."""
         return self._errors.next()
 
     def _start_due(self, tasks: TaskGroup) -> float | None:
-        """Start fetches and lookups. How long to wait for a leader, in seconds; None until something happens."""
+        """Start the due fetches and lookups; return for how many seconds to wait for a leader, None until something
+        happens.
+        """
         cluster, now = self._cluster, self._cluster.runtime.now()
         snapshot = cluster.snapshot
         states = self._scope.take(snapshot, now)
@@ -146,8 +150,8 @@ class Fetcher:
             states = list(self._positions)
             self._buffer.drop_stale()
             self._errors.forget_all_but(state.partition for state in states if not state.is_suspended)
-            for some in self._offset_fetcher.take_due():
-                tasks.start_soon(self._offset_fetcher.run, some)
+            for group in self._offset_fetcher.take_due():
+                tasks.start_soon(self._offset_fetcher.run, group)
         cluster.use(self._scope.topics)
         self._validator.start_due(tasks, snapshot, states, self.unread)
         most = self._config.max_partition_fetch_bytes
@@ -167,61 +171,61 @@ class Fetcher:
         kept = chain(self.unread.values(), self._buffer.ahead.values())
         found = fetch_budgets(asks, self._scope.brokers, kept, self._promised.values(), limit)
         self._promised |= found
-        for node_id, room in found.items():
-            tasks.start_soon(self._fetch, snapshot, node_id, asks[node_id], room)
+        for node_id, budget in found.items():
+            tasks.start_soon(self._fetch, snapshot, node_id, asks[node_id], budget)
         if len(found) < len(asks):
-            # Whoever makes room may be of another broker.
+            # The data that frees budget may be of another broker.
             self._scope.mark_dirty()
 
-    async def _fetch(self, snapshot: Snapshot, node_id: int, asks: list[PartitionFetch], room: int) -> None:
-        """One fetch to one broker, and the rest that it gets after it."""
+    async def _fetch(self, snapshot: Snapshot, node_id: int, asks: list[PartitionFetch], budget: int) -> None:
+        """Send one fetch to one broker, and back off if needed."""
         began = self._cluster.runtime.now()
         session = self._sessions.setdefault(node_id, FetchSession())
-        told = False
+        notify = False
         try:
-            rest, told = await self._exchange(snapshot, node_id, asks, room, session)
+            delay, notify = await self._exchange(snapshot, node_id, asks, budget, session)
         except Exception as raised:
             session.restart()
-            rest = self._failed(node_id)
+            delay = self._failed(node_id)
             error = as_kafka_error(raised, f"fetching {format_partitions([ask.state.partition for ask in asks])}")
-            _log.debug("fetching from broker %d again in %.0f ms: %s", node_id, rest * 1000, error)
+            _log.debug("fetching from broker %d again in %.0f ms: %s", node_id, delay * 1000, error)
             wanted = [ask for ask in asks if self._positions.is_current(ask.state, ask.epoch)]
             for ask in wanted:
                 ask.state.replica = None
-            # Who still has something to read before it is not troubled yet.
+            # An error matters only once the user has read the data before it.
             self._record_error(snapshot, [ask.state for ask in wanted if self._buffer.is_next(ask)], error, began)
         self._promised[node_id] = 0
-        if rest > 0:
-            if told:
+        if delay > 0:
+            if notify:
                 self.notify()
-            # Some of its partitions may be another's by now.
+            # Its partitions may have moved to other brokers.
             self.wake()
-            await anyio.sleep(rest)
+            await anyio.sleep(delay)
         del self._promised[node_id]
-        # Those that were asked for may be another broker's by now, and others wait for this one.
-        self.wake([*(ask.state for ask in asks), *self._scope.one_of(node_id)])
-        if told and rest <= 0:
+        # The fetched partitions may have moved to another broker, and others wait for this one.
+        self.wake([*(ask.state for ask in asks), *self._scope.any_of(node_id)])
+        if notify and delay <= 0:
             if any(self._buffer.has_much(ask.state.partition) for ask in asks):
-                # Who reads may keep the loop for ten milliseconds. So the worker begins the next fetch before, and that
-                # sends its request.
+                # User code may keep the loop busy for ten milliseconds: first let the worker send the next fetch.
                 await anyio.lowlevel.checkpoint()
                 await anyio.lowlevel.checkpoint()
             self.notify()
 
     async def _exchange(
-        self, snapshot: Snapshot, node_id: int, asks: list[PartitionFetch], room: int, session: FetchSession
+        self, snapshot: Snapshot, node_id: int, asks: list[PartitionFetch], budget: int, session: FetchSession
     ) -> tuple[float, bool]:
-        """Ask, and take the answer. How long the broker is to rest, in seconds, and whether there is something new."""
+        """Send a fetch and handle its response; return the backoff in seconds, and whether there is something new."""
         began = self._cluster.runtime.now()
         connection = await self._cluster.connection(snapshot.nodes[node_id], self._lane)
         ids = {topic: snapshot.topic_id(topic) for topic in dict.fromkeys(ask.state.partition.topic for ask in asks)}
         wanted = _BY_NAME if ZERO_UUID in ids.values() else _BY_ID_OR_NAME
         if self._committed and connection.known is not None and connection.known.is_untold:
-            # Who tells that it is of 0.10 has no transactions; this one has not, and might give what was aborted, too.
+            # A broker that says it is of 0.10 has no transactions; this one has not said so, and might return aborted
+            # records.
             wanted = Versions(max(wanted.first, _ISOLATES), wanted.last)
         version = choose_version(FetchRequest, connection.versions, wanted, connection.where)
-        turn = session.next(limit_bytes(asks, version, room), ids, by_id=version >= _BY_ID_SINCE)
-        response = await self._ask(connection, turn, version, room)
+        turn = session.next(limit_bytes(asks, version, budget), ids, by_id=version >= _BY_ID_SINCE)
+        response = await self._ask(connection, turn, version, budget)
         if response.error_code != ErrorCode.NONE:
             session.refused(response.error_code)
             if response.error_code in _SESSION_ERRORS and not turn.is_full:
@@ -229,49 +233,59 @@ class Fetcher:
             raise broker_error(response.error_code, f"{connection.where} to Fetch")
         session.answered(turn, response.session_id)
         now = self.answered[node_id] = self._cluster.runtime.now()
-        failed, waits, told = self._take(
+        failed, waits, notify = self._take(
             turn, response, session, connection.where, FetchContext(snapshot, began, now, version)
         )
         if failed:
-            return self._failed(node_id), told
+            return self._failed(node_id), notify
         self._backoffs.pop(node_id, None)
         if response.throttle_time_ms > 0:
-            return float(response.throttle_time_ms) / 1000, told
-        # Asked to wait for data, it said at once that there is none. Nothing is wrong with that, once.
-        hurried = waits and now - began < self._config.fetch_max_wait_ms / 2000
-        return self._cluster.config.retry_backoff_ms / 1000 if hurried else 0.0, told
+            return float(response.throttle_time_ms) / 1000, notify
+        # The broker has not waited for data, though asked to: a quick empty response is no error.
+        is_early = waits and now - began < self._config.fetch_max_wait_ms / 2000
+        return self._cluster.config.retry_backoff_ms / 1000 if is_early else 0.0, notify
 
-    async def _ask(self, connection: Connection, turn: FetchSessionRequest, version: int, room: int) -> FetchResponse:
+    async def _ask(self, connection: Connection, turn: FetchSessionRequest, version: int, budget: int) -> FetchResponse:
         long_poll = self._config.fetch_max_wait_ms / 1000
         return await connection.request(
-            request(turn, self._config, room),
+            request(turn, self._config, budget),
             timeout=long_poll + self._cluster.config.default_api_timeout_ms / 1000,
             wanted=Versions(version, version),
         )
 
     def _take(
-        self, turn: FetchSessionRequest, response: FetchResponse, session: FetchSession, broker: str, came: FetchContext
+        self,
+        turn: FetchSessionRequest,
+        response: FetchResponse,
+        session: FetchSession,
+        broker: str,
+        context: FetchContext,
     ) -> tuple[bool, bool, bool]:
-        """Whether something failed, whether there was nothing to do at all, and whether there is something new."""
+        """Handle the partitions' results; return whether any failed, whether there was no data, and whether there is
+        something new.
+        """
         self._use_leaders(turn, response)
-        failed, waits, told = False, True, False
-        quiet = dict(turn.asks)
+        failed, waits, notify = False, True, False
+        without_news = dict(turn.asks)
         for ask, answer in answers(turn, response, committed_only=self._committed, broker=broker):
-            outcome = self._buffer.take(ask, answer, came)
+            outcome = self._buffer.take(ask, answer, context)
             if isinstance(answer, WireError | InconsistentTopicId):
                 session.restart()
             if outcome.outdated:
-                self._cluster.outdated(came.snapshot)
-            del quiet[ask.state.partition]
-            failed, told = failed or outcome.failed, told or outcome.told
+                self._cluster.outdated(context.snapshot)
+            del without_news[ask.state.partition]
+            failed, notify = failed or outcome.failed, notify or outcome.notify
             waits = waits and not outcome.moved and not (isinstance(answer, CompletedFetch) and answer.records)
-        self._errors.clear_all(quiet)
-        return failed, waits, told
+        self._errors.clear_all(without_news)
+        return failed, waits, notify
 
     def _use_leaders(self, turn: FetchSessionRequest, response: FetchResponse) -> None:
         leaders = leaders_named(turn, response)
         if leaders:
-            nodes = [Node(one.node_id, Address(one.host, one.port), one.rack) for one in response.node_endpoints]
+            nodes = [
+                Node(endpoint.node_id, Address(endpoint.host, endpoint.port), endpoint.rack)
+                for endpoint in response.node_endpoints
+            ]
             self._cluster.use_leaders(leaders, nodes)
 
     def _failed(self, node_id: int) -> float:
@@ -288,5 +302,5 @@ def _why_unled(snapshot: Snapshot, partition: TopicPartition) -> KafkaError:
     topic = snapshot.topics.get(partition.topic)
     if topic is not None and topic.error != ErrorCode.NONE:
         return broker_error(topic.error, f"topic {partition.topic!r}")
-    # What the broker would say, and like it a matter of time.
-    return broker_error(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition} has no leader that is known")
+    # The error that brokers use; it is retriable as well.
+    return broker_error(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition} has no known leader")

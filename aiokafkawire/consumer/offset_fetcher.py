@@ -1,4 +1,4 @@
-"""Finds where partitions without a position begin."""
+"""Finds the start offsets of partitions without a position."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -23,10 +23,10 @@ _log = logging.getLogger("aiokafkawire.consumer")
 
 
 class OffsetFetcher:
-    """Looks offsets up for a consumer's places. ``on_change`` is called when there is something new of these places, or
-    of whichever.
+    """Looks up committed offsets and start offsets of partitions. ``on_change`` is called with the partitions that have
+    changed, or with none for all.
 
-    Without ``group``, no place asks for what a group has committed.
+    Without ``group``, there are no committed offsets.
     """
 
     def __init__(
@@ -42,10 +42,10 @@ class OffsetFetcher:
         self._isolation, self._on_change, self._group = isolation, on_change, group
 
     def take_due(self) -> list[list[PartitionState]]:
-        """The places to look up now, in groups for :meth:`run`: one that cannot be looked up holds up no other.
+        """Return the partitions to look up now, in groups for :meth:`run`, so that a failing one delays no other.
 
-        Partitions with the same leader go together, and those of a topic that is not known yet; one without a leader,
-        of a topic that is known, goes alone. What the consumer's group has committed is asked for all at once.
+        Partitions with the same leader form a group, and so do those of an unknown topic; one without a leader is
+        alone. Committed offsets are fetched for all partitions at once.
         """
         snapshot = self._cluster.snapshot
         committed: list[PartitionState] = []
@@ -57,7 +57,7 @@ class OffsetFetcher:
                 continue
             if state.spec is None:
                 state.lost = True
-                why = "has no position, and auto_offset_reset is 'none': seek first"
+                why = "has no position, and auto_offset_reset is 'none': call seek() first"
                 self._errors.report(state, UsageError(f"{state.partition} {why}"))
                 self._on_change(())
                 continue
@@ -71,7 +71,7 @@ class OffsetFetcher:
         return [*([committed] if committed else []), *groups.values()]
 
     async def run(self, states: list[PartitionState]) -> None:
-        """Look these places up; an error is reported, and after a rest they are due again."""
+        """Look up the offsets of these partitions; report an error, and retry after a backoff."""
         if states[0].ask_group:
             await self._run_committed(states)
             return
@@ -93,7 +93,7 @@ class OffsetFetcher:
         self._on_change(states)
 
     async def _run_committed(self, states: list[PartitionState]) -> None:
-        """Where the group has committed nothing, the default is due next; a partition that failed is due again."""
+        """Fetch committed offsets. Partitions without one use the default next; failed ones are due again."""
         assert self._group is not None
         epochs = {state.partition: state.epoch for state in states}
         found: dict[TopicPartition, OffsetAndMetadata | BrokerError | None] = {}
@@ -107,14 +107,14 @@ class OffsetFetcher:
             if not self._positions.is_current(state, epochs[state.partition]):
                 continue
             state.looking_up = False
-            one = found.get(state.partition)
-            state.ask_group = state.partition not in found or isinstance(one, BrokerError)
-            if isinstance(one, OffsetAndMetadata):
-                state.begin(one)
+            offset = found.get(state.partition)
+            state.ask_group = state.partition not in found or isinstance(offset, BrokerError)
+            if isinstance(offset, OffsetAndMetadata):
+                state.begin(offset)
         self._on_change(states)
 
     async def _failed(self, states: list[PartitionState], epochs: dict[TopicPartition, int], error: KafkaError) -> None:
-        # Whoever sought elsewhere or dropped the partitions meanwhile does not want to hear of it.
+        # After a seek or a revocation, the error no longer matters.
         current = [state for state in states if self._positions.is_current(state, epochs[state.partition])]
         if current:
             self._errors.report(current[0], error)
@@ -123,16 +123,16 @@ class OffsetFetcher:
             delay_ms = self._cluster.config.retry_backoff_max_ms
             _log.debug(
                 "looking up %s again in %d ms: %s",
-                format_partitions([one.partition for one in current]),
+                format_partitions([state.partition for state in current]),
                 delay_ms,
                 error,
             )
             await anyio.sleep(delay_ms / 1000)
 
     async def _offsets(self, specs: dict[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
-        """The offset for each spec; the end of the log where no record is that late.
+        """Return the offset for each spec; the end of the log where no record is that late.
 
-        None at all where the topic just became known: then it is known what can be looked up together.
+        Return none if the metadata just became known: the next call groups the partitions by leader.
         """
         deadline = self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
         for topic in dict.fromkeys(partition.topic for partition in specs):
@@ -140,7 +140,7 @@ class OffsetFetcher:
         if len(specs) > 1 and not all(map(self._cluster.snapshot.leader, specs)):
             return {}
         found = await look_up_offsets(self._cluster, specs, deadline, self._isolation)
-        late = {partition: OffsetSpec.LATEST for partition, one in found.items() if one is None}
+        late = {partition: OffsetSpec.LATEST for partition, offset in found.items() if offset is None}
         if late:
             found.update(await look_up_offsets(self._cluster, late, deadline, self._isolation))
-        return {partition: one.offset for partition, one in found.items() if one is not None}
+        return {partition: offset.offset for partition, offset in found.items() if offset is not None}

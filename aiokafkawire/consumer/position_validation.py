@@ -1,4 +1,4 @@
-"""Asks new leaders whether they have what was read of their partitions."""
+"""Validates positions with new leaders (KIP-320)."""
 
 from collections.abc import Callable, Container, Iterable
 from typing import Final
@@ -17,12 +17,12 @@ from .subscription_state import PartitionState, SubscriptionState, format_partit
 
 __all__ = ("PositionValidator",)
 
-# Below v3 it takes the right to cluster actions, which consumers lack.
+# Below v3 the request needs the ClusterAction permission, which consumers lack.
 _FOR_CONSUMERS: Final = Versions.parse("3+")
 
 
 class PositionValidator:
-    """Checks positions under new leaders. ``on_change`` is called when there is something new."""
+    """Validates positions with new leaders. ``on_change`` is called after each check."""
 
     def __init__(
         self, cluster: Cluster, positions: SubscriptionState, errors: PartitionErrors, on_change: Callable[[], None]
@@ -34,14 +34,14 @@ class PositionValidator:
     def start_due(
         self, tasks: TaskGroup, snapshot: Snapshot, states: Iterable[PartitionState], unread: Container[TopicPartition]
     ) -> None:
-        """Begin the checks that are due now for these places."""
+        """Start the checks of these partitions that are due."""
         for node_id, checks in due(snapshot, states, unread).items():
             for check in checks:
                 check.state.validating = True
             tasks.start_soon(self._run, snapshot, node_id, checks)
 
     async def _run(self, snapshot: Snapshot, node_id: int, checks: list[EpochCheck]) -> None:
-        """One question to one leader; after a failure these checks rest, and are due again."""
+        """Send the checks to one leader; after a failure, back off before they are due again."""
         cluster, began = self._cluster, self._cluster.runtime.now()
         failed: dict[EpochCheck, KafkaError] = {}
         try:
@@ -59,7 +59,7 @@ class PositionValidator:
             if check.counts(self._positions):
                 self._errors.failed([check.state], error, began, cluster.runtime.now())
         if failed:
-            # Whatever it was, another may lead by now.
+            # There may be another leader by now.
             cluster.outdated(snapshot)
             self._on_change()
             await anyio.sleep(self._backoff.next())

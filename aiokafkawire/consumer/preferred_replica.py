@@ -1,4 +1,4 @@
-"""Which broker a partition is read from: its leader, or a replica that is closer (KIP-392)."""
+"""Selects the broker to fetch a partition from: its leader, or a closer replica (KIP-392)."""
 
 from ..cluster.metadata import Node, Snapshot
 from .subscription_state import PartitionState
@@ -7,14 +7,14 @@ __all__ = ("select_read_replica",)
 
 
 def select_read_replica(snapshot: Snapshot, state: PartitionState, now: float) -> Node | None:
-    """The broker to fetch from, at ``now`` in seconds; None while nobody leads.
+    """Return the broker to fetch from, at ``now`` in seconds; None without a leader.
 
-    The replica that the leader named, until its time is over, and only while the cluster has it.
+    The replica that the leader has named is used until it expires, and while the cluster has it.
     """
     leader = snapshot.leader(state.partition)
     if leader is None or state.replica is None or now >= state.replica_until:
         return leader
-    said = snapshot.topics[state.partition.topic].answered[state.partition.partition]
-    if state.replica not in said.replica_nodes or state.replica in said.offline_replicas:
+    metadata = snapshot.topics[state.partition.topic].answered[state.partition.partition]
+    if state.replica not in metadata.replica_nodes or state.replica in metadata.offline_replicas:
         return leader
     return snapshot.nodes.get(state.replica, leader)

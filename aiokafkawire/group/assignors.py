@@ -40,7 +40,8 @@ class Assignor(Protocol):
     @property
     def protocols(self) -> Collection[RebalanceProtocol]:
         """The rebalance protocols that it supports. With COOPERATIVE, `assign` gives no member a partition that another
-        member still owns."""
+        member still owns.
+        """
 
     def subscription(self, topics: Sequence[str], owned: Sequence[TopicPartition], generation: int) -> bytes | None:
         """Return the ``user_data`` of this member's subscription, for the leader's assignor.
@@ -64,7 +65,8 @@ def subscribed_partitions(
     partitions: Partitions, subscriptions: Mapping[str, Subscription]
 ) -> dict[str, list[PartitionInfo]]:
     """Return the sorted partitions of each topic that is subscribed to and exists, in the topic order of Java's hash
-    map."""
+    map.
+    """
     wanted = dict.fromkeys(topic for member in hash_ordered(subscriptions) for topic in subscriptions[member].topics)
     known = [topic for topic in hash_ordered(wanted) if partitions.get(topic)]
     return {topic: sorted(partitions[topic], key=lambda info: info.partition) for topic in hash_ordered(known)}
@@ -116,7 +118,8 @@ class RoundRobinAssignor(_Plain):
 
     def assign(self, partitions: Partitions, subscriptions: Mapping[str, Subscription]) -> dict[str, Assignment]:
         """Return the same assignment as Java's assignor. With equal subscriptions, partition counts differ by one at
-        most."""
+        most.
+        """
         members = _in_turn(subscriptions)
         readers: dict[str, list[int]] = {}
         for position, member in enumerate(members):

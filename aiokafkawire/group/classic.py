@@ -104,7 +104,7 @@ class ClassicMembership:
         """Whether a rebalance is in progress."""
         return self.state in (_PREPARING, _JOINING, _ASSIGNING, _SYNCING)
 
-    # --- what the user does ------------------------------------------------------------------------------
+    # --- requests of the user----------------------------------------------------------------------------
 
     def request_rejoin(self, reason: str) -> None:
         """Join or rejoin, for this reason (KIP-800); during a rebalance or a leave, after it.
@@ -170,11 +170,12 @@ class ClassicMembership:
 
     def poll_timeout(self, reason: str) -> None:
         """Leave the group because poll() was not called in time, and lose all partitions; a later rejoin is as a new
-        member."""
+        member.
+        """
         self.leave(reason)
         self.task = LosePartitions(reason)
 
-    # --- what the member has done ------------------------------------------------------------------------
+    # --- results of the tasks ----------------------------------------------------------------------------
 
     def prepared(self, task: Task, protocols: Sequence[tuple[str, bytes]]) -> None:
         """Join with these protocols and their metadata: :class:`PrepareRejoin` is done."""
@@ -206,7 +207,7 @@ class ClassicMembership:
             # The coordinator does not know of the failure: the member keeps its id, to rejoin under it or to leave.
             self._fail(error, lose_id=False)
 
-    # --- what to ask -------------------------------------------------------------------------------------
+    # --- the requests ------------------------------------------------------------------------------------
 
     def due(self, now: float) -> list[CoordinatorRequest]:
         """Return the requests to send now; each is due again only after its result was reported."""
@@ -250,7 +251,7 @@ class ClassicMembership:
         """Return whether the response to this request still counts."""
         return ask is self._request or ask is self._heartbeat
 
-    # --- what came of it ---------------------------------------------------------------------------------
+    # --- the results ------------------------------------------------------------------------------------
 
     def answered(self, ask: CoordinatorRequest, response: Any, now: float) -> None:
         """Handle the coordinator's response, with or without an error."""

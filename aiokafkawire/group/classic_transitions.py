@@ -11,7 +11,8 @@ __all__ = ("NEXT", "THEN", "GroupState", "RequestKind", "ErrorAction")
 
 class RequestKind(Enum):
     """The kinds of requests to a coordinator. The offset committer sends OffsetCommit; its errors concern the
-    membership too."""
+    membership too.
+    """
 
     JOIN = "JoinGroup"
     SYNC = "SyncGroup"
@@ -29,10 +30,10 @@ class GroupState(Enum):
     """The state of a membership; the value completes "the member is ..."."""
 
     OUTSIDE = "not in the group"
-    PREPARING = "giving up what a rebalance may take"
+    PREPARING = "revoking partitions before it rejoins"
     JOINING = "waiting for the other members to join"
-    ASSIGNING = "deciding who gets what"
-    SYNCING = "waiting for its part"
+    ASSIGNING = "computing the assignment"
+    SYNCING = "waiting for its assignment"
     STABLE = "a member"
     LEAVING = "leaving"
     FAILED = "refused"

@@ -209,7 +209,8 @@ class ConsumerMember:
 
     def on_unchanged(self, task: ApplyAssignment) -> None:
         """Keep the owned partitions in the new generation: another rebalance has come before the assignment was
-        applied."""
+        applied.
+        """
         self._generation = task.generation
 
     def on_assigned(self, task: ApplyAssignment, change: AssignmentDelta) -> None:

@@ -130,7 +130,8 @@ def decode_subscription(data: bytes, group_instance_id: str | None = None) -> Su
 
 def encode_assignment(assignment: Assignment, version: int = NEWEST) -> bytes:
     """Encode an assignment for SyncGroup, byte for byte as Java does; all versions are the same. Raises as
-    `encode_subscription`."""
+    `encode_subscription`.
+    """
     assigned = [
         ConsumerProtocolAssignmentTopicPartition(topic=topic, partitions=partitions)
         for topic, partitions in by_topic(assignment.partitions).items()

@@ -65,7 +65,8 @@ async def probe_coordinator(
 
 def is_unreachable(error: BaseException | None) -> bool:
     """Return whether the error proves the coordinator unavailable: a lost connection or a broker's error, not a
-    timeout."""
+    timeout.
+    """
     while error is not None:
         if isinstance(error, ConnectionLost | BrokerError):
             return True

@@ -41,7 +41,8 @@ class Ticks:
 
     def look(self, now: float) -> tuple[float | None, float]:
         """Return for how long the loop has been blocked, once per block that exceeds the threshold, and when to check
-        again."""
+        again.
+        """
         blocked = now - self._due_at
         if blocked < self._threshold:
             return None, self._threshold - blocked

@@ -20,7 +20,8 @@ class JoinedMember:
 @attrs.frozen(eq=False)
 class PrepareRejoin:
     """Revoke the partitions that have to be revoked, and build the subscription. If ``lost``, the membership has ended
-    for ``reason``, and other members may have the partitions already."""
+    for ``reason``, and other members may have the partitions already.
+    """
 
     lost: bool
     reason: str = ""
@@ -29,7 +30,8 @@ class PrepareRejoin:
 @attrs.frozen(eq=False)
 class Assign:
     """Compute the assignment of all members, as the leader. If it is ``decided`` already (KIP-814), only learn what
-    this member leads."""
+    this member leads.
+    """
 
     protocol: str
     members: Sequence[JoinedMember]
@@ -56,7 +58,8 @@ class LosePartitions:
 @attrs.frozen(eq=False)
 class Resume:
     """Read on the partitions that were revoked for a JoinGroup that no coordinator answers: no other member can have
-    them yet."""
+    them yet.
+    """
 
 
 Task: TypeAlias = PrepareRejoin | Assign | ApplyAssignment | LosePartitions | Resume

@@ -19,7 +19,8 @@ class Movements:
 
     def instead_of(self, partition: TopicPartition, giver: int, taker: int) -> TopicPartition:
         """Return the partition to give to ``taker``: this one, or one of its topic that moved from ``taker`` to
-        ``giver`` before."""
+        ``giver`` before.
+        """
         first = self._of_partition[partition][0] if partition in self._of_partition else giver
         others = self._of_topic.get(partition.topic, {}).get((taker, first))
         return partition if others is None else others.first()

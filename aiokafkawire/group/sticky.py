@@ -28,7 +28,8 @@ class StickyUserDataTopic:
 @message(versions="0-1")
 class StickyUserData(Message):
     """The partitions that a member with the sticky assignor owned. The bytes have no version number; version 1 is
-    longer (KIP-54, KIP-341)."""
+    longer (KIP-54, KIP-341).
+    """
 
     previous_assignment: Array[StickyUserDataTopic] = field("0+")
     generation: Int32 = field("1+", default=NO_GENERATION, ignorable=True)

@@ -36,7 +36,8 @@ def assign_by_moving(
 
 class _Balance:
     """An assignment in progress. Members are numbers here, in the order of their ids; ``_ranking`` sorts them by
-    partition count."""
+    partition count.
+    """
 
     def __init__(
         self, topics: Topics, subscriptions: Mapping[str, Subscription], ownership: Ownership, racks: Racks

@@ -158,7 +158,7 @@ def test_what_comes_once_all_is_read_is_unread_at_once() -> None:
     ask = reading.asks()[A]
     reading.read(first)
     second = reading.answer(ask, batches(9, 2, 50_000))
-    assert reading.outcome.told
+    assert reading.outcome.notify
     assert reading.arrivals.unread == {A: second}
 
 
@@ -180,7 +180,7 @@ def test_an_error_is_told_when_the_user_gets_there() -> None:
     reading = Reading()
     first, ask = reading.begun(), reading.asks()[A]
     reading.answer(ask, broker_error(ErrorCode.OFFSET_OUT_OF_RANGE))
-    assert (reading.outcome.failed, reading.outcome.told) == (True, False)
+    assert (reading.outcome.failed, reading.outcome.notify) == (True, False)
     assert reading.troubles.get(A) is None
     assert reading.arrivals.unread == {A: first}
     reading.read(first)
@@ -192,7 +192,7 @@ def test_a_leader_that_is_none_any_more_is_looked_up_at_once() -> None:
     reading = Reading()
     reading.begun()
     reading.answer(reading.asks()[A], broker_error(ErrorCode.NOT_LEADER_OR_FOLLOWER))
-    assert (reading.outcome.failed, reading.outcome.outdated, reading.outcome.told) == (True, True, False)
+    assert (reading.outcome.failed, reading.outcome.outdated, reading.outcome.notify) == (True, True, False)
 
 
 def test_who_seeks_elsewhere_has_neither() -> None:

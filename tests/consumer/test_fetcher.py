@@ -132,7 +132,7 @@ async def test_a_silent_broker_is_told_in_time() -> None:
     ):
         cluster.on_fetch = lambda node, asked: None
         consumer.assign({a(0): 0})
-        with pytest.raises(RequestTimeout, match=r"nothing could be fetched of a-0 for 0.1 s .* no answer from n1"):
+        with pytest.raises(RequestTimeout, match=r"cannot fetch a-0 for 0.1 s .* no answer from n1"):
             await take(consumer, 1)
 
 
@@ -272,7 +272,7 @@ async def test_an_answer_without_a_partition_is_a_wire_error() -> None:
     async with serving({a(0): 1}) as cluster, cluster.client() as client, client.consumer() as consumer:
         cluster.on_fetch = lambda node, asked: cluster.answer({a(1): b""})
         consumer.assign({a(0): 0})
-        with pytest.raises(WireError, match="n1:9092 answered Fetch without a-0, which was asked"):
+        with pytest.raises(WireError, match="n1:9092 answered Fetch without a-0"):
             await take(consumer, 1)
 
 

@@ -162,7 +162,7 @@ async def test_a_retention_is_told_where_the_broker_knows_it(release: str, versi
 async def test_a_retention_that_nobody_understands_is_refused() -> None:
     async with running(None, {ApiKey.OFFSET_COMMIT: "5-10"}) as (broker, cluster, offsets):
         with pytest.raises(
-            UnsupportedVersion, match=r"since 0.9, and by OffsetCommit v2-4 alone.*speaks OffsetCommit 5"
+            UnsupportedVersion, match=r"needs OffsetCommit v2-4, which brokers have since 0.9.*speaks OffsetCommit 5"
         ):
             await offsets.commit({A0: 3}, soon(cluster), retention_ms=60_000)
         offsets.group = GroupMetadata("g", 1, "m", "i")
