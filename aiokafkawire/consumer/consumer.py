@@ -452,9 +452,9 @@ class Consumer(RecordIteration[K, V]):
         """
         check_seconds("since", since)
         self._positions.settle()
-        self._positions.require_in_hand()
+        self._positions.require_not_lost()
         if since is not None:
-            self._positions.require_taken_since(since)
+            self._positions.require_not_revoked_since(since)
 
     async def commit(
         self,

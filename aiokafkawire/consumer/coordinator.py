@@ -174,9 +174,9 @@ class ConsumerCoordinator:
         membership = self.membership
         while self._leaving and not membership.has_ended:
             await membership.until(lambda: membership.trouble is not None or not self._leaving)
-            with anyio.move_on_after(_GRACE) as away:
+            with anyio.move_on_after(_GRACE) as unreachable:
                 await membership.until(lambda: membership.trouble is None or not self._leaving)
-            if away.cancelled_caught:
+            if unreachable.cancelled_caught:
                 waiting.cancel()
                 return
 
@@ -333,7 +333,7 @@ class ConsumerCoordinator:
         if partitions:
             _log.info("%s in %s: %s", "lost" if lost else "revoked", self._named, format_partitions(partitions))
         now = self._cluster.runtime.now()
-        in_hand = self._positions.take_away(partitions, self._machine.last_group, reason, now)
+        in_hand = self._positions.revoke(partitions, self._machine.last_group, reason, now)
         if in_hand and not self._leaving:
             _log.warning(
                 "%s revoked %s while records were being processed, since %s; those records are read again from the "

@@ -65,7 +65,7 @@ class FetchSession:
         if self._epoch != _FULL and (by_id != self._by_id or self._ids_differ(ids) or self._states_differ(wanted)):
             self.restart()
         known = self._asks if self._epoch != _FULL else {}
-        turn = FetchSessionRequest(
+        session_request = FetchSessionRequest(
             self._session_id,
             self._epoch,
             wanted,
@@ -74,7 +74,7 @@ class FetchSession:
             {**self._ids, **ids},
         )
         self._asks, self._ids, self._by_id = wanted, dict(ids), by_id
-        return turn
+        return session_request
 
     def _ids_differ(self, ids: Mapping[str, UUID]) -> bool:
         return self._by_id and any(self._ids.get(topic, topic_id) != topic_id for topic, topic_id in ids.items())
@@ -83,13 +83,13 @@ class FetchSession:
         known = self._asks
         return any(partition in known and known[partition].state is not ask.state for partition, ask in wanted.items())
 
-    def answered(self, turn: FetchSessionRequest, session_id: int) -> None:
+    def answered(self, session_request: FetchSessionRequest, session_id: int) -> None:
         """Handle a response without an error. Session id 0 means that the broker keeps no session."""
         if session_id == _NO_SESSION:
             self._session_id, self._epoch = _NO_SESSION, _FULL
-        elif turn.is_full or session_id == turn.session_id:
+        elif session_request.is_full or session_id == session_request.session_id:
             self._session_id = session_id
-            self._epoch = 1 if turn.epoch == _NEWEST_EPOCH else turn.epoch + 1
+            self._epoch = 1 if session_request.epoch == _NEWEST_EPOCH else session_request.epoch + 1
         else:
             self.restart()
 

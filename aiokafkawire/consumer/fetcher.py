@@ -154,9 +154,9 @@ class Fetcher:
                 tasks.start_soon(self._offset_fetcher.run, group)
         cluster.use(self._scope.topics)
         self._validator.start_due(tasks, snapshot, states, self.unread)
-        most = self._config.max_partition_fetch_bytes
+        max_bytes = self._config.max_partition_fetch_bytes
         ahead = self._buffer.ahead
-        asks, unled = plan(snapshot, states, self.unread, ahead, self._promised, max_bytes=most, now=now)
+        asks, unled = plan(snapshot, states, self.unread, ahead, self._promised, max_bytes=max_bytes, now=now)
         if asks:
             self._start_fetches(tasks, snapshot, asks)
         if not unled:
@@ -224,17 +224,17 @@ class Fetcher:
             # records.
             wanted = Versions(max(wanted.first, _ISOLATES), wanted.last)
         version = choose_version(FetchRequest, connection.versions, wanted, connection.where)
-        turn = session.next(limit_bytes(asks, version, budget), ids, by_id=version >= _BY_ID_SINCE)
-        response = await self._ask(connection, turn, version, budget)
+        session_request = session.next(limit_bytes(asks, version, budget), ids, by_id=version >= _BY_ID_SINCE)
+        response = await self._send_fetch(connection, session_request, version, budget)
         if response.error_code != ErrorCode.NONE:
             session.refused(response.error_code)
-            if response.error_code in _SESSION_ERRORS and not turn.is_full:
+            if response.error_code in _SESSION_ERRORS and not session_request.is_full:
                 return 0.0, False
             raise broker_error(response.error_code, f"{connection.where} to Fetch")
-        session.answered(turn, response.session_id)
+        session.answered(session_request, response.session_id)
         now = self.answered[node_id] = self._cluster.runtime.now()
         failed, waits, notify = self._take(
-            turn, response, session, connection.where, FetchContext(snapshot, began, now, version)
+            session_request, response, session, connection.where, FetchContext(snapshot, began, now, version)
         )
         if failed:
             return self._failed(node_id), notify
@@ -245,17 +245,19 @@ class Fetcher:
         is_early = waits and now - began < self._config.fetch_max_wait_ms / 2000
         return self._cluster.config.retry_backoff_ms / 1000 if is_early else 0.0, notify
 
-    async def _ask(self, connection: Connection, turn: FetchSessionRequest, version: int, budget: int) -> FetchResponse:
+    async def _send_fetch(
+        self, connection: Connection, session_request: FetchSessionRequest, version: int, budget: int
+    ) -> FetchResponse:
         long_poll = self._config.fetch_max_wait_ms / 1000
         return await connection.request(
-            request(turn, self._config, budget),
+            request(session_request, self._config, budget),
             timeout=long_poll + self._cluster.config.default_api_timeout_ms / 1000,
             wanted=Versions(version, version),
         )
 
     def _take(
         self,
-        turn: FetchSessionRequest,
+        session_request: FetchSessionRequest,
         response: FetchResponse,
         session: FetchSession,
         broker: str,
@@ -264,10 +266,10 @@ class Fetcher:
         """Handle the partitions' results; return whether any failed, whether there was no data, and whether there is
         something new.
         """
-        self._use_leaders(turn, response)
+        self._use_leaders(session_request, response)
         failed, waits, notify = False, True, False
-        without_news = dict(turn.asks)
-        for ask, answer in answers(turn, response, committed_only=self._committed, broker=broker):
+        without_news = dict(session_request.asks)
+        for ask, answer in answers(session_request, response, committed_only=self._committed, broker=broker):
             outcome = self._buffer.take(ask, answer, context)
             if isinstance(answer, WireError | InconsistentTopicId):
                 session.restart()
@@ -279,8 +281,8 @@ class Fetcher:
         self._errors.clear_all(without_news)
         return failed, waits, notify
 
-    def _use_leaders(self, turn: FetchSessionRequest, response: FetchResponse) -> None:
-        leaders = leaders_named(turn, response)
+    def _use_leaders(self, session_request: FetchSessionRequest, response: FetchResponse) -> None:
+        leaders = leaders_named(session_request, response)
         if leaders:
             nodes = [
                 Node(endpoint.node_id, Address(endpoint.host, endpoint.port), endpoint.rack)

@@ -130,7 +130,7 @@ class OffsetCommitter:
             KafkaError: another error that is not retriable.
         """
         given = given_offsets(offsets)
-        self._positions.require_in_hand(given)
+        self._positions.require_not_lost(given)
         states = {partition: self._positions.get(partition) for partition in given}
 
         def kept() -> bool:

@@ -127,9 +127,9 @@ class ReadAhead(Generic[K, V]):
             self._lent.finished = max(self._lent.finished, self._lent.settled)
 
     async def lend(
-        self, unit: Literal["one by one", "together", "batch"], most: int, timeout: float | None
+        self, unit: Literal["one by one", "together", "batch"], max_records: int, timeout: float | None
     ) -> Lent[K, V] | None:
-        """Lend up to ``most`` records, or one batch; return None after ``timeout`` seconds without any.
+        """Lend up to ``max_records`` records, or one batch; return None after ``timeout`` seconds without any.
 
         With ``one by one``, all records are of one partition.
 
@@ -147,7 +147,7 @@ class ReadAhead(Generic[K, V]):
             reads._finish_in_hand()
         else:
             self._put_back()
-            lent = await self._read(unit, most, timeout)
+            lent = await self._read(unit, max_records, timeout)
             if lent is None:
                 return None
         lent.one_by_one = unit == "one by one"
@@ -177,7 +177,7 @@ class ReadAhead(Generic[K, V]):
             else:
                 part.fetched.rewind()
 
-    async def _read(self, unit: str, most: int, timeout: float | None) -> Lent[K, V] | None:
+    async def _read(self, unit: str, max_records: int, timeout: float | None) -> Lent[K, V] | None:
         lent: Lent[K, V] = Lent()
         try:
             with anyio.move_on_after(timeout):
@@ -187,16 +187,16 @@ class ReadAhead(Generic[K, V]):
                     if unit == "batch":
                         _add_batch(lent, reading)
                     else:
-                        self._add_records(lent, reading, most)
+                        self._add_records(lent, reading, max_records)
                 if unit == "together":
-                    self._add_others(lent, most)
+                    self._add_others(lent, max_records)
         except _RECURRING:
             raise
         except Exception as error:
             lent.error = error
         return lent if lent.has_more else None
 
-    def _add_records(self, lent: Lent[K, V], fetched: CompletedFetch, most: int) -> None:
+    def _add_records(self, lent: Lent[K, V], fetched: CompletedFetch, max_records: int) -> None:
         """Add records of one partition: of the current batch, and of the next ones in the same fetch."""
         state = fetched.ask.state
         assert state.position is not None  # there are records after it
@@ -204,11 +204,11 @@ class ReadAhead(Generic[K, V]):
         while fetched.reader is not None:
             reader = fetched.reader
             try:
-                lent.records.extend(islice(reader, most - len(lent.records)))
+                lent.records.extend(islice(reader, max_records - len(lent.records)))
             except Exception as error:
                 lent.error = error
             part.end = state.position = reader.next_offset
-            if lent.error is not None or len(lent.records) >= most:
+            if lent.error is not None or len(lent.records) >= max_records:
                 break
             part.end = state.position = fetched.batch_end
             fetched.reader = None
@@ -233,16 +233,16 @@ class ReadAhead(Generic[K, V]):
         except CorruptBatch:
             return False
 
-    def _add_others(self, lent: Lent[K, V], most: int) -> None:
+    def _add_others(self, lent: Lent[K, V], max_records: int) -> None:
         """Add fetched records of other partitions."""
-        while lent.error is None and lent.count < most and not self._reads._pending_errors:
+        while lent.error is None and lent.count < max_records and not self._reads._pending_errors:
             try:
                 fetched = self._reads._ready(without=[part.fetched for part in lent.parts])
             except CorruptBatch:  # raised again when these are taken
                 return
             if fetched is None:
                 return
-            self._add_records(lent, fetched, most)
+            self._add_records(lent, fetched, max_records)
 
 
 def _add_batch(lent: Lent[K, V], fetched: CompletedFetch) -> None:

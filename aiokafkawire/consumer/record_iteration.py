@@ -227,8 +227,8 @@ class RecordIteration(Generic[K, V]):
             self._take_from(reading, max_records, records)
         return records
 
-    def _take_from(self, reading: CompletedFetch, most: int, records: list[ConsumerRecord[K, V]]) -> None:
-        """Add records of the current batch, up to ``most`` in all."""
+    def _take_from(self, reading: CompletedFetch, max_records: int, records: list[ConsumerRecord[K, V]]) -> None:
+        """Add records of the current batch, up to ``max_records`` in all."""
         reader: AnyReader[K, V] | None = reading.reader
         if reader is None:
             return
@@ -236,7 +236,7 @@ class RecordIteration(Generic[K, V]):
         try:
             for record in reader:
                 records.append(record)
-                if len(records) >= most:
+                if len(records) >= max_records:
                     return
             state.position, reading.reader = reading.batch_end, None
         except Exception as error:

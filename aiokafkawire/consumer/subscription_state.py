@@ -124,10 +124,10 @@ class Lends(Protocol):
     """Records lent to another thread, which takes them without the event loop; see ``read_ahead.py``."""
 
     def settle(self) -> None:
-        """Move the positions behind the records that the thread has taken."""
+        """Move the positions behind the records that the thread has revocation."""
 
     def finish(self) -> None:
-        """Count the records as finished that the thread has taken."""
+        """Count the records as finished that the thread has revocation."""
 
 
 @attrs.frozen
@@ -141,7 +141,7 @@ class LostInHand:
 
 
 @attrs.frozen
-class TakenAway:
+class Revocation:
     """When and why a partition was revoked, and when the user last finished its records (never: infinity)."""
 
     returned_at: float
@@ -170,7 +170,7 @@ class SubscriptionState:
         self.lost_in_hand: dict[TopicPartition, LostInHand] = {}
         """The partitions that were revoked while the user held their records, until the next poll. A partition may be
         assigned again meanwhile, with a new state."""
-        self.taken_away: dict[TopicPartition, TakenAway] = {}
+        self.revocations: dict[TopicPartition, Revocation] = {}
         """The last revocation of each partition."""
 
     def __iter__(self) -> Iterator[PartitionState]:
@@ -178,7 +178,7 @@ class SubscriptionState:
         return iter(self._states.values())
 
     def settle(self) -> None:
-        """Move the positions behind the records that another thread has taken."""
+        """Move the positions behind the records that another thread has revocation."""
         if self.lent is not None:
             self.lent.settle()
 
@@ -218,7 +218,7 @@ class SubscriptionState:
             if at is not None:
                 self._states[partition].begin(at)
 
-    def take_away(
+    def revoke(
         self, partitions: Iterable[TopicPartition], group: GroupMetadata | None, reason: str, now: float
     ) -> tuple[LostInHand, ...]:
         """Remove partitions for this reason; return those of which the user holds records.
@@ -234,7 +234,7 @@ class SubscriptionState:
             if state.is_in_hand:
                 lost.append(LostInHand(state, group, reason))
                 self.lost_in_hand[partition] = lost[-1]
-            self.taken_away[partition] = TakenAway(math.inf if state.is_in_hand else state.returned_at, now, reason)
+            self.revocations[partition] = Revocation(math.inf if state.is_in_hand else state.returned_at, now, reason)
         return tuple(lost)
 
     def to_commit(self) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -251,21 +251,21 @@ class SubscriptionState:
             if state.position is not None
         }
 
-    def require_taken_since(self, began: float) -> None:
+    def require_not_revoked_since(self, began: float) -> None:
         """Raise if a partition was revoked since ``began`` of which the user received records since.
 
         Raises:
             CommitFailed: a partition was revoked.
         """
-        for partition, taken in self.taken_away.items():
-            if taken.at >= began and taken.returned_at >= began:
+        for partition, revocation in self.revocations.items():
+            if revocation.at >= began and revocation.returned_at >= began:
                 raise CommitFailed(
                     f"cannot commit offsets of {partition}: its records were handed out in this transaction, and the "
-                    f"partition was revoked since, because {taken.reason}. The records are read again from the last "
-                    "commit: abort the transaction"
+                    f"partition was revoked since, because {revocation.reason}. The records are read again from the "
+                    "last commit: abort the transaction"
                 )
 
-    def require_in_hand(self, partitions: Collection[TopicPartition] | None = None) -> None:
+    def require_not_lost(self, partitions: Collection[TopicPartition] | None = None) -> None:
         """Raise if any of these partitions was revoked while the user held its records; None checks all.
 
         Raises:

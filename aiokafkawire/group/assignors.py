@@ -237,11 +237,11 @@ def _match_co_partitioned(
     readers: Iterable[str], size: int, topics: list[_Topic], assigned: Mapping[str, list[TopicPartition]]
 ) -> None:
     """Assign each partition number of all topics to the first member whose rack holds it in every topic."""
-    rest = list(readers)
+    remaining = list(readers)
     for partition in range(size):
         matching = (
             member
-            for member in rest
+            for member in remaining
             if all(topic.matches(member, partition) and topic.free_share(member) for topic in topics)
         )
         member = next(matching, None)
@@ -250,4 +250,4 @@ def _match_co_partitioned(
         for topic in topics:
             topic.deal(member, [partition], assigned)
         if not any(topic.free_share(member) for topic in topics):
-            rest.remove(member)
+            remaining.remove(member)

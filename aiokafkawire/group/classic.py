@@ -104,7 +104,7 @@ class ClassicMembership:
         """Whether a rebalance is in progress."""
         return self.state in (_PREPARING, _JOINING, _ASSIGNING, _SYNCING)
 
-    # --- requests of the user----------------------------------------------------------------------------
+    # --- requests of the user -----------------------------------------------------------------------------
 
     def request_rejoin(self, reason: str) -> None:
         """Join or rejoin, for this reason (KIP-800); during a rebalance or a leave, after it.
@@ -147,9 +147,9 @@ class ClassicMembership:
 
     def coordinator_found(self) -> None:
         """Perform the postponed rejoin, now that there is a coordinator."""
-        self.resumed, wish, self._postponed_reason = False, self._postponed_reason, None
-        if wish is not None:
-            self.request_rejoin(wish)
+        self.resumed, reason, self._postponed_reason = False, self._postponed_reason, None
+        if reason is not None:
+            self.request_rejoin(reason)
 
     def back_off(self, now: float) -> None:
         """Back off: send only heartbeats for ``retry_backoff``."""
@@ -211,17 +211,17 @@ class ClassicMembership:
 
     def due(self, now: float) -> list[CoordinatorRequest]:
         """Return the requests to send now; each is due again only after its result was reported."""
-        asks = []
+        requests = []
         if self._request is None and now >= self._back_off_until:
             self._request = self._next_request()
             if self._request is not None:
-                asks.append(self._request)
+                requests.append(self._request)
         if self.sends_heartbeats and self._heartbeat is None and now >= self._heartbeat_at:
             self._heartbeat_at = now + self._heartbeat_interval
             self._heartbeat_interval = min(2 * self._heartbeat_interval, self.settings.heartbeat_interval)
             self._heartbeat = heartbeat(self.group)
-            asks.append(self._heartbeat)
-        return asks
+            requests.append(self._heartbeat)
+        return requests
 
     def wait(self, now: float) -> float | None:
         """Return for how many seconds no request will be due; None until something happens."""
@@ -247,44 +247,44 @@ class ClassicMembership:
             return leave(settings, self.member_id, self.reason)
         return None
 
-    def is_current(self, ask: CoordinatorRequest) -> bool:
+    def is_current(self, request: CoordinatorRequest) -> bool:
         """Return whether the response to this request still counts."""
-        return ask is self._request or ask is self._heartbeat
+        return request is self._request or request is self._heartbeat
 
     # --- the results ------------------------------------------------------------------------------------
 
-    def answered(self, ask: CoordinatorRequest, response: Any, now: float) -> None:
+    def answered(self, request: CoordinatorRequest, response: Any, now: float) -> None:
         """Handle the coordinator's response, with or without an error."""
-        if not self.is_current(ask):
+        if not self.is_current(request):
             return
-        self._request_done(ask)
-        if ask.kind is RequestKind.LEAVE:
+        self._request_done(request)
+        if request.kind is RequestKind.LEAVE:
             self._left()
         elif response.error_code == ErrorCode.NONE:
             self._confirm(now)
-            if ask.kind is RequestKind.JOIN:
+            if request.kind is RequestKind.JOIN:
                 self._joined(response)
-            elif ask.kind is RequestKind.SYNC:
+            elif request.kind is RequestKind.SYNC:
                 self._synced(response, now)
         else:
-            error = broker_error(response.error_code, f"{ask.kind.value} of {self.settings.named}")
-            self._handle_error(ask.kind, error, now, getattr(response, "member_id", ""))
+            error = broker_error(response.error_code, f"{request.kind.value} of {self.settings.named}")
+            self._handle_error(request.kind, error, now, getattr(response, "member_id", ""))
 
-    def refused(self, ask: CoordinatorRequest, error: KafkaError, now: float) -> None:
+    def refused(self, request: CoordinatorRequest, error: KafkaError, now: float) -> None:
         """Handle a request that failed, after all its retries."""
-        if not self.is_current(ask):
+        if not self.is_current(request):
             return
-        self._request_done(ask)
-        if ask.kind is RequestKind.LEAVE:
+        self._request_done(request)
+        if request.kind is RequestKind.LEAVE:
             self._left()
         elif isinstance(error, RequestTimeout):
-            if ask.kind is RequestKind.SYNC:
+            if request.kind is RequestKind.SYNC:
                 self._prepare("the coordinator did not answer SyncGroup")
-            elif ask.kind is RequestKind.HEARTBEAT:
+            elif request.kind is RequestKind.HEARTBEAT:
                 self._heartbeat_at = now
             # A JoinGroup that timed out is sent again: the coordinator still waits for other members.
         elif isinstance(error, BrokerError):
-            self._handle_error(ask.kind, error, now)
+            self._handle_error(request.kind, error, now)
         else:
             self._fail(error)
 
@@ -303,8 +303,8 @@ class ClassicMembership:
         else:
             self._handle_error(RequestKind.HEARTBEAT, broker_error(code, f"Heartbeat of {self.settings.named}"), now)
 
-    def _request_done(self, ask: CoordinatorRequest) -> None:
-        if ask is self._request:
+    def _request_done(self, request: CoordinatorRequest) -> None:
+        if request is self._request:
             self._request = None
         else:
             self._heartbeat = None

@@ -91,7 +91,7 @@ class _Balance:
             # New partitions move first, since no member has to revoke them.
             self._move([partition for partition in unassigned if len(self._readers[partition.topic]) > 1])
         moved = self._move([partition for partition in self._all if len(self._readers[partition.topic]) > 1])
-        # No such group is known; Java provides for it.
+        # No group is known for which this holds; Java provides for it.
         if moved and not self._from_nothing and self._unevenness() >= score:
             self._has = before
 

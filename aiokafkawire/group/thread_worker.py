@@ -22,21 +22,21 @@ def wait_for(event: threading.Event, seconds: float | None) -> None:
 
 
 class ThreadWorker:
-    """A daemon thread that calls ``turn`` when it is woken, or when the wait that the last call returned is over.
+    """A daemon thread that calls ``step`` when it is woken, or when the wait that the last call returned is over.
 
     It starts with the first :meth:`start`. In a forked child, which has no such thread, all methods do nothing.
 
     Args:
         name: the thread's name.
-        turn: does the due work and returns for how many seconds nothing will be due; None until it is woken.
+        step: does the due work and resteps for how many seconds nothing will be due; None until it is woken.
         on_end: runs in the thread when it ends, for any reason.
-        wait: waits between turns.
+        wait: waits between steps.
     """
 
     def __init__(
-        self, name: str, turn: Callable[[], float | None], *, on_end: Callable[[], None], wait: Wait = wait_for
+        self, name: str, step: Callable[[], float | None], *, on_end: Callable[[], None], wait: Wait = wait_for
     ) -> None:
-        self._name, self._turn, self._on_end, self._wait = name, turn, on_end, wait
+        self._name, self._step, self._on_end, self._wait = name, step, on_end, wait
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._woken = threading.Event()
@@ -71,7 +71,7 @@ class ThreadWorker:
             self._woken.set()
 
     def end(self) -> None:
-        """End the thread after its current turn."""
+        """End the thread after its current step."""
         self.ending = True
         self.wake()
 
@@ -90,7 +90,7 @@ class ThreadWorker:
                 self._woken.clear()
                 if self.ending:
                     return
-                self._wait(self._woken, self._turn())
+                self._wait(self._woken, self._step())
         except Exception:
             self.ending = True
             _log.exception("thread %r has failed and ends", self._name)

@@ -82,7 +82,7 @@ def _sought(looking: Looking) -> None:
 
 
 def _dropped(looking: Looking) -> None:
-    looking.positions.take_away([TopicPartition("a", 0)], None, "it was revoked", 0.0)
+    looking.positions.revoke([TopicPartition("a", 0)], None, "it was revoked", 0.0)
 
 
 def _elsewhere(looking: Looking) -> None:
