@@ -97,7 +97,7 @@ async def test_a_commit_says_how_long_it_is_kept_where_the_broker_takes_that() -
         assert {asked.request.retention_time_ms for asked in broker.requests.of(ApiKey.OFFSET_COMMIT)} == {60_000}
     async with running("0.8.2") as (_, client), client.consumer(group_id="g") as consumer:
         consumer.assign([T0])
-        with pytest.raises(UnsupportedVersion, match=r"since 0\.9, and by OffsetCommit v2-4 alone"):
+        with pytest.raises(UnsupportedVersion, match=r"needs OffsetCommit v2-4, which brokers have since 0\.9"):
             await consumer.commit({T0: 2}, retention_ms=60_000)
 
 
