@@ -114,7 +114,7 @@ async def test_lasting_trouble_is_told_with_its_cause_and_the_loop_may_be_entere
         cluster.on_fetch = on_fetch  # the other leader's answers do not hide it
         consumer.assign({a(0): 0, a(1): 0})
         for _ in range(2):
-            with pytest.raises(RequestTimeout, match=r"fetched of a-0 for 0.15 s \(default_api_timeout_ms\)") as told:
+            with pytest.raises(RequestTimeout, match=r"cannot fetch a-0 for 0.15 s \(default_api_timeout_ms\)") as told:
                 await take(consumer, 1)
             assert isinstance(told.value.__cause__, NotLeaderOrFollower)
         assert healthy > 2
