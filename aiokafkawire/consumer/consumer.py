@@ -236,7 +236,7 @@ class Consumer(RecordIteration[K, V]):
         """
         self._require_open()
         if self._commits is None:
-            raise UsageError("subscribe() needs a group_id: make the consumer with one")
+            raise UsageError("subscribe() needs a group: make the consumer with a group_id")
         if self._in_group is None and len(self._positions.assigned):
             raise UsageError("partitions are assigned by hand already: make another consumer to subscribe")
         if unknown:
