@@ -167,7 +167,7 @@ async def test_a_number_of_seconds_is_not_a_number_of_records() -> None:
         async with client.consumer("t", auto_offset_reset="earliest") as consumer:
             poll: Any = consumer.poll
             with pytest.raises(
-                UsageError, match=r"max_records must be an integer .*, got 1\.0: .*poll\(timeout=\.\.\.\)"
+                UsageError, match=r"max_records must be a positive integer, got 1\.0: .*poll\(timeout=\.\.\.\)"
             ):
                 await poll(1.0)
             assert len(await consumer.poll(1, timeout=1)) == 1

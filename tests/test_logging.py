@@ -164,8 +164,8 @@ def test_a_member_that_is_not_polled_says_so_and_what_to_set() -> None:
 
     with watched_log() as log:
         simulate(main, seed=1)
-    told = "leaving group 'g': the consumer asked for no records for 300 s (max_poll_interval_ms)"
-    assert f"WARNING group: {told}; it rejoins when it asks again" in log.of("group")
+    told = "leaving group 'g': poll() was not called for 300 s (max_poll_interval_ms)"
+    assert f"WARNING group: {told}; the consumer rejoins on the next poll" in log.of("group")
 
 
 def test_a_day_of_a_healthy_consumer_is_a_handful_of_lines() -> None:

@@ -55,7 +55,7 @@ class Consumer(Generic[K, V]):
 
     def __init__(self, loop: LoopThread, consumer: AsyncConsumer[K, V]) -> None:
         self._loop, self._consumer = loop, consumer
-        self._marks = consumer._positions.marks
+        self._iterator_state = consumer._positions.iterator_state
         self._ahead: ReadAhead[K, V] = ReadAhead(consumer)
         self._nothing: Lent[K, V] = Lent()
         # What the iteration takes from without asking the loop's thread.
@@ -96,7 +96,7 @@ class Consumer(Generic[K, V]):
 
     async def _close(self, timeout: float) -> None:
         self._is_closed = True
-        self._marks.changes += 1  # nothing more is taken from what was read ahead
+        self._iterator_state.changes += 1  # nothing more is taken from what was read ahead
         try:
             await self._consumer.close(timeout)
         finally:
@@ -143,7 +143,7 @@ class Consumer(Generic[K, V]):
                     self._lent = lent
                 # From here to the return nothing may be called: see the module's docstring.
                 lent.taken = last
-                if self._marks.changes == lent.seen:
+                if self._iterator_state.changes == lent.seen:
                     if error is not None:
                         raise error
                     return found
@@ -355,7 +355,7 @@ class _Records(Iterator[ConsumerRecord[K, V]]):
             record = lent.records[taken]
             # From here to the return nothing may be called: see the module's docstring.
             lent.taken = taken + 1
-            if self._consumer._marks.changes == lent.seen:
+            if self._consumer._iterator_state.changes == lent.seen:
                 return record
             lent.taken = taken
         try:

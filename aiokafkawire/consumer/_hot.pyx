@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, auto_pickle=False, infer_types=False, boundscheck=False, wraparound=False
-"""The loop over records, compiled: what ``async for`` finds at hand it takes without a coroutine."""
+"""The compiled record iterator: ``async for`` takes buffered records without a coroutine."""
 
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
@@ -45,43 +45,43 @@ cdef extern from *:
     int64_t monotonic_ms() noexcept nogil
 
 
-cdef int LOOK_EVERY = 16  # records between two looks at the clock
-cdef int64_t YIELD_EVERY = 10  # ms after which a loop that never has to wait lets other tasks run
+cdef int CLOCK_EVERY = 16  # records between two readings of the clock
+cdef int64_t YIELD_EVERY = 10  # ms after which an iteration that never waits lets other tasks run
 
 
 @cython.final
 @cython.no_gc
 cdef class IteratorState:
-    """Counts what a loop over records has to know between two of them."""
+    """Counters that a record iterator checks before each record."""
 
-    cdef public Py_ssize_t changes, asked
+    cdef public Py_ssize_t changes, polls
 
 
 @cython.final
 cdef class RecordIterator:
-    """What ``async for`` runs over: the records of the batch that is being read, and where that ends, the consumer.
+    """The iterator of ``async for``: it takes the records of the current batch, and after it calls the consumer.
 
     Args:
-        marks: the consumer's.
-        slow: the coroutine that gives the next record in any case, and has the batch adopted that it is of.
-        reads_clock: whether the time that passes is the machine's.
+        iterator_state: the consumer's counters.
+        slow: a coroutine function that returns the next record, and has its batch adopted.
+        reads_clock: whether the event loop uses the machine's clock.
     """
 
-    cdef IteratorState marks
-    cdef object slow, place
+    cdef IteratorState iterator_state
+    cdef object slow, state
     cdef RecordReader reader
     cdef Py_ssize_t seen
     cdef int left
     cdef bint reads_clock
     cdef int64_t since
 
-    def __cinit__(self, IteratorState marks not None, slow, bint reads_clock):
-        self.marks, self.slow, self.reads_clock = marks, slow, reads_clock
+    def __cinit__(self, IteratorState iterator_state not None, slow, bint reads_clock):
+        self.iterator_state, self.slow, self.reads_clock = iterator_state, slow, reads_clock
 
-    def adopt(self, reader, place):
-        """Go on in this batch, as long as nothing changes."""
+    def adopt(self, reader, state):
+        """Continue in this batch, as long as nothing changes."""
         self.reader = reader if type(reader) is RecordReader else None
-        self.place, self.seen, self.left = place, self.marks.changes, LOOK_EVERY
+        self.state, self.seen, self.left = state, self.iterator_state.changes, CLOCK_EVERY
         if self.reads_clock:
             self.since = monotonic_ms()
 
@@ -94,27 +94,27 @@ cdef class RecordIterator:
         return step
 
     cdef ConsumerRecord take(self):
-        """The next record, if there is one at hand, and no need to let others run first."""
+        """Return the next buffered record; None if there is none, or if other tasks have to run first."""
         cdef ConsumerRecord record
         if self.reader is None:
             return None
-        if self.seen != self.marks.changes:
+        if self.seen != self.iterator_state.changes:
             self.reader = None
             return None
         self.left -= 1
         if self.left < 0:
             if not self.reads_clock or monotonic_ms() - self.since > YIELD_EVERY:
                 return None
-            self.left = LOOK_EVERY
-        self.place.held = self.place.position
+            self.left = CLOCK_EVERY
+        self.state.held = self.state.position
         try:
             record = self.reader.advance()
         finally:
-            self.place.position = self.reader.next_offset
+            self.state.position = self.reader.next_offset
         if record is None:
-            self.reader = None  # the end, or damage: whoever reads it next finds out
+            self.reader = None  # the end, or damage: the slow path handles it
         else:
-            self.marks.asked += 1
+            self.iterator_state.polls += 1
         return record
 
 
@@ -122,7 +122,7 @@ cdef class RecordIterator:
 @cython.internal
 @cython.freelist(8)
 cdef class Next:
-    """One step: a record is taken when it is awaited and not before, so that none is lost if that never happens."""
+    """One step of the iteration: awaiting it takes a record, so that none is lost if it is never awaited."""
 
     cdef RecordIterator iterator
     cdef object coroutine
@@ -137,7 +137,7 @@ cdef class Next:
         return self.send(None)
 
     def send(self, value):
-        """As a coroutine's."""
+        """Resume the step, as a coroutine's send()."""
         cdef PyObject *given = NULL
         cdef object result
         cdef int status = send_to(<PyObject *>self, <PyObject *>value, &given)
@@ -148,7 +148,7 @@ cdef class Next:
         raise StopIteration(result)
 
     def throw(self, kind, value=None, trace=None):
-        """As a coroutine's."""
+        """Raise an exception in the step, as a coroutine's throw()."""
         if self.coroutine is not None:
             return self.coroutine.throw(kind if value is None else value)
         self.iterator = None
@@ -157,14 +157,14 @@ cdef class Next:
         raise kind
 
     def close(self):
-        """As a coroutine's."""
+        """Close the step, as a coroutine's close()."""
         self.iterator = None
         if self.coroutine is not None:
             self.coroutine.close()
 
 
 cdef int send_to(PyObject *to, PyObject *value, PyObject **result) except -1:
-    """The slot by which an ``await`` gets on: 0 with what it gives, or 1 with what it waits for."""
+    """Implement the am_send slot: return 0 with the step's result, or 1 with the awaited object."""
     cdef Next step = <Next>to
     cdef RecordIterator iterator
     cdef ConsumerRecord record

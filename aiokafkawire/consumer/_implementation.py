@@ -1,4 +1,4 @@
-"""The choice of the loop over records: the compiled one, where the records' own compiled twin is in use."""
+"""Selects the compiled record iterator where the records' compiled implementation is in use."""
 
 from typing import TYPE_CHECKING
 
@@ -13,5 +13,5 @@ __all__ = ("IteratorState", "RecordIterator")
 if not TYPE_CHECKING:
     _twin = load_beside(__package__)
     IteratorState = _twin.IteratorState
-    # In plain Python nothing would be won by it: the consumer is its own iterator.
+    # In plain Python a separate iterator would not be faster: the consumer is its own iterator.
     RecordIterator = getattr(_twin, "RecordIterator", None)

@@ -1,4 +1,4 @@
-"""What a loop over records looks at, in plain Python: the readable twin of the compiled one."""
+"""The record iterator's state, in plain Python; _hot.pyx has the compiled one."""
 
 from typing import final
 
@@ -7,12 +7,12 @@ __all__ = ("IteratorState",)
 
 @final
 class IteratorState:
-    """Counts what a loop over records has to know between two of them."""
+    """Counters that a record iterator checks before each record."""
 
-    __slots__ = ("asked", "changes")
+    __slots__ = ("changes", "polls")
 
     def __init__(self) -> None:
         self.changes: int = 0
-        """What may make the record that comes next another one: seeks, pauses, partitions that come and go."""
-        self.asked: int = 0
-        """How often the user has come for more."""
+        """How often the next record may have changed: by seeks, pauses, and changes of the assignment."""
+        self.polls: int = 0
+        """How often the user has polled."""

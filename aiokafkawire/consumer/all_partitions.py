@@ -1,4 +1,4 @@
-"""All partitions of topics, for a consumer that shares them with nobody."""
+"""Assigns all partitions of topics to a consumer without a group."""
 
 from collections.abc import Iterable
 
@@ -13,18 +13,18 @@ __all__ = ("AllPartitions",)
 
 
 class AllPartitions:
-    """Has every partition of its topics read: those that there are, and those that come later."""
+    """Assigns every partition of its topics, including those that are added later."""
 
     def __init__(self, cluster: Cluster, positions: SubscriptionState, fetcher: Fetcher, topics: Iterable[str]) -> None:
         self._cluster, self._positions, self._fetcher = cluster, positions, fetcher
         self._topics = tuple(topics)
 
     async def take(self, deadline: Deadline) -> None:
-        """Begin with what there is.
+        """Assign the existing partitions.
 
         Raises:
-            TopicNotReady: a topic does not exist, or is not known at the deadline.
-            BrokerError: the broker refuses: the name is invalid, or access is denied.
+            TopicNotReady: a topic does not exist, or its metadata is missing at the deadline.
+            BrokerError: the broker returned an error, such as an invalid name or denied access.
         """
         starts: dict[TopicPartition, int | OffsetSpec | None] = {}
         for name in self._topics:
@@ -34,7 +34,7 @@ class AllPartitions:
         self._fetcher.wake()
 
     async def follow(self) -> None:
-        """Take what comes later, until cancelled."""
+        """Assign added partitions, until cancelled."""
         snapshot = self._cluster.snapshot
         with self._cluster.following(lambda: self._topics):
             while True:
@@ -44,12 +44,12 @@ class AllPartitions:
     def _take_new(self, snapshot: Snapshot) -> None:
         known = set(self._positions.assigned)
         found = [
-            TopicPartition(name, partition.index)
+            TopicPartition(name, metadata.index)
             for name in self._topics
             if (topic := snapshot.topics.get(name)) is not None
-            for partition in topic.partitions
+            for metadata in topic.partitions
         ]
-        appeared = [where for where in found if where not in known]
+        appeared = [partition for partition in found if partition not in known]
         if appeared:
             self._positions.appeared(appeared)
             self._fetcher.wake()

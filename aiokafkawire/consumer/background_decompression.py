@@ -1,4 +1,4 @@
-"""Decompresses large batches on a thread, apart from the calls that wait for their records."""
+"""Decompresses large batches on a thread, independently of the calls that wait for their records."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,14 +19,14 @@ LARGE: Final = 64 * 1024
 
 
 class BackgroundDecompression:
-    """The thread work of one consumer: one batch at a time is checked and decompressed.
+    """Checks and decompresses the large batches of one consumer, one at a time.
 
-    The work belongs to no call: a call that times out or is cancelled leaves it running, and the next call finds the
-    result. One task does all of it, from the first large batch until :meth:`close`.
+    The work survives a call that times out or is cancelled; the next call finds the result. One task does all of it,
+    from the first large batch until :meth:`close`.
 
     Args:
         cluster: its owner of background tasks runs the task.
-        check_crcs: whether checksums are compared.
+        check_crcs: whether to verify checksums.
         on_done: is called after each batch, decompressed or not.
     """
 
@@ -37,10 +37,10 @@ class BackgroundDecompression:
         self._scope = anyio.CancelScope()
 
     def is_done(self, fetched: CompletedFetch, batch: AnyBatch) -> bool:
-        """Return whether the batch that ``fetched`` has begun is decompressed; begin with it if no other is at work.
+        """Return whether the batch of ``fetched`` is decompressed; start that if no other batch is in progress.
 
         Raises:
-            CorruptBatch: it cannot be decompressed.
+            CorruptBatch: the batch cannot be decompressed.
             UsageError: the client is closed.
         """
         error, fetched.decompression_error = fetched.decompression_error, None
@@ -55,7 +55,7 @@ class BackgroundDecompression:
         return fetched.is_decompressed
 
     def close(self) -> None:
-        """End the task, once the thread has ended its work."""
+        """End the task after the batch in progress."""
         self._scope.cancel()
 
     async def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""The consumer: what users call."""
+"""The consumer's public API."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
@@ -30,8 +30,8 @@ from ..types import (
 )
 from .all_partitions import AllPartitions
 from .fetcher import Fetcher
-from .health import ConsumerHealth, look_at
-from .offset_reset import reset_to
+from .health import ConsumerHealth, health_snapshot
+from .offset_reset import parse_reset_policy
 from .record_iteration import ConsumerBatch, RecordIteration
 from .subscription_state import SubscriptionState
 
@@ -53,16 +53,17 @@ V = TypeVar("V")
 class Consumer(RecordIteration[K, V]):
     """Reads records; made by :meth:`Client.consumer`, and used as ``async with``.
 
-    Iterate it for records, or :meth:`batches` for whole batches. An error ends neither: enter the loop again, and
-    it goes on where it was. One task takes records at a time: another that does so meanwhile, or while the first has
-    some in hand, gets a UsageError.
+    Iterate it for records, or :meth:`batches` for whole batches. An error ends neither: enter the loop again, and it
+    continues after the error. One task takes records at a time: another that does so meanwhile, or while the first is
+    processing some, gets a UsageError.
 
     With a ``group_id`` and topics, or after :meth:`subscribe`, it shares the topics' partitions with the other members
-    of the group: it has joined once :attr:`assignment` is not empty. What the user has finished is committed by itself
-    (``enable_auto_commit``); finished is a record, or a batch, once the user comes for the next. A rebalance waits for
-    what the user has in hand of partitions that have to be given up, up to ``max_poll_interval_ms``.
+    of the group: it has joined once :attr:`assignment` is not empty. With ``enable_auto_commit``, finished records are
+    committed automatically; a record or batch is finished once the user takes the next one. A rebalance waits until the
+    user has finished the records of revoked partitions, up to ``max_poll_interval_ms``.
 
-    With a ``group_id`` and :meth:`assign`, partitions begin at what the group has committed, but it joins no group.
+    With a ``group_id`` and :meth:`assign`, partitions begin at the group's committed offsets, but the consumer joins no
+    group.
     """
 
     def __init__(
@@ -83,9 +84,9 @@ class Consumer(RecordIteration[K, V]):
         if config.group_id is not None:
             from ..group.committed_offsets import GroupOffsets
 
-            # A commit may wait for replicas, and heartbeats must not wait behind it.
+            # A commit may wait for replicas, which must not delay heartbeats.
             offsets = GroupOffsets(cluster, config.group_id, f"commit-{lane}")
-        positions = SubscriptionState(reset_to(config.auto_offset_reset), in_group=offsets is not None)
+        positions = SubscriptionState(parse_reset_policy(config.auto_offset_reset), in_group=offsets is not None)
         fetcher = Fetcher(cluster, config, positions, f"fetch-{lane}", offsets)
         super().__init__(cluster, config, positions, fetcher, key_deserializer, value_deserializer)
         self._topics, self._lane, self._assignors = topics, lane, assignors
@@ -98,7 +99,7 @@ class Consumer(RecordIteration[K, V]):
 
     async def __aenter__(self) -> Self:
         if self._state != "new":
-            raise UsageError(f"this consumer is {self._state}: ask the client for another")
+            raise UsageError(f"this consumer is {self._state}: make another with client.consumer()")
         self._cluster.owner.spawn(self._fetcher.run)
         self._state, self._opened_at = "open", opened_at()
         try:
@@ -107,9 +108,9 @@ class Consumer(RecordIteration[K, V]):
             if self._topics and self._commits is not None and self._joins:
                 self.subscribe(*self._topics)
             elif self._topics:
-                whole = AllPartitions(self._cluster, self._positions, self._fetcher, self._topics)
-                await whole.take(self._deadline(None))
-                self._cluster.owner.spawn(self._follow, whole)
+                all_partitions = AllPartitions(self._cluster, self._positions, self._fetcher, self._topics)
+                await all_partitions.take(self._deadline(None))
+                self._cluster.owner.spawn(self._follow, all_partitions)
         except BaseException:
             await self.close()
             raise
@@ -121,16 +122,16 @@ class Consumer(RecordIteration[K, V]):
         await self.close()
 
     async def close(self, timeout: float = CLOSE_SECONDS) -> None:
-        """Commit what is finished (``enable_auto_commit``), leave the group, and stop. May be called again.
+        """Commit finished records (``enable_auto_commit``), leave the group, and stop. May be called again.
 
-        It ends within ``timeout`` seconds, whatever the brokers do, and soon if the group's coordinator is away: what
-        is not committed then is read again by others. To wait for that, :meth:`commit` before.
+        It ends within ``timeout`` seconds, whatever the brokers do, and soon if the group's coordinator is unreachable:
+        other members then read uncommitted records again. To wait for the commit, call :meth:`commit` before.
 
-        A cancellation does not keep it from that: it is raised afterwards, and at most 5 seconds later. An iteration of
-        another task ends, and a :meth:`poll` that waits there gives an empty list.
+        A cancellation is raised after closing, at most 5 seconds later. An iteration in another task ends, and a
+        :meth:`poll` that waits there returns an empty list.
 
         Raises:
-            UsageError: a listener of the consumer called it, or this is another event loop than the client's.
+            UsageError: a listener of the consumer called it, or the event loop is not the client's.
         """
         check_seconds("timeout", timeout, optional=False)
         if self._commits is not None and self._commits.is_listening:
@@ -139,10 +140,10 @@ class Consumer(RecordIteration[K, V]):
             if self._cluster.owner.has_lost_loop:
                 self._state = "closed"
             self._cluster.owner.require_own_loop()
-            # A listener that hears of it may still commit.
+            # Listeners that are called meanwhile may still commit.
             self._state = "closing"
-            self._marks.changes += 1
-            self._fetcher.tell()
+            self._iterator_state.changes += 1
+            self._fetcher.notify()
             await finish(self._close, timeout)
         elif self._state == "closing":
             await finish(self._has_closed.wait)
@@ -175,20 +176,21 @@ class Consumer(RecordIteration[K, V]):
         with self._background:
             await commits.keep_committing()
 
-    async def _follow(self, whole: AllPartitions) -> None:
+    async def _follow(self, all_partitions: AllPartitions) -> None:
         with self._background:
-            await whole.follow()
+            await all_partitions.follow()
 
-    # --- what to read ----------------------------------------------------------------------------------
+    # --- the assignment ----------------------------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition] | Mapping[TopicPartition, int | OffsetSpec]) -> None:
         """Read these partitions and no others.
 
-        A mapping says where each begins: an offset or an OffsetSpec. Otherwise partitions that were assigned before
+        A mapping has the start of each partition: an offset or an OffsetSpec. Otherwise partitions that were assigned
+            before keep their position, and new ones begin at the group's committed offset, or by ``auto_offset_reset``.
         keep their position, and new ones begin at what the group has committed, or where ``auto_offset_reset`` says.
 
         Raises:
-            UsageError: the topics are given already, or what is given is no partition.
+            UsageError: the consumer has topics or a group, or a partition is invalid.
         """
         self._require_open()
         if self._in_group is not None:
@@ -199,10 +201,10 @@ class Consumer(RecordIteration[K, V]):
         starts = dict(partitions) if is_mapping else dict.fromkeys(given_partitions(partitions))
         checked: dict[TopicPartition, int | OffsetSpec | None] = {}
         for given, start in starts.items():
-            where = check_partition(given)
+            partition = check_partition(given)
             if start is not None:
-                check_start(where, start)
-            checked[where] = start
+                check_start(partition, start)
+            checked[partition] = start
         self._positions.assign(checked)
         self._fetcher.wake()
 
@@ -215,27 +217,26 @@ class Consumer(RecordIteration[K, V]):
         on_lost: "Listener | None" = None,
         **unknown: Never,
     ) -> None:
-        """Share the partitions of these topics with the other members of the group; instead of those before, if any.
+        """Share the partitions of these topics with the other members of the group, instead of any topics before.
 
         Args:
-            topics: names, or one list of names; they need not exist yet.
-            pattern: instead, a regular expression for the whole name; topics that come later are read from then on.
-            on_assigned: is called with partitions that this consumer is to read, before it gets records of them: the
-                place to :meth:`seek`.
-            on_revoked: is called with partitions that go to others, once the user has come back from the records that
-                it had of them: the last moment to :meth:`commit` for them.
-            on_lost: is called with partitions that others may read already, since this consumer was not heard of in
-                time; without it ``on_revoked`` is.
+            topics: names, or a list of names; they need not exist yet.
+            pattern: instead of names, a regular expression for the whole name; it includes topics created later.
+            on_assigned: is called with newly assigned partitions, before their records are handed out; it may
+                :meth:`seek`.
+            on_revoked: is called with partitions that move to others, once the user has finished their records: the
+                last moment to :meth:`commit` for them.
+            on_lost: is called with partitions that others may read already, since the membership has ended; the default
+                is ``on_revoked``.
 
-        The functions may be coroutine functions, which are awaited; heartbeats go on meanwhile. What they raise is
-        raised by the iteration.
+        The functions may be coroutine functions; heartbeats go on meanwhile. The iteration raises their exceptions.
 
         Raises:
-            UsageError: there is no ``group_id``, or partitions were assigned by hand, or what is given is no topic.
+            UsageError: there is no ``group_id``, partitions were assigned by hand, or a topic is invalid.
         """
         self._require_open()
         if self._commits is None:
-            raise UsageError("who subscribes shares topics with a group: make the consumer with a group_id")
+            raise UsageError("subscribe() needs a group: make the consumer with a group_id")
         if self._in_group is None and len(self._positions.assigned):
             raise UsageError("partitions are assigned by hand already: make another consumer to subscribe")
         if unknown:
@@ -244,13 +245,13 @@ class Consumer(RecordIteration[K, V]):
 
         subscription = subscription_to(flattened(topics), pattern, RebalanceListeners(on_assigned, on_revoked, on_lost))
         if self._in_group is None:
-            self._in_group = self._take_part(self._commits)
+            self._in_group = self._make_coordinator(self._commits)
         self._in_group.subscribe(subscription)
 
     async def unsubscribe(self, timeout: float = 5.0) -> None:
-        """Commit what is finished (``enable_auto_commit``) and leave the group, within ``timeout`` seconds.
+        """Commit finished records (``enable_auto_commit``) and leave the group, within ``timeout`` seconds.
 
-        Then :meth:`subscribe` joins again.
+        :meth:`subscribe` joins again.
 
         Raises:
             UsageError: a listener of the consumer called it.
@@ -262,12 +263,12 @@ class Consumer(RecordIteration[K, V]):
         if self._in_group is not None:
             await self._in_group.unsubscribe(self._deadline(timeout))
 
-    def _take_part(self, commits: "OffsetCommitter") -> "ConsumerCoordinator":
+    def _make_coordinator(self, commits: "OffsetCommitter") -> "ConsumerCoordinator":
         from ..group.consumer_member import make_assignors
         from .coordinator import ConsumerCoordinator
 
         assignors = self._assignors or make_assignors(self._config.partition_assignment_strategy)
-        part = ConsumerCoordinator(
+        coordinator = ConsumerCoordinator(
             self._cluster,
             self._config,
             self._positions,
@@ -278,26 +279,26 @@ class Consumer(RecordIteration[K, V]):
             self._polls,
             self._report,
         )
-        part.open()
-        self._on_release = part.membership.tell
-        self._on_asked = part.membership.asked
-        return part
+        coordinator.open()
+        self._on_release = coordinator.membership.notify
+        self._on_poll = coordinator.membership.on_poll
+        return coordinator
 
     def _report(self, error: Exception) -> None:
-        self._untold.append(error)
-        self._fetcher.tell()
+        self._pending_errors.append(error)
+        self._fetcher.notify()
 
     def _polls(self) -> tuple[int, bool]:
         self._positions.settle()
-        return self._marks.asked, self._waiting > 0
+        return self._iterator_state.polls, self._waiting > 0
 
     @property
     def assignment(self) -> tuple[TopicPartition, ...]:
-        """The partitions that are read."""
+        """The assigned partitions."""
         return self._positions.assigned
 
     def seek(self, partition: TopicPartition, to: int | OffsetSpec) -> None:
-        """Go on from an offset, or from where an OffsetSpec leads once it was looked up.
+        """Continue from an offset, or from that of an OffsetSpec, which is looked up.
 
         Raises:
             UsageError: the partition is not assigned, or the offset is negative.
@@ -311,25 +312,26 @@ class Consumer(RecordIteration[K, V]):
     def position(self, partition: TopicPartition) -> int | None:
         """Return the offset after the last record handed out; None while the first is being looked up.
 
-        It is past what follows that record and is not for users, as soon as that is fetched: control records, records
+        It is past the following data that is not for users, once that is fetched: control records, records of aborted
+            transactions (``read_committed``), and offsets that compaction has removed.
         of aborted transactions (``read_committed``), and offsets that compaction has removed.
 
         Raises:
             UsageError: the partition is not assigned.
         """
-        place = self._positions.require(check_partition(partition))
-        self._pass_hidden_batches(self._fetcher.unread.get(place.where))
-        return place.position
+        state = self._positions.require(check_partition(partition))
+        self._pass_hidden_batches(self._fetcher.unread.get(state.partition))
+        return state.position
 
-    def _fetch_until(self, where: TopicPartition, offset: int) -> None:
-        """Fetch nothing of it from there on: for whoever reads a range, in this package."""
-        self._positions.require(where).until = offset
+    def _fetch_until(self, partition: TopicPartition, offset: int) -> None:
+        """Fetch nothing of the partition from ``offset`` on, to read a range."""
+        self._positions.require(partition).until = offset
 
     def pause(self, *partitions: TopicPartition | Collection[TopicPartition]) -> None:
-        """Hand out no records of these partitions until :meth:`resume`; what was fetched is kept.
+        """Pause these partitions until :meth:`resume`; fetched records are kept.
 
         Raises:
-            UsageError: one is not assigned.
+            UsageError: a partition is not assigned.
         """
         self._set_paused(partitions, paused=True)
 
@@ -337,24 +339,24 @@ class Consumer(RecordIteration[K, V]):
         """Undo :meth:`pause`.
 
         Raises:
-            UsageError: one is not assigned.
+            UsageError: a partition is not assigned.
         """
         self._set_paused(partitions, paused=False)
 
     def _set_paused(self, partitions: tuple[object, ...], *, paused: bool) -> None:
         named = given_partitions(flattened(partitions))
-        for place in [self._positions.require(partition) for partition in named]:
-            self._positions.pause(place, paused)
+        for state in [self._positions.require(partition) for partition in named]:
+            self._positions.pause(state, paused)
         self._fetcher.wake()
-        self._fetcher.tell()
+        self._fetcher.notify()
 
     @property
     def paused(self) -> tuple[TopicPartition, ...]:
-        """The partitions that :meth:`pause` named."""
-        return tuple(place.where for place in self._positions if place.paused)
+        """The paused partitions."""
+        return tuple(state.partition for state in self._positions if state.paused)
 
     def high_watermark(self, partition: TopicPartition) -> int | None:
-        """The end of the partition's log when it was last fetched; None before the first fetch.
+        """Return the end of the partition's log at the last fetch; None before the first.
 
         Raises:
             UsageError: the partition is not assigned.
@@ -364,16 +366,16 @@ class Consumer(RecordIteration[K, V]):
     async def offsets(
         self, specs: Mapping[TopicPartition, OffsetSpec], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Look offsets up: the beginning, the end, or by time; None where no record is that late.
+        """Look up offsets: the beginning, the end, or by time; None where no record is that late.
 
-        ``timeout`` is in seconds, ``default_api_timeout_ms`` if not given.
+        ``timeout`` is in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
-            RequestTimeout, TopicNotReady: not all were found in time.
+            RequestTimeout, TopicNotReady: the timeout passed before all were found.
             UsageError: a topic has no such partition.
         """
-        asked = given_specs(specs)
-        return await look_up_offsets(self._cluster, asked, self._deadline(timeout), self._config.isolation)
+        requested = given_specs(specs)
+        return await look_up_offsets(self._cluster, requested, self._deadline(timeout), self._config.isolation)
 
     def _deadline(self, timeout: float | None) -> Deadline:
         check_seconds("timeout", timeout)
@@ -381,10 +383,10 @@ class Consumer(RecordIteration[K, V]):
         return self._cluster.deadline(allowed)
 
     def health(self) -> ConsumerHealth:
-        """How the consumer is: what it reads, how far it is, what its group says, and why nothing arrives."""
+        """Return the consumer's health: its partitions and lag, its membership, and why it is idle."""
         self._pass_all_hidden_batches()
         topics = self._topics if self._in_group is None else ()
-        return look_at(self._cluster, self._positions, self._fetcher, self._in_group, self._got_at, topics)
+        return health_snapshot(self._cluster, self._positions, self._fetcher, self._in_group, self._got_at, topics)
 
     def _pass_all_hidden_batches(self) -> None:
         self._positions.settle()
@@ -394,11 +396,11 @@ class Consumer(RecordIteration[K, V]):
     # --- the group's offsets ---------------------------------------------------------------------------
 
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Where to read on, after the last record handed out, to be committed as it is.
+        """Return the offsets after the last records handed out, ready to commit.
 
-        Partitions whose position is still being looked up are not in it. Partitions that were taken away while their
-        records were being processed are in it until more records are asked for: :meth:`commit` and the coordinator
-        refuse them then.
+        Partitions whose position is still being looked up are not included. Partitions that were revoked while their
+        records were being processed are included until the next poll: :meth:`commit` and the coordinator reject them
+        then.
         """
         self._pass_all_hidden_batches()
         return self._positions.to_commit()
@@ -406,7 +408,8 @@ class Consumer(RecordIteration[K, V]):
     def group_metadata(self) -> GroupMetadata:
         """Return the membership that commits, for ``transaction.commit_offsets(offsets, group=...)`` (KIP-447).
 
-        It is the one under which the records in hand were handed out: if the group has taken their partitions away
+        It is the membership under which the records in hand were handed out: if the group has revoked their partitions
+            since, the coordinator rejects it, even if this consumer has rejoined meanwhile.
         since, the coordinator refuses it, even if this consumer has joined again meanwhile.
 
         Raises:
@@ -415,12 +418,11 @@ class Consumer(RecordIteration[K, V]):
         return self._committing().group
 
     def owns(self, record: ConsumerRecord[Any, Any] | ConsumerBatch[Any, Any]) -> bool:
-        """Return whether a record, or a batch, that was handed out still counts.
+        """Return whether this consumer still owns the partition of a record or batch that it handed out.
 
-        If not, the group has taken the partition away since, another consumer may process the record, and committing it
-        fails. False for what this consumer has not handed out under its present assignment. Nothing is asked of the
-        coordinator, so a member that was evicted a moment ago may not know of it yet: only a commit, or a transaction,
-        is certain.
+        If not, the group has revoked the partition since: another consumer may process the record, and committing it
+        fails. False for records that were not handed out under the current assignment. The coordinator is not asked, so
+        a member that was just evicted may not know it yet: only a commit, or a transaction, is certain.
         """
         self._positions.settle()
         if isinstance(record, ConsumerBatch):
@@ -429,30 +431,30 @@ class Consumer(RecordIteration[K, V]):
             offset = record.offset
         else:
             raise UsageError(f"owns() takes a record, or a batch, of this consumer; got {shown(record)}")
-        place = self._positions.get(TopicPartition(record.topic, record.partition))
-        if place is None or not place.has_handed_out(offset):
+        state = self._positions.get(TopicPartition(record.topic, record.partition))
+        if state is None or not state.has_handed_out(offset):
             return False
         return self._in_group is None or self._in_group.membership.machine.is_member
 
     def check_ownership(self, *, since: float | None = None) -> None:
-        """Raise if the group took partitions away while their records were being processed.
+        """Raise if the group revoked partitions while their records were being processed.
 
-        They are in hand until more records are asked for. :meth:`commit` and ``transaction.commit_offsets(consumer)``
-        begin with this check.
+        Records are in hand until the next poll. :meth:`commit` and ``transaction.commit_offsets(consumer)`` begin with
+        this check.
 
         Args:
-            since: raise also if the group took partitions away after this moment, in seconds of the event loop's clock,
-                whose records were handed out after it, even if more records were asked for since.
+            since: raise also if the group revoked partitions after this moment, in seconds of the event loop's clock,
+                whose records were handed out after it, even if more were polled since.
 
         Raises:
             CommitFailed: it has; the message says why.
-            UsageError: ``since`` is no number.
+            UsageError: ``since`` is not a number.
         """
         check_seconds("since", since)
         self._positions.settle()
-        self._positions.require_in_hand()
+        self._positions.require_not_lost()
         if since is not None:
-            self._positions.require_taken_since(since)
+            self._positions.require_not_revoked_since(since)
 
     async def commit(
         self,
@@ -461,23 +463,23 @@ class Consumer(RecordIteration[K, V]):
         retention_ms: int | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Commit offsets for the group: where it reads on, once this consumer is gone.
+        """Commit offsets for the group, from which the next owner of the partitions continues.
 
         Args:
-            offsets: of the next record to read; without them :meth:`positions`.
-            retention_ms: for how long the broker keeps them, whatever ``offsets.retention.minutes`` says; brokers know
-                this from 0.9 on. Such a commit goes in an older form, without leader epochs (OffsetCommit v2-4).
-            timeout: in seconds, ``default_api_timeout_ms`` if not given.
+            offsets: the offsets of the next records to read; by default :meth:`positions`.
+            retention_ms: for how long the broker keeps them, instead of ``offsets.retention.minutes``; brokers support
+                it from 0.9 on. Such a commit uses an older version without leader epochs (OffsetCommit v2-4).
+            timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
-            RequestTimeout: not in time; the message has the last cause.
-            CommitFailed: the group has taken the partitions away while their records were being processed; nothing is
-                committed, and what was done with the records is to be discarded.
-            UnknownMemberId: the group has members, and this consumer is none.
-            OffsetMetadataTooLarge, GroupAuthorizationFailed, ...: what the broker answers; some may be committed.
-            UnsupportedVersion: the broker takes no ``retention_ms``.
-            UsageError: the consumer was made without a ``group_id``, or what is given is no offset, or there are no
-                ``offsets`` and another task takes the records.
+            RequestTimeout: the timeout passed; the message has the last cause.
+            CommitFailed: the group has revoked the partitions while their records were being processed; nothing is
+                committed, and the results of those records are to be discarded.
+            UnknownMemberId: the group has members, and this consumer is not one.
+            OffsetMetadataTooLarge, GroupAuthorizationFailed, ...: the broker's error; some offsets may be committed.
+            UnsupportedVersion: the broker does not support ``retention_ms``.
+            UsageError: the consumer was made without a ``group_id``, an offset is invalid, or there are no ``offsets``
+                and another task takes the records.
         """
         if retention_ms is not None:
             check_integer("retention_ms", retention_ms, 0, INT64)
@@ -497,20 +499,20 @@ class Consumer(RecordIteration[K, V]):
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed for these partitions; None where that is nothing.
+        """Return the group's committed offset of each partition; None where there is none.
 
-        An offset that an open transaction commits is waited for (KIP-447), on brokers from 2.5 on. ``timeout`` is in
-        seconds, ``default_api_timeout_ms`` if not given.
+        It waits for offsets that an open transaction commits (KIP-447), on brokers from 2.5 on. ``timeout`` is in
+        seconds, by default ``default_api_timeout_ms``.
 
         Raises:
-            RequestTimeout: not in time; the message has the last cause.
-            GroupAuthorizationFailed, ...: what the broker answers.
+            RequestTimeout: the timeout passed; the message has the last cause.
+            GroupAuthorizationFailed, ...: the broker's error.
             UsageError: the consumer was made without a ``group_id``.
         """
         self._committing()
         assert self._offsets is not None
-        asked = given_partitions(partitions)
-        return await self._offsets.committed(asked, self._deadline(timeout)) if asked else {}
+        requested = given_partitions(partitions)
+        return await self._offsets.committed(requested, self._deadline(timeout)) if requested else {}
 
     def _committing(self) -> "OffsetCommitter":
         if self._commits is None:

@@ -1,4 +1,4 @@
-"""A consumer's part in its group: takes partitions, gives them up, and commits what is finished."""
+"""A consumer's coordinator: applies assignments, revokes partitions, and commits finished records before."""
 
 import inspect
 import logging
@@ -18,14 +18,14 @@ from ..group.classic import ClassicMembership
 from ..group.classic_transitions import GroupState
 from ..group.consumer_member import ConsumerMember, partitions_of
 from ..group.consumer_protocol import Partitions
-from ..group.coordinator_probe import is_nobody
+from ..group.coordinator_probe import is_unreachable
 from ..group.member_tasks import ApplyAssignment, Assign, LosePartitions, PrepareRejoin, Resume, Task
 from ..group.membership_manager import MembershipManager, Polls
 from ..group.membership_requests import MemberSettings
 from ..types import TopicPartition
 from .fetcher import Fetcher
 from .offset_commits import OffsetCommitter
-from .subscription_state import PartitionState, SubscriptionState, some_of
+from .subscription_state import PartitionState, SubscriptionState, format_partitions
 from .topic_subscription import Listener, RebalanceListeners, TopicSubscription
 
 __all__ = ("ConsumerCoordinator",)
@@ -33,26 +33,26 @@ __all__ = ("ConsumerCoordinator",)
 _log = logging.getLogger("aiokafkawire.group")
 
 _GRACE: Final = 0.4
-"""Seconds for a coordinator that moves: one that is away for longer is so for too long to wait with closing. One
-that is silent has as long again, to hear that the member leaves."""
+"""Seconds that closing waits for an unreachable coordinator, which may only be moving; and, again, for the response of
+a silent one to LeaveGroup."""
 _FOR_LISTENERS: Final = 0.8
 _TOPICS_KNOWN_WITHIN: Final = 10.0
-"""Seconds that a leader waits to hear of topics that it has never asked for."""
+"""Seconds that a leader waits for the metadata of topics."""
 
 
 class ConsumerCoordinator:
-    """The part of one consumer.
+    """Executes the tasks of a consumer's group membership.
 
     Args:
-        cluster: where the group is.
-        config: the consumer's.
-        positions: what is read.
-        fetcher: is woken when that changes.
-        commits: for the group.
-        assignors: who decides, if this consumer has to.
-        lane: for the coordinator.
-        polls: tells whether the user asks for records.
-        report: has the user hear of an error.
+        cluster: finds the group's coordinator.
+        config: the consumer's settings.
+        positions: the consumer's partitions.
+        fetcher: is woken when the partitions change.
+        commits: commits the group's offsets.
+        assignors: those that the consumer supports.
+        lane: names the connections to the coordinator.
+        polls: shows whether the user still polls.
+        report: passes an error to the user.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ConsumerCoordinator:
         polls: Polls,
         report: Callable[[Exception], None],
     ) -> None:
-        assert config.group_id is not None  # or there would be no group
+        assert config.group_id is not None  # a consumer without group_id has no coordinator
         self.member: ConsumerMember = ConsumerMember(assignors, config.client_rack or None)
         self.membership: MembershipManager = MembershipManager(
             cluster,
@@ -90,9 +90,10 @@ class ConsumerCoordinator:
         commits.join(self.membership)
         self._following = anyio.CancelScope()
         self._watches_all = False
-        # One change at a time of what is read; and whether the last of them is due.
-        self._turn = anyio.Lock()
-        # What was given up for a rebalance, and in which generation: until that begins it is nobody else's.
+        # Held during a change of the assignment.
+        self._lock = anyio.Lock()
+        # The partitions that were revoked for a rebalance, and their generation: until the next generation no other
+        # member can own them.
         self._resumable: list[PartitionState] = []
         self._resumable_in = -1
         self._leaving = False
@@ -110,27 +111,29 @@ class ConsumerCoordinator:
         """The topics that are subscribed to by name."""
         return self.subscription.topics if self.subscription is not None else ()
 
-    # --- what the user wants -----------------------------------------------------------------------------
+    # --- subscribing -----------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Begin in the background; nobody joins before there is a subscription."""
+        """Start the background tasks; the consumer joins the group once there is a subscription."""
         self._cluster.owner.spawn(self.membership.run)
         self._cluster.owner.spawn(self._follow)
 
     def subscribe(self, subscription: TopicSubscription) -> None:
-        """Take part in reading these topics, instead of those before."""
+        """Replace the subscription, and join or rejoin if it has changed."""
         before, self.subscription = self.subscription, subscription
         if subscription.pattern is not None and not self._watches_all:
             self._watches_all = True
             self._cluster.owner.spawn(self._watch_all_topics)
         self._cluster.use(subscription.topics)
         if any(topic not in self._cluster.snapshot.topics for topic in subscription.topics):
-            self._cluster.outdated(self._cluster.snapshot)  # to hear soon which of them do not exist
+            self._cluster.outdated(self._cluster.snapshot)  # to learn soon which of them do not exist
         if before is None or before.topics != subscription.topics or before.pattern != subscription.pattern:
-            self.membership.want(f"subscribed to {subscription}" if before is None else "the subscription has changed")
+            self.membership.request_rejoin(
+                f"subscribed to {subscription}" if before is None else "the subscription has changed"
+            )
 
     async def close(self, deadline: Deadline) -> None:
-        """Give everything up and leave, as far as that can be done in time."""
+        """Revoke all partitions and leave the group, within the deadline."""
         self._following.cancel()
         try:
             await self.leave("the consumer was closed", deadline)
@@ -138,77 +141,77 @@ class ConsumerCoordinator:
             await self.membership.stop()
 
     async def unsubscribe(self, deadline: Deadline) -> None:
-        """Leave, until there is another subscription."""
+        """Leave the group until there is another subscription."""
         await self.leave("the consumer has unsubscribed", deadline)
         self.subscription = None
         self.member.topics = ()
-        self.membership.tell()
+        self.membership.notify()
 
     async def leave(self, reason: str, deadline: Deadline) -> None:
-        """Give everything up, and be no member any more; a coordinator that is away is not waited for."""
+        """Revoke all partitions and leave the group; do not wait for an unreachable coordinator."""
         self._leaving, self._resumable = True, []
-        self.membership.tell()
+        self.membership.notify()
         try:
             with anyio.move_on_after(deadline.left(self._cluster.runtime.now())) as waiting:
-                with suppress(UsageError):  # the client is closed: nothing is waited for
-                    self._cluster.owner.spawn(self._wait_for_nobody, waiting)
-                # A listener that hangs does not keep the others from hearing of it.
+                with suppress(UsageError):  # the client is closed: there is no time to wait
+                    self._cluster.owner.spawn(self._watch_unreachable, waiting)
+                # A listener that hangs leaves time for the LeaveGroup.
                 with anyio.move_on_after(deadline.left(self._cluster.runtime.now()) * _FOR_LISTENERS):
-                    async with self._turn:
+                    async with self._lock:
                         if self._machine.is_member:
                             await self._give_up(self.member.owned, reason=reason)
                 await self.membership.leave(reason, deadline)
             if self._machine.state not in (GroupState.LEAVING, GroupState.OUTSIDE):
-                # Who is silent may hear of it all the same: then the others need not wait for the end of a session.
-                grace = 0.0 if is_nobody(self.membership.trouble) else _GRACE
+                # A silent coordinator may still read it: then the others need not wait for the session timeout.
+                grace = 0.0 if is_unreachable(self.membership.trouble) else _GRACE
                 with anyio.move_on_after(min(grace, deadline.left(self._cluster.runtime.now()))):
                     await self.membership.leave(reason, deadline)
         finally:
             self._leaving = False
-            self.membership.tell()
+            self.membership.notify()
 
-    async def _wait_for_nobody(self, waiting: anyio.CancelScope) -> None:
+    async def _watch_unreachable(self, waiting: anyio.CancelScope) -> None:
         membership = self.membership
         while self._leaving and not membership.has_ended:
             await membership.until(lambda: membership.trouble is not None or not self._leaving)
-            with anyio.move_on_after(_GRACE) as away:
+            with anyio.move_on_after(_GRACE) as unreachable:
                 await membership.until(lambda: membership.trouble is None or not self._leaving)
-            if away.cancelled_caught:
+            if unreachable.cancelled_caught:
                 waiting.cancel()
                 return
 
-    # --- Role: what the membership asks for --------------------------------------------------------------
+    # --- Role: the tasks of the membership --------------------------------------------------------------
 
     async def prepare(self, task: PrepareRejoin) -> Sequence[tuple[str, bytes]]:
-        """Give up what the protocol demands, with time for the user to commit."""
-        async with self._turn:
+        """Revoke the partitions that the protocol demands, after the user has finished their records."""
+        async with self._lock:
             self._choose_topics()
-            places = [place for where in self.member.owned if (place := self._positions.get(where)) is not None]
-            partitions = self.member.to_give_up(lost=task.lost)
+            states = [state for partition in self.member.owned if (state := self._positions.get(partition)) is not None]
+            partitions = self.member.partitions_to_revoke(lost=task.lost)
             if task.lost:
                 await self._lose(partitions, task.reason)
                 self._resumable = []
             else:
                 await self._give_up(partitions, task=task)
-                if places and not self.member.is_cooperative and not self.member.owned:
-                    self._resumable, self._resumable_in = places, self._machine.generation
+                if states and not self.member.is_cooperative and not self.member.owned:
+                    self._resumable, self._resumable_in = states, self._machine.generation
             self._choose_topics()
             return self.member.protocols()
 
     async def assign(self, task: Assign) -> Mapping[str, bytes]:
-        """Decide as the leader."""
+        """Compute the assignment as the leader."""
         subscriptions = self.member.read(task.members)
-        topics = sorted({topic for one in subscriptions.values() for topic in one.topics})
-        await self._learn(topics)
+        topics = sorted({topic for subscription in subscriptions.values() for topic in subscription.topics})
+        await self._fetch_metadata(topics)
         partitions = partitions_of(self._cluster.snapshot, topics)
         if task.decided:
-            self.member.watch(subscriptions, await self._shared_out_of(partitions))
+            self.member.watch(subscriptions, await self._assigned_of(partitions))
             return {}
         return self.member.assign(task.protocol, subscriptions, partitions)
 
-    async def _shared_out_of(self, partitions: Partitions) -> Partitions:
-        """Those of them that members have: whoever decided may not have known of the others, as this one does."""
-        from ..group.described_assignments import assigned_in  # few leaders come back to what they led
+    async def _assigned_of(self, partitions: Partitions) -> Partitions:
+        """Return those of the partitions that are assigned; the previous leader may have used older metadata."""
+        from ..group.described_assignments import assigned_in  # rarely needed
 
         group_id, deadline = self._machine.settings.group_id, self._cluster.deadline(_TOPICS_KNOWN_WITHIN)
         try:
@@ -219,139 +222,144 @@ class ConsumerCoordinator:
         if assigned is None:
             return partitions
         kept = {
-            topic: [one for one in infos if TopicPartition(topic, one.partition) in assigned]
+            topic: [info for info in infos if TopicPartition(topic, info.partition) in assigned]
             for topic, infos in partitions.items()
         }
         return {topic: infos for topic, infos in kept.items() if infos}
 
-    async def take(self, task: ApplyAssignment) -> str | None:
-        """Give up what others get, and begin with what is new."""
-        async with self._turn:
-            change = self.member.change(task)
+    async def apply_assignment(self, task: ApplyAssignment) -> str | None:
+        """Revoke the partitions that move to others, and start reading the added ones."""
+        async with self._lock:
+            change = self.member.assignment_delta(task)
             await self._give_up(change.revoked, task=task)
             if task is not self._machine.task:
                 if self._machine.is_member:
-                    self.member.stayed(task)
+                    self.member.on_unchanged(task)
                 return None
             self._resumable = []
-            self.member.took(task, change)
-            told = "assigned in %s, generation %d: %s; %d partitions in all"
-            _log.info(told, self._named, task.generation, some_of(change.added), len(self.member.owned))
+            self.member.on_assigned(task, change)
+            message = "assigned in %s, generation %d: %s; %d partitions in all"
+            _log.info(message, self._named, task.generation, format_partitions(change.added), len(self.member.owned))
             await self._begin(change.added)
-        return "partitions were given up for others" if change.revoked else self._outdated(self._cluster.snapshot)
+        return (
+            "partitions were revoked for other members"
+            if change.revoked
+            else self._rejoin_reason(self._cluster.snapshot)
+        )
 
     def can_resume(self) -> bool:
-        """Whether it gave something up for a rebalance, and is still a member as it was then."""
+        """Return whether partitions were revoked for a rebalance and the generation has not changed since."""
         return bool(self._resumable) and self._resumable_in == self._machine.generation
 
     async def resume(self, task: Resume) -> None:
-        """Read on what was given up for a rebalance: from what is finished, where that is committed by itself, else as
-        the next owner would, from what is committed. Where that is not known, the coordinator is asked once it is back.
+        """Read the partitions again that were revoked for a rebalance: from the finished records with auto-commit, else
+        from the committed offsets, as the next owner would. Where these are unknown, fetch them once there is a
+        coordinator.
         """
-        async with self._turn:
+        async with self._lock:
             if task is not self._machine.task or not self.can_resume():
                 return
             wanted = frozenset(self.member.topics)
-            places = [place for place in self._resumable if place.where.topic in wanted]
-            starts = {place.where: self._commits.start_of(place) for place in places}
+            states = [state for state in self._resumable if state.partition.topic in wanted]
+            starts = {state.partition: self._commits.start_of(state) for state in states}
             self._resumable = []
-            _log.info("reading on in %s while it has no coordinator: %s", self._named, some_of(starts))
-            self.member.took_back(starts)
+            _log.info("reading on in %s while it has no coordinator: %s", self._named, format_partitions(starts))
+            self.member.on_resumed(starts)
             self._commits.begin(starts)
             self._positions.resume(starts)
-            await self._hand_over(tuple(starts))
+            await self._start_reading(tuple(starts))
 
     async def _begin(self, partitions: Sequence[TopicPartition]) -> None:
         self._commits.begin(partitions)
         self._positions.add(partitions, withheld=True)
-        await self._hand_over(partitions)
+        await self._start_reading(partitions)
 
-    async def _hand_over(self, partitions: Sequence[TopicPartition]) -> None:
-        """Tell the user of partitions that are withheld, and read them."""
-        # The user may seek before the first record comes.
+    async def _start_reading(self, partitions: Sequence[TopicPartition]) -> None:
+        """Call on_assigned for withheld partitions, and then release them."""
+        # The listener may seek before the first record is handed out.
         self._fetcher.wake()
         try:
-            await self._tell(self._listeners.on_assigned, partitions)
+            await self._call_listener(self._listeners.on_assigned, partitions)
         finally:
-            for where in partitions:
-                place = self._positions.get(where)
-                if place is not None:
-                    self._positions.withhold(place, False)
+            for partition in partitions:
+                state = self._positions.get(partition)
+                if state is not None:
+                    self._positions.withhold(state, False)
             self._fetcher.wake()
-            self._fetcher.tell()
+            self._fetcher.notify()
 
-    async def give_up(self, task: LosePartitions) -> None:
-        """Others have it already."""
+    async def lose_partitions(self, task: LosePartitions) -> None:
+        """Drop all partitions, which other members may own already; raise the error to the user, if there is one."""
         if self._machine.error is not None:
             self._report(self._machine.error)
-        async with self._turn:
+        async with self._lock:
             self._resumable = []
             await self._lose(self.member.owned, task.reason)
 
     async def _lose(self, partitions: Sequence[TopicPartition], reason: str) -> None:
-        """Stop reading partitions that others may read already, for this reason, and call the listener."""
-        self._forget(partitions, reason, lost=True)
+        """Stop reading partitions that others may read already, and call the listener."""
+        self._drop(partitions, reason, lost=True)
         listeners = self._listeners
-        await self._tell(listeners.on_lost or listeners.on_revoked, partitions)
+        await self._call_listener(listeners.on_lost or listeners.on_revoked, partitions)
 
     async def _give_up(
         self, partitions: Sequence[TopicPartition], *, task: Task | None = None, reason: str = "they were revoked"
     ) -> None:
-        """Stop reading these: the user finishes what it has in hand of them, that is committed, and listeners hear.
+        """Revoke these partitions after the user has finished their records: commit those, and call the listener.
 
-        With a ``task``, the waiting ends when that is no longer current; then nothing is given up yet.
+        With a ``task``, stop waiting if it is no longer current; then nothing is revoked.
         """
         if not partitions:
             return
-        places = [place for where in partitions if (place := self._positions.get(where)) is not None]
-        for place in places:
-            self._positions.withhold(place, True)
+        states = [state for partition in partitions if (state := self._positions.get(partition)) is not None]
+        for state in states:
+            self._positions.withhold(state, True)
         if task is not None:
             await self.membership.until(
-                lambda: self._leaving or task is not self._machine.task or not any(place.is_in_hand for place in places)
+                lambda: self._leaving or task is not self._machine.task or not any(state.is_in_hand for state in states)
             )
             if task is not self._machine.task:
-                for place in places:
-                    self._positions.withhold(place, False)
+                for state in states:
+                    self._positions.withhold(state, False)
                 self._fetcher.wake()
                 return
         if self._config.enable_auto_commit:
             await self._commits.commit_finished(within=self._config.session_timeout_ms / 1000)
             self._commits.give_up(partitions)
-        await self._tell(self._listeners.on_revoked, partitions)
-        self._forget(partitions, reason)
+        await self._call_listener(self._listeners.on_revoked, partitions)
+        self._drop(partitions, reason)
 
-    def _forget(self, partitions: Sequence[TopicPartition], reason: str, *, lost: bool = False) -> None:
+    def _drop(self, partitions: Sequence[TopicPartition], reason: str, *, lost: bool = False) -> None:
         if partitions:
-            _log.info("%s in %s: %s", "lost" if lost else "revoked", self._named, some_of(partitions))
+            _log.info("%s in %s: %s", "lost" if lost else "revoked", self._named, format_partitions(partitions))
         now = self._cluster.runtime.now()
-        in_hand = self._positions.take_away(partitions, self._machine.last_group, reason, now)
+        in_hand = self._positions.revoke(partitions, self._machine.last_group, reason, now)
         if in_hand and not self._leaving:
             _log.warning(
-                "%s took %s away while records were being processed, since %s; those records are read again from the "
+                "%s revoked %s while records were being processed, since %s; those records are read again from the "
                 "last commit, and commits of them fail",
                 self._named,
-                some_of([one.place.where for one in in_hand]),
+                format_partitions([lost.state.partition for lost in in_hand]),
                 reason,
             )
-        self.member.gave_up(partitions, lost=lost)
-        self.membership.tell()
+        self.member.on_revoked(partitions, lost=lost)
+        self.membership.notify()
         self._fetcher.wake()
-        self._fetcher.tell()
+        self._fetcher.notify()
 
     @property
     def _listeners(self) -> RebalanceListeners:
         return self.subscription.listeners if self.subscription is not None else RebalanceListeners()
 
-    async def _tell(self, listener: Listener | None, partitions: Sequence[TopicPartition]) -> None:
-        """Call the user. What it raises is its own to hear of, and does not cost the membership."""
+    async def _call_listener(self, listener: Listener | None, partitions: Sequence[TopicPartition]) -> None:
+        """Call the user's listener; its exceptions are raised by the iteration, and do not end the membership."""
         if listener is None or not partitions:
             return
         try:
             with self._commits.listening():
-                told = listener(tuple(partitions))
-                if inspect.isawaitable(told):
-                    await told
+                result = listener(tuple(partitions))
+                if inspect.isawaitable(result):
+                    await result
         except Exception as error:
             self._report(error)
 
@@ -362,8 +370,8 @@ class ConsumerCoordinator:
             self.member.topics = self.subscription.topics_in(self._cluster.snapshot)
             self._cluster.use(self.member.topics)
 
-    async def _learn(self, topics: Sequence[str]) -> None:
-        """Make sure that the snapshot says of each of these whether there is one."""
+    async def _fetch_metadata(self, topics: Sequence[str]) -> None:
+        """Fetch the metadata of these topics, unless the snapshot has it."""
         deadline = self._cluster.deadline(_TOPICS_KNOWN_WITHIN)
         self._cluster.use(topics)
         try:
@@ -373,31 +381,31 @@ class ConsumerCoordinator:
             _log.warning("leading %s without the metadata of all its topics: %s", self._named, error)
 
     async def _follow(self) -> None:
-        """Rebalance when topics come and go, or get more partitions, as far as this member has to see to it."""
+        """Rejoin when the subscribed topics or their partitions change, if this member is responsible for that."""
         snapshot = self._cluster.snapshot
         with self._following, self._cluster.following(lambda: self.topics, lambda: self.member.watched):
             while True:
                 snapshot = await self._cluster.newer(snapshot)
                 self._cluster.use(self.member.watched)
-                # What changes meanwhile is seen when it takes what was assigned.
+                # Changes during a rebalance are noticed when the assignment is applied.
                 if self._machine.state is GroupState.STABLE and self._machine.task is None:
-                    reason = self._outdated(snapshot)
+                    reason = self._rejoin_reason(snapshot)
                     if reason is not None:
-                        self.membership.want(reason)
+                        self.membership.request_rejoin(reason)
 
-    def _outdated(self, snapshot: Snapshot) -> str | None:
-        """Why there has to be another rebalance, if so."""
+    def _rejoin_reason(self, snapshot: Snapshot) -> str | None:
+        """Return the reason for another rebalance, if there is one."""
         if self.subscription is not None and self.subscription.topics_in(snapshot) != self.member.topics:
             return f"the topics of {self.subscription} have changed"
         watched = self.member.watched
-        # Of a topic that was forgotten nothing is known, which is no change.
+        # A topic whose metadata was evicted has not changed.
         is_known = all(topic in snapshot.topics for topic in watched) or self._watches_all
         if is_known and self.member.is_outdated(partitions_of(snapshot, watched)):
             return "topics or their partitions have changed"
         return None
 
     async def _watch_all_topics(self) -> None:
-        """Have the metadata of all topics until there is no pattern any more, or no membership."""
+        """Keep the metadata of all topics up to date as long as there is a pattern."""
         with self._cluster.all_topics():
             await self.membership.until(lambda: self.subscription is None or self.subscription.pattern is None)
         self._watches_all = False

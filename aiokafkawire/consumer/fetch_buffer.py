@@ -1,4 +1,4 @@
-"""What becomes of the answer for each partition."""
+"""Buffers fetched data, and handles the result of each partition."""
 
 from typing import Final, NamedTuple
 
@@ -8,7 +8,7 @@ from ..errors import KafkaError, OffsetOutOfRange, RecordTooLarge, Refresh, Unkn
 from ..types import TopicPartition
 from .fetch import AT_LEAST_ONE_SINCE, CompletedFetch, PartitionFetch
 from .partition_errors import PartitionErrors
-from .preferred_replica import source
+from .preferred_replica import select_read_replica
 from .subscription_state import SubscriptionState
 
 __all__ = ("FetchBuffer", "FetchContext", "FetchOutcome")
@@ -16,11 +16,11 @@ __all__ = ("FetchBuffer", "FetchContext", "FetchOutcome")
 _SIZE_AT: Final = 8
 _BODY_AT: Final = 12
 _ENVELOPE: Final = 1024
-"""More than what is around the records of one partition in an answer."""
+"""The space reserved for the fields of a response besides its records."""
 
 
 class FetchContext(NamedTuple):
-    """When and in which version of Fetch an answer came: ``began`` and ``now`` are in seconds."""
+    """A fetch's snapshot, start and end in seconds, and version."""
 
     snapshot: Snapshot
     began: float
@@ -29,138 +29,143 @@ class FetchContext(NamedTuple):
 
 
 class FetchOutcome(NamedTuple):
-    """What an answer leads to."""
+    """The consequences of a partition's result."""
 
     failed: bool = False
-    """The broker rests for the backoff."""
+    """The broker is not asked during a backoff."""
     outdated: bool = False
-    """The snapshot was wrong."""
-    told: bool = False
-    """The iteration must look again."""
+    """The metadata is outdated."""
+    notify: bool = False
+    """There is something new for the iteration."""
     moved: bool = False
-    """The next fetch for the partition is another, and no reason to wait."""
+    """The next fetch of the partition differs, so it need not wait."""
 
 
 class FetchBuffer:
-    """Keeps what came until the user reaches it, and does what errors ask for.
+    """Keeps fetched data until the user reads it, and handles errors of partitions.
 
     Args:
-        replica_age: for how long a closer replica is read, in seconds.
-        largest: the largest answer that is accepted, in bytes (``receive_message_max_bytes``).
+        replica_age: for how many seconds a closer replica is read.
+        largest: the largest response in bytes (``receive_message_max_bytes``).
     """
 
     def __init__(
-        self, positions: SubscriptionState, troubles: PartitionErrors, *, replica_age: float, largest: int
+        self, positions: SubscriptionState, errors: PartitionErrors, *, replica_age: float, largest: int
     ) -> None:
-        self._positions, self._troubles = positions, troubles
+        self._positions, self._errors = positions, errors
         self._replica_age, self._largest = replica_age, max(1, largest - _ENVELOPE)
         self.unread: dict[TopicPartition, CompletedFetch] = {}
-        """Fetched data by partition, in the order in which it came."""
+        """Fetched data by partition, in the order of arrival."""
         self.ahead: dict[TopicPartition, CompletedFetch] = {}
-        """What comes after that."""
+        """The data that follows the unread data of the same partition."""
         self._served = 0
 
     def drop_stale(self) -> None:
-        """What was fetched for a place that is gone would keep its partition out of every fetch."""
+        """Drop data that was fetched under another assignment or position: it would keep its partition out of every
+        fetch.
+        """
         for kept in (self.unread, self.ahead):
             stale = [
-                where for where, one in kept.items() if not self._positions.is_current(one.ask.place, one.ask.epoch)
+                partition
+                for partition, fetched in kept.items()
+                if not self._positions.is_current(fetched.ask.state, fetched.ask.epoch)
             ]
-            for where in stale:
-                del kept[where]
+            for partition in stale:
+                del kept[partition]
 
-    def has_much(self, where: TopicPartition) -> bool:
-        """Whether there is so much unread that what comes after it can be asked for."""
-        fetched = self.unread.get(where)
+    def has_much(self, partition: TopicPartition) -> bool:
+        """Return whether there is enough unread data to fetch ahead."""
+        fetched = self.unread.get(partition)
         return fetched is not None and fetched.end is not None
 
-    def used_up(self, fetched: CompletedFetch) -> bool:
-        """The user has read it, or cannot: whether what comes after it is here, and is unread now."""
-        where = fetched.ask.place.where
-        if self.unread.get(where) is not fetched:
+    def discard(self, fetched: CompletedFetch) -> bool:
+        """Drop data that is read or unusable; return whether the data after it is here, and is unread now."""
+        partition = fetched.ask.state.partition
+        if self.unread.get(partition) is not fetched:
             return False
-        del self.unread[where]
-        following = self.ahead.pop(where, None)
+        del self.unread[partition]
+        following = self.ahead.pop(partition, None)
         if following is None or not self.is_next(following.ask):
             return False
-        self.unread[where] = following
+        self.unread[partition] = following
         return True
 
     def is_next(self, ask: PartitionFetch) -> bool:
-        """Whether what was asked for is what the user reads next."""
-        return self._positions.is_current(ask.place, ask.epoch) and ask.place.position == ask.offset
+        """Return whether the fetched offset is the position, which the user reads next."""
+        return self._positions.is_current(ask.state, ask.epoch) and ask.state.position == ask.offset
 
-    def take(self, ask: PartitionFetch, answer: CompletedFetch | KafkaError, came: FetchContext) -> FetchOutcome:
-        """What one partition's answer brings. Nothing, if someone sought elsewhere meanwhile."""
-        if not self._positions.is_current(ask.place, ask.epoch):
+    def take(self, ask: PartitionFetch, answer: CompletedFetch | KafkaError, context: FetchContext) -> FetchOutcome:
+        """Handle one partition's result; ignore it after a seek."""
+        if not self._positions.is_current(ask.state, ask.epoch):
             return FetchOutcome()
         if isinstance(answer, CompletedFetch):
-            return self._data(ask, answer, came)
-        return self._error(ask, answer, came)
+            return self._data(ask, answer, context)
+        return self._error(ask, answer, context)
 
-    def _data(self, ask: PartitionFetch, answer: CompletedFetch, came: FetchContext) -> FetchOutcome:
-        place = ask.place
+    def _data(self, ask: PartitionFetch, answer: CompletedFetch, context: FetchContext) -> FetchOutcome:
+        state = ask.state
         if answer.preferred_replica is not None and not answer.records:
-            place.replica, place.replica_until = answer.preferred_replica, came.now + self._replica_age
-            chosen = source(came.snapshot, place, came.now)
-            if chosen is not None and chosen.node_id == place.replica:
+            state.replica, state.replica_until = answer.preferred_replica, context.now + self._replica_age
+            chosen = select_read_replica(context.snapshot, state, context.now)
+            if chosen is not None and chosen.node_id == state.replica:
                 return FetchOutcome(moved=True)
-            # The leader knows of a broker that we do not.
-            place.replica = None
+            # The leader knows a broker that our metadata lacks.
+            state.replica = None
             return FetchOutcome(failed=True, outdated=True)
-        # The leader checked its epoch, and so what it gave is of a log that goes with it.
-        place.validated = ask.leader_epoch
-        place.high_watermark = answer.high_watermark
-        if came.version < AT_LEAST_ONE_SINCE and _is_cut(answer):
+        # The leader has checked its epoch, so the data belongs to the validated log.
+        state.validated = ask.leader_epoch
+        state.high_watermark = answer.high_watermark
+        if context.version < AT_LEAST_ONE_SINCE and _is_cut(answer):
             return self._cut_short(ask, answer)
-        self._troubles.over(place.where)
+        self._errors.clear(state.partition)
         if not answer.records:
             return FetchOutcome()
-        place.fetch_bytes = None
+        state.fetch_bytes = None
         self._served += 1
-        place.served = self._served
-        if place.where in self.unread:
-            self.ahead[place.where] = answer
+        state.served = self._served
+        if state.partition in self.unread:
+            self.ahead[state.partition] = answer
             return FetchOutcome()
         if not self.is_next(ask):  # what is before it could not be read
             return FetchOutcome(moved=True)
-        self.unread[place.where] = answer
-        return FetchOutcome(told=True)
+        self.unread[state.partition] = answer
+        return FetchOutcome(notify=True)
 
     def _cut_short(self, ask: PartitionFetch, answer: CompletedFetch) -> FetchOutcome:
-        """Before KIP-74 a message that is larger than what was asked for never came: ask for more."""
-        place, data = ask.place, answer.records
+        """Fetch more: before KIP-74 a message larger than the limit was never returned whole."""
+        state, data = ask.state, answer.records
         size = _BODY_AT + int.from_bytes(data[_SIZE_AT:_BODY_AT], "big") if len(data) >= _BODY_AT else None
-        # A broker that cuts off what would fit has a limit of its own.
+        # A broker that truncates a message that would fit has its own limit.
         needed = size if size is not None and size > ask.max_bytes else 2 * ask.max_bytes
         if ask.max_bytes >= self._largest or (size is not None and size > self._largest):
-            place.lost = True
-            told = f"of {size} bytes" if size is not None else f"of more than {ask.max_bytes} bytes"
-            why = f"{place.where} at offset {ask.offset} has a message {told}, too large for receive_message_max_bytes"
-            self._troubles.report(place, RecordTooLarge(f"{why}; raise that, or seek beyond it"))
-            return FetchOutcome(told=True)
-        place.fetch_bytes = min(needed, self._largest)
+            state.lost = True
+            length = f"of {size} bytes" if size is not None else f"of more than {ask.max_bytes} bytes"
+            what = f"{state.partition} at offset {ask.offset} has a message {length}"
+            why = "too large for receive_message_max_bytes; raise that, or seek past the message"
+            self._errors.report(state, RecordTooLarge(f"{what}, {why}"))
+            return FetchOutcome(notify=True)
+        state.fetch_bytes = min(needed, self._largest)
         return FetchOutcome(moved=True)
 
-    def _error(self, ask: PartitionFetch, error: KafkaError, came: FetchContext) -> FetchOutcome:
-        place = ask.place
-        place.replica = None
+    def _error(self, ask: PartitionFetch, error: KafkaError, context: FetchContext) -> FetchOutcome:
+        state = ask.state
+        state.replica = None
         outdated = remedy(error).refresh is Refresh.METADATA or isinstance(error, UnknownLeaderEpoch)
-        if not self.is_next(ask):  # once the user gets there it is told, if it still is so
+        if not self.is_next(ask):  # reported once the user gets there, if it still holds
             return FetchOutcome(failed=True, outdated=outdated)
-        # A follower may lag behind, or be ahead in what it deleted: the leader is asked then.
-        if isinstance(error, OffsetOutOfRange) and ask.from_leader and not self._positions.reset(place):
-            place.lost = True
-            told = OffsetOutOfRange(f"{error}; auto_offset_reset is 'none', so seek elsewhere")
-            self._troubles.report(place, told)
-            return FetchOutcome(told=True)
-        # After a reset as well: a broker that finds every offset out of range is not asked for ever without a word.
-        self._troubles.failed([place], error, came.began, came.now)
-        return FetchOutcome(failed=True, outdated=outdated, told=True)
+        # A follower may lag behind, or have deleted more: then the leader is asked.
+        if isinstance(error, OffsetOutOfRange) and ask.from_leader and not self._positions.reset(state):
+            state.lost = True
+            reported = OffsetOutOfRange(f"{error}; auto_offset_reset is 'none', so call seek()")
+            self._errors.report(state, reported)
+            return FetchOutcome(notify=True)
+        # Also after a reset: a broker that finds every offset out of range must be reported at last.
+        self._errors.failed([state], error, context.began, context.now)
+        return FetchOutcome(failed=True, outdated=outdated, notify=True)
 
 
 def _is_cut(answer: CompletedFetch) -> bool:
-    """Whether what came is less than the first message, though there is one."""
+    """Return whether the data is less than the first message, although there is one."""
     data = answer.records
     if len(data) < _BODY_AT:
         return answer.ask.offset < answer.high_watermark

@@ -1,4 +1,4 @@
-"""What a fetch looks like on the wire, and what its answer says of each partition."""
+"""Builds Fetch requests, and reads the results of their partitions."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
@@ -20,17 +20,17 @@ from .fetch_session import FetchSessionRequest
 __all__ = ("answers", "leaders_named", "request")
 
 
-def request(turn: FetchSessionRequest, config: ConsumerConfig, room: int) -> FetchRequest:
-    """The fetch for one broker. ``room`` is how many bytes it may bring."""
+def request(session_request: FetchSessionRequest, config: ConsumerConfig, budget: int) -> FetchRequest:
+    """Build the Fetch for one broker. ``budget`` limits the response's bytes."""
     return FetchRequest(
         max_wait_ms=config.fetch_max_wait_ms,
         min_bytes=config.fetch_min_bytes,
-        max_bytes=room,
+        max_bytes=budget,
         isolation_level=config.isolation,
-        session_id=turn.session_id,
-        session_epoch=turn.epoch,
-        topics=_named(turn.named, turn.ids),
-        forgotten_topics_data=_forgotten(turn.forgotten, turn.ids),
+        session_id=session_request.session_id,
+        session_epoch=session_request.epoch,
+        topics=_named(session_request.named, session_request.ids),
+        forgotten_topics_data=_forgotten(session_request.forgotten, session_request.ids),
         rack_id=config.client_rack,
     )
 
@@ -38,7 +38,7 @@ def request(turn: FetchSessionRequest, config: ConsumerConfig, room: int) -> Fet
 def _named(asks: Iterable[PartitionFetch], ids: Mapping[str, UUID]) -> list[FetchTopic]:
     topics: dict[str, FetchTopic] = {}
     for ask in asks:
-        name, partition = ask.place.where
+        name, partition = ask.state.partition
         topic = topics.get(name)
         if topic is None:
             topic = topics[name] = FetchTopic(topic=name, topic_id=ids[name], partitions=[])
@@ -64,45 +64,49 @@ def _forgotten(partitions: Iterable[TopicPartition], ids: Mapping[str, UUID]) ->
 
 
 def answers(
-    turn: FetchSessionRequest, response: FetchResponse, *, committed_only: bool, where: str
+    session_request: FetchSessionRequest, response: FetchResponse, *, committed_only: bool, broker: str
 ) -> Iterator[tuple[PartitionFetch, CompletedFetch | KafkaError]]:
-    """What the answer brings: for each partition that it has data, or an error.
+    """Yield the data or error of each partition in the response.
 
-    A full fetch is answered for every partition, unless a quota has emptied the answer (KIP-219).
+    The response to a full fetch has every partition, unless a quota has emptied it (KIP-219).
     """
-    found = {ask.place.where: data for ask, data in _answered(turn, response)}
-    for place, data in found.items():
-        ask = turn.asks[place]
+    found = {ask.state.partition: data for ask, data in _answered(session_request, response)}
+    for partition, data in found.items():
+        ask = session_request.asks[partition]
         if data.error_code != ErrorCode.NONE:
             yield ask, _refused(ask, data)
         else:
             yield ask, CompletedFetch(ask, data, committed_only=committed_only)
-    if not turn.is_full or (not found and response.throttle_time_ms > 0):
+    if not session_request.is_full or (not found and response.throttle_time_ms > 0):
         return
-    for place, ask in turn.asks.items():
-        if place not in found:
-            yield ask, WireError(f"{where} answered Fetch without {place}, which was asked")
+    for partition, ask in session_request.asks.items():
+        if partition not in found:
+            yield ask, WireError(f"{broker} answered Fetch without {partition}")
 
 
-def _answered(turn: FetchSessionRequest, response: FetchResponse) -> Iterator[tuple[PartitionFetch, PartitionData]]:
-    """Partitions that were not asked for are passed over."""
-    names = {topic_id: name for name, topic_id in turn.ids.items()}
+def _answered(
+    session_request: FetchSessionRequest, response: FetchResponse
+) -> Iterator[tuple[PartitionFetch, PartitionData]]:
+    """Yield the requested partitions with their data; ignore others."""
+    names = {topic_id: name for name, topic_id in session_request.ids.items()}
     for topic in response.responses:
         name = topic.topic or names.get(topic.topic_id, "")
         for data in topic.partitions:
-            ask = turn.asks.get(TopicPartition(name, data.partition_index))
+            ask = session_request.asks.get(TopicPartition(name, data.partition_index))
             if ask is not None:
                 yield ask, data
 
 
-def leaders_named(turn: FetchSessionRequest, response: FetchResponse) -> dict[TopicPartition, tuple[int, int]]:
-    """The leader's id and epoch of each partition whose error tells them (v16, KIP-951)."""
+def leaders_named(
+    session_request: FetchSessionRequest, response: FetchResponse
+) -> dict[TopicPartition, tuple[int, int]]:
+    """Return the leader's id and epoch of each partition whose error has them (v16, KIP-951)."""
     return {
-        ask.place.where: (data.current_leader.leader_id, data.current_leader.leader_epoch)
-        for ask, data in _answered(turn, response)
+        ask.state.partition: (data.current_leader.leader_id, data.current_leader.leader_epoch)
+        for ask, data in _answered(session_request, response)
         if data.error_code != ErrorCode.NONE and data.current_leader.leader_id >= 0
     }
 
 
 def _refused(ask: PartitionFetch, answer: PartitionData) -> BrokerError:
-    return broker_error(answer.error_code, f"Fetch of {ask.place.where} at offset {ask.offset}")
+    return broker_error(answer.error_code, f"Fetch of {ask.state.partition} at offset {ask.offset}")

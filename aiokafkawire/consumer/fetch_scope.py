@@ -1,7 +1,7 @@
-"""Which partitions a step of the fetcher looks at: all, or only those of brokers that something has happened to.
+"""Selects the partitions that a step of the fetcher considers: all, or only those of brokers with changes.
 
-With a thousand brokers there are thousands of answers, and each concerns one broker. To look at all partitions for each
-would take time that grows with the square of their number.
+A thousand brokers send thousands of responses, each concerning one broker. Considering all partitions for each would
+take time that grows with the square of their number.
 """
 
 from collections.abc import Iterable
@@ -9,79 +9,79 @@ from itertools import islice
 
 from ..cluster.metadata import Snapshot
 from ..types import TopicPartition
-from .preferred_replica import source
+from .preferred_replica import select_read_replica
 from .subscription_state import PartitionState, SubscriptionState
 
 __all__ = ("FetchScope",)
 
 
 class FetchScope:
-    """Remembers which places each broker is asked for, as long as nothing changes that."""
+    """Caches the partitions that each broker is asked for, as long as nothing changes that."""
 
     def __init__(self, positions: SubscriptionState) -> None:
         self._positions = positions
         self._by_broker: dict[int, dict[TopicPartition, PartitionState]] = {}
-        # What that was found by.
+        # The metadata and assignment of the cache.
         self._snapshot: Snapshot | None = None
         self._changes = -1
-        # None for all of them.
-        self._touched: list[PartitionState] | None = None
+        # None if all partitions have changed.
+        self._dirty: list[PartitionState] | None = None
         self.topics: tuple[str, ...] = ()
-        """The topics of all places; those that are paused, too."""
+        """The topics of all partitions, including paused ones."""
 
     @property
     def brokers(self) -> int:
-        """How many brokers there are to read from."""
+        """The number of brokers to fetch from."""
         return len(self._by_broker)
 
-    def one_of(self, node_id: int) -> list[PartitionState]:
-        """Return one of the places that this broker is asked for, if there is one: to look at it is to look at all."""
+    def any_of(self, node_id: int) -> list[PartitionState]:
+        """Return one of the broker's partitions, if any: marking it dirty covers all of the broker."""
         return list(islice(self._by_broker.get(node_id, {}).values(), 1))
 
-    def turn_to(self, places: Iterable[PartitionState] = ()) -> None:
-        """Something has happened to these, and may concern others of their brokers; without any, to all."""
-        touched = list(places)
-        if not touched:
-            self._touched = None
-        elif self._touched is not None:
-            self._touched += touched
+    def mark_dirty(self, states: Iterable[PartitionState] = ()) -> None:
+        """Mark these partitions dirty, and with them all of their brokers; without any, mark all."""
+        dirty = list(states)
+        if not dirty:
+            self._dirty = None
+        elif self._dirty is not None:
+            self._dirty += dirty
 
     def take(self, snapshot: Snapshot, now: float) -> list[PartitionState] | None:
-        """What to look at now, all places of each broker that is concerned; None for everything.
+        """Return the partitions to consider now, all of each dirty broker; None for all partitions.
 
         ``now`` is in seconds.
         """
-        touched, self._touched = self._touched, []
-        if touched and snapshot is self._snapshot and self._positions.changes == self._changes:
-            found = self._of_their_brokers(snapshot, touched, now)
+        dirty, self._dirty = self._dirty, []
+        if dirty and snapshot is self._snapshot and self._positions.changes == self._changes:
+            found = self._of_their_brokers(snapshot, dirty, now)
             if found is not None:
                 return found
         self._sort(snapshot, now)
         return None
 
     def _of_their_brokers(
-        self, snapshot: Snapshot, touched: list[PartitionState], now: float
+        self, snapshot: Snapshot, dirty: list[PartitionState], now: float
     ) -> list[PartitionState] | None:
-        """None if something is not as it was: another replica is read, or a position has to be looked up."""
+        """Return None if the cache is outdated: another replica is read, or a position has to be looked up."""
         concerned: dict[int, dict[TopicPartition, PartitionState]] = {}
-        for place in touched:
-            node = source(snapshot, place, now)
-            if node is None or self._by_broker.get(node.node_id, {}).get(place.where) is not place:
+        for state in dirty:
+            node = select_read_replica(snapshot, state, now)
+            if node is None or self._by_broker.get(node.node_id, {}).get(state.partition) is not state:
                 return None
             concerned[node.node_id] = self._by_broker[node.node_id]
         found: list[PartitionState] = []
-        for node_id, places in concerned.items():
-            for place in places.values():
-                node = source(snapshot, place, now)
-                if node is None or node.node_id != node_id or place.wants_lookup:
+        for node_id, states in concerned.items():
+            for state in states.values():
+                node = select_read_replica(snapshot, state, now)
+                if node is None or node.node_id != node_id or state.needs_lookup:
                     return None
-                found.append(place)
+                found.append(state)
         return found
 
     def _sort(self, snapshot: Snapshot, now: float) -> None:
         self._snapshot, self._changes, self._by_broker = snapshot, self._positions.changes, {}
-        self.topics = tuple(dict.fromkeys(place.where.topic for place in self._positions))
-        for place in self._positions:
-            node = source(snapshot, place, now)
+        self.topics = tuple(dict.fromkeys(state.partition.topic for state in self._positions))
+        for state in self._positions:
+            node = select_read_replica(snapshot, state, now)
             if node is not None:
-                self._by_broker.setdefault(node.node_id, {})[place.where] = place
+                self._by_broker.setdefault(node.node_id, {})[state.partition] = state

@@ -1,4 +1,4 @@
-"""Fetch sessions: a broker is told of a partition once, and again only when it is to read it otherwise (KIP-227)."""
+"""Fetch sessions: a request names a partition only if its fetch has changed (KIP-227)."""
 
 from collections.abc import Collection, Mapping
 from typing import Final
@@ -19,32 +19,32 @@ _NEWEST_EPOCH: Final = 2**31 - 1
 
 @attrs.frozen
 class FetchSessionRequest:
-    """One request of a session: what it says, and what it may be answered with."""
+    """A request of a session, and its expected results."""
 
     session_id: int
     epoch: int
     asks: Mapping[TopicPartition, PartitionFetch]
-    """All that the broker is to read."""
+    """All partitions that the broker reads."""
     named: Collection[PartitionFetch]
-    """Those of them that it has to be told of."""
+    """The partitions that the request names."""
     forgotten: Collection[TopicPartition]
     ids: Mapping[str, UUID]
-    """The id of every topic in here; zeros where it has none."""
+    """The id of every topic in the request; zeros where it has none."""
 
     @property
     def is_full(self) -> bool:
-        """Whether it names everything, and so every partition is answered; otherwise those alone that have news."""
+        """Whether it names all partitions; then the response has all, otherwise only those with news."""
         return self.epoch == _FULL
 
 
 class FetchSession:
-    """What one broker knows of this consumer's partitions.
+    """The state of one broker's fetch session.
 
-    1. Each request is one epoch. The next is known once the answer came; without one, the broker may be an epoch
-       ahead or not, and all is told anew. That request closes the session before.
-    2. The broker goes on reading what is not named: what is not wanted any more must be forgotten, and the memory that
-       a partition was told of must end with its place, or what came for one place would be silence for the next.
-    3. A session knows topics either by id or by name, and one topic by one id: a change of these begins anew.
+    1. Each request is one epoch, and its response confirms it. Without a response the broker's epoch is unknown, so the
+       next request is full again, which closes the previous session.
+    2. The broker keeps reading partitions that a request does not name, so those that are not read any more must be
+       named as forgotten. A partition assigned again is a new one: data for the previous assignment must not count.
+    3. A session has topics either by id or by name, and one id per topic: any change starts a new session.
     """
 
     def __init__(self) -> None:
@@ -54,51 +54,51 @@ class FetchSession:
         self._by_id = False
 
     def next(self, asks: Collection[PartitionFetch], ids: Mapping[str, UUID], *, by_id: bool) -> FetchSessionRequest:
-        """The next request, to read ``asks`` and nothing else.
+        """Build the next request, to read ``asks`` and nothing else.
 
         Args:
-            asks: at most one for a partition.
-            ids: of all their topics.
-            by_id: whether the request's version names topics by id (v13, KIP-516).
+            asks: at most one per partition.
+            ids: the ids of all their topics.
+            by_id: whether the request has topic ids instead of names (v13, KIP-516).
         """
-        wanted = {ask.place.where: ask for ask in asks}
-        if self._epoch != _FULL and (by_id != self._by_id or self._ids_differ(ids) or self._places_differ(wanted)):
+        wanted = {ask.state.partition: ask for ask in asks}
+        if self._epoch != _FULL and (by_id != self._by_id or self._ids_differ(ids) or self._states_differ(wanted)):
             self.restart()
         known = self._asks if self._epoch != _FULL else {}
-        turn = FetchSessionRequest(
+        session_request = FetchSessionRequest(
             self._session_id,
             self._epoch,
             wanted,
-            [ask for where, ask in wanted.items() if known.get(where) != ask],
-            [where for where in known if where not in wanted],
+            [ask for partition, ask in wanted.items() if known.get(partition) != ask],
+            [partition for partition in known if partition not in wanted],
             {**self._ids, **ids},
         )
         self._asks, self._ids, self._by_id = wanted, dict(ids), by_id
-        return turn
+        return session_request
 
     def _ids_differ(self, ids: Mapping[str, UUID]) -> bool:
         return self._by_id and any(self._ids.get(topic, topic_id) != topic_id for topic, topic_id in ids.items())
 
-    def _places_differ(self, wanted: Mapping[TopicPartition, PartitionFetch]) -> bool:
+    def _states_differ(self, wanted: Mapping[TopicPartition, PartitionFetch]) -> bool:
         known = self._asks
-        return any(where in known and known[where].place is not ask.place for where, ask in wanted.items())
+        return any(partition in known and known[partition].state is not ask.state for partition, ask in wanted.items())
 
-    def answered(self, turn: FetchSessionRequest, session_id: int) -> None:
-        """The request was answered without an error. Session 0 is none: the broker keeps none, or has ended it."""
+    def answered(self, session_request: FetchSessionRequest, session_id: int) -> None:
+        """Handle a response without an error. Session id 0 means that the broker keeps no session."""
         if session_id == _NO_SESSION:
             self._session_id, self._epoch = _NO_SESSION, _FULL
-        elif turn.is_full or session_id == turn.session_id:
+        elif session_request.is_full or session_id == session_request.session_id:
             self._session_id = session_id
-            self._epoch = 1 if turn.epoch == _NEWEST_EPOCH else turn.epoch + 1
+            self._epoch = 1 if session_request.epoch == _NEWEST_EPOCH else session_request.epoch + 1
         else:
             self.restart()
 
     def refused(self, code: int) -> None:
-        """The whole request was answered with an error."""
+        """Handle an error of the whole request."""
         if code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self._session_id = _NO_SESSION
         self.restart()
 
     def restart(self) -> None:
-        """Tell everything anew: the request failed, or what came makes no sense."""
+        """Make the next request full: a request failed, or its response makes no sense."""
         self._epoch = _FULL

@@ -1,4 +1,4 @@
-"""Keeps a fetch in flight to every broker that is read from, and what came until the user reaches it."""
+"""Keeps a fetch in flight to every broker, and buffers the data until the user reads it."""
 
 import logging
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Versions
 from ..runtime import Worker
 from ..types import Address, IsolationLevel, TopicPartition
-from .fetch import CompletedFetch, PartitionFetch, plan, rooms, within
+from .fetch import CompletedFetch, PartitionFetch, fetch_budgets, limit_bytes, plan
 from .fetch_buffer import FetchBuffer, FetchContext
 from .fetch_messages import answers, leaders_named, request
 from .fetch_scope import FetchScope
@@ -29,7 +29,7 @@ from .fetch_session import FetchSession, FetchSessionRequest
 from .offset_fetcher import OffsetFetcher
 from .partition_errors import PartitionErrors
 from .position_validation import PositionValidator
-from .subscription_state import PartitionState, SubscriptionState, some_of
+from .subscription_state import PartitionState, SubscriptionState, format_partitions
 
 if TYPE_CHECKING:  # many a consumer has no group
     from ..group.committed_offsets import GroupOffsets
@@ -38,12 +38,12 @@ __all__ = ("Fetcher",)
 
 _log = logging.getLogger("aiokafkawire.consumer")
 
-# Topics have no names from v13 on (KIP-516), so without their ids v12 is the last.
+# Fetch v13 and later have topic ids only (KIP-516), so v12 is the last without them.
 _BY_ID_SINCE: Final = 13
 _BY_ID_OR_NAME: Final = Versions.parse("0+")
 _BY_NAME: Final = Versions.parse("0-12")
 _ISOLATES: Final = 4
-"""The first version of Fetch that says which records are wanted while transactions are open (KIP-98)."""
+"""The first version of Fetch with an isolation level (KIP-98)."""
 _SESSION_ERRORS: Final = (
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
@@ -53,7 +53,7 @@ _GRACE: Final = 5.0
 
 
 class Fetcher:
-    """The background side of one consumer. Places begin at what ``group`` has committed, if there is one."""
+    """The background fetcher of one consumer. Partitions begin at the offsets that ``group`` has committed, if any."""
 
     def __init__(
         self,
@@ -65,62 +65,64 @@ class Fetcher:
     ) -> None:
         self._cluster, self._config, self._positions, self._lane = cluster, config, positions, lane
         self.arrived: anyio.Event = anyio.Event()
-        """Set when there is something new: data or an error."""
-        self._worker = Worker(self._ask_what_is_wanted, self.tell)
-        # The brokers that are asked now, and how many bytes each may bring.
+        """Set when there is new data or a new error."""
+        self._worker = Worker(self._start_due, self.notify)
+        # The brokers with a fetch in flight, and the bytes that each may return.
         self._promised: dict[int, int] = {}
         self.patience: float = config.fetch_max_wait_ms / 1000 + _GRACE
-        """For how many seconds a broker that is asked may say nothing, before that is strange."""
+        """For how many seconds a broker may leave a fetch unanswered before it counts as silent."""
         self._sessions: dict[int, FetchSession] = {}
         self.answered: dict[int, float] = {}
-        """When each broker has last answered a fetch."""
+        """When each broker last responded to a fetch."""
         self._backoffs: dict[int, Backoff] = {}
         self._committed = config.isolation is IsolationLevel.READ_COMMITTED
         settings = cluster.config
-        self._troubles = PartitionErrors(positions, settings.default_api_timeout_ms / 1000)
-        self._arrivals = FetchBuffer(
+        self._errors = PartitionErrors(positions, settings.default_api_timeout_ms / 1000)
+        self._buffer = FetchBuffer(
             positions,
-            self._troubles,
+            self._errors,
             replica_age=settings.metadata_max_age_ms / 1000,
             largest=settings.receive_message_max_bytes,
         )
-        self._lookup = OffsetFetcher(cluster, positions, self._troubles, config.isolation, self._changed, group)
-        self._validation = PositionValidator(cluster, positions, self._troubles, self._changed)
-        self._attention = FetchScope(positions)
+        self._offset_fetcher = OffsetFetcher(cluster, positions, self._errors, config.isolation, self._changed, group)
+        self._validator = PositionValidator(cluster, positions, self._errors, self._changed)
+        self._scope = FetchScope(positions)
 
     @property
     def unread(self) -> dict[TopicPartition, CompletedFetch]:
-        """Fetched data by partition, in the order in which it came."""
-        return self._arrivals.unread
+        """Fetched data by partition, in the order of arrival."""
+        return self._buffer.unread
 
-    def used_up(self, fetched: CompletedFetch) -> None:
-        """The user has read this, or cannot: there is room for more."""
-        if self._arrivals.used_up(fetched):
-            self.tell()
-        self.wake((fetched.ask.place,))
+    def discard(self, fetched: CompletedFetch) -> None:
+        """Drop data that is read or unusable, and fetch more."""
+        if self._buffer.discard(fetched):
+            self.notify()
+        self.wake((fetched.ask.state,))
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing is fetched any more."""
+        """Whether the fetcher has ended."""
         return self._worker.ended.is_set()
 
-    def wake(self, places: Iterable[PartitionState] = ()) -> None:
-        """Something changed: the assignment, a position, what is unread; if ``places`` are given, of these alone."""
-        self._attention.turn_to(places)
+    def wake(self, states: Iterable[PartitionState] = ()) -> None:
+        """Look for due work after a change of the assignment, of positions or of unread data; only of ``states``, if
+        given.
+        """
+        self._scope.mark_dirty(states)
         self._worker.wake()
 
-    def tell(self) -> None:
-        """Let the iteration look again: at new data, an error, a partition that is resumed."""
+    def notify(self) -> None:
+        """Notify the iteration of new data, an error, or a partition that is resumed."""
         arrived, self.arrived = self.arrived, anyio.Event()
         arrived.set()
 
-    def _changed(self, places: Iterable[PartitionState] = ()) -> None:
-        self.wake(places)
-        self.tell()
+    def _changed(self, states: Iterable[PartitionState] = ()) -> None:
+        self.wake(states)
+        self.notify()
 
     async def run(self) -> None:
         """Fetch until closed."""
-        # A partition may have another leader while the old one, and others, keep long polls or rest.
+        # A partition may move to another leader during the long polls and backoffs of others.
         with self._cluster.watched(self.wake):
             await self._worker.run()
 
@@ -129,164 +131,178 @@ class Fetcher:
         await self._worker.stop()
         await self._cluster.brokers.close_lanes(self._lane)
 
-    def trouble(self, where: TopicPartition) -> KafkaError | None:
-        """What keeps a partition from being read now."""
-        return self._troubles.of(where)
+    def error_of(self, partition: TopicPartition) -> KafkaError | None:
+        """Return the error that keeps a partition from being read now."""
+        return self._errors.get(partition)
 
     def next_fault(self) -> KafkaError | None:
-        """An error that the user has not heard of yet."""
-        return self._troubles.next()
+        """Return an error that was not raised to the user yet."""
+        return self._errors.next()
 
-    def _ask_what_is_wanted(self, tasks: TaskGroup) -> float | None:
-        """Start fetches and lookups. How long to wait for a leader, in seconds; None until something happens."""
+    def _start_due(self, tasks: TaskGroup) -> float | None:
+        """Start the due fetches and lookups; return for how many seconds to wait for a leader, None until something
+        happens.
+        """
         cluster, now = self._cluster, self._cluster.runtime.now()
         snapshot = cluster.snapshot
-        places = self._attention.take(snapshot, now)
-        if places is None:
-            places = list(self._positions)
-            self._arrivals.drop_stale()
-            self._troubles.forget_all_but(place.where for place in places if not place.rests)
-            for some in self._lookup.take_due():
-                tasks.start_soon(self._lookup.run, some)
-        cluster.use(self._attention.topics)
-        self._validation.start_due(tasks, snapshot, places, self.unread)
-        most = self._config.max_partition_fetch_bytes
-        ahead = self._arrivals.ahead
-        asks, unled = plan(snapshot, places, self.unread, ahead, self._promised, max_bytes=most, now=now)
+        states = self._scope.take(snapshot, now)
+        if states is None:
+            states = list(self._positions)
+            self._buffer.drop_stale()
+            self._errors.forget_all_but(state.partition for state in states if not state.is_suspended)
+            for group in self._offset_fetcher.take_due():
+                tasks.start_soon(self._offset_fetcher.run, group)
+        cluster.use(self._scope.topics)
+        self._validator.start_due(tasks, snapshot, states, self.unread)
+        max_bytes = self._config.max_partition_fetch_bytes
+        ahead = self._buffer.ahead
+        asks, unled = plan(snapshot, states, self.unread, ahead, self._promised, max_bytes=max_bytes, now=now)
         if asks:
             self._start_fetches(tasks, snapshot, asks)
         if not unled:
             return None
-        self._attention.turn_to()
-        self._troubled(snapshot, [self._positions.require(unled)], _why_unled(snapshot, unled), now)
+        self._scope.mark_dirty()
+        self._record_error(snapshot, [self._positions.require(unled)], _why_unled(snapshot, unled), now)
         cluster.outdated(snapshot)
         return cluster.config.retry_backoff_ms / 1000
 
     def _start_fetches(self, tasks: TaskGroup, snapshot: Snapshot, asks: dict[int, list[PartitionFetch]]) -> None:
         limit = self._config.fetch_max_bytes
-        kept = chain(self.unread.values(), self._arrivals.ahead.values())
-        found = rooms(asks, self._attention.brokers, kept, self._promised.values(), limit)
+        kept = chain(self.unread.values(), self._buffer.ahead.values())
+        found = fetch_budgets(asks, self._scope.brokers, kept, self._promised.values(), limit)
         self._promised |= found
-        for node_id, room in found.items():
-            tasks.start_soon(self._fetch, snapshot, node_id, asks[node_id], room)
+        for node_id, budget in found.items():
+            tasks.start_soon(self._fetch, snapshot, node_id, asks[node_id], budget)
         if len(found) < len(asks):
-            # Whoever makes room may be of another broker.
-            self._attention.turn_to()
+            # The data that frees budget may be of another broker.
+            self._scope.mark_dirty()
 
-    async def _fetch(self, snapshot: Snapshot, node_id: int, asks: list[PartitionFetch], room: int) -> None:
-        """One fetch to one broker, and the rest that it gets after it."""
+    async def _fetch(self, snapshot: Snapshot, node_id: int, asks: list[PartitionFetch], budget: int) -> None:
+        """Send one fetch to one broker, and back off if needed."""
         began = self._cluster.runtime.now()
         session = self._sessions.setdefault(node_id, FetchSession())
-        told = False
+        notify = False
         try:
-            rest, told = await self._exchange(snapshot, node_id, asks, room, session)
+            delay, notify = await self._exchange(snapshot, node_id, asks, budget, session)
         except Exception as raised:
             session.restart()
-            rest = self._failed(node_id)
-            error = as_kafka_error(raised, f"fetching {some_of([ask.place.where for ask in asks])}")
-            _log.debug("fetching from broker %d again in %.0f ms: %s", node_id, rest * 1000, error)
-            wanted = [ask for ask in asks if self._positions.is_current(ask.place, ask.epoch)]
+            delay = self._failed(node_id)
+            error = as_kafka_error(raised, f"fetching {format_partitions([ask.state.partition for ask in asks])}")
+            _log.debug("fetching from broker %d again in %.0f ms: %s", node_id, delay * 1000, error)
+            wanted = [ask for ask in asks if self._positions.is_current(ask.state, ask.epoch)]
             for ask in wanted:
-                ask.place.replica = None
-            # Who still has something to read before it is not troubled yet.
-            self._troubled(snapshot, [ask.place for ask in wanted if self._arrivals.is_next(ask)], error, began)
+                ask.state.replica = None
+            # An error matters only once the user has read the data before it.
+            self._record_error(snapshot, [ask.state for ask in wanted if self._buffer.is_next(ask)], error, began)
         self._promised[node_id] = 0
-        if rest > 0:
-            if told:
-                self.tell()
-            # Some of its partitions may be another's by now.
+        if delay > 0:
+            if notify:
+                self.notify()
+            # Its partitions may have moved to other brokers.
             self.wake()
-            await anyio.sleep(rest)
+            await anyio.sleep(delay)
         del self._promised[node_id]
-        # Those that were asked for may be another broker's by now, and others wait for this one.
-        self.wake([*(ask.place for ask in asks), *self._attention.one_of(node_id)])
-        if told and rest <= 0:
-            if any(self._arrivals.has_much(ask.place.where) for ask in asks):
-                # Who reads may keep the loop for ten milliseconds. So the worker begins the next fetch before, and that
-                # sends its request.
+        # The fetched partitions may have moved to another broker, and others wait for this one.
+        self.wake([*(ask.state for ask in asks), *self._scope.any_of(node_id)])
+        if notify and delay <= 0:
+            if any(self._buffer.has_much(ask.state.partition) for ask in asks):
+                # User code may keep the loop busy for ten milliseconds: first let the worker send the next fetch.
                 await anyio.lowlevel.checkpoint()
                 await anyio.lowlevel.checkpoint()
-            self.tell()
+            self.notify()
 
     async def _exchange(
-        self, snapshot: Snapshot, node_id: int, asks: list[PartitionFetch], room: int, session: FetchSession
+        self, snapshot: Snapshot, node_id: int, asks: list[PartitionFetch], budget: int, session: FetchSession
     ) -> tuple[float, bool]:
-        """Ask, and take the answer. How long the broker is to rest, in seconds, and whether there is something new."""
+        """Send a fetch and handle its response; return the backoff in seconds, and whether there is something new."""
         began = self._cluster.runtime.now()
         connection = await self._cluster.connection(snapshot.nodes[node_id], self._lane)
-        ids = {topic: snapshot.topic_id(topic) for topic in dict.fromkeys(ask.place.where.topic for ask in asks)}
+        ids = {topic: snapshot.topic_id(topic) for topic in dict.fromkeys(ask.state.partition.topic for ask in asks)}
         wanted = _BY_NAME if ZERO_UUID in ids.values() else _BY_ID_OR_NAME
         if self._committed and connection.known is not None and connection.known.is_untold:
-            # Who tells that it is of 0.10 has no transactions; this one has not, and might give what was aborted, too.
+            # A broker that says it is of 0.10 has no transactions; this one has not said so, and might return aborted
+            # records.
             wanted = Versions(max(wanted.first, _ISOLATES), wanted.last)
         version = choose_version(FetchRequest, connection.versions, wanted, connection.where)
-        turn = session.next(within(asks, version, room), ids, by_id=version >= _BY_ID_SINCE)
-        response = await self._ask(connection, turn, version, room)
+        session_request = session.next(limit_bytes(asks, version, budget), ids, by_id=version >= _BY_ID_SINCE)
+        response = await self._send_fetch(connection, session_request, version, budget)
         if response.error_code != ErrorCode.NONE:
             session.refused(response.error_code)
-            if response.error_code in _SESSION_ERRORS and not turn.is_full:
+            if response.error_code in _SESSION_ERRORS and not session_request.is_full:
                 return 0.0, False
             raise broker_error(response.error_code, f"{connection.where} to Fetch")
-        session.answered(turn, response.session_id)
+        session.answered(session_request, response.session_id)
         now = self.answered[node_id] = self._cluster.runtime.now()
-        failed, waits, told = self._take(
-            turn, response, session, connection.where, FetchContext(snapshot, began, now, version)
+        failed, waits, notify = self._take(
+            session_request, response, session, connection.where, FetchContext(snapshot, began, now, version)
         )
         if failed:
-            return self._failed(node_id), told
+            return self._failed(node_id), notify
         self._backoffs.pop(node_id, None)
         if response.throttle_time_ms > 0:
-            return float(response.throttle_time_ms) / 1000, told
-        # Asked to wait for data, it said at once that there is none. Nothing is wrong with that, once.
-        hurried = waits and now - began < self._config.fetch_max_wait_ms / 2000
-        return self._cluster.config.retry_backoff_ms / 1000 if hurried else 0.0, told
+            return float(response.throttle_time_ms) / 1000, notify
+        # The broker has not waited for data, though asked to: a quick empty response is no error.
+        is_early = waits and now - began < self._config.fetch_max_wait_ms / 2000
+        return self._cluster.config.retry_backoff_ms / 1000 if is_early else 0.0, notify
 
-    async def _ask(self, connection: Connection, turn: FetchSessionRequest, version: int, room: int) -> FetchResponse:
+    async def _send_fetch(
+        self, connection: Connection, session_request: FetchSessionRequest, version: int, budget: int
+    ) -> FetchResponse:
         long_poll = self._config.fetch_max_wait_ms / 1000
         return await connection.request(
-            request(turn, self._config, room),
+            request(session_request, self._config, budget),
             timeout=long_poll + self._cluster.config.default_api_timeout_ms / 1000,
             wanted=Versions(version, version),
         )
 
     def _take(
-        self, turn: FetchSessionRequest, response: FetchResponse, session: FetchSession, where: str, came: FetchContext
+        self,
+        session_request: FetchSessionRequest,
+        response: FetchResponse,
+        session: FetchSession,
+        broker: str,
+        context: FetchContext,
     ) -> tuple[bool, bool, bool]:
-        """Whether something failed, whether there was nothing to do at all, and whether there is something new."""
-        self._use_leaders(turn, response)
-        failed, waits, told = False, True, False
-        quiet = dict(turn.asks)
-        for ask, answer in answers(turn, response, committed_only=self._committed, where=where):
-            outcome = self._arrivals.take(ask, answer, came)
+        """Handle the partitions' results; return whether any failed, whether there was no data, and whether there is
+        something new.
+        """
+        self._use_leaders(session_request, response)
+        failed, waits, notify = False, True, False
+        without_news = dict(session_request.asks)
+        for ask, answer in answers(session_request, response, committed_only=self._committed, broker=broker):
+            outcome = self._buffer.take(ask, answer, context)
             if isinstance(answer, WireError | InconsistentTopicId):
                 session.restart()
             if outcome.outdated:
-                self._cluster.outdated(came.snapshot)
-            del quiet[ask.place.where]
-            failed, told = failed or outcome.failed, told or outcome.told
+                self._cluster.outdated(context.snapshot)
+            del without_news[ask.state.partition]
+            failed, notify = failed or outcome.failed, notify or outcome.notify
             waits = waits and not outcome.moved and not (isinstance(answer, CompletedFetch) and answer.records)
-        self._troubles.all_over(quiet)
-        return failed, waits, told
+        self._errors.clear_all(without_news)
+        return failed, waits, notify
 
-    def _use_leaders(self, turn: FetchSessionRequest, response: FetchResponse) -> None:
-        leaders = leaders_named(turn, response)
+    def _use_leaders(self, session_request: FetchSessionRequest, response: FetchResponse) -> None:
+        leaders = leaders_named(session_request, response)
         if leaders:
-            nodes = [Node(one.node_id, Address(one.host, one.port), one.rack) for one in response.node_endpoints]
+            nodes = [
+                Node(endpoint.node_id, Address(endpoint.host, endpoint.port), endpoint.rack)
+                for endpoint in response.node_endpoints
+            ]
             self._cluster.use_leaders(leaders, nodes)
 
     def _failed(self, node_id: int) -> float:
         return self._backoffs.setdefault(node_id, self._cluster.backoff()).next()
 
-    def _troubled(self, snapshot: Snapshot, places: list[PartitionState], error: KafkaError, began: float) -> None:
+    def _record_error(self, snapshot: Snapshot, states: list[PartitionState], error: KafkaError, began: float) -> None:
         if remedy(error).refresh is Refresh.METADATA:
             self._cluster.outdated(snapshot)
-        self._troubles.failed(places, error, began, self._cluster.runtime.now())
-        self.tell()
+        self._errors.failed(states, error, began, self._cluster.runtime.now())
+        self.notify()
 
 
-def _why_unled(snapshot: Snapshot, where: TopicPartition) -> KafkaError:
-    topic = snapshot.topics.get(where.topic)
+def _why_unled(snapshot: Snapshot, partition: TopicPartition) -> KafkaError:
+    topic = snapshot.topics.get(partition.topic)
     if topic is not None and topic.error != ErrorCode.NONE:
-        return broker_error(topic.error, f"topic {where.topic!r}")
-    # What the broker would say, and like it a matter of time.
-    return broker_error(ErrorCode.LEADER_NOT_AVAILABLE, f"{where} has no leader that is known")
+        return broker_error(topic.error, f"topic {partition.topic!r}")
+    # The error that brokers use; it is retriable as well.
+    return broker_error(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition} has no known leader")

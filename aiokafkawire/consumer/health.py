@@ -1,4 +1,4 @@
-"""How a consumer is: what it reads and how far it is, what its group and its brokers say, and why nothing arrives."""
+"""A consumer's health: its partitions and lag, its group membership, and why it is idle."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -11,42 +11,42 @@ from ..errors import KafkaError, LeaderNotAvailable
 from ..group.classic_transitions import GroupState
 from ..types import Address, CoordinatorType, GroupMetadata, TopicPartition
 from .fetcher import Fetcher
-from .preferred_replica import source
+from .preferred_replica import select_read_replica
 from .subscription_state import PartitionState, SubscriptionState
 
-if TYPE_CHECKING:  # who assigns by hand joins no group
+if TYPE_CHECKING:  # consumers with assign() join no group
     from ..group.membership_manager import MembershipManager
     from .coordinator import ConsumerCoordinator
 
-__all__ = ("ConsumerHealth", "MemberHealth", "PartitionHealth", "look_at", "why_idle")
+__all__ = ("ConsumerHealth", "MemberHealth", "PartitionHealth", "health_snapshot", "why_idle")
 
-_MOST: Final = 5
+_MAX_REASONS: Final = 5
 
 
 @attrs.frozen
 class PartitionHealth:
-    """One partition that is read. ``lag`` is how many offsets are between the position and the end of the log, as far
-    as that was heard; times are in seconds ago, None for never.
+    """The health of one assigned partition. ``lag`` is the number of offsets between the position and the end of the
+    log, as far as known; times are in seconds ago, None for never.
     """
 
     position: int | None
     high_watermark: int | None
     broker: Address | None
-    """Who is asked for its records."""
+    """The broker that it is fetched from."""
     unread: bool
-    """Whether records are here that the user has not got yet."""
+    """Whether there are fetched records that the user has not received yet."""
     paused: bool
     being_given_up: bool
     answered: float | None
-    """When the broker has last answered for it."""
+    """When the broker last responded to a fetch."""
     silent: bool
-    """Whether that is longer ago than it may be."""
+    """Whether the broker has not responded for too long."""
     trouble: str | None
-    """What it has said last, if that was an error."""
+    """The last error of the partition, if it persists."""
 
     @property
     def lag(self) -> int | None:
-        """How many offsets it is behind."""
+        """The number of offsets that the position is behind the end of the log."""
         if self.position is None or self.high_watermark is None:
             return None
         return max(0, self.high_watermark - self.position)
@@ -54,47 +54,47 @@ class PartitionHealth:
 
 @attrs.frozen
 class MemberHealth:
-    """The part it takes in its group."""
+    """The health of the membership in the group."""
 
     state: GroupState
     group: GroupMetadata
     protocol: str
-    """The assignor that the group has chosen; empty before."""
+    """The assignor that the group has chosen; empty until then."""
     coordinator: Address | None
-    """Who coordinates the group, as far as that is known."""
+    """The group's coordinator, if known."""
     last_heartbeat: float | None
-    """When the coordinator has last confirmed the membership, in seconds ago."""
+    """When the coordinator last confirmed the membership, in seconds ago."""
     rebalances: int
-    """How many generations it has been in."""
+    """The number of generations that it has joined."""
     trouble: str | None
-    """Why the coordinator could not be asked the last time, or has refused the member."""
+    """The error of the last request to the coordinator, or why the coordinator has refused the member."""
     overdue: bool
-    """Whether it has left, since nobody asked for records (``max_poll_interval_ms``)."""
+    """Whether it has left the group because poll() was not called in time (``max_poll_interval_ms``)."""
 
 
 @attrs.frozen
 class ConsumerHealth:
-    """A consumer at one moment. Times are in seconds ago, None for never."""
+    """A consumer's health at one moment. Times are in seconds ago, None for never."""
 
     membership: MemberHealth | None
-    """None if it takes part in no group."""
+    """None without a group."""
     last_record: float | None
-    """When the user has last got a record, or a batch."""
+    """When the user last received a record or a batch."""
     partitions: Mapping[TopicPartition, PartitionHealth]
     why_idle: str | None
-    """Why nothing arrives; None if something is here."""
+    """Why there are no records; None if there are some."""
     stalled: bool
-    """Whether there may be records that it should get and does not; not if it has read everything."""
+    """Whether records may exist that the consumer should receive and does not; False if it has read everything."""
     lost_in_hand: Mapping[TopicPartition, str] = attrs.field(factory=dict)
-    """The partitions that the group took away while their records were being processed, and why; until more records are
-    asked for, commits fail."""
+    """The partitions that were revoked while their records were being processed, and why; until the next poll, commits
+    fail."""
     missing_topics: tuple[str, ...] = ()
-    """The topics that it should read and that do not exist, as the cluster says."""
+    """The topics that it should read, and that do not exist in the cluster."""
 
     @property
     def lag(self) -> int:
-        """How many offsets it is behind in all, as far as that is known."""
-        return sum(one.lag or 0 for one in self.partitions.values())
+        """The sum of the partitions' lags, as far as known."""
+        return sum(partition.lag or 0 for partition in self.partitions.values())
 
 
 def why_idle(
@@ -103,72 +103,80 @@ def why_idle(
     missing: Sequence[str] = (),
     pattern: str | None = None,
 ) -> tuple[str | None, bool]:
-    """Why nothing arrives, None if there is something here for the user; and whether that is a stall.
+    """Return why there are no records, None if there are some; and whether that is a stall.
 
     Args:
-        member: the part it takes in its group, if it does.
-        partitions: what is read.
+        member: its membership, if it has a group.
+        partitions: the assigned partitions.
         missing: topics that it should read and that do not exist.
-        pattern: what it has subscribed to, if no topic matches that.
+        pattern: the subscribed pattern, if no topic matches it.
     """
-    awake = {where: one for where, one in partitions.items() if not (one.paused or one.being_given_up)}
-    if any(one.unread for one in awake.values()):
+    awake = {
+        partition: health for partition, health in partitions.items() if not (health.paused or health.being_given_up)
+    }
+    if any(health.unread for health in awake.values()):
         return None, False
-    told = [f"{say_missing(missing)} in the cluster"] if missing else []
+    reasons = [f"{say_missing(missing)} in the cluster"] if missing else []
     if member is not None and member.state is not GroupState.STABLE:
-        told.append(f"in {member.group.group_id!r} it is {member.state.value}")
+        reasons.append(f"in {member.group.group_id!r} it is {member.state.value}")
     if member is not None and member.trouble is not None:
-        told.append(f"its coordinator: {member.trouble}")
-    told += [f"{where}: {trouble}" for where, one in awake.items() if (trouble := _trouble(one)) is not None]
-    if told:
-        return "; ".join(told[:_MOST]) + (f"; and {len(told) - _MOST} more" if len(told) > _MOST else ""), True
+        reasons.append(f"its coordinator: {member.trouble}")
+    reasons += [
+        f"{partition}: {trouble}" for partition, health in awake.items() if (trouble := _trouble(health)) is not None
+    ]
+    if reasons:
+        return "; ".join(reasons[:_MAX_REASONS]) + (
+            f"; and {len(reasons) - _MAX_REASONS} more" if len(reasons) > _MAX_REASONS else ""
+        ), True
     if not partitions and pattern is not None:
         return f"no topic matches the pattern {pattern!r} of its subscription", False
     if not partitions:
         return "it has no partitions: the other members have them, or the topics have none", False
     if not awake:
-        return "all of its partitions are paused, or are being given up", False
+        return "all of its partitions are paused, or are being revoked", False
     return "it has read everything there is", False
 
 
-def _trouble(one: PartitionHealth) -> str | None:
-    if one.trouble is not None:
-        return one.trouble
-    if one.broker is None:
+def _trouble(partition: PartitionHealth) -> str | None:
+    if partition.trouble is not None:
+        return partition.trouble
+    if partition.broker is None:
         return "it has no leader"
-    if one.position is None:
+    if partition.position is None:
         return "where to begin is being looked up"
-    if one.silent:
-        return f"{one.broker} has not answered for {one.answered:.0f} s"
-    if one.lag:
-        return f"{one.lag} records are being fetched from {one.broker}"
+    if partition.silent:
+        return f"{partition.broker} has not answered for {partition.answered:.0f} s"
+    if partition.lag:
+        return f"{partition.lag} records are being fetched from {partition.broker}"
     return None
 
 
-def look_at(
+def health_snapshot(
     cluster: Cluster,
     positions: SubscriptionState,
     fetcher: Fetcher,
-    part: "ConsumerCoordinator | None",
+    coordinator: "ConsumerCoordinator | None",
     got_at: float | None,
     topics: Iterable[str] = (),
 ) -> ConsumerHealth:
-    """How a consumer is now.
+    """Return a consumer's current health.
 
     Args:
-        cluster: what it reads from.
-        positions: what it reads.
-        fetcher: reads it.
-        part: its part in its group, if it takes part in one.
-        got_at: when its user last got something, in seconds of the runtime's clock.
-        topics: what it reads as a whole, in no group.
+        cluster: the cluster that it reads from.
+        positions: its partitions.
+        fetcher: its fetcher.
+        coordinator: its group coordinator, if it has a group.
+        got_at: when its user last received something, in seconds of the runtime's clock.
+        topics: the topics that it reads without a group.
     """
     now = cluster.runtime.now()
-    partitions = {place.where: _partition(cluster, fetcher, place, now) for place in positions}
-    member = _member(cluster, part.membership, now) if part is not None else None
-    subscription = part.subscription if part is not None else None
+    partitions = {state.partition: _partition(cluster, fetcher, state, now) for state in positions}
+    member = _member(cluster, coordinator.membership, now) if coordinator is not None else None
+    subscription = coordinator.subscription if coordinator is not None else None
     subscribed = subscription.topics if subscription is not None else ()
-    missing = tuple(cluster.missing_of(dict.fromkeys([*topics, *subscribed, *(one.topic for one in partitions)])))
+    missing = tuple(
+        cluster.missing_of(dict.fromkeys([*topics, *subscribed, *(partition.topic for partition in partitions)]))
+    )
     unmatched = subscription.unmatched_in(cluster.snapshot) if subscription is not None else None
     why, stalled = why_idle(member, partitions, missing, unmatched)
     return ConsumerHealth(
@@ -182,22 +190,22 @@ def look_at(
     )
 
 
-def _partition(cluster: Cluster, fetcher: Fetcher, place: PartitionState, now: float) -> PartitionHealth:
-    node = source(cluster.snapshot, place, now)
+def _partition(cluster: Cluster, fetcher: Fetcher, state: PartitionState, now: float) -> PartitionHealth:
+    node = select_read_replica(cluster.snapshot, state, now)
     answered = fetcher.answered.get(node.node_id) if node is not None else None
-    trouble = fetcher.trouble(place.where)
+    trouble = fetcher.error_of(state.partition)
     if node is not None and isinstance(trouble, LeaderNotAvailable):
-        trouble = None  # until it answers
+        trouble = None  # the error is outdated unless the broker repeats it
     return PartitionHealth(
-        position=place.position,
-        high_watermark=place.high_watermark,
+        position=state.position,
+        high_watermark=state.high_watermark,
         broker=node.address if node is not None else None,
-        unread=place.where in fetcher.unread,
-        paused=place.paused,
-        being_given_up=place.withheld,
+        unread=state.partition in fetcher.unread,
+        paused=state.paused,
+        being_given_up=state.withheld,
         answered=now - answered if answered is not None else None,
-        silent=answered is not None and now - answered > fetcher.patience and not place.rests,
-        trouble=_said(trouble),
+        silent=answered is not None and now - answered > fetcher.patience and not state.is_suspended,
+        trouble=_describe(trouble),
     )
 
 
@@ -209,12 +217,12 @@ def _member(cluster: Cluster, membership: "MembershipManager", now: float) -> Me
         group=machine.group,
         protocol=machine.protocol,
         coordinator=node.address if node is not None else None,
-        last_heartbeat=now - machine.heard_at if machine.heard_at is not None else None,
+        last_heartbeat=now - machine.confirmed_at if machine.confirmed_at is not None else None,
         rebalances=machine.rebalances,
-        trouble=_said(machine.error or membership.trouble),
+        trouble=_describe(machine.error or membership.trouble),
         overdue=membership.overdue,
     )
 
 
-def _said(error: KafkaError | None) -> str | None:
+def _describe(error: KafkaError | None) -> str | None:
     return f"{type(error).__name__}: {error}" if error is not None else None

@@ -1,4 +1,4 @@
-"""Commits for one consumer: what the user asks for, and by itself what the user has finished."""
+"""Commits the offsets of one consumer: on request, and automatically those of finished records."""
 
 import logging
 import math
@@ -16,9 +16,9 @@ from ..group.classic_transitions import GroupState
 from ..group.committed_offsets import GroupOffsets
 from ..group.member_tasks import ApplyAssignment
 from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition, given_offsets
-from .subscription_state import PartitionState, SubscriptionState, some_of
+from .subscription_state import PartitionState, SubscriptionState, format_partitions
 
-if TYPE_CHECKING:  # who assigns by hand joins no group
+if TYPE_CHECKING:  # consumers with assign() join no group
     from ..group.membership_manager import MembershipManager
 
 __all__ = ("OffsetCommitter",)
@@ -26,14 +26,14 @@ __all__ = ("OffsetCommitter",)
 _log = logging.getLogger("aiokafkawire.consumer")
 
 _INCOMPLETE: Final = (GroupState.ASSIGNING, GroupState.SYNCING)
-_REST: Final = 0.02
-"""Seconds between the tries of a commit that meets a rebalance."""
-_PATIENCE: Final = 1.0
-"""Seconds that an automatic commit waits for its answer at least, before what is finished by then is sent."""
+_RETRY_DELAY: Final = 0.02
+"""Seconds between the attempts of a commit during a rebalance."""
+_MIN_PATIENCE: Final = 1.0
+"""The least seconds that an auto-commit waits for its response, before newer finished offsets are sent."""
 _SOON: Final = 1 / 8
-"""After what part of the interval is committed first what was assigned anew; from then on it takes twice as long."""
+"""The fraction of the interval after which newly assigned partitions are first committed; it doubles from then on."""
 _SILENT: Final = 0.2
-"""Seconds after which a commit that was given up may have nothing else sent behind it: its coordinator waits."""
+"""Seconds after which no request is sent behind an abandoned commit: its coordinator waits for replicas."""
 _NOT_ENTITLED: Final = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS)
 
 
@@ -41,44 +41,44 @@ _listening: Final[ContextVar[object]] = ContextVar("aiokafkawire_listening", def
 
 
 class OffsetCommitter:
-    """One commit goes after the other, so that none that was tried again overtakes what was committed later.
+    """Commits offsets one commit after the other, so that no retry overtakes a later commit.
 
     Args:
-        cluster: of the coordinator.
-        positions: what there is to commit.
+        cluster: finds the coordinator.
+        positions: the consumer's positions.
         offsets: commits them.
-        every: seconds between the automatic commits.
+        every: seconds between auto-commits.
     """
 
     def __init__(self, cluster: Cluster, positions: SubscriptionState, offsets: GroupOffsets, every: float) -> None:
         self._cluster, self._positions, self._offsets, self._every = cluster, positions, offsets, every
         cluster.log_coordinator(CoordinatorType.GROUP, offsets.group.group_id)
         self.membership: MembershipManager | None = None
-        """Who commits, of a consumer that takes part in its group; see :meth:`join`."""
-        # The call of a listener of the user's that is going on, if one is.
+        """The membership that commits, if the consumer has joined a group; see :meth:`join`."""
+        # The listener call in progress, if there is one.
         self._listening: object | None = None
-        self._turn = anyio.Lock()
+        self._lock = anyio.Lock()
         self._last: dict[TopicPartition, tuple[PartitionState, OffsetAndMetadata]] = {}
-        # What was committed since each partition was assigned, and acknowledged; None where the outcome is unknown.
+        # The offsets acknowledged since each partition was assigned; None where the outcome is unknown.
         self._acknowledged: dict[TopicPartition, OffsetAndMetadata | None] = {}
-        # What was finished of partitions that were given up, whether or not it could be committed by itself.
+        # The finished offsets of revoked partitions, whether or not auto-commit has succeeded.
         self._finished: dict[TopicPartition, OffsetAndMetadata] = {}
         self._commits_elsewhere = False
-        # Since when a commit has been unanswered: the one under way, or one that was given up.
+        # When the unanswered commit was sent: the one in flight, or an abandoned one.
         self._unanswered_since: float | None = None
         self._begun = anyio.Event()
 
     def join(self, membership: "MembershipManager") -> None:
         """Commit as this member from now on."""
         self.membership = membership
-        self._offsets.heard = membership.heard
+        self._offsets.on_result = membership.on_coordinator_result
 
     @property
     def group(self) -> GroupMetadata:
-        """The membership under which the records in hand were handed out; without any, the present one.
+        """The membership under which the records in hand were handed out; without any, the current one.
 
-        After the end of a membership it is still that member, so that the coordinator refuses it. The caller may commit
-        by itself, as transactions do.
+        After the end of a membership it is still that one, so that the coordinator rejects the commit. The caller may
+        commit without this class, as transactions do.
         """
         self._commits_elsewhere = True
         for lost in self._positions.lost_in_hand.values():
@@ -89,24 +89,24 @@ class OffsetCommitter:
         return last if generation < 0 and last is not None else self._offsets.group
 
     def begin(self, partitions: Iterable[TopicPartition]) -> None:
-        """These are assigned anew: nothing was committed for them since."""
-        for where in partitions:
-            self._acknowledged.pop(where, None)
-            self._finished.pop(where, None)
+        """Forget earlier commits of these partitions: they are newly assigned."""
+        for partition in partitions:
+            self._acknowledged.pop(partition, None)
+            self._finished.pop(partition, None)
         self._begun.set()
 
     def give_up(self, partitions: Collection[TopicPartition]) -> None:
-        """These are given up, after :meth:`commit_finished`: should they come back, then from there in any case."""
+        """Remember the finished offsets of these revoked partitions, to resume from them if they come back."""
         finished = self._positions.finished()
-        self._finished.update((where, finished[where]) for where in partitions if where in finished)
+        self._finished.update((partition, finished[partition]) for partition in partitions if partition in finished)
 
-    def start_of(self, place: PartitionState) -> OffsetAndMetadata | None:
-        """Where to go on in a place that was given up, and has been nobody else's since: at what the group has
-        committed, or would have, had the coordinator taken what is finished; None if only the coordinator knows.
+    def start_of(self, state: PartitionState) -> OffsetAndMetadata | None:
+        """Return where to resume a partition that no other member has owned since it was revoked: at the committed
+        offset, or the finished one that the coordinator has not acknowledged; None if only the coordinator knows.
         """
         if self._commits_elsewhere:
             return None
-        return self._finished.get(place.where) or self._acknowledged.get(place.where, place.begun)
+        return self._finished.get(state.partition) or self._acknowledged.get(state.partition, state.begun)
 
     async def commit(
         self,
@@ -116,34 +116,34 @@ class OffsetCommitter:
         retention_ms: int | None = None,
         skip_deleted: bool = False,
     ) -> None:
-        """Commit these, to be kept for ``retention_ms`` where that is given.
+        """Commit these offsets, to be kept for ``retention_ms`` if given.
 
-        With ``skip_deleted`` partitions that there are no more are left out.
+        With ``skip_deleted``, ignore partitions that have been deleted.
 
-        A rebalance that leaves this consumer their partitions only makes it take longer. What counts is the assignment
-        of this moment: should the partitions go and come back while the commit waits, it is refused.
+        A rebalance that leaves these partitions to this consumer only delays the commit. The current assignment counts:
+        a commit is rejected if its partitions are revoked and come back meanwhile.
 
         Raises:
-            CommitFailed: the partitions are another's by now, or may be; or they were, while their records were in
+            CommitFailed: the partitions belong to another member, or may; or were revoked while their records were in
                 hand.
-            RequestTimeout: not in time; the message has the last cause.
-            KafkaError: another error that no retry mends.
+            RequestTimeout: the deadline passed; the message has the last cause.
+            KafkaError: another error that is not retriable.
         """
         given = given_offsets(offsets)
-        self._positions.require_in_hand(given)
-        places = {where: self._positions.get(where) for where in given}
+        self._positions.require_not_lost(given)
+        states = {partition: self._positions.get(partition) for partition in given}
 
         def kept() -> bool:
-            return all(place is not None and self._positions.get(at) is place for at, place in places.items())
+            return all(state is not None and self._positions.get(at) is state for at, state in states.items())
 
-        def taken_away() -> bool:
-            return any(place is not None and self._positions.get(at) is not place for at, place in places.items())
+        def is_revoked() -> bool:
+            return any(state is not None and self._positions.get(at) is not state for at, state in states.items())
 
-        for where in given:
-            self._finished.pop(where, None)  # from now on it is the user's word that counts
-        await self._take_turn(deadline)
-        for where in given:
-            self._last.pop(where, None)  # what is finished is to be committed by itself again, even if it was before
+        for partition in given:
+            self._finished.pop(partition, None)  # from now on the user's offset counts
+        await self._acquire(deadline)
+        for partition in given:
+            self._last.pop(partition, None)  # auto-commit has to commit the finished offset again
         try:
             while True:
                 await self._wait_for_assignment(deadline)
@@ -151,10 +151,10 @@ class OffsetCommitter:
                 if self.membership is not None and generation < 0:
                     if self.membership.machine.error is not None:
                         raise again(self.membership.machine.error)
-                    # A group without members would take it from anybody, however long ago this was one.
+                    # A group without members accepts commits from any client, also from former members.
                     raise _failed(self._offsets.group.group_id, list(given), broker_error(ErrorCode.UNKNOWN_MEMBER_ID))
-                if self.membership is not None and taken_away():
-                    # They may be assigned again, under another generation, which would be allowed to commit them.
+                if self.membership is not None and is_revoked():
+                    # They may be assigned again in another generation, which could commit them.
                     raise _failed(self._offsets.group.group_id, list(given), broker_error(ErrorCode.ILLEGAL_GENERATION))
                 try:
                     await self._send(given, deadline, retention_ms=retention_ms, skip_deleted=skip_deleted)
@@ -164,15 +164,15 @@ class OffsetCommitter:
                     await self._wait_for_rebalance(error, deadline, kept)
                     if self.membership.machine.is_rebalancing and deadline.passed(self._cluster.runtime.now()):
                         raise RequestTimeout(f"the group rebalanced for longer than {deadline.allowed:g} s") from error
-                    # A generation that was not complete yet may be by now.
+                    # A generation that was incomplete may be complete by now.
                     is_passing = error.code == ErrorCode.REBALANCE_IN_PROGRESS and not self.is_listening
                     if not kept() or (self.membership.machine.generation == generation and not is_passing):
                         raise _failed(self._offsets.group.group_id, list(given), error) from error
-                    await anyio.sleep(min(_REST, deadline.left(self._cluster.runtime.now())))
+                    await anyio.sleep(min(_RETRY_DELAY, deadline.left(self._cluster.runtime.now())))
                 else:
                     return
         finally:
-            self._turn.release()
+            self._lock.release()
 
     async def _send(
         self,
@@ -184,10 +184,12 @@ class OffsetCommitter:
         newer: Callable[[], Mapping[TopicPartition, OffsetAndMetadata]] | None = None,
         patience: float = math.inf,
     ) -> None:
-        """Commit, and know of each partition whether that is certain. ``newer`` brings ``offsets`` up to date."""
+        """Commit, and record for each partition whether the commit is certain. ``newer`` returns newer offsets for
+        retries.
+        """
         generation = self._offsets.group.generation_id
-        for where in offsets:
-            self._acknowledged[where] = None
+        for partition in offsets:
+            self._acknowledged[partition] = None
         is_certain = False
         try:
             await self._offsets.commit(
@@ -200,63 +202,69 @@ class OffsetCommitter:
             )
             is_certain = True
         finally:
-            # Of a membership that is over, nothing is taken any more.
+            # The coordinator accepts no commit of an ended membership.
             if self.membership is not None and self.membership.machine.generation == generation:
                 self._acknowledged.update(offsets if is_certain else dict.fromkeys(offsets))
 
     async def commit_finished(self, *, within: float) -> None:
-        """Commit what the user has finished since the last time, in so many seconds; when it is tried again, what is
+        """Commit the offsets finished since the last time, within ``within`` seconds; a retry sends the offsets
         finished by then.
 
-        A coordinator that waits for its replicas answers late. Should this member be killed meanwhile, what it has
-        sent will count: so it is sent again and again. What fails is told by a warning: the next one commits it as
-        well.
+        A coordinator that waits for its replicas responds late. If this process is killed meanwhile, the commits that
+        it has sent will count: so it keeps sending them. A failure is logged as a warning: the next auto-commit
+        includes its offsets.
         """
         deadline = self._cluster.deadline(within)
         try:
-            await self._take_turn(deadline)
+            await self._acquire(deadline)
         except RequestTimeout:
-            return  # another commit is under way, and will tell
+            return  # the commit in progress reports its own result
         try:
             if self._become_member() < 0 and self.membership is not None:
                 return
-            finished = {where: (self._positions.require(where), at) for where, at in self._positions.finished().items()}
-            news = {where: at for where, (place, at) in finished.items() if self._last.get(where) != (place, at)}
-            began, patience = self._cluster.runtime.now(), max(self._every, _PATIENCE)
+            finished = {
+                partition: (self._positions.require(partition), at)
+                for partition, at in self._positions.finished().items()
+            }
+            changed = {
+                partition: at for partition, (state, at) in finished.items() if self._last.get(partition) != (state, at)
+            }
+            began, patience = self._cluster.runtime.now(), max(self._every, _MIN_PATIENCE)
 
             def newer() -> Mapping[TopicPartition, OffsetAndMetadata]:
-                for where, at in self._positions.finished().items():
-                    if where in news and self._positions.get(where) is finished[where][0]:
-                        news[where], finished[where] = at, (finished[where][0], at)
-                return news
+                for partition, at in self._positions.finished().items():
+                    if partition in changed and self._positions.get(partition) is finished[partition][0]:
+                        changed[partition], finished[partition] = at, (finished[partition][0], at)
+                return changed
 
-            if news:
-                await self._open_anew_if_silent()
-                await self._send(news, deadline, skip_deleted=True, newer=newer, patience=patience)
+            if changed:
+                await self._reconnect_if_silent()
+                await self._send(changed, deadline, skip_deleted=True, newer=newer, patience=patience)
                 self._unanswered_since = None
-            # A try that was left unanswered might still have its effect after the last one: then commit once more.
+            # An unanswered attempt might still take effect after the last one: then commit once more.
             self._last = finished if self._cluster.runtime.now() - began < patience else {}
         except KafkaError as error:
             if not isinstance(error, RequestTimeout):
                 self._unanswered_since = None
             if self.membership is not None and isinstance(error, BrokerError) and error.code in _NOT_ENTITLED:
-                self._tell_member(error)
+                self._notify_member(error)
             else:
                 _log.warning("auto-commit of group %r failed: %s", self._offsets.group.group_id, error)
         finally:
-            self._turn.release()
+            self._lock.release()
 
-    async def _open_anew_if_silent(self) -> None:
-        """Send nothing behind a commit that was given up unanswered: it would not be read before that is answered."""
+    async def _reconnect_if_silent(self) -> None:
+        """Reconnect if an abandoned commit is unanswered: no later request is read before its response."""
         now = self._cluster.runtime.now()
         if self._unanswered_since is not None and now - self._unanswered_since >= _SILENT:
             await self._offsets.close()
         self._unanswered_since = now
 
     async def keep_committing(self) -> None:
-        """Commit what is finished, at the intervals; at once after a commit that has taken longer.
+        """Run auto-commits at their interval, and at once after one that has taken longer.
 
-        After an assignment they are shorter at first: whoever takes partitions over often has much to read at once, and
+        After an assignment the intervals are shorter at first: a new owner often has much to read at once, and in
+            unstable times other members will take the partitions over from it.
         in troubled times others will have to take them over from it.
         """
         now, interval = self._cluster.runtime.now, self._every
@@ -272,26 +280,26 @@ class OffsetCommitter:
             due = now() + interval
             await self.commit_finished(within=self._cluster.config.default_api_timeout_ms / 1000)
 
-    async def _take_turn(self, deadline: Deadline) -> None:
+    async def _acquire(self, deadline: Deadline) -> None:
         with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
-            await self._turn.acquire()
+            await self._lock.acquire()
             return
         raise RequestTimeout(f"a commit before this one took longer than {deadline.allowed:g} s")
 
     def _become_member(self) -> int:
-        """Commit as who the consumer is in its group now; its generation."""
+        """Commit under the consumer's current membership; return its generation."""
         if self.membership is not None:
             self._offsets.group = self.membership.machine.group
         return self._offsets.group.generation_id
 
-    def _tell_member(self, error: BrokerError) -> None:
+    def _notify_member(self, error: BrokerError) -> None:
         assert self.membership is not None
         self.membership.machine.commit_refused(self._offsets.group, error, self._cluster.runtime.now())
         self.membership.wake()
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Meanwhile, have calls of this task, and of those that it starts, count as a listener's."""
+        """Mark calls of this task, and of tasks that it starts, as a listener's."""
         call = self._listening = object()
         before = _listening.set(call)
         try:
@@ -302,11 +310,11 @@ class OffsetCommitter:
 
     @property
     def is_listening(self) -> bool:
-        """Whether a listener calls, for which the rebalance waits: so it cannot wait for the rebalance."""
+        """Whether the caller is a listener, which the rebalance waits for: so it must not wait for the rebalance."""
         return self._listening is not None and _listening.get() is self._listening
 
     async def _wait_for_assignment(self, deadline: Deadline) -> None:
-        """Between the JoinGroup and the SyncGroup of a generation nobody can commit."""
+        """Wait until a rebalance is not between JoinGroup and SyncGroup, when no member can commit."""
         membership = self.membership
         if membership is not None and not self.is_listening:
             with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
@@ -314,13 +322,13 @@ class OffsetCommitter:
 
     async def _wait_for_rebalance(self, error: BrokerError, deadline: Deadline, kept: Callable[[], bool]) -> None:
         assert self.membership is not None
-        self._tell_member(error)
+        self._notify_member(error)
         if self.is_listening:
             return
         machine = self.membership.machine
 
         def is_over() -> bool:
-            # What is taken may wait for the user to come back from this commit.
+            # Applying an assignment may wait for the user to return from this commit.
             is_settled = machine.task is None or isinstance(machine.task, ApplyAssignment)
             return not kept() or (not machine.is_rebalancing and is_settled)
 
@@ -330,7 +338,7 @@ class OffsetCommitter:
 
 def _failed(group_id: str, partitions: list[TopicPartition], error: BrokerError) -> CommitFailed:
     return CommitFailed(
-        f"offsets of {some_of(partitions)} were not committed: group {group_id!r} has given the partitions to others "
-        f"since ({type(error).__name__}), who read again from what was committed before. Where records take longer "
-        "than max_poll_interval_ms, raise that; to commit before partitions go, use on_revoked"
+        f"offsets of {format_partitions(partitions)} were not committed: group {group_id!r} has given the partitions "
+        f"to other members ({type(error).__name__}), which read again from the last commit. If processing takes longer "
+        "than max_poll_interval_ms, raise that; to commit before partitions are revoked, use on_revoked"
     )

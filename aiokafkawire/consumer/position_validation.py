@@ -1,4 +1,4 @@
-"""Asks new leaders whether they have what was read of their partitions."""
+"""Validates positions with new leaders (KIP-320)."""
 
 from collections.abc import Callable, Container, Iterable
 from typing import Final
@@ -13,35 +13,35 @@ from ..protocol.schema import Versions
 from ..types import TopicPartition
 from .offsets_for_leader_epoch import EpochCheck, answered, due, request, settle
 from .partition_errors import PartitionErrors
-from .subscription_state import PartitionState, SubscriptionState, some_of
+from .subscription_state import PartitionState, SubscriptionState, format_partitions
 
 __all__ = ("PositionValidator",)
 
-# Below v3 it takes the right to cluster actions, which consumers lack.
+# Below v3 the request needs the ClusterAction permission, which consumers lack.
 _FOR_CONSUMERS: Final = Versions.parse("3+")
 
 
 class PositionValidator:
-    """Checks positions under new leaders. ``on_change`` is called when there is something new."""
+    """Validates positions with new leaders. ``on_change`` is called after each check."""
 
     def __init__(
-        self, cluster: Cluster, positions: SubscriptionState, troubles: PartitionErrors, on_change: Callable[[], None]
+        self, cluster: Cluster, positions: SubscriptionState, errors: PartitionErrors, on_change: Callable[[], None]
     ) -> None:
-        self._cluster, self._positions, self._troubles = cluster, positions, troubles
+        self._cluster, self._positions, self._errors = cluster, positions, errors
         self._on_change = on_change
         self._backoff = cluster.backoff()
 
     def start_due(
-        self, tasks: TaskGroup, snapshot: Snapshot, places: Iterable[PartitionState], unread: Container[TopicPartition]
+        self, tasks: TaskGroup, snapshot: Snapshot, states: Iterable[PartitionState], unread: Container[TopicPartition]
     ) -> None:
-        """Begin the checks that are due now for these places."""
-        for node_id, checks in due(snapshot, places, unread).items():
+        """Start the checks of these partitions that are due."""
+        for node_id, checks in due(snapshot, states, unread).items():
             for check in checks:
-                check.place.validating = True
+                check.state.validating = True
             tasks.start_soon(self._run, snapshot, node_id, checks)
 
     async def _run(self, snapshot: Snapshot, node_id: int, checks: list[EpochCheck]) -> None:
-        """One question to one leader; after a failure these checks rest, and are due again."""
+        """Send the checks to one leader; after a failure, back off before they are due again."""
         cluster, began = self._cluster, self._cluster.runtime.now()
         failed: dict[EpochCheck, KafkaError] = {}
         try:
@@ -49,23 +49,25 @@ class PositionValidator:
         except UnsupportedVersion:
             for check in checks:
                 if check.counts(self._positions):
-                    check.place.validated = check.leader_epoch
+                    check.state.validated = check.leader_epoch
         except Exception as raised:
-            error = as_kafka_error(raised, f"validating {some_of([check.place.where for check in checks])}")
+            error = as_kafka_error(
+                raised, f"validating {format_partitions([check.state.partition for check in checks])}"
+            )
             failed = dict.fromkeys(checks, error)
         for check, error in failed.items():
             if check.counts(self._positions):
-                self._troubles.failed([check.place], error, began, cluster.runtime.now())
+                self._errors.failed([check.state], error, began, cluster.runtime.now())
         if failed:
-            # Whatever it was, another may lead by now.
+            # There may be another leader by now.
             cluster.outdated(snapshot)
             self._on_change()
             await anyio.sleep(self._backoff.next())
         else:
             self._backoff.reset()
         for check in checks:
-            if self._positions.is_current(check.place, check.epoch):
-                check.place.validating = False
+            if self._positions.is_current(check.state, check.epoch):
+                check.state.validating = False
         self._on_change()
 
     async def _ask(
@@ -81,12 +83,12 @@ class PositionValidator:
         for check in checks:
             if not check.counts(self._positions):
                 continue
-            where = check.place.where
-            if where not in found:
-                failed[check] = WireError(f"{connection.where} answered OffsetForLeaderEpoch without {where}")
+            partition = check.state.partition
+            if partition not in found:
+                failed[check] = WireError(f"{connection.where} answered OffsetForLeaderEpoch without {partition}")
                 continue
-            error = settle(self._positions, check, found[where])
+            error = settle(self._positions, check, found[partition])
             if isinstance(error, BrokerError):
                 failed[check] = error
             elif error is not None:
-                self._troubles.report(check.place, error)
+                self._errors.report(check.state, error)

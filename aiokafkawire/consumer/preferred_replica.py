@@ -1,20 +1,20 @@
-"""Which broker a partition is read from: its leader, or a replica that is closer (KIP-392)."""
+"""Selects the broker to fetch a partition from: its leader, or a closer replica (KIP-392)."""
 
 from ..cluster.metadata import Node, Snapshot
 from .subscription_state import PartitionState
 
-__all__ = ("source",)
+__all__ = ("select_read_replica",)
 
 
-def source(snapshot: Snapshot, place: PartitionState, now: float) -> Node | None:
-    """The broker to fetch from, at ``now`` in seconds; None while nobody leads.
+def select_read_replica(snapshot: Snapshot, state: PartitionState, now: float) -> Node | None:
+    """Return the broker to fetch from, at ``now`` in seconds; None without a leader.
 
-    The replica that the leader named, until its time is over, and only while the cluster has it.
+    The replica that the leader has named is used until it expires, and while the cluster has it.
     """
-    leader = snapshot.leader(place.where)
-    if leader is None or place.replica is None or now >= place.replica_until:
+    leader = snapshot.leader(state.partition)
+    if leader is None or state.replica is None or now >= state.replica_until:
         return leader
-    said = snapshot.topics[place.where.topic].answered[place.where.partition]
-    if place.replica not in said.replica_nodes or place.replica in said.offline_replicas:
+    metadata = snapshot.topics[state.partition.topic].answered[state.partition.partition]
+    if state.replica not in metadata.replica_nodes or state.replica in metadata.offline_replicas:
         return leader
-    return snapshot.nodes.get(place.replica, leader)
+    return snapshot.nodes.get(state.replica, leader)

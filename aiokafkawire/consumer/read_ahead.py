@@ -1,15 +1,17 @@
-"""Reads records ahead for a thread other than the loop's, which takes them one by one without changing threads.
+"""Reads records ahead for a thread other than the event loop's, which takes them one by one without a thread switch.
 
-A :class:`Lent` holds what the loop's thread has read ahead. Only the calling thread writes ``taken``, the number of
-records that it has taken; only the loop's thread writes the rest, and it moves the positions (:meth:`ReadAhead.settle`)
-whenever it looks at them. So a record counts as handed out once the calling thread has it, and not before.
+A :class:`Lent` holds records that the loop's thread has read ahead. Only the calling thread writes ``taken``, the
+number of records that it has taken; only the loop's thread writes the rest, and it moves the positions
+(:meth:`ReadAhead.settle`) before it uses them. So a record counts as handed out once the calling thread has it, and not
+before.
 
-1. The calling thread stores the new ``taken`` first, and compares ``marks.changes`` with ``seen`` afterwards. If they
-   differ, it stores the old ``taken`` again and asks the loop's thread. The loop's thread increments ``marks.changes``
-   first, and reads ``taken`` afterwards. So either the loop's thread knows of the record, or it was not handed out.
-2. What was not taken is lent again by the next call. If the partition is paused or withheld meanwhile, it is read again
-   from what was fetched; after a seek, and of partitions that were revoked, it is dropped.
-3. An error is the last thing of what is lent: the thread takes it by raising it.
+1. The calling thread stores the new ``taken`` first, and then compares ``iterator_state.changes`` with ``seen``. If
+   they differ, it restores the old ``taken`` and calls the loop's thread. The loop's thread increments
+   ``iterator_state.changes`` first, and then reads ``taken``. So either the loop's thread knows of the record, or it
+   was not handed out.
+2. The next call lends the records that were not taken again. If the partition was paused or withheld meanwhile, they
+   are read again from the fetched data; after a seek or a revocation they are dropped.
+3. An error comes after the last record: the thread takes it by raising it.
 """
 
 from itertools import islice
@@ -29,27 +31,27 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _RECURRING = (ConsumerStalled, CorruptBatch, StopAsyncIteration, UsageError)
-"""Errors that the next call raises again by itself."""
+"""Errors that the next call raises again in any case."""
 
 
 @attrs.define(eq=False)
 class _Part(Generic[K, V]):
-    """The records of one partition among those that are lent; their indexes are ``first`` to ``last - 1``."""
+    """The records of one partition in a :class:`Lent`; their indexes are ``first`` to ``last - 1``."""
 
     fetched: CompletedFetch
     records: list[ConsumerRecord[K, V]]
     start: int
-    """The position before the first of them."""
+    """The position before the first record."""
     start_epoch: int | None
     first: int
     last: int = 0
     end: int = 0
-    """The position after the last of them."""
+    """The position after the last record."""
     cursor: int = 0
-    """From where the fetched data is read on; markers of transactions may lie between ``end`` and this."""
+    """The offset to continue from in the fetched data; transaction markers may lie between ``end`` and this."""
 
     def after(self, taken: int) -> tuple[int, int | None]:
-        """Return the position and its leader epoch once so many of all that is lent are taken."""
+        """Return the position and its leader epoch after ``taken`` records of the whole :class:`Lent`."""
         if taken <= self.first:
             return self.start, self.start_epoch
         if taken >= self.last:
@@ -58,13 +60,13 @@ class _Part(Generic[K, V]):
         return record.offset + 1, record.leader_epoch
 
     def settle(self, finished: int, taken: int) -> None:
-        """Move the position behind what was taken; what was taken and is not finished is in the user's hands."""
-        place = self.fetched.ask.place
+        """Move the position past the taken records; those that are not finished are in the user's hands."""
+        state = self.fetched.ask.state
         position, epoch = self.after(taken)
-        if taken < self.last or place.position is None or place.position < position:
-            place.position, place.leader_epoch = position, epoch
+        if taken < self.last or state.position is None or state.position < position:
+            state.position, state.leader_epoch = position, epoch
         in_hand = max(finished, self.first) < min(taken, self.last)
-        place.held = self.after(finished)[0] if in_hand else None
+        state.held = self.after(finished)[0] if in_hand else None
 
 
 @attrs.define(eq=False)
@@ -74,29 +76,29 @@ class Lent(Generic[K, V]):
     records: list[ConsumerRecord[K, V]] = attrs.field(factory=list)
     batch: ConsumerBatch[K, V] | None = None
     error: Exception | None = None
-    """What follows the last record."""
+    """The error after the last record."""
     count: int = 0
-    """How many records, or batches, there are; the error is not among them."""
+    """The number of records, or batches, without the error."""
     taken: int = 0
-    """How many of them the calling thread has taken; one more than ``count`` once it has raised the error."""
+    """How many of them the calling thread has taken; ``count + 1`` once it has raised the error."""
     seen: int = -1
-    """What ``marks.changes`` was when it was lent."""
+    """The value of ``iterator_state.changes`` when it was lent."""
     one_by_one: bool = False
-    """Whether the user has finished a record when it takes the next one, and not only when it calls again."""
+    """Whether taking the next record finishes one, and not only the next call."""
     parts: list[_Part[K, V]] = attrs.field(factory=list)
     finished: int = 0
-    """How many the user has finished for certain."""
+    """How many the user has certainly finished."""
     settled: int = 0
-    """What ``taken`` was when the positions were moved last."""
+    """The value of ``taken`` when the positions were last moved."""
 
     @property
     def has_more(self) -> bool:
-        """Whether there is a record, a batch or an error that was not taken."""
+        """Whether a record, a batch or an error was not taken yet."""
         return self.taken < self.count + (self.error is not None)
 
 
 class ReadAhead(Generic[K, V]):
-    """The loop's side of the reading of one consumer by another thread.
+    """The event loop's side of reading one consumer from another thread.
 
     Every method runs on the loop's thread.
     """
@@ -107,12 +109,12 @@ class ReadAhead(Generic[K, V]):
         self._positions.lent = self
 
     def settle(self) -> None:
-        """Move the positions behind what the calling thread has taken."""
+        """Move the positions past the records that the calling thread has taken."""
         lent = self._lent
         if lent is None:
             return
         taken = lent.taken
-        self._positions.marks.asked += taken - lent.settled
+        self._positions.iterator_state.polls += taken - lent.settled
         lent.settled = taken
         finished = max(lent.finished, taken - 1) if lent.one_by_one else lent.finished
         for part in lent.parts:
@@ -120,109 +122,110 @@ class ReadAhead(Generic[K, V]):
                 part.settle(finished, taken)
 
     def finish(self) -> None:
-        """Count what was taken as finished: the user comes for more, or has committed."""
+        """Mark the taken records as finished: the user has polled or committed."""
         if self._lent is not None:
             self._lent.finished = max(self._lent.finished, self._lent.settled)
 
     async def lend(
-        self, kind: Literal["one by one", "together", "batch"], most: int, timeout: float | None
+        self, unit: Literal["one by one", "together", "batch"], max_records: int, timeout: float | None
     ) -> Lent[K, V] | None:
-        """Lend up to ``most`` records, or one batch; None after ``timeout`` seconds without any.
+        """Lend up to ``max_records`` records, or one batch; return None after ``timeout`` seconds without any.
 
-        Records that are to be taken ``one by one`` are of one partition.
+        With ``one by one``, all records are of one partition.
 
         Raises:
             CorruptBatch, ConsumerStalled, UsageError: as the iteration of the consumer does. Other errors are lent.
         """
         reads = self._reads
-        self._positions.marks.changes += 1  # the calling thread has to come here from now on
+        self._positions.iterator_state.changes += 1  # makes the calling thread call the loop's from now on
         self.settle()
         self.finish()
         await reads._let_others_run()
         reads._require_open()
         lent = self._lent
-        if lent is not None and lent.has_more and (lent.batch is not None) == (kind == "batch") and self._lasts(lent):
+        if lent is not None and lent.has_more and (lent.batch is not None) == (unit == "batch") and self._lasts(lent):
             reads._finish_in_hand()
         else:
             self._put_back()
-            lent = await self._read(kind, most, timeout)
+            lent = await self._read(unit, max_records, timeout)
             if lent is None:
                 return None
-        lent.one_by_one = kind == "one by one"
+        lent.one_by_one = unit == "one by one"
         self._lent = lent
         self.settle()
-        lent.seen = self._positions.marks.changes
+        lent.seen = self._positions.iterator_state.changes
         return lent
 
     def _is_current(self, part: _Part[K, V]) -> bool:
         ask = part.fetched.ask
-        return ask.is_current and self._positions.get(ask.place.where) is ask.place
+        return ask.is_current and self._positions.get(ask.state.partition) is ask.state
 
     def _lasts(self, lent: Lent[K, V]) -> bool:
-        """Return whether all of it that was not taken can still be handed out."""
+        """Return whether all records that were not taken can still be handed out."""
         return all(self._reads._is_readable(part.fetched) for part in lent.parts if part.last > lent.taken)
 
     def _put_back(self) -> None:
-        """Have what was not taken read again, and what follows otherwise."""
+        """Return the records that were not taken to the fetched data; otherwise continue after them."""
         lent, self._lent = self._lent, None
         for part in lent.parts if lent is not None else ():
             if not self._is_current(part):
                 continue
-            assert lent is not None  # it has parts
-            place = part.fetched.ask.place
+            assert lent is not None  # it has parts, so it exists
+            state = part.fetched.ask.state
             if lent.taken >= part.last:
-                place.position = max(part.cursor, place.position or 0)
+                state.position = max(part.cursor, state.position or 0)
             else:
                 part.fetched.rewind()
 
-    async def _read(self, kind: str, most: int, timeout: float | None) -> Lent[K, V] | None:
+    async def _read(self, unit: str, max_records: int, timeout: float | None) -> Lent[K, V] | None:
         lent: Lent[K, V] = Lent()
         try:
             with anyio.move_on_after(timeout):
                 while not lent.has_more:
                     reading = await self._reads._next_reading()
                     # Nothing below waits, so no cancellation comes between reading and lending.
-                    if kind == "batch":
+                    if unit == "batch":
                         _add_batch(lent, reading)
                     else:
-                        self._add_records(lent, reading, most)
-                if kind == "together":
-                    self._add_others(lent, most)
+                        self._add_records(lent, reading, max_records)
+                if unit == "together":
+                    self._add_others(lent, max_records)
         except _RECURRING:
             raise
         except Exception as error:
             lent.error = error
         return lent if lent.has_more else None
 
-    def _add_records(self, lent: Lent[K, V], fetched: CompletedFetch, most: int) -> None:
-        """Add records of one partition: of the batch that is begun, and of those after it in the same fetch."""
-        place = fetched.ask.place
-        assert place.position is not None  # there are records after it
-        part = _Part(fetched, lent.records, place.position, place.leader_epoch, first=lent.count, end=place.position)
+    def _add_records(self, lent: Lent[K, V], fetched: CompletedFetch, max_records: int) -> None:
+        """Add records of one partition: of the current batch, and of the next ones in the same fetch."""
+        state = fetched.ask.state
+        assert state.position is not None  # there are records after it
+        part = _Part(fetched, lent.records, state.position, state.leader_epoch, first=lent.count, end=state.position)
         while fetched.reader is not None:
             reader = fetched.reader
             try:
-                lent.records.extend(islice(reader, most - len(lent.records)))
+                lent.records.extend(islice(reader, max_records - len(lent.records)))
             except Exception as error:
                 lent.error = error
-            part.end = place.position = reader.next_offset
-            if lent.error is not None or len(lent.records) >= most:
+            part.end = state.position = reader.next_offset
+            if lent.error is not None or len(lent.records) >= max_records:
                 break
-            part.end = place.position = fetched.batch_end
+            part.end = state.position = fetched.batch_end
             fetched.reader = None
             if not self._begin_next_batch(fetched):
                 break
         lent.count = len(lent.records)
         part.last = lent.count + (lent.error is not None)
-        part.cursor = place.position
+        part.cursor = state.position
         if part.last > part.first:
             lent.parts.append(part)
-            place.position, place.leader_epoch = part.start, part.start_epoch
+            state.position, state.leader_epoch = part.start, part.start_epoch
 
     def _begin_next_batch(self, fetched: CompletedFetch) -> bool:
-        """Begin the next batch of the same fetch, if that takes no time. What is used up or damaged is left as it is.
+        """Start the next batch of the same fetch without waiting; leave the end of the data, and damage, to a later
+        call.
 
-        The consumer finds that out once the records before are taken.
+        The consumer handles that once the records before are taken.
         """
         try:
             fetched.begun = fetched.begun or next(fetched, None)
@@ -230,26 +233,26 @@ class ReadAhead(Generic[K, V]):
         except CorruptBatch:
             return False
 
-    def _add_others(self, lent: Lent[K, V], most: int) -> None:
-        """Add records of other partitions that are here already."""
-        while lent.error is None and lent.count < most and not self._reads._untold:
+    def _add_others(self, lent: Lent[K, V], max_records: int) -> None:
+        """Add fetched records of other partitions."""
+        while lent.error is None and lent.count < max_records and not self._reads._pending_errors:
             try:
                 fetched = self._reads._ready(without=[part.fetched for part in lent.parts])
-            except CorruptBatch:  # it is raised again when these are taken
+            except CorruptBatch:  # raised again when these are taken
                 return
             if fetched is None:
                 return
-            self._add_records(lent, fetched, most)
+            self._add_records(lent, fetched, max_records)
 
 
 def _add_batch(lent: Lent[K, V], fetched: CompletedFetch) -> None:
-    """Lend the batch that is begun as a whole."""
-    place, reader = fetched.ask.place, fetched.reader
+    """Lend the current batch as a whole."""
+    state, reader = fetched.ask.state, fetched.reader
     if reader is None:
         return
-    assert place.position is not None  # there are records after it
+    assert state.position is not None  # there are records after it
     end = fetched.batch_end
-    lent.batch, lent.count = ConsumerBatch(place.where, reader, end, fetched.timestamp_type), 1
-    part = _Part(fetched, lent.records, place.position, place.leader_epoch, first=0, last=1, end=end, cursor=end)
+    lent.batch, lent.count = ConsumerBatch(state.partition, reader, end, fetched.timestamp_type), 1
+    part = _Part(fetched, lent.records, state.position, state.leader_epoch, first=0, last=1, end=end, cursor=end)
     lent.parts.append(part)
     fetched.reader = None

@@ -34,54 +34,55 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _YIELD_EVERY = 0.01
-"""Seconds after which a loop that never has to wait lets other tasks run."""
-_LOOK_EVERY = 16
-"""Records between two looks at the clock."""
+"""Seconds after which an iteration that never waits lets other tasks run."""
+_CLOCK_EVERY = 16
+"""The number of records between two readings of the clock."""
 
 
 class ConsumerBatch(Generic[K, V]):
-    """A batch of one partition, as the producer made it: iterate it for its records, or take it as columns.
+    """A batch of one partition, as the producer wrote it: iterate it for its records, or take it as columns.
 
-    Nothing is decoded before.
+    Records are decoded only then.
 
-    Raises CorruptBatch or DeserializationError while iterating; after the latter the iteration goes on behind the
-    record.
+    Iterating raises CorruptBatch or DeserializationError; after the latter it continues with the next record.
     """
 
     __slots__ = ("_reader", "next_offset", "partition", "timestamp_type", "topic")
 
     def __init__(
         self,
-        where: TopicPartition,
+        partition: TopicPartition,
         reader: "AnyReader[K, V]",
         next_offset: int,
         timestamp_type: TimestampType = TimestampType.CREATE_TIME,
     ) -> None:
-        self.topic: str = where.topic
-        self.partition: int = where.partition
+        self.topic: str = partition.topic
+        self.partition: int = partition.partition
         self._reader = reader
         self.next_offset: int = next_offset
         """The offset after the batch."""
         self.timestamp_type: TimestampType = timestamp_type
-        """Who set its records' timestamps."""
+        """Whether the producer or the broker set its timestamps."""
 
     def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
         return self._reader
 
     def columns(self) -> Columns:
-        """The records that are left, as buffers in Arrow's layout, without an object for each.
+        """Return the remaining records as buffers in Arrow's layout, without an object per record.
 
         Deserializers are not used.
 
         Raises:
-            CorruptBatch: the batch is damaged; nothing of it is given.
+            CorruptBatch: the batch is damaged; no record is returned.
         """
         return self._reader.columns()
 
     def to_arrow(self) -> "pa.RecordBatch":
-        """The records that are left, as an Arrow record batch; deserializers are not used.
+        """Return the remaining records as an Arrow record batch; deserializers are not used.
 
         Its columns: ``key`` and ``value`` (binary), ``topic`` (string, dictionary-encoded), ``partition`` (int32),
+            ``offset`` (int64), ``timestamp`` (ms, UTC; null where the format has none), and ``headers`` (a list of
+            ``key``, string, and ``value``, binary). The buffers are not copied again.
         ``offset`` (int64), ``timestamp`` (ms, UTC; null where the format has none), and ``headers`` (a list of ``key``,
         string, and ``value``, binary). The buffers are not copied once more.
 
@@ -98,7 +99,7 @@ class ConsumerBatch(Generic[K, V]):
 
 
 class RecordIteration(Generic[K, V]):
-    """The iterations of a consumer; :class:`~.consumer.Consumer` has them, and says what is read."""
+    """The iteration part of :class:`~.consumer.Consumer`."""
 
     def __init__(
         self,
@@ -111,22 +112,22 @@ class RecordIteration(Generic[K, V]):
     ) -> None:
         self._cluster, self._config, self._positions, self._fetcher = cluster, config, positions, fetcher
         self._key_deserializer, self._value_deserializer = key_deserializer, value_deserializer
-        self._decompression = BackgroundDecompression(cluster, check_crcs=config.check_crcs, on_done=fetcher.tell)
+        self._decompression = BackgroundDecompression(cluster, check_crcs=config.check_crcs, on_done=fetcher.notify)
         self._reading: CompletedFetch | None = None
-        # The places of which the user has records in hand.
+        # The partitions of which the user has records in hand.
         self._in_hand: list[PartitionState] = []
-        self._marks = positions.marks
-        self._user = SingleUser(self._marks, self._has_in_hand, cluster.owner.require_own_loop)
+        self._iterator_state = positions.iterator_state
+        self._user = SingleUser(self._iterator_state, self._has_in_hand, cluster.owner.require_own_loop)
         self._waiting = 0
         self._got_at: float | None = None
-        # Called when nothing is in hand any more.
+        # Called when the user has finished all records in hand.
         self._on_release: Callable[[], None] = lambda: None
-        # Called when the user comes for more and has to wait for it.
-        self._on_asked: Callable[[], None] = lambda: None
-        # Called before the iteration waits for data, with the positions past all that is here; may raise.
+        # Called when the user polls and has to wait for records.
+        self._on_poll: Callable[[], None] = lambda: None
+        # Called before the iteration waits for data, with the positions past all fetched records; may raise.
         self._before_waiting: Callable[[], None] = lambda: None
         # Errors that the next call raises.
-        self._untold: deque[Exception] = deque()
+        self._pending_errors: deque[Exception] = deque()
         self._yielded_at = 0.0
         self._was_cancelled = False
         self._state = "new"
@@ -134,44 +135,45 @@ class RecordIteration(Generic[K, V]):
     def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
         """Iterate the records. Raises as :meth:`__anext__` does; the iteration may be entered again.
 
-        It ends when the consumer is closed, by whichever task.
+        It ends when any task closes the consumer.
         """
         if self._has_been_closed():
-            return self  # which raises UsageError
+            return self  # its __anext__ raises UsageError
         if RecordIterator is None:
             return _Records(self)
-        return RecordIterator(self._marks, self._next_for, self._cluster.runtime.now is loop_time)
+        return RecordIterator(self._iterator_state, self._next_for, self._cluster.runtime.now is loop_time)
 
     async def __anext__(self) -> ConsumerRecord[K, V]:
-        """The next record, waiting for one.
+        """Return the next record; wait for it if needed.
 
         Raises:
-            DeserializationError: the position is past the record, and the loop may be entered again.
-            CorruptBatch: a batch is damaged; to go on, seek beyond it.
-            KafkaError: fetching fails, at once or for ``default_api_timeout_ms``, and retries do not mend it.
+            DeserializationError: the record cannot be deserialized; the position is past it, and the loop may be
+                entered again.
+            CorruptBatch: a batch is damaged; to continue, seek past it.
+            KafkaError: fetching failed, either with an error that is not retriable, or for ``default_api_timeout_ms``.
             StopAsyncIteration: another task has closed the consumer meanwhile.
-            UsageError: the consumer is not open, or another task uses it, or this is another event loop.
+            UsageError: the consumer is not open, another task uses it, or this is another event loop.
         """
-        # Before a record is taken: a cancellation in here must not cost one.
+        # Yield before taking a record, as a cancellation here must not lose one.
         await self._let_others_run()
         self._check_state()
         return await self._next_record()
 
     async def _next_in_loop(self, records: "_Records[K, V]") -> ConsumerRecord[K, V]:
-        """As :meth:`__anext__`, of an ``async for`` in plain Python, which a close ends."""
+        """Return the next record to an ``async for`` in plain Python, which ends on close."""
         await self._let_others_run()
         self._check_state(ends=True)
-        record = await self._next_record(checks_user=records.seen != self._marks.changes)
-        records.seen = self._marks.changes
+        record = await self._next_record(checks_user=records.seen != self._iterator_state.changes)
+        records.seen = self._iterator_state.changes
         return record
 
     async def _next_for(self, iterator: RecordIterator) -> ConsumerRecord[K, V]:
-        """As :meth:`__anext__`; what comes after it in the same batch, the iterator finds itself. A close ends it."""
-        await self._let_others_run(look=True)
+        """Return the next record, and give its batch to the compiled iterator, which ends on close."""
+        await self._let_others_run(check_clock=True)
         self._check_state(ends=True)
         record = await self._next_record()
-        assert self._reading is not None  # the record is of it
-        iterator.adopt(self._reading.reader, self._reading.ask.place)
+        assert self._reading is not None  # the record came from it
+        iterator.adopt(self._reading.reader, self._reading.ask.state)
         return record
 
     async def _next_record(self, *, checks_user: bool = True) -> ConsumerRecord[K, V]:
@@ -185,25 +187,25 @@ class RecordIteration(Generic[K, V]):
             reader: AnyReader[K, V] | None = reading.reader
             if reader is None:
                 continue
-            place = reading.ask.place
-            place.held = place.position
+            state = reading.ask.state
+            state.held = state.position
             try:
                 record = next(reader, None)
             finally:
-                place.position = reader.next_offset
+                state.position = reader.next_offset
             if record is not None:
                 return record
-            place.position, reading.reader = reading.batch_end, None
+            state.position, reading.reader = reading.batch_end, None
 
     async def poll(self, max_records: int = 500, timeout: float | None = None) -> list[ConsumerRecord[K, V]]:
-        """Up to ``max_records`` records, as soon as there are any.
+        """Return up to ``max_records`` records, as soon as there are any.
 
         Args:
-            max_records: the most to return; they may be of several partitions.
-            timeout: how long to wait for the first, in seconds; None waits for ever. After it, the list is empty, and
-                so it is if another task closes the consumer meanwhile.
+            max_records: the most records to return, possibly of several partitions.
+            timeout: how long to wait for the first record, in seconds; None waits for ever. After it, or if another
+                task closes the consumer meanwhile, the list is empty.
 
-        Raises as the iteration does; with records in hand already, the next call does.
+        Raises as the iteration does; if there are records already, the next call raises.
         """
         check_poll(max_records, timeout)
         await self._let_others_run()
@@ -212,12 +214,12 @@ class RecordIteration(Generic[K, V]):
         with anyio.move_on_after(timeout), suppress(StopAsyncIteration):
             while not records:
                 self._take_from(await self._next_reading(), max_records, records)
-        while len(records) < max_records and not self._untold and not self._has_been_closed():
-            # Without waiting: a cancellation would cost the records that are here.
+        while len(records) < max_records and not self._pending_errors and not self._has_been_closed():
+            # Without waiting: a cancellation would lose the records taken so far.
             try:
                 reading = self._ready()
             except Exception:
-                if records:  # these come first, and the next call raises it
+                if records:  # return these first; the next call raises the error
                     break
                 raise
             if reading is None:
@@ -225,31 +227,31 @@ class RecordIteration(Generic[K, V]):
             self._take_from(reading, max_records, records)
         return records
 
-    def _take_from(self, reading: CompletedFetch, most: int, records: list[ConsumerRecord[K, V]]) -> None:
-        """Add records of the batch that is begun, until there are so many."""
+    def _take_from(self, reading: CompletedFetch, max_records: int, records: list[ConsumerRecord[K, V]]) -> None:
+        """Add records of the current batch, up to ``max_records`` in all."""
         reader: AnyReader[K, V] | None = reading.reader
         if reader is None:
             return
-        place = reading.ask.place
+        state = reading.ask.state
         try:
             for record in reader:
                 records.append(record)
-                if len(records) >= most:
+                if len(records) >= max_records:
                     return
-            place.position, reading.reader = reading.batch_end, None
+            state.position, reading.reader = reading.batch_end, None
         except Exception as error:
             if not records:
                 raise
-            # These come first, and it is told by the next call.
-            self._untold.append(error)
+            # Return these first; the next call raises the error.
+            self._pending_errors.append(error)
         finally:
             if reading.reader is not None:
-                place.position = reader.next_offset
+                state.position = reader.next_offset
 
     def batches(self) -> AsyncIterator[ConsumerBatch[K, V]]:
-        """Iterate whole batches instead of records: the fastest way. The position moves a batch at a time.
+        """Iterate whole batches instead of records, the fastest way. The position moves a batch at a time.
 
-        Of a batch that was begun as records, the rest comes. Raises and ends as the iteration of records does.
+        A batch that was begun as records is returned without those. Raises and ends as the iteration of records does.
         """
         return _Batches(self)
 
@@ -265,13 +267,13 @@ class RecordIteration(Generic[K, V]):
         reader: AnyReader[K, V] | None = reading.reader
         if reader is None:
             return None
-        reading.reader, reading.ask.place.position = None, reading.batch_end
-        return ConsumerBatch(reading.ask.place.where, reader, reading.batch_end, reading.timestamp_type)
+        reading.reader, reading.ask.state.position = None, reading.batch_end
+        return ConsumerBatch(reading.ask.state.partition, reader, reading.batch_end, reading.timestamp_type)
 
     def _ready_batch(self) -> ConsumerBatch[K, V] | None:
-        """Return another batch that is here, in hand together with those before; None if there is none.
+        """Return another fetched batch, in hand together with those before; None if there is none.
 
-        Errors are left to the next call that waits.
+        The next call that waits raises errors.
         """
         try:
             reading = self._ready()
@@ -280,7 +282,7 @@ class RecordIteration(Generic[K, V]):
         return None if reading is None else self._take_batch(reading)
 
     async def _next_reading(self) -> CompletedFetch:
-        """Fetched data of some partition with a batch begun; waits for it. What was in hand is finished."""
+        """Finish the records in hand, wait for data of any partition, and return it with a batch begun."""
         self._user.begin()
         try:
             return await self._wait_for_reading()
@@ -288,18 +290,18 @@ class RecordIteration(Generic[K, V]):
             self._user.end()
 
     async def _wait_for_reading(self) -> CompletedFetch:
-        self._marks.changes += 1
+        self._iterator_state.changes += 1
         self._finish_in_hand()
         self._in_hand.clear()
-        self._on_asked()
+        self._on_poll()
         since = self._cluster.runtime.now()
         while True:
             arrived = self._fetcher.arrived
             if self._has_been_closed():
                 raise StopAsyncIteration
             self._require_open()
-            if self._untold:
-                raise self._untold.popleft()
+            if self._pending_errors:
+                raise self._pending_errors.popleft()
             fault = self._fetcher.next_fault()
             if fault is not None:
                 raise fault
@@ -314,7 +316,7 @@ class RecordIteration(Generic[K, V]):
                 self._waiting -= 1
 
     async def _wait_for(self, arrived: anyio.Event, since: float) -> float:
-        """Wait for something new; since when this has gone on."""
+        """Wait for something new; return since when the wait counts."""
         limit = self._config.stall_timeout_ms
         if limit is None:
             await arrived.wait()
@@ -331,47 +333,47 @@ class RecordIteration(Generic[K, V]):
 
     @abstractmethod
     def health(self) -> ConsumerHealth:
-        """How the consumer is."""
+        """Return the consumer's health."""
 
     def _ready(self, *, without: Collection[CompletedFetch] = ()) -> CompletedFetch | None:
-        """The same, if there is some here; the user is about to have it in hand."""
+        """Return data with a batch begun, without waiting, and note that the user holds it; None if there is none."""
         for fetched in self._in_turn():
             if fetched not in without and self._is_readable(fetched) and self._begin_batch(fetched):
-                place = fetched.ask.place
-                place.leader_epoch, self._got_at = fetched.leader_epoch, self._cluster.runtime.now()
-                if place.held is None:
-                    place.hold()
-                    self._in_hand.append(place)
+                state = fetched.ask.state
+                state.leader_epoch, self._got_at = fetched.leader_epoch, self._cluster.runtime.now()
+                if state.held is None:
+                    state.hold()
+                    self._in_hand.append(state)
                 return fetched
         return None
 
     def _in_turn(self) -> Iterator[CompletedFetch]:
-        """Unread data in the order in which it came. Mostly the first is taken, and then the others are not listed."""
+        """Yield unread data in the order of arrival. Usually the first is used, so the others are not listed before."""
         unread = self._fetcher.unread
         if unread:
             yield next(iter(unread.values()))
         yield from list(unread.values())
 
     def _finish_in_hand(self) -> None:
-        """The user comes for more, or says that it has finished what it has in hand."""
+        """Mark the records in hand as finished: the user has polled or committed."""
         if self._positions.lent is not None:
             self._positions.lent.finish()
         now = self._cluster.runtime.now()
         if self._reading is not None:
-            self._reading.ask.place.finish(now)
-        for place in self._in_hand:
-            place.finish(now)
+            self._reading.ask.state.finish(now)
+        for state in self._in_hand:
+            state.finish(now)
         self._positions.lost_in_hand.clear()
         self._on_release()
 
     def _begin_batch(self, fetched: CompletedFetch) -> bool:
-        """Make sure that a batch is begun. Data without another one is used up, and makes room for more.
+        """Return whether a batch is begun, after trying. Data without another batch is dropped, to fetch more.
 
-        A large compressed batch is begun once a thread has decompressed it; then the iteration looks again.
+        A large compressed batch is begun after a thread has decompressed it; then the iteration is notified.
         """
         if fetched.reader is not None:
             return True
-        place, check = fetched.ask.place, self._config.check_crcs
+        state, check = fetched.ask.state, self._config.check_crcs
         try:
             batch = fetched.begun = fetched.begun or next(fetched, None)
             if batch is None:
@@ -381,39 +383,39 @@ class RecordIteration(Generic[K, V]):
             if is_large and not self._decompression.is_done(fetched, batch):
                 return False
             fetched.reader = batch.records(
-                *place.where,
-                from_offset=place.position or 0,
+                *state.partition,
+                from_offset=state.position or 0,
                 key_deserializer=self._key_deserializer,
                 value_deserializer=self._value_deserializer,
                 check_crcs=check,
             )
         except CorruptBatch:
-            # Whoever enters the loop again must not find the batch behind it: it is fetched anew.
-            self._fetcher.used_up(fetched)
+            # A later iteration must not skip the batch: it is fetched again.
+            self._fetcher.discard(fetched)
             raise
         fetched.begun, fetched.is_decompressed = None, False
         fetched.timestamp_type = batch.header.timestamp_type
         return True
 
     def _use_up(self, fetched: CompletedFetch) -> None:
-        place = fetched.ask.place
-        if place.position == fetched.ask.offset:
+        state = fetched.ask.state
+        if state.position == fetched.ask.offset:
             size = len(fetched.records)
-            told = f"{size} bytes came without a whole batch that reaches it"
-            raise CorruptBatch(f"{place.where} at offset {place.position}: {told}; to go on, seek beyond it")
-        self._fetcher.used_up(fetched)
+            problem = f"the broker returned {size} bytes without a whole batch at this offset"
+            raise CorruptBatch(f"{state.partition} at offset {state.position}: {problem}; to continue, seek past it")
+        self._fetcher.discard(fetched)
 
     def _pass_hidden_batches(self, fetched: CompletedFetch | None) -> None:
-        """Move the position past control batches and aborted ones that follow what was handed out.
+        """Move the position past control batches and aborted ones that follow the records handed out.
 
-        Does nothing while records of the last batch are left, and before the first record is handed out.
+        Do nothing while records of the last batch remain, and before the first record is handed out.
         """
         if fetched is None or fetched.begun is not None or not fetched.ask.is_current:
             return
-        if not fetched.ask.offset < fetched.batch_end == fetched.ask.place.position:
+        if not fetched.ask.offset < fetched.batch_end == fetched.ask.state.position:
             return
-        # Whoever reads this batch has to ask for the next one, whose end the data has from here on.
-        self._marks.changes += 1
+        # Readers of this batch have to take the next one from ``fetched``, which has another end now.
+        self._iterator_state.changes += 1
         try:
             if fetched.reader is not None:
                 next(fetched.reader, None)  # raises if bytes are left
@@ -421,18 +423,18 @@ class RecordIteration(Generic[K, V]):
             fetched.begun = next(fetched, None)
         except CorruptBatch:  # the iteration raises it
             if fetched.reader is None:
-                self._fetcher.used_up(fetched)
+                self._fetcher.discard(fetched)
 
     def _is_readable(self, fetched: CompletedFetch) -> bool:
-        place = fetched.ask.place
-        if place.paused or place.withheld or place.has_reached_end:
+        state = fetched.ask.state
+        if state.paused or state.withheld or state.has_reached_end:
             return False
-        return fetched.ask.is_current and self._positions.get(place.where) is place
+        return fetched.ask.is_current and self._positions.get(state.partition) is state
 
     def _check_state(self, *, ends: bool = False) -> None:
-        """Refuse to hand out records if the consumer is not open.
+        """Raise if the consumer is not open.
 
-        An iteration that closing ``ends`` began before: it gets StopAsyncIteration.
+        An iteration that ``ends`` on close gets StopAsyncIteration.
         """
         if self._state != "open":
             if ends and self._has_been_closed():
@@ -443,10 +445,10 @@ class RecordIteration(Generic[K, V]):
         return self._state in ("closing", "closed")
 
     def _has_in_hand(self) -> bool:
-        """Whether the user has not come back for more since it got records."""
-        if self._reading is not None and self._reading.ask.place.is_in_hand:
+        """Return whether the user has records that it has not finished."""
+        if self._reading is not None and self._reading.ask.state.is_in_hand:
             return True
-        return any(place.is_in_hand for place in self._in_hand)
+        return any(state.is_in_hand for state in self._in_hand)
 
     def _require_open(self) -> None:
         self._cluster.owner.require_own_loop()
@@ -454,14 +456,14 @@ class RecordIteration(Generic[K, V]):
             state = "closed" if self._fetcher.has_ended else self._state
             raise UsageError(f"the consumer is {state}: use it inside its 'async with'")
 
-    async def _let_others_run(self, *, look: bool = False) -> None:
-        """Looking at the clock costs more than a record does: it is done for every few."""
-        self._marks.asked += 1
-        look = look or self._marks.asked % _LOOK_EVERY == 0
-        if not look:
+    async def _let_others_run(self, *, check_clock: bool = False) -> None:
+        """Let other tasks run if this one has not waited for long; read the clock only every few records."""
+        self._iterator_state.polls += 1
+        check_clock = check_clock or self._iterator_state.polls % _CLOCK_EVERY == 0
+        if not check_clock:
             return
-        # A call that was cancelled here did let others run. If each call were, those in scopes that are cancelled from
-        # the beginning would never get a record.
+        # A call that was cancelled here did let others run. If each call yielded, one in a cancelled scope would never
+        # return a record.
         if not self._was_cancelled and self._cluster.runtime.now() - self._yielded_at > _YIELD_EVERY:
             self._was_cancelled = True
             await anyio.lowlevel.checkpoint()
@@ -470,29 +472,29 @@ class RecordIteration(Generic[K, V]):
 
 
 class _Records(AsyncIterator[ConsumerRecord[K, V]]):
-    """An ``async for`` over records in plain Python."""
+    """An iterator of records in plain Python."""
 
     def __init__(self, consumer: RecordIteration[K, V]) -> None:
         self._consumer = consumer
         self.seen = -1
-        """The consumer's ``IteratorState.changes`` when the last record came: nothing is checked until that changes."""
+        """The consumer's ``IteratorState.changes`` at the last record: while it is the same, nothing is checked."""
 
     def __anext__(self) -> Awaitable[ConsumerRecord[K, V]]:
         return self._consumer._next_in_loop(self)
 
 
 def check_poll(max_records: object, timeout: object) -> None:
-    """Raise UsageError for arguments of poll(); other clients take the timeout first, which is no number of records."""
+    """Raise UsageError for invalid arguments of poll(); other clients take the timeout first."""
     if not is_integer(max_records, 1, INT64):
         if is_integer(max_records, -INT64, 0):
-            raise UsageError(f"max_records is 1 at least, got {max_records}")
+            raise UsageError(f"max_records must be at least 1, got {max_records}")
         hint = ": write poll(timeout=...) for seconds, and poll(max_records=...) for records"
-        raise UsageError(f"max_records must be an integer from 1 on, got {shown(max_records)}{hint}")
+        raise UsageError(f"max_records must be a positive integer, got {shown(max_records)}{hint}")
     check_seconds("timeout", timeout)
 
 
 class _Batches(AsyncIterator[ConsumerBatch[K, V]]):
-    """An iterator that goes on after an error, which a generator would not."""
+    """An iterator that continues after an error, unlike a generator."""
 
     def __init__(self, consumer: RecordIteration[K, V]) -> None:
         self._consumer = consumer

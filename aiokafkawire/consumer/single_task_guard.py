@@ -1,4 +1,4 @@
-"""One task at a time takes records from a consumer; a second one gets an error, as in Kafka's Java client."""
+"""Allows one task at a time to take records from a consumer; a second one gets an error, as in the Java client."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -11,39 +11,41 @@ from ._implementation import IteratorState
 
 __all__ = ("SingleUser",)
 
-# The task that last took records of each consumer in this context: tasks that it starts inherit it, and act for it.
+# The task that last took records of each consumer, by context: tasks that it starts inherit it, and act for it.
 _Actors: TypeAlias = tuple[tuple["ref[Any]", "ref[Any]"], ...]
 _acting_for: Final[ContextVar[_Actors]] = ContextVar("aiokafkawire_acting_for", default=())
 
 
 class SingleUser:
-    """The task that takes a consumer's records.
+    """The guard of the task that takes a consumer's records.
 
-    A call is refused while another task's call is in progress, and while another task, which still runs, has records in
-    hand. A task that this other one has started since it took records acts for it: ``asyncio.wait_for`` and
-    ``create_task`` make a task for each call.
+    A call raises while another task's call is in progress, and while another running task has records in hand. A task
+    that the latter has started since it took records acts for it: ``asyncio.wait_for`` and ``create_task`` start a task
+    per call.
 
     Args:
-        marks: are changed when another task takes over, so that a compiled iterator asks before it goes on.
-        holds: tells whether the records that were handed out last are not finished.
+        iterator_state: is changed when another task takes over, so that a compiled iterator checks before it continues.
+        holds: returns whether records that were handed out are unfinished.
         require_own_loop: raises UsageError on another event loop than the consumer's.
     """
 
-    __slots__ = ("__weakref__", "_calling", "_holds", "_marks", "_require_own_loop", "_user")
+    __slots__ = ("__weakref__", "_calling", "_holds", "_iterator_state", "_require_own_loop", "_user")
 
-    def __init__(self, marks: IteratorState, holds: Callable[[], bool], require_own_loop: Callable[[], None]) -> None:
-        self._marks, self._holds, self._require_own_loop = marks, holds, require_own_loop
+    def __init__(
+        self, iterator_state: IteratorState, holds: Callable[[], bool], require_own_loop: Callable[[], None]
+    ) -> None:
+        self._iterator_state, self._holds, self._require_own_loop = iterator_state, holds, require_own_loop
         self._calling: Any = None
         self._user: ref[Any] | None = None
 
     def check(self) -> Any:
-        """Have this task be the one that takes the records, and return it.
+        """Make this task the one that takes the records, and return it.
 
         Raises:
             UsageError: another task uses the consumer, or this is another event loop than its own.
         """
         task = current_task()
-        if task is None:  # a call that is driven by hand
+        if task is None:  # the coroutine runs outside an event loop
             return None
         if self._calling is not None and self._calling is not task:
             raise UsageError(
@@ -59,7 +61,7 @@ class SingleUser:
                 "consumer for each task; to hand it over, the other task calls commit() or ends"
             )
         self._user = ref(task)
-        self._marks.changes += 1
+        self._iterator_state.changes += 1
         others = [(of, user) for of, user in _acting_for.get() if of() is not None and of() is not self]
         _acting_for.set((*others, (ref(self), self._user)))
         return task
@@ -69,11 +71,11 @@ class SingleUser:
         self._calling = self.check()
 
     def end(self) -> None:
-        """Note that the task waits no more."""
+        """Note that the task no longer waits."""
         self._calling = None
 
     def require_commit(self) -> None:
-        """Refuse a commit of everything that was handed out, by a task that does not take the records.
+        """Raise if a task that does not take the records commits everything that was handed out.
 
         Raises:
             UsageError: another task waits for records, or has some in hand.

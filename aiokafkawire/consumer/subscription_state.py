@@ -1,4 +1,4 @@
-"""Where a consumer is in each of its partitions, and what it wants of them."""
+"""A consumer's assigned partitions and their positions."""
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -11,70 +11,70 @@ from ..types import GroupMetadata, OffsetAndMetadata, OffsetSpec, TopicPartition
 from ._implementation import IteratorState
 from .offset_reset import Start
 
-__all__ = ("LostInHand", "PartitionState", "SubscriptionState", "some_of")
+__all__ = ("LostInHand", "PartitionState", "SubscriptionState", "format_partitions")
 
 
 @attrs.define(eq=False)
 class PartitionState:
-    """One assigned partition.
+    """The state of an assigned partition.
 
-    ``position`` is the offset of the next record to hand out; None until it was looked up: with ``ask_group`` what the
-    group has committed, otherwise, and where that is nothing, ``spec``. ``epoch`` changes with every seek, so that an
-    answer to a question asked before can be told apart and dropped. A ``lost`` place has nothing to go on from, and no
-    default to look up: it waits for a seek.
+    ``position`` is the offset of the next record to hand out. It is None until it was looked up: with ``ask_group`` the
+    group's committed offset, otherwise, or if there is none, ``spec``. ``epoch`` changes with every seek, so that
+    responses to earlier requests can be dropped. A ``lost`` partition has neither a position nor a default start: it
+    waits for a seek.
     """
 
-    where: TopicPartition
+    partition: TopicPartition
     position: int | None
     spec: Start | None
     epoch: int = 0
     ask_group: bool = False
     leader_epoch: int | None = None
-    """Under which leader the record before the position was written (KIP-320); None where nobody has said."""
+    """The leader epoch of the record before the position (KIP-320); None if unknown."""
     held: int | None = None
-    """From where on the user has records in hand; None if it has none. What is before is finished."""
+    """The offset of the first record that the user has not finished; None if it has finished all."""
     sought_in_hand: bool = False
-    """Whether a seek came while the user had records in hand: ``held`` is none then, and it has them all the same."""
+    """Whether a seek came while the user had records in hand: then ``held`` is None, although it still has them."""
     returned_at: float = -math.inf
-    """When the user last came back from records of it, in seconds of the runtime's clock."""
+    """When the user last finished records of the partition, in seconds of the runtime's clock."""
     handed_out_from: int | None = None
     """The lowest offset that was handed out since the partition was assigned; None before the first."""
     handed_out_to: int = 0
-    """The highest position that a seek has left; what is before it, or before the position, was handed out."""
+    """The highest position before a seek; offsets before it, or before the position, were handed out."""
     paused: bool = False
     begun: OffsetAndMetadata | None = None
-    """Where it began: what the group had committed then, or where that was nothing, the default. None while nobody has
-    said, and for ever where the user sought before."""
+    """The start: the committed offset at that time, or without one, the default. None while unknown, and after a seek
+    before the lookup."""
     sought: bool = False
-    """Whether somebody sought in it, so that what is looked up is not where it begins."""
+    """Whether there was a seek, so that a lookup does not return the start."""
     withheld: bool = False
-    """Another consumer is about to get it, or this one is: no record is handed out."""
+    """Whether a rebalance is about to move the partition from or to this consumer: no record is handed out."""
     looking_up: bool = False
     lost: bool = False
     served: int = 0
-    """When it brought data last, as a number that grows with each answer; 0 is never."""
+    """When it last returned data, as a number that grows with each response; 0 is never."""
     high_watermark: int | None = None
-    """The end of the log when it was last fetched: the offset after the last record that all replicas have."""
+    """The end of the log at the last fetch: the offset after the last record that all replicas have."""
     validated: int | None = None
-    """The leader's epoch under which the log was last known to hold what is before the position."""
+    """The leader epoch under which the position was last validated."""
     validating: bool = False
     replica: int | None = None
-    """The broker to read from rather than from the leader (KIP-392)."""
+    """The replica to read from instead of the leader (KIP-392)."""
     replica_until: float = 0.0
-    """When to ask the leader again, in seconds of the runtime's clock."""
+    """When to return to the leader, in seconds of the runtime's clock."""
     until: int | None = None
-    """From where on nothing is fetched; None for no end."""
+    """The offset at which reading ends; None for no end."""
     fetch_bytes: int | None = None
-    """How much the next fetch must be able to bring, where that is more than the setting."""
+    """The least bytes of the next fetch, where that is more than the setting."""
 
     def begin(self, at: OffsetAndMetadata) -> None:
-        """This is where the group has come to: go on from there."""
+        """Continue from the group's committed offset."""
         self.begun = at
         self.position, self.spec, self.ask_group = at.offset, None, False
         self.leader_epoch = at.leader_epoch
 
     def hold(self) -> None:
-        """Note that the user is about to get the records from the position on."""
+        """Note that the user is about to receive the records from the position on."""
         position = self.position
         self.held = position
         if position is not None and (self.handed_out_from is None or position < self.handed_out_from):
@@ -82,67 +82,67 @@ class PartitionState:
 
     @property
     def is_in_hand(self) -> bool:
-        """Whether the user has records of it that it has not come back from."""
+        """Whether the user has received records that it has not finished."""
         return self.held is not None or self.sought_in_hand
 
     def finish(self, now: float) -> None:
-        """Note that the user has come back from the records that it had of it."""
+        """Note that the user has finished the records that it received."""
         if self.is_in_hand:
             self.returned_at = now
         self.held, self.sought_in_hand = None, False
 
     def has_handed_out(self, offset: int) -> bool:
-        """Return whether the user got the record of this offset since the partition was assigned."""
+        """Return whether the user received the record of this offset since the partition was assigned."""
         if self.handed_out_from is None:
             return False
         return self.handed_out_from <= offset < max(self.handed_out_to, self.position or 0)
 
     @property
-    def rests(self) -> bool:
-        """Whether nobody is to get records of it now, so that none are fetched."""
+    def is_suspended(self) -> bool:
+        """Whether no records are to be handed out now, so that none are fetched."""
         return self.paused or self.withheld
 
     @property
     def has_reached_end(self) -> bool:
-        """Whether it is read up to ``until``."""
+        """Whether the position has reached ``until``."""
         return self.until is not None and self.position is not None and self.position >= self.until
 
     @property
-    def wants_lookup(self) -> bool:
-        """Whether it has no position, and nobody looks it up yet."""
+    def needs_lookup(self) -> bool:
+        """Whether it has no position, and no lookup is in progress."""
         return self.position is None and not self.looking_up and not self.lost
 
     def needs_validation(self, leader_epoch: int) -> bool:
-        """Whether the log may have been cut off before the position, since another leader came (KIP-320).
+        """Return whether the log may have been truncated before the position under a new leader (KIP-320).
 
-        Without the epoch of the record before it, or of the leader (-1), nobody can tell.
+        This needs the epoch of the record before the position, and of the leader (not -1).
         """
         return self.leader_epoch is not None and leader_epoch >= 0 and self.validated != leader_epoch
 
 
 class Lends(Protocol):
-    """Records that were read ahead for another thread, which takes them by itself; see ``read_ahead.py``."""
+    """Records lent to another thread, which takes them without the event loop; see ``read_ahead.py``."""
 
     def settle(self) -> None:
-        """Move the positions behind the records that the thread has taken."""
+        """Move the positions behind the records that the thread has revocation."""
 
     def finish(self) -> None:
-        """Count the records as finished that the thread has taken."""
+        """Count the records as finished that the thread has revocation."""
 
 
 @attrs.frozen
 class LostInHand:
-    """A partition that was taken away while the user held records of it: what is done with them no longer counts."""
+    """A partition that was revoked while the user held its records: their results no longer count."""
 
-    place: PartitionState
+    state: PartitionState
     group: GroupMetadata | None
     """The membership under which the records were handed out."""
     reason: str
 
 
 @attrs.frozen
-class TakenAway:
-    """When a partition was taken away, why, and when the user last came back from its records (never: infinity)."""
+class Revocation:
+    """When and why a partition was revoked, and when the user last finished its records (never: infinity)."""
 
     returned_at: float
     at: float
@@ -150,229 +150,232 @@ class TakenAway:
 
 
 class SubscriptionState:
-    """The assignment.
+    """The assigned partitions.
 
     Args:
-        default: where partitions without a position begin; None if there is no such place.
-        in_group: what a group has committed comes before the default.
+        default: the start of partitions without a position; None if there is none.
+        in_group: whether committed offsets come before the default.
     """
 
     def __init__(self, default: Start | None, *, in_group: bool = False) -> None:
         self._default, self._in_group = default, in_group
-        self._places: dict[TopicPartition, PartitionState] = {}
+        self._states: dict[TopicPartition, PartitionState] = {}
         self._epoch = 0
-        self.marks: IteratorState = IteratorState()
-        """Changes with every place that comes, goes, is sought elsewhere, or rests."""
+        self.iterator_state: IteratorState = IteratorState()
+        """Counts every change of the assignment, every seek and every pause."""
         self.changes: int = 0
-        """How often that was."""
+        """The number of those changes."""
         self.lent: Lends | None = None
-        """Who knows how many records another thread has taken; asked before the positions are looked at."""
+        """The records lent to another thread; settled before positions are used."""
         self.lost_in_hand: dict[TopicPartition, LostInHand] = {}
-        """The partitions that were taken away while the user held records of them, until it comes back for more. The
-        same partition may be assigned again meanwhile: that is another place."""
-        self.taken_away: dict[TopicPartition, TakenAway] = {}
-        """The last time that each partition was taken away."""
+        """The partitions that were revoked while the user held their records, until the next poll. A partition may be
+        assigned again meanwhile, with a new state."""
+        self.revocations: dict[TopicPartition, Revocation] = {}
+        """The last revocation of each partition."""
 
     def __iter__(self) -> Iterator[PartitionState]:
         self.settle()
-        return iter(self._places.values())
+        return iter(self._states.values())
 
     def settle(self) -> None:
-        """Move the positions behind what another thread has taken of the records that were read ahead for it."""
+        """Move the positions behind the records that another thread has revocation."""
         if self.lent is not None:
             self.lent.settle()
 
     @property
     def assigned(self) -> tuple[TopicPartition, ...]:
         """The partitions, in the order of their assignment."""
-        return tuple(self._places)
+        return tuple(self._states)
 
     def assign(self, starts: Mapping[TopicPartition, int | OffsetSpec | None]) -> None:
-        """Replace the assignment. Partitions that stay keep their place, unless a start is given for them."""
+        """Replace the assignment. Partitions that stay keep their state, unless a start is given for them."""
         self._changed()
-        before, self._places = self._places, {}
-        for where, start in starts.items():
-            kept = before.get(where)
-            self._places[where] = kept if kept is not None and start is None else self._place(where, start)
+        before, self._states = self._states, {}
+        for partition, start in starts.items():
+            kept = before.get(partition)
+            self._states[partition] = kept if kept is not None and start is None else self._new_state(partition, start)
 
     def appeared(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these as well, which have just appeared: they have no record that was not to be seen."""
+        """Add partitions that were just created: they are read from their beginning."""
         self._changed()
-        for where in partitions:
+        for partition in partitions:
             self._epoch += 1
-            self._places[where] = PartitionState(
-                where, None, OffsetSpec.EARLIEST, self._epoch, ask_group=self._in_group
+            self._states[partition] = PartitionState(
+                partition, None, OffsetSpec.EARLIEST, self._epoch, ask_group=self._in_group
             )
 
     def add(self, partitions: Iterable[TopicPartition], *, withheld: bool = False) -> None:
-        """Read these as well, from where the group has come to."""
+        """Add partitions, which begin at the committed offsets."""
         self._changed()
-        for where in partitions:
-            place = self._places[where] = self._place(where, None)
-            place.withheld = withheld
+        for partition in partitions:
+            state = self._states[partition] = self._new_state(partition, None)
+            state.withheld = withheld
 
     def resume(self, starts: Mapping[TopicPartition, OffsetAndMetadata | None]) -> None:
-        """Read these again as :meth:`add` does, withheld; but where an offset is known, from there."""
+        """Add partitions again as :meth:`add` does, withheld; those with a known offset begin there."""
         self.add(starts, withheld=True)
-        for where, at in starts.items():
+        for partition, at in starts.items():
             if at is not None:
-                self._places[where].begin(at)
+                self._states[partition].begin(at)
 
-    def take_away(
+    def revoke(
         self, partitions: Iterable[TopicPartition], group: GroupMetadata | None, reason: str, now: float
     ) -> tuple[LostInHand, ...]:
-        """Read these no more, for this reason; return those of which the user holds records.
+        """Remove partitions for this reason; return those of which the user holds records.
 
         ``group`` is the membership under which the records were handed out; ``now`` is in seconds.
         """
         self._changed()
         lost = []
         for partition in partitions:
-            place = self._places.pop(partition, None)
-            if place is None:
+            state = self._states.pop(partition, None)
+            if state is None:
                 continue
-            if place.is_in_hand:
-                lost.append(LostInHand(place, group, reason))
+            if state.is_in_hand:
+                lost.append(LostInHand(state, group, reason))
                 self.lost_in_hand[partition] = lost[-1]
-            self.taken_away[partition] = TakenAway(math.inf if place.is_in_hand else place.returned_at, now, reason)
+            self.revocations[partition] = Revocation(math.inf if state.is_in_hand else state.returned_at, now, reason)
         return tuple(lost)
 
     def to_commit(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return where to read on after the last record handed out.
+        """Return the offsets after the last records handed out.
 
-        For a partition that was taken away while the user held records of it, this is the offset after those records,
-        even if the partition is assigned again: such a commit has to be refused.
+        For a partition that was revoked while the user held its records, this is the offset after those records, even
+        if the partition is assigned again: such a commit has to be rejected.
         """
-        places = {place.where: place for place in self}
-        places |= {partition: lost.place for partition, lost in self.lost_in_hand.items()}
+        states = {state.partition: state for state in self}
+        states |= {partition: lost.state for partition, lost in self.lost_in_hand.items()}
         return {
-            partition: OffsetAndMetadata(place.position, leader_epoch=place.leader_epoch)
-            for partition, place in places.items()
-            if place.position is not None
+            partition: OffsetAndMetadata(state.position, leader_epoch=state.leader_epoch)
+            for partition, state in states.items()
+            if state.position is not None
         }
 
-    def require_taken_since(self, began: float) -> None:
-        """Refuse what was begun then, if a partition of which the user got records since was taken away since.
+    def require_not_revoked_since(self, began: float) -> None:
+        """Raise if a partition was revoked since ``began`` of which the user received records since.
 
         Raises:
-            CommitFailed: one was.
+            CommitFailed: a partition was revoked.
         """
-        for partition, taken in self.taken_away.items():
-            if taken.at >= began and taken.returned_at >= began:
+        for partition, revocation in self.revocations.items():
+            if revocation.at >= began and revocation.returned_at >= began:
                 raise CommitFailed(
                     f"cannot commit offsets of {partition}: its records were handed out in this transaction, and the "
-                    f"partition was taken away since, because {taken.reason}. The records are read again from the last "
-                    "commit: abort the transaction"
+                    f"partition was revoked since, because {revocation.reason}. The records are read again from the "
+                    "last commit: abort the transaction"
                 )
 
-    def require_in_hand(self, partitions: Collection[TopicPartition] | None = None) -> None:
-        """Refuse to commit for partitions that were taken away while the user held records of them; for any, if None.
+    def require_not_lost(self, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Raise if any of these partitions was revoked while the user held its records; None checks all.
 
         Raises:
-            CommitFailed: a partition was.
+            CommitFailed: a partition was revoked.
         """
         lost = [partition for partition in self.lost_in_hand if partitions is None or partition in partitions]
         if lost:
             found = self.lost_in_hand[lost[0]]
             raise CommitFailed(
-                f"cannot commit offsets of {some_of(lost)}: this consumer no longer owns the partitions whose records "
-                f"it has in hand{_in_group(found)}, since {found.reason}. The records are read again from the last "
-                "commit, by this consumer or another: discard what was done with them, and ask for records again"
+                f"cannot commit offsets of {format_partitions(lost)}: this consumer no longer owns the "
+                f"partitions whose records it has in hand{_in_group(found)}, since {found.reason}. "
+                "The records are read again from the last commit, by this consumer or another: discard their results, "
+                "and poll again"
             )
 
-    def pause(self, place: PartitionState, paused: bool) -> None:
-        """The user wants no records of it for a while, or wants them again."""
+    def pause(self, state: PartitionState, paused: bool) -> None:
+        """Pause or resume a partition."""
         self._changed()
-        place.paused = paused
+        state.paused = paused
 
-    def withhold(self, place: PartitionState, withheld: bool) -> None:
-        """Hand out no records of it while it changes hands, or again."""
+    def withhold(self, state: PartitionState, withheld: bool) -> None:
+        """Withhold a partition's records during a rebalance, or release them."""
         self._changed()
-        place.withheld = withheld
+        state.withheld = withheld
 
     def finished(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Where to read on so that nothing is missed that the user has not finished, or has not got yet."""
+        """Return the offset after the last finished record of each partition."""
         found = {}
-        for place in self:
-            offset = place.position if place.held is None else place.held
+        for state in self:
+            offset = state.position if state.held is None else state.held
             if offset is not None:
-                found[place.where] = OffsetAndMetadata(offset, leader_epoch=place.leader_epoch)
+                found[state.partition] = OffsetAndMetadata(offset, leader_epoch=state.leader_epoch)
         return found
 
     def _changed(self) -> None:
         self.changes += 1
-        self.marks.changes += 1
-        self.settle()  # afterwards: from now on the other thread takes nothing more
+        self.iterator_state.changes += 1
+        self.settle()  # afterwards, since the other thread takes nothing more from now on
 
-    def _place(self, where: TopicPartition, start: int | OffsetSpec | None) -> PartitionState:
+    def _new_state(self, partition: TopicPartition, start: int | OffsetSpec | None) -> PartitionState:
         self._epoch += 1
         if isinstance(start, int):
-            return PartitionState(where, start, None, self._epoch)
+            return PartitionState(partition, start, None, self._epoch)
         if start is not None:
-            return PartitionState(where, None, start, self._epoch)
-        return PartitionState(where, None, self._default, self._epoch, ask_group=self._in_group)
+            return PartitionState(partition, None, start, self._epoch)
+        return PartitionState(partition, None, self._default, self._epoch, ask_group=self._in_group)
 
-    def get(self, where: TopicPartition) -> PartitionState | None:
-        """The place in a partition, if it is assigned."""
-        return self._places.get(where)
+    def get(self, partition: TopicPartition) -> PartitionState | None:
+        """Return the state of a partition, if it is assigned."""
+        return self._states.get(partition)
 
-    def require(self, where: TopicPartition) -> PartitionState:
-        """The place in a partition.
+    def require(self, partition: TopicPartition) -> PartitionState:
+        """Return the state of a partition.
 
         Raises:
-            UsageError: it is not assigned.
+            UsageError: the partition is not assigned.
         """
         self.settle()
-        place = self._places.get(where)
-        if place is None:
-            raise UsageError(f"{where} is not assigned to this consumer; assigned are {some_of(self._places)}")
-        return place
+        state = self._states.get(partition)
+        if state is None:
+            raise UsageError(
+                f"{partition} is not assigned to this consumer; assigned are {format_partitions(self._states)}"
+            )
+        return state
 
-    def seek(self, where: TopicPartition, to: int | Start) -> None:
-        """Go on from another offset; what was fetched or asked before counts no more."""
-        place = self.require(where)
+    def seek(self, partition: TopicPartition, to: int | Start) -> None:
+        """Continue from another offset; earlier fetches and lookups no longer count."""
+        state = self.require(partition)
         self._changed()
         self._epoch += 1
-        place.handed_out_to = max(place.handed_out_to, place.position or 0)
-        place.sought_in_hand = place.is_in_hand
-        place.epoch, place.looking_up, place.lost, place.held = self._epoch, False, False, None
-        place.sought = True
-        place.ask_group, place.leader_epoch = False, None
-        place.validated, place.validating = None, False
-        place.position, place.spec = (to, None) if isinstance(to, int) else (None, to)
+        state.handed_out_to = max(state.handed_out_to, state.position or 0)
+        state.sought_in_hand = state.is_in_hand
+        state.epoch, state.looking_up, state.lost, state.held = self._epoch, False, False, None
+        state.sought = True
+        state.ask_group, state.leader_epoch = False, None
+        state.validated, state.validating = None, False
+        state.position, state.spec = (to, None) if isinstance(to, int) else (None, to)
 
-    def reset(self, place: PartitionState) -> bool:
-        """The position is out of the log's range: look the default up again. False if there is no default."""
+    def reset(self, state: PartitionState) -> bool:
+        """Look up the default start again, as the position is out of range; return False without a default."""
         if self._default is None:
             return False
-        self.seek(place.where, self._default)
+        self.seek(state.partition, self._default)
         return True
 
-    def go_back(self, place: PartitionState, offset: int, leader_epoch: int, validated: int) -> bool:
-        """The log was cut off: go on from where it parts from what was read. False if there is no default.
+    def go_back(self, state: PartitionState, offset: int, leader_epoch: int, validated: int) -> bool:
+        """Continue from the end of the truncated log; return False without a default start.
 
-        ``leader_epoch`` is that of the record before; ``validated`` the leader's who said so.
+        ``leader_epoch`` is that of the record before ``offset``; ``validated`` is the current leader's.
         """
         if self._default is None:
             return False
-        self.seek(place.where, offset)
-        place.leader_epoch, place.validated = leader_epoch, validated
+        self.seek(state.partition, offset)
+        state.leader_epoch, state.validated = leader_epoch, validated
         return True
 
-    def is_current(self, place: PartitionState, epoch: int) -> bool:
-        """Whether the place is still assigned, and nobody sought elsewhere since ``epoch``."""
-        return place.epoch == epoch and self._places.get(place.where) is place
+    def is_current(self, state: PartitionState, epoch: int) -> bool:
+        """Return whether the partition is still assigned, without a seek since ``epoch``."""
+        return state.epoch == epoch and self._states.get(state.partition) is state
 
     def to_look_up(self) -> list[PartitionState]:
-        """The places without a position that nobody looks up yet."""
-        return [place for place in self._places.values() if place.wants_lookup]
+        """Return the partitions that need a lookup."""
+        return [state for state in self._states.values() if state.needs_lookup]
 
 
 def _in_group(lost: LostInHand) -> str:
     return f" in group {lost.group.group_id!r}" if lost.group is not None else ""
 
 
-def some_of(partitions: Collection[TopicPartition]) -> str:
-    """The names of the first few, and how many more there are."""
-    named = [str(one) for one in list(partitions)[:5]]
+def format_partitions(partitions: Collection[TopicPartition]) -> str:
+    """Return the names of the first five partitions, and the number of the others."""
+    named = [str(partition) for partition in list(partitions)[:5]]
     return ", ".join(named) + (f" and {len(partitions) - 5} more" if len(partitions) > 5 else "") if named else "none"

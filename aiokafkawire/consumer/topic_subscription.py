@@ -1,4 +1,4 @@
-"""What a consumer wants to read of what the group shares: topics by name, or all that match a pattern."""
+"""A consumer's subscription: topics by name, or a pattern."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable
@@ -13,12 +13,12 @@ from ..types import TopicPartition, check_topic_name
 __all__ = ("Listener", "RebalanceListeners", "TopicSubscription", "subscription_to")
 
 Listener = Callable[[tuple[TopicPartition, ...]], Awaitable[None] | None]
-"""Hears of partitions; a function, or a coroutine function, which is awaited."""
+"""Receives partitions; a function, or a coroutine function, which is awaited."""
 
 
 @attrs.frozen
 class RebalanceListeners:
-    """Who hears of partitions that come and go."""
+    """The user's listeners of a rebalance."""
 
     on_assigned: Listener | None = None
     on_revoked: Listener | None = None
@@ -27,14 +27,14 @@ class RebalanceListeners:
 
 @attrs.frozen
 class TopicSubscription:
-    """Topics by name, or those whose whole name a pattern matches; internal ones are never matched."""
+    """Topics by name, or those whose whole name matches a pattern, without internal ones."""
 
     topics: tuple[str, ...]
     pattern: re.Pattern[str] | None
     listeners: RebalanceListeners
 
     def topics_in(self, snapshot: Snapshot) -> tuple[str, ...]:
-        """The topics it means, in order."""
+        """Return the subscribed topics, in order."""
         if self.pattern is None:
             return self.topics
         matching = [name for name in snapshot.topics if self.pattern.fullmatch(name)]
@@ -51,21 +51,21 @@ class TopicSubscription:
 def subscription_to(
     topics: Iterable[str], pattern: "str | re.Pattern[str] | None", listeners: RebalanceListeners
 ) -> TopicSubscription:
-    """Read what a user gave.
+    """Build a subscription from a user's arguments.
 
     Raises:
-        UsageError: it is neither topics nor a pattern, or both, or a name that no broker takes.
+        UsageError: there are neither topics nor a pattern, or both, or a name is invalid.
     """
     given = tuple(topics)
     for name in given:
         check_topic_name(name)
     names = tuple(dict.fromkeys(given))
     if (pattern is None) == (not names):
-        raise UsageError("subscribe to topics or to a pattern, one of the two")
+        raise UsageError("subscribe() needs either topics or a pattern")
     try:
         compiled = re.compile(pattern) if pattern is not None else None
     except (re.error, TypeError, OverflowError, RecursionError) as error:
-        raise UsageError(f"{pattern!r:.200} is no regular expression: {error}") from error
+        raise UsageError(f"{pattern!r:.200} is not a regular expression: {error}") from error
     if compiled is not None and not isinstance(compiled.pattern, str):
         raise UsageError(f"pattern must be a regular expression of text, got {shown(pattern)}")
     for name, listener in attrs.asdict(listeners).items():

@@ -1,1 +1,1 @@
-"""Who reads what in a consumer group: what members tell one another, and the assignors that decide. Pure."""
+"""Consumer groups: membership, assignors, and the group's committed offsets."""

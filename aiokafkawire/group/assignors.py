@@ -1,4 +1,4 @@
-"""What an assignor is; those that look at the subscriptions alone: range and round robin."""
+"""The interface of assignors, and the range and round-robin assignors."""
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,59 +20,64 @@ __all__ = (
 
 
 class RebalanceProtocol(IntEnum):
-    """When members give partitions up: all before they join, or those that they lose, afterwards (KIP-429)."""
+    """When members give partitions up: all of them before they join, or the revoked ones afterwards (KIP-429)."""
 
     EAGER = 0
     COOPERATIVE = 1
 
 
 class Assignor(Protocol):
-    """Decides who reads what (``partition.assignment.strategy``). Users may write their own.
+    """Assigns partitions to members (``partition.assignment.strategy``). Users may write their own.
 
-    A consumer has an assignor of its own for as long as it lives. All members of a group tell the coordinator the
-    names of theirs; it picks one that all have, and a leader, whose assignor decides for all.
+    Each consumer has its own assignor for its whole life. All members send the names of their assignors to the
+    coordinator. It picks one that all of them have, and a leader, whose assignor decides for the group.
     """
 
     @property
     def name(self) -> str:
-        """What the members of the group call it."""
+        """The name that members send to the coordinator."""
 
     @property
     def protocols(self) -> Collection[RebalanceProtocol]:
-        """When it lets members give partitions up. With COOPERATIVE, `assign` gives nobody what another still owns."""
+        """The rebalance protocols that it supports. With COOPERATIVE, `assign` gives no member a partition that another
+        member still owns.
+        """
 
     def subscription(self, topics: Sequence[str], owned: Sequence[TopicPartition], generation: int) -> bytes | None:
-        """What the leader's assignor is to know of this member: the ``user_data`` of its subscription.
+        """Return the ``user_data`` of this member's subscription, for the leader's assignor.
 
-        ``owned`` and ``generation`` go into the subscription by themselves; a member that has lost its membership has
-        none of either, -1 for the latter.
+        The subscription carries ``owned`` and ``generation`` anyway. They are empty and -1 after the member has lost
+        its membership.
         """
 
     def assign(self, partitions: Partitions, subscriptions: Mapping[str, Subscription]) -> Mapping[str, Assignment]:
-        """What each member is to read, by member id. An error here ends the rebalance with that error.
+        """Return each member's assignment, by member id. An error raised here fails the rebalance.
 
-        ``partitions`` are those of the topics that anybody wants. ``subscriptions`` are in the coordinator's order, and
-        never empty: the leader is a member.
+        ``partitions`` are those of all subscribed topics. ``subscriptions`` are in the coordinator's order, and never
+        empty: the leader is a member.
         """
 
     def on_assignment(self, assignment: Assignment, generation: int) -> None:
-        """What this member is to read from now on, and since which generation."""
+        """Receive this member's new assignment and its generation."""
 
 
 def subscribed_partitions(
     partitions: Partitions, subscriptions: Mapping[str, Subscription]
 ) -> dict[str, list[PartitionInfo]]:
-    """The partitions of topics that members want and that exist, in order; topics in the order of Java's hash map."""
+    """Return the sorted partitions of each topic that is subscribed to and exists, in the topic order of Java's hash
+    map.
+    """
     wanted = dict.fromkeys(topic for member in hash_ordered(subscriptions) for topic in subscriptions[member].topics)
     known = [topic for topic in hash_ordered(wanted) if partitions.get(topic)]
     return {topic: sorted(partitions[topic], key=lambda info: info.partition) for topic in hash_ordered(known)}
 
 
 def needs_racks(members: Collection[str], partitions: Collection[Collection[str]]) -> bool:
-    """Whether racks matter: some of the members' have replicas, and not all partitions are in all the same (KIP-881).
+    """Return whether racks matter: members' racks hold replicas, and not all partitions are in the same racks
+    (KIP-881).
 
     Args:
-        members: the racks of members that have one.
+        members: the racks of the members that have one.
         partitions: the racks of each partition.
     """
     everywhere = frozenset(rack for racks in partitions for rack in racks)
@@ -80,7 +85,7 @@ def needs_racks(members: Collection[str], partitions: Collection[Collection[str]
 
 
 def _in_turn(subscriptions: Mapping[str, Subscription]) -> list[str]:
-    """The members in the order in which partitions are dealt: static ones by instance id, then the others by id."""
+    """Return the members in the order of assignment: static ones by instance id, then the others by member id."""
 
     def key(member: str) -> tuple[bool, bytes]:
         instance = subscriptions[member].group_instance_id
@@ -94,68 +99,70 @@ def _wrapped(assigned: Mapping[str, Iterable[TopicPartition]]) -> dict[str, Assi
 
 
 class _Plain:
-    """What assignors have in common that keep nothing from one generation to the next."""
+    """The base of assignors that keep no state between generations."""
 
     protocols: tuple[RebalanceProtocol, ...] = (RebalanceProtocol.EAGER,)
 
     def subscription(self, topics: Sequence[str], owned: Sequence[TopicPartition], generation: int) -> bytes | None:
-        """Nothing."""
+        """Return None: there is no user data."""
         return None
 
     def on_assignment(self, assignment: Assignment, generation: int) -> None:
-        """Nothing is kept."""
+        """Ignore the assignment."""
 
 
 class RoundRobinAssignor(_Plain):
-    """Deals all partitions in turn, each to the next member that wants its topic."""
+    """Assigns all partitions in turn, each to the next member that subscribes to its topic."""
 
     name = "roundrobin"
 
     def assign(self, partitions: Partitions, subscriptions: Mapping[str, Subscription]) -> dict[str, Assignment]:
-        """As Java's. Where members want the same topics, their numbers of partitions differ by one at most."""
+        """Return the same assignment as Java's assignor. With equal subscriptions, partition counts differ by one at
+        most.
+        """
         members = _in_turn(subscriptions)
         readers: dict[str, list[int]] = {}
-        for place, member in enumerate(members):
+        for position, member in enumerate(members):
             for topic in dict.fromkeys(subscriptions[member].topics):
-                readers.setdefault(topic, []).append(place)
+                readers.setdefault(topic, []).append(position)
         assigned: list[list[TopicPartition]] = [[] for _ in members]
         turn = 0
         for topic, infos in sorted(subscribed_partitions(partitions, subscriptions).items()):
-            places = readers[topic]
+            positions = readers[topic]
             for info in infos:
-                index = bisect_left(places, turn)
-                place = places[index] if index < len(places) else places[0]
-                assigned[place].append(TopicPartition(topic, info.partition))
-                turn = place + 1
+                index = bisect_left(positions, turn)
+                position = positions[index] if index < len(positions) else positions[0]
+                assigned[position].append(TopicPartition(topic, info.partition))
+                turn = position + 1
         return _wrapped(dict(zip(members, assigned, strict=True)))
 
 
 class RangeAssignor(_Plain):
-    """Deals each topic by itself, a range of its partitions to each member; the first ones get one more.
+    """Assigns each topic separately, a range of its partitions to each member; the first members get one more.
 
-    1. Topics with as many partitions and the same readers are co-partitioned: who reads a partition of one reads that
-       of all.
-    2. Where racks matter, members get partitions with replicas in their own first, as far as 1 and even numbers allow
-       (KIP-881).
+    1. Topics with equal partition counts and the same subscribers are co-partitioned: one member reads the same
+       partition number of all of them.
+    2. Where racks matter, members first get partitions with replicas in their rack, as far as rule 1 and equal counts
+       allow (KIP-881).
     """
 
     name = "range"
 
     def assign(self, partitions: Partitions, subscriptions: Mapping[str, Subscription]) -> dict[str, Assignment]:
-        """As Java's."""
+        """Return the same assignment as Java's assignor."""
         readers: dict[str, list[str]] = {}
         for member in _in_turn(subscriptions):
             for topic in dict.fromkeys(subscriptions[member].topics):
                 readers.setdefault(topic, []).append(member)
-        racks = {member: one.rack_id for member, one in subscriptions.items() if one.rack_id}
+        racks = {member: subscription.rack_id for member, subscription in subscriptions.items() if subscription.rack_id}
         known = subscribed_partitions(partitions, subscriptions)
         topics = [_Topic(topic, infos, readers[topic], racks) for topic, infos in known.items()]
         assigned: dict[str, list[TopicPartition]] = {member: [] for member in hash_ordered(subscriptions)}
-        in_racks = any(each.in_racks for each in topics)
+        in_racks = any(topic.in_racks for topic in topics)
         if in_racks:
             _match_racks(topics, assigned)
-        for each in topics:
-            each.deal_rest(assigned)
+        for progress in topics:
+            progress.deal_rest(assigned)
         if in_racks:
             for dealt in assigned.values():
                 dealt.sort()
@@ -163,7 +170,7 @@ class RangeAssignor(_Plain):
 
 
 class _Topic:
-    """One topic while it is dealt."""
+    """The assignment of one topic in progress."""
 
     def __init__(self, name: str, infos: Sequence[PartitionInfo], readers: list[str], racks: Mapping[str, str]) -> None:
         self.name, self.readers, self.size = name, readers, len(infos)
@@ -179,28 +186,28 @@ class _Topic:
         """Whether any reader has a rack."""
         return bool(self._racks)
 
-    def room(self, member: str) -> int:
-        """How many partitions more the member may get."""
+    def free_share(self, member: str) -> int:
+        """Return how many more partitions the member may get."""
         return max(0, self._share + (self._extras > 0) - self._dealt[member])
 
     def matches(self, member: str, partition: int) -> bool:
-        """Whether the partition is in the member's rack, or the member in none."""
+        """Return whether the partition has a replica in the member's rack; True if the member has no rack."""
         rack = self._racks.get(member)
         return rack is None or rack in self._replicas.get(partition, ())
 
     def deal_matching(self, assigned: Mapping[str, list[TopicPartition]]) -> None:
-        """To each member what is in its rack, up to its share."""
+        """Assign each member the partitions in its rack, up to its share."""
         for member in self.readers:
             found = [partition for partition in self._left if self.matches(member, partition)]
-            self.deal(member, found[: self.room(member)], assigned)
+            self.deal(member, found[: self.free_share(member)], assigned)
 
     def deal_rest(self, assigned: Mapping[str, list[TopicPartition]]) -> None:
-        """To each member up to its share, until nothing is left."""
+        """Assign each member partitions up to its share, until none is left."""
         for member in self.readers:
-            self.deal(member, self._left[: self.room(member)], assigned)
+            self.deal(member, self._left[: self.free_share(member)], assigned)
 
     def deal(self, member: str, partitions: list[int], assigned: Mapping[str, list[TopicPartition]]) -> None:
-        """To one member some of what is left."""
+        """Assign one member some of the unassigned partitions."""
         if not partitions:
             return
         assigned[member].extend(TopicPartition(self.name, partition) for partition in partitions)
@@ -229,18 +236,18 @@ def _match_racks(topics: Iterable[_Topic], assigned: Mapping[str, list[TopicPart
 def _match_co_partitioned(
     readers: Iterable[str], size: int, topics: list[_Topic], assigned: Mapping[str, list[TopicPartition]]
 ) -> None:
-    """Each partition of all the topics to the first member whose rack has it in all of them."""
-    rest = list(readers)
+    """Assign each partition number of all topics to the first member whose rack holds it in every topic."""
+    remaining = list(readers)
     for partition in range(size):
         matching = (
             member
-            for member in rest
-            if all(topic.matches(member, partition) and topic.room(member) for topic in topics)
+            for member in remaining
+            if all(topic.matches(member, partition) and topic.free_share(member) for topic in topics)
         )
         member = next(matching, None)
         if member is None:
             continue
         for topic in topics:
             topic.deal(member, [partition], assigned)
-        if not any(topic.room(member) for topic in topics):
-            rest.remove(member)
+        if not any(topic.free_share(member) for topic in topics):
+            remaining.remove(member)

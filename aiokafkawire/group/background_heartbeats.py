@@ -31,7 +31,7 @@ class BackgroundHeartbeats:
         self._sender: HeartbeatSender | None = None
         self._loop = LoopThread("aiokafkawire-heartbeat")
         self._member: HeartbeatMember | None = None
-        self._heard_at: float | None = None
+        self._confirmed_at: float | None = None
         self._polled_at = float("-inf")
         self._closed = False
         self.lag: LoopLag = LoopLag(machine.settings.heartbeat_interval)
@@ -43,10 +43,10 @@ class BackgroundHeartbeats:
         if self._sender is not None:
             if polled_at != self._polled_at:
                 self._post(self._sender.record_poll)
-            if machine.heard_at != self._heard_at:
+            if machine.confirmed_at != self._confirmed_at:
                 self._post(self._sender.record_heartbeat)
         self._take_reports(now)
-        self._polled_at, self._heard_at = polled_at, machine.heard_at
+        self._polled_at, self._confirmed_at = polled_at, machine.confirmed_at
         member = self.member()
         if member != self._member:
             self._member = member
@@ -59,7 +59,7 @@ class BackgroundHeartbeats:
         """Return the member that needs heartbeats, if there is one and its coordinator is known."""
         machine, settings = self._machine, self._machine.settings
         node = self._cluster.known_coordinator(CoordinatorType.GROUP, settings.group_id)
-        if node is None or not machine.beats:
+        if node is None or not machine.sends_heartbeats:
             return None
         known = self._cluster.brokers.known(node.address)
         return HeartbeatMember(
@@ -89,7 +89,7 @@ class BackgroundHeartbeats:
             if report.code is not None:
                 # The loop may have been blocked since: an answer of that time is no sign of life of now.
                 ago = max(0.0, time.monotonic() - report.at)
-                self._machine.heard_beside(report.member.group, report.code, now - ago)
+                self._machine.on_thread_heartbeat(report.member.group, report.code, now - ago)
             else:
                 self._cluster.doubt_coordinator(CoordinatorType.GROUP, self._machine.settings.group_id)
 

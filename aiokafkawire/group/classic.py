@@ -1,21 +1,22 @@
-"""How far a member of a classic group is, and what it has to ask next: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+"""The state machine of a classic group's member: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
 The rules:
 
-1. One of JoinGroup, SyncGroup and LeaveGroup is under way at a time, and at most one Heartbeat beside it. An answer
-   counts only while the member is where it was when it asked.
-2. Before it joins, a member gives up what its protocol demands (:class:`PrepareRejoin`); heartbeats go on meanwhile,
-   and end with the JoinGroup, which the coordinator takes for a sign of life.
-3. A member keeps what it has until somebody says otherwise: a coordinator that is silent, or away, says nothing.
-4. What ends a membership ends it at once: the member has nothing any more, and joins as a new one (LOSE), or under its
-   id with a new generation (LOSE_GENERATION).
-5. A static member (KIP-345) does not leave: it may be back before its session is over.
-6. Whoever wants to join while a rebalance goes on does so after it, and so does a member that leaves.
-7. While there is nobody to answer its JoinGroup, a member may be the one that it was (:class:`Resume`), as it would be
-   had it not asked: rule 3. Whoever coordinates next hears its heartbeats, and says whether that is over. What it
-   wished to join for waits until somebody does.
-8. One rebalance is often followed by another: by the second round of a cooperative one, or as more members come. So the
-   first heartbeats after it come soon, and hear of that; then they are as far apart as is set.
+1. One JoinGroup, SyncGroup or LeaveGroup is in flight at a time, and at most one Heartbeat beside it. A response counts
+   only if the state has not changed since the request.
+2. Before a member joins, it revokes the partitions that its protocol demands (:class:`PrepareRejoin`). It sends
+   heartbeats meanwhile, but none during the JoinGroup, which the coordinator counts as a heartbeat.
+3. A member keeps its partitions until the coordinator ends the membership; a silent or unreachable coordinator does
+   not.
+4. When the membership ends, the member loses all partitions at once. It rejoins as a new member (LOSE), or under its id
+   with a new generation (LOSE_GENERATION).
+5. A static member (KIP-345) sends no LeaveGroup: it may be back before its session times out.
+6. A request to rejoin during a rebalance takes effect after the rebalance; while leaving, after the leave.
+7. While no coordinator can answer its JoinGroup, a member may resume its previous generation (:class:`Resume`), since
+   rule 3 still holds. The next coordinator answers its heartbeats and so decides whether that generation still counts.
+   A rejoin of its own is postponed until there is a coordinator.
+8. One rebalance often follows another: the second round of a cooperative one, or more members join. So the first
+   heartbeats after a rebalance come sooner, up to the configured interval.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,39 +34,40 @@ _OUTSIDE, _PREPARING, _JOINING = GroupState.OUTSIDE, GroupState.PREPARING, Group
 _ASSIGNING, _SYNCING, _STABLE = GroupState.ASSIGNING, GroupState.SYNCING, GroupState.STABLE
 _LEAVING, _FAILED = GroupState.LEAVING, GroupState.FAILED
 
-_MOST_RESTS: Final = 10
-_SOON: Final = 1 / 8
-_BEATING: Final = (_PREPARING, _ASSIGNING, _SYNCING, _STABLE)
-"""When heartbeats are due, if there is a generation: a JoinGroup is a sign of life by itself."""
+_MAX_BACK_OFF_FACTOR: Final = 10
+_FIRST_INTERVAL: Final = 1 / 8
+_HEARTBEAT_STATES: Final = (_PREPARING, _ASSIGNING, _SYNCING, _STABLE)
+"""The states in which heartbeats are due if there is a generation; a JoinGroup counts as a heartbeat."""
 
 
 class ClassicMembership:
-    """The membership of one member.
+    """The membership of one member in a classic group, without I/O.
 
-    Whoever drives it asks the coordinator for what is :meth:`due` and tells of the end by :meth:`answered` or
-    :meth:`refused`; and does its :attr:`task`, whose end it tells by :meth:`prepared`, :meth:`assigned`,
-    :meth:`taken` or :meth:`task_failed`. Times are in seconds.
+    :class:`MembershipManager` sends the requests that are :meth:`due` and reports the results by :meth:`answered` or
+    :meth:`refused`. It executes :attr:`task` and reports the result by :meth:`prepared`, :meth:`assigned`,
+    :meth:`task_done` or :meth:`task_failed`. Times are in seconds.
     """
 
     def __init__(self, settings: MemberSettings) -> None:
         self.settings: MemberSettings = settings
         self.state: GroupState = _OUTSIDE
         self.error: KafkaError | None = None
-        """Why it is refused, in FAILED."""
+        """The error that led to the state FAILED."""
         self.task: Task | None = None
-        """What the member itself has to do now."""
+        """The task to execute now."""
         self.member_id: str = ""
         self.generation: int = -1
         self.protocol: str = ""
-        """The protocol that the group has chosen, once it is known."""
+        """The assignor that the coordinator has chosen; empty until it is known."""
         self.last_group: GroupMetadata | None = None
-        """The membership that it has, or had last: as who it is fenced when others may have its partitions."""
-        self.heard_at: float | None = None
+        """The current or last membership; the coordinator fences commits under it once others may have the partitions.
+        """
+        self.confirmed_at: float | None = None
         """When the coordinator last confirmed the membership."""
         self.rebalances: int = 0
         """How many generations it has joined."""
         self.resumed: bool = False
-        """Whether it is the member that it was because there is no coordinator, or was none when it last looked."""
+        """Whether the member has resumed its previous generation because there is no coordinator."""
         self.reason: str = ""
         """Why the member last joined or left."""
         self.leads: bool = False
@@ -74,89 +76,89 @@ class ClassicMembership:
         """Called after every change of the state, with the state before."""
         self._protocols: Sequence[tuple[str, bytes]] = ()
         self._assignments: Mapping[str, bytes] = {}
-        self._again: str | None = None
-        # Whether the rebalance is its own wish, and not only what it has heard of.
-        self._own = False
-        # Why to join again once there is a coordinator, for who has resumed.
-        self._wish: str | None = None
-        self._asked: CoordinatorRequest | None = None
-        self._beating: CoordinatorRequest | None = None
-        self._beat_at = 0.0
-        self._interval = settings.heartbeat_interval
-        self._rest_until = 0.0
+        self._rejoin_reason: str | None = None
+        # Whether this member requested the rebalance, and was not only notified of it.
+        self._is_own_rebalance = False
+        # The reason of a rejoin that is postponed until there is a coordinator.
+        self._postponed_reason: str | None = None
+        self._request: CoordinatorRequest | None = None
+        self._heartbeat: CoordinatorRequest | None = None
+        self._heartbeat_at = 0.0
+        self._heartbeat_interval = settings.heartbeat_interval
+        self._back_off_until = 0.0
         self._failures = 0
 
     @property
     def group(self) -> GroupMetadata:
-        """Who commits offsets now."""
+        """The membership that commits offsets now."""
         settings = self.settings
         return GroupMetadata(settings.group_id, self.generation, self.member_id, settings.group_instance_id)
 
     @property
     def is_member(self) -> bool:
-        """Whether it has a generation that it has not heard the end of."""
+        """Whether the member has a generation that has not ended, as far as it knows."""
         return self.generation >= 0
 
     @property
     def is_rebalancing(self) -> bool:
-        """Whether it is on its way to another generation."""
+        """Whether a rebalance is in progress."""
         return self.state in (_PREPARING, _JOINING, _ASSIGNING, _SYNCING)
 
-    # --- what the user does ------------------------------------------------------------------------------
+    # --- requests of the user -----------------------------------------------------------------------------
 
-    def want(self, reason: str) -> None:
-        """Join, or join again, for this reason (KIP-800); while a rebalance goes on, or it leaves, after that.
+    def request_rejoin(self, reason: str) -> None:
+        """Join or rejoin, for this reason (KIP-800); during a rebalance or a leave, after it.
 
-        Who has resumed does so once there is a coordinator.
+        A member that has resumed rejoins once there is a coordinator.
         """
         if self.resumed:
-            self._wish = reason
+            self._postponed_reason = reason
         elif self.state in (_OUTSIDE, _STABLE):
-            self._own = True
+            self._is_own_rebalance = True
             self._prepare(reason)
         elif self.state is _FAILED:
             if not isinstance(self.error, FencedInstanceId):
-                self.error, self._own = None, True
+                self.error, self._is_own_rebalance = None, True
                 self._prepare(reason)
         elif self.state is _PREPARING:
-            # What it joins with is made when it has prepared: nothing is missed.
-            self._again, self._own = None, True
+            # The subscription is built after PrepareRejoin, so it will include this change.
+            self._rejoin_reason, self._is_own_rebalance = None, True
         else:
-            self._again = reason
+            self._rejoin_reason = reason
 
     @property
     def may_resume(self) -> bool:
-        """Whether it waits for its JoinGroup as a member whose generation nobody has ended."""
+        """Whether it awaits the response to its JoinGroup and its generation has not ended."""
         return self.state is _JOINING and self.is_member
 
     def resume(self, group: GroupMetadata, now: float) -> None:
-        """There is no coordinator to answer the JoinGroup of ``group``: be the member that it was until there is one.
+        """Resume the generation of ``group`` until there is a coordinator to answer the JoinGroup.
 
-        One that takes over knows nothing of a rebalance that was not at its end. It knows the generation before that,
-        and answers the heartbeat that is due at once.
+        A new coordinator knows nothing of an incomplete rebalance. It knows the generation before, and answers the
+        heartbeat that is due at once.
         """
         if not self.may_resume or group != self.group:
             return
-        self._wish = self.reason if self._own else self._again
-        self._again, self.resumed = None, True
+        self._postponed_reason = self.reason if self._is_own_rebalance else self._rejoin_reason
+        self._rejoin_reason, self.resumed = None, True
         self._enter(_STABLE)
         self.task = Resume()
-        self._beat_at = now
+        self._heartbeat_at = now
 
-    def found(self) -> None:
-        """There is a coordinator again: who has resumed may join for what it wishes."""
-        self.resumed, wish, self._wish = False, self._wish, None
-        if wish is not None:
-            self.want(wish)
+    def coordinator_found(self) -> None:
+        """Perform the postponed rejoin, now that there is a coordinator."""
+        self.resumed, reason, self._postponed_reason = False, self._postponed_reason, None
+        if reason is not None:
+            self.request_rejoin(reason)
 
-    def rest(self, now: float) -> None:
-        """Ask for nothing but heartbeats for a while: who was refused and tries again may be refused again."""
-        self._rest_until = now + self.settings.retry_backoff
+    def back_off(self, now: float) -> None:
+        """Back off: send only heartbeats for ``retry_backoff``."""
+        self._back_off_until = now + self.settings.retry_backoff
 
     def leave(self, reason: str) -> None:
-        """Leave the group. The state is OUTSIDE when that is over; a static member is there at once (KIP-345)."""
-        self._again = self._wish = None
-        self._own = self.resumed = False
+        """Leave the group. The state is OUTSIDE when that is done; for a static member at once (KIP-345)."""
+        self._rejoin_reason = self._postponed_reason = None
+        self._is_own_rebalance = self.resumed = False
         if self.state in (_OUTSIDE, _LEAVING):
             return
         self.reason, self.task = reason, None
@@ -166,74 +168,76 @@ class ClassicMembership:
             self._enter(_OUTSIDE)
             self._reset(lose_id=True)
 
-    def expelled(self, reason: str) -> None:
-        """The member gives up its place, since ``reason``; once it wants to join again it does so as a new one."""
+    def poll_timeout(self, reason: str) -> None:
+        """Leave the group because poll() was not called in time, and lose all partitions; a later rejoin is as a new
+        member.
+        """
         self.leave(reason)
         self.task = LosePartitions(reason)
 
-    # --- what the member has done ------------------------------------------------------------------------
+    # --- results of the tasks ----------------------------------------------------------------------------
 
     def prepared(self, task: Task, protocols: Sequence[tuple[str, bytes]]) -> None:
-        """:class:`PrepareRejoin` is done: join with these, each a protocol's name and what to tell its leader."""
+        """Join with these protocols and their metadata: :class:`PrepareRejoin` is done."""
         if task is self.task:
             self.task, self._protocols = None, protocols
             self._enter(_JOINING)
 
     def assigned(self, task: Task, assignments: Mapping[str, bytes]) -> None:
-        """:class:`Assign` is done: what each member is to know, by its id."""
+        """Send these assignments, by member id: :class:`Assign` is done."""
         if task is self.task:
             self.task, self._assignments = None, assignments
             self._enter(_SYNCING)
 
-    def taken(self, task: Task, *, rejoin: str | None = None) -> None:
+    def task_done(self, task: Task, *, rejoin: str | None = None) -> None:
         """Go on after :class:`ApplyAssignment`, :class:`Resume` or :class:`LosePartitions`.
 
-        ``rejoin`` says why to join again, if it has to.
+        ``rejoin`` is the reason to rejoin, if there is one.
         """
         if task is not self.task:
             return
         self.task = None
-        reason, self._again = rejoin or self._again, None
+        reason, self._rejoin_reason = rejoin or self._rejoin_reason, None
         if reason is not None:
-            self.want(reason)
+            self.request_rejoin(reason)
 
     def task_failed(self, task: Task, error: KafkaError) -> None:
-        """The task cannot be done."""
+        """Fail the membership: the task failed."""
         if task is self.task:
-            # The coordinator knows nothing of it: the member joins again under its id, or leaves.
+            # The coordinator does not know of the failure: the member keeps its id, to rejoin under it or to leave.
             self._fail(error, lose_id=False)
 
-    # --- what to ask -------------------------------------------------------------------------------------
+    # --- the requests ------------------------------------------------------------------------------------
 
     def due(self, now: float) -> list[CoordinatorRequest]:
-        """What to ask the coordinator now; nothing of it is due again before its end was told."""
-        asks = []
-        if self._asked is None and now >= self._rest_until:
-            self._asked = self._next_ask()
-            if self._asked is not None:
-                asks.append(self._asked)
-        if self.beats and self._beating is None and now >= self._beat_at:
-            self._beat_at = now + self._interval
-            self._interval = min(2 * self._interval, self.settings.heartbeat_interval)
-            self._beating = heartbeat(self.group)
-            asks.append(self._beating)
-        return asks
+        """Return the requests to send now; each is due again only after its result was reported."""
+        requests = []
+        if self._request is None and now >= self._back_off_until:
+            self._request = self._next_request()
+            if self._request is not None:
+                requests.append(self._request)
+        if self.sends_heartbeats and self._heartbeat is None and now >= self._heartbeat_at:
+            self._heartbeat_at = now + self._heartbeat_interval
+            self._heartbeat_interval = min(2 * self._heartbeat_interval, self.settings.heartbeat_interval)
+            self._heartbeat = heartbeat(self.group)
+            requests.append(self._heartbeat)
+        return requests
 
     def wait(self, now: float) -> float | None:
-        """How long nothing else will be due, in seconds; None until something happens."""
+        """Return for how many seconds no request will be due; None until something happens."""
         moments = []
-        if self._asked is None and self.state in (_JOINING, _SYNCING, _LEAVING):
-            moments.append(self._rest_until)
-        if self.beats and self._beating is None:
-            moments.append(self._beat_at)
+        if self._request is None and self.state in (_JOINING, _SYNCING, _LEAVING):
+            moments.append(self._back_off_until)
+        if self.sends_heartbeats and self._heartbeat is None:
+            moments.append(self._heartbeat_at)
         return max(0.0, min(moments) - now) if moments else None
 
     @property
-    def beats(self) -> bool:
-        """Whether it sends heartbeats; it has no use for them before it has joined, nor while it joins again."""
-        return self.state in _BEATING and self.is_member
+    def sends_heartbeats(self) -> bool:
+        """Whether it sends heartbeats; not before it has joined, nor during a JoinGroup."""
+        return self.state in _HEARTBEAT_STATES and self.is_member
 
-    def _next_ask(self) -> CoordinatorRequest | None:
+    def _next_request(self) -> CoordinatorRequest | None:
         settings = self.settings
         if self.state is _JOINING:
             return join(settings, self.member_id, self._protocols, self.reason)
@@ -243,76 +247,76 @@ class ClassicMembership:
             return leave(settings, self.member_id, self.reason)
         return None
 
-    def is_current(self, ask: CoordinatorRequest) -> bool:
-        """Whether its answer would count."""
-        return ask is self._asked or ask is self._beating
+    def is_current(self, request: CoordinatorRequest) -> bool:
+        """Return whether the response to this request still counts."""
+        return request is self._request or request is self._heartbeat
 
-    # --- what came of it ---------------------------------------------------------------------------------
+    # --- the results ------------------------------------------------------------------------------------
 
-    def answered(self, ask: CoordinatorRequest, response: Any, now: float) -> None:
-        """The coordinator has answered, with an error or not."""
-        if not self.is_current(ask):
+    def answered(self, request: CoordinatorRequest, response: Any, now: float) -> None:
+        """Handle the coordinator's response, with or without an error."""
+        if not self.is_current(request):
             return
-        self._over(ask)
-        if ask.kind is RequestKind.LEAVE:
+        self._request_done(request)
+        if request.kind is RequestKind.LEAVE:
             self._left()
         elif response.error_code == ErrorCode.NONE:
-            self._heard(now)
-            if ask.kind is RequestKind.JOIN:
+            self._confirm(now)
+            if request.kind is RequestKind.JOIN:
                 self._joined(response)
-            elif ask.kind is RequestKind.SYNC:
+            elif request.kind is RequestKind.SYNC:
                 self._synced(response, now)
         else:
-            error = broker_error(response.error_code, f"{ask.kind.value} of {self.settings.named}")
-            self._told(ask.kind, error, now, getattr(response, "member_id", ""))
+            error = broker_error(response.error_code, f"{request.kind.value} of {self.settings.named}")
+            self._handle_error(request.kind, error, now, getattr(response, "member_id", ""))
 
-    def refused(self, ask: CoordinatorRequest, error: KafkaError, now: float) -> None:
-        """There was no answer, whatever was tried."""
-        if not self.is_current(ask):
+    def refused(self, request: CoordinatorRequest, error: KafkaError, now: float) -> None:
+        """Handle a request that failed, after all its retries."""
+        if not self.is_current(request):
             return
-        self._over(ask)
-        if ask.kind is RequestKind.LEAVE:
+        self._request_done(request)
+        if request.kind is RequestKind.LEAVE:
             self._left()
         elif isinstance(error, RequestTimeout):
-            if ask.kind is RequestKind.SYNC:
+            if request.kind is RequestKind.SYNC:
                 self._prepare("the coordinator did not answer SyncGroup")
-            elif ask.kind is RequestKind.HEARTBEAT:
-                self._beat_at = now
-            # A JoinGroup is due again: whoever waits for the others waits on.
+            elif request.kind is RequestKind.HEARTBEAT:
+                self._heartbeat_at = now
+            # A JoinGroup that timed out is sent again: the coordinator still waits for other members.
         elif isinstance(error, BrokerError):
-            self._told(ask.kind, error, now)
+            self._handle_error(request.kind, error, now)
         else:
             self._fail(error)
 
     def commit_refused(self, group: GroupMetadata, error: BrokerError, now: float) -> None:
-        """A commit was refused to ``group``: that may be the first to be heard of the end of a membership."""
+        """Handle the error of a commit by ``group``: it may be the first sign that the membership has ended."""
         if group == self.group and (RequestKind.COMMIT, error.code) in THEN and self.state in (_STABLE, _PREPARING):
-            self._told(RequestKind.COMMIT, error, now)
+            self._handle_error(RequestKind.COMMIT, error, now)
 
-    def heard_beside(self, group: GroupMetadata, code: int, now: float) -> None:
-        """Another has sent a heartbeat for this member, and this is what it was answered."""
-        if group != self.group or not self.beats:
+    def on_thread_heartbeat(self, group: GroupMetadata, code: int, now: float) -> None:
+        """Handle the result of a heartbeat that the heartbeat thread has sent for this member."""
+        if group != self.group or not self.sends_heartbeats:
             return
         if code == ErrorCode.NONE:
-            self._heard(now)
-            self._beat_at = now + self.settings.heartbeat_interval
+            self._confirm(now)
+            self._heartbeat_at = now + self.settings.heartbeat_interval
         else:
-            self._told(RequestKind.HEARTBEAT, broker_error(code, f"Heartbeat of {self.settings.named}"), now)
+            self._handle_error(RequestKind.HEARTBEAT, broker_error(code, f"Heartbeat of {self.settings.named}"), now)
 
-    def _over(self, ask: CoordinatorRequest) -> None:
-        if ask is self._asked:
-            self._asked = None
+    def _request_done(self, request: CoordinatorRequest) -> None:
+        if request is self._request:
+            self._request = None
         else:
-            self._beating = None
+            self._heartbeat = None
 
-    def _heard(self, now: float) -> None:
-        self.heard_at = now if self.heard_at is None else max(now, self.heard_at)
+    def _confirm(self, now: float) -> None:
+        self.confirmed_at = now if self.confirmed_at is None else max(now, self.confirmed_at)
 
     def _joined(self, response: Any) -> None:
         names = [name for name, _ in self._protocols]
         if response.protocol_name not in names or response.generation_id < 0 or not response.member_id:
-            told = f"protocol {response.protocol_name!r}, generation {response.generation_id}"
-            self._fail(WireError(f"JoinGroup of {self.settings.named} was answered with {told}; asked were {names}"))
+            message = f"protocol {response.protocol_name!r}, generation {response.generation_id}"
+            self._fail(WireError(f"JoinGroup of {self.settings.named} returned {message}, expected one of {names}"))
             return
         self.member_id, self.generation = response.member_id, response.generation_id
         self.protocol = response.protocol_name
@@ -321,7 +325,8 @@ class ClassicMembership:
         self._assignments = {}
         if self.leads:
             members = [
-                JoinedMember(one.member_id, one.group_instance_id, bytes(one.metadata)) for one in response.members
+                JoinedMember(member.member_id, member.group_instance_id, bytes(member.metadata))
+                for member in response.members
             ]
             self.task = Assign(self.protocol, members, decided=response.skip_assignment)
             self._enter(_ASSIGNING)
@@ -330,40 +335,40 @@ class ClassicMembership:
 
     def _synced(self, response: Any, now: float) -> None:
         if response.protocol_name not in (None, "", self.protocol):
-            told = f"SyncGroup of {self.settings.named} was answered for protocol {response.protocol_name!r}"
-            self._fail(WireError(f"{told}, but the group has {self.protocol!r}"))
+            message = f"SyncGroup of {self.settings.named} returned protocol {response.protocol_name!r}"
+            self._fail(WireError(f"{message}, expected {self.protocol!r}"))
             return
         self.rebalances += 1
         self._failures = 0
-        self._own = False
-        self._interval = self.settings.heartbeat_interval * _SOON
-        self._beat_at = min(self._beat_at, now + self._interval)
+        self._is_own_rebalance = False
+        self._heartbeat_interval = self.settings.heartbeat_interval * _FIRST_INTERVAL
+        self._heartbeat_at = min(self._heartbeat_at, now + self._heartbeat_interval)
         self.task = ApplyAssignment(self.protocol, self.generation, bytes(response.assignment), self.leads)
         self._enter(_STABLE)
 
-    def _told(self, kind: RequestKind, error: BrokerError, now: float, member_id: str = "") -> None:
-        then = THEN.get((kind, error.code), ErrorAction.FAIL)
-        if kind in (RequestKind.JOIN, RequestKind.SYNC) and then is not ErrorAction.FAIL:
-            # The first is in the nature of things; a coordinator that goes on like this is not asked in a tight loop.
+    def _handle_error(self, kind: RequestKind, error: BrokerError, now: float, member_id: str = "") -> None:
+        action = THEN.get((kind, error.code), ErrorAction.FAIL)
+        if kind in (RequestKind.JOIN, RequestKind.SYNC) and action is not ErrorAction.FAIL:
+            # The first such error is normal; back off longer and longer if they repeat.
             self._failures += 1
-            self._rest_until = now + self.settings.retry_backoff * min(self._failures - 1, _MOST_RESTS)
-        if then is ErrorAction.JOIN_WITH_ID:
+            self._back_off_until = now + self.settings.retry_backoff * min(self._failures - 1, _MAX_BACK_OFF_FACTOR)
+        if action is ErrorAction.JOIN_WITH_ID:
             self.member_id = member_id or self.member_id
-        elif then is ErrorAction.REJOIN:
-            self._heard(now)
-            # Before, the answer to SyncGroup will tell.
+        elif action is ErrorAction.REJOIN:
+            self._confirm(now)
+            # In other states the SyncGroup response will report it.
             if self.state is _STABLE or kind is RequestKind.SYNC:
                 self._prepare("the group is rebalancing")
-        elif then in (ErrorAction.LOSE, ErrorAction.LOSE_GENERATION):
-            self._reset(lose_id=then is ErrorAction.LOSE)
-            self._prepare(_lost_because(then, error))
-        elif then is ErrorAction.FAIL:
+        elif action in (ErrorAction.LOSE, ErrorAction.LOSE_GENERATION):
+            self._reset(lose_id=action is ErrorAction.LOSE)
+            self._prepare(_lost_because(action, error))
+        elif action is ErrorAction.FAIL:
             self._fail(error)
 
     def _prepare(self, reason: str) -> None:
         self.reason = reason
-        self._own |= self._again is not None or self._wish is not None
-        self._again = self._wish = None
+        self._is_own_rebalance |= self._rejoin_reason is not None or self._postponed_reason is not None
+        self._rejoin_reason = self._postponed_reason = None
         self.resumed = False
         self._enter(_PREPARING)
         self.task = PrepareRejoin(lost=not self.is_member, reason=reason)
@@ -371,9 +376,9 @@ class ClassicMembership:
     def _left(self) -> None:
         self._enter(_OUTSIDE)
         self._reset(lose_id=True)
-        # With a task, this is for its end.
-        if self._again is not None and self.task is None:
-            self.want(self._again)
+        # With a task, this happens at its end.
+        if self._rejoin_reason is not None and self.task is None:
+            self.request_rejoin(self._rejoin_reason)
 
     def _fail(self, error: KafkaError, *, lose_id: bool = True) -> None:
         self.error = error
@@ -383,22 +388,22 @@ class ClassicMembership:
 
     def _reset(self, *, lose_id: bool) -> None:
         self.generation, self.leads = -1, False
-        self.resumed, self._wish = False, None
+        self.resumed, self._postponed_reason = False, None
         if lose_id:
             self.member_id = ""
 
     def _enter(self, state: GroupState) -> None:
         assert state in NEXT[self.state], f"{self.state.name} to {state.name}"
         before, self.state = self.state, state
-        # What was asked where the member was before counts no more.
-        self._asked = None
-        if state not in _BEATING:
-            self._beating = None
+        # A request of the previous state no longer counts.
+        self._request = None
+        if state not in _HEARTBEAT_STATES:
+            self._heartbeat = None
         self.on_enter(before)
 
 
-def _lost_because(then: ErrorAction, error: BrokerError) -> str:
-    if then is ErrorAction.LOSE:
+def _lost_because(action: ErrorAction, error: BrokerError) -> str:
+    if action is ErrorAction.LOSE:
         why = "no heartbeat reached it within session_timeout_ms, or the member was removed"
     else:
         why = "the group has rebalanced without it"

@@ -1,4 +1,4 @@
-"""How far a member of a classic group can be, and what an error leads to: the tables of the machine."""
+"""The states of a classic group's member, their transitions, and the actions that errors lead to."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -10,7 +10,9 @@ __all__ = ("NEXT", "THEN", "GroupState", "RequestKind", "ErrorAction")
 
 
 class RequestKind(Enum):
-    """What is asked; commits are asked by others, and tell of the membership as well."""
+    """The kinds of requests to a coordinator. The offset committer sends OffsetCommit; its errors concern the
+    membership too.
+    """
 
     JOIN = "JoinGroup"
     SYNC = "SyncGroup"
@@ -20,18 +22,18 @@ class RequestKind(Enum):
 
     @property
     def is_slow(self) -> bool:
-        """Whether the coordinator answers only when other members have asked as well."""
+        """Whether the coordinator responds only after the other members have sent the same request."""
         return self in (RequestKind.JOIN, RequestKind.SYNC)
 
 
 class GroupState(Enum):
-    """How far it is."""
+    """The state of a membership; the value completes "the member is ..."."""
 
     OUTSIDE = "not in the group"
-    PREPARING = "giving up what a rebalance may take"
+    PREPARING = "revoking partitions before it rejoins"
     JOINING = "waiting for the other members to join"
-    ASSIGNING = "deciding who gets what"
-    SYNCING = "waiting for its part"
+    ASSIGNING = "computing the assignment"
+    SYNCING = "waiting for its assignment"
     STABLE = "a member"
     LEAVING = "leaving"
     FAILED = "refused"
@@ -51,18 +53,18 @@ NEXT: Final[Mapping[GroupState, tuple[GroupState, ...]]] = {
     _LEAVING: (_OUTSIDE,),
     _FAILED: (_PREPARING, _LEAVING, _OUTSIDE),
 }
-"""What may come after what."""
+"""The allowed transitions."""
 
 
 class ErrorAction(Enum):
-    """What an error in an answer leads to."""
+    """The action that an error in a response leads to."""
 
-    AGAIN = "ask again after a rest"
-    JOIN_WITH_ID = "join again, at once, with the id that was given"
-    REJOIN = "join again as who it is"
-    LOSE_GENERATION = "it has nothing any more; it joins again under its id"
-    LOSE = "it is no member any more; it joins as a new one"
-    FAIL = "the user has to hear of it"
+    AGAIN = "retry after a backoff"
+    JOIN_WITH_ID = "rejoin at once with the member id of the response"
+    REJOIN = "rejoin under the current membership"
+    LOSE_GENERATION = "lose all partitions and rejoin under the same member id"
+    LOSE = "lose all partitions and rejoin as a new member"
+    FAIL = "raise the error to the user"
 
 
 THEN: Final[Mapping[tuple[RequestKind, int], ErrorAction]] = {
@@ -80,4 +82,4 @@ THEN: Final[Mapping[tuple[RequestKind, int], ErrorAction]] = {
     (RequestKind.COMMIT, ErrorCode.ILLEGAL_GENERATION): ErrorAction.LOSE_GENERATION,
     (RequestKind.COMMIT, ErrorCode.REBALANCE_IN_PROGRESS): ErrorAction.REJOIN,
 }
-"""Every other error is one that the user has to hear of; what a retry mends has been tried again before."""
+"""All other errors are raised to the user; retriable ones have been retried before."""

@@ -1,4 +1,4 @@
-"""Commits a group's offsets and looks them up: asks the group's coordinator, or who else has them."""
+"""Commits and fetches a group's offsets, at its coordinator or in ZooKeeper."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -40,15 +40,14 @@ _WITHOUT_OFFSETS: Final = "0.8.0"
 
 
 class GroupOffsets:
-    """The offsets of one group. Its coordinator is asked on connections of the ``lane``."""
+    """The offsets of one group. Requests to its coordinator use the connections of ``lane``."""
 
     def __init__(self, cluster: Cluster, group_id: str, lane: str = CONTROL) -> None:
         self._cluster, self._lane = cluster, lane
         self.group: GroupMetadata = GroupMetadata(group_id)
-        """Who commits. Nobody's member at first; whoever joins sets it, and each commit is of who is set as it begins.
-        """
-        self.heard: Callable[[KafkaError | None], None] = lambda _: None
-        """Hears why the coordinator could not be asked, at each try; of None when it has answered."""
+        """The membership that commits; without a member at first. Each commit uses the value at its start."""
+        self.on_result: Callable[[KafkaError | None], None] = lambda _: None
+        """Receives the error of each failed request to the coordinator, and None after a response."""
 
     async def close(self) -> None:
         """Close the connections of its lane."""
@@ -66,26 +65,26 @@ class GroupOffsets:
         newer: Callable[[], Mapping[TopicPartition, OffsetAndMetadata]] | None = None,
         patience: float = math.inf,
     ) -> None:
-        """Commit these offsets; it may be that only some are, if it raises.
+        """Commit these offsets; if it raises, some may have been committed.
 
         Args:
-            offsets: of the next records to read.
-            deadline: when to give up.
+            offsets: the offsets of the next records to read.
+            deadline: ends the retries.
             retention_ms: for how long the broker keeps them, whatever ``offsets.retention.minutes`` says; brokers know
                 this from 0.9 on.
-            skip_deleted: partitions that there are no more need no offsets: they are not waited for.
-            newer: what to commit by now for the same partitions, asked at each try; a coordinator may be found late.
-            patience: seconds for an answer. Then it is tried again on another connection, for twice as long: a
-                coordinator that waits for its replicas has taken what it does not answer, but reads nothing behind it.
-                What else is asked on the lane meanwhile fails, and is to be tried again.
+            skip_deleted: ignore partitions that have been deleted.
+            newer: returns newer offsets of the same partitions for each retry; a coordinator may be found late.
+            patience: seconds for a response. After that the commit is retried on another connection, for twice as long:
+                a coordinator that waits for its replicas has accepted the commit, but reads no later request of that
+                connection. Other requests on the lane fail then, and have to be retried.
 
         Raises:
-            UsageError: a partition is none, or has no offset; or a static member gives a retention.
-            RequestTimeout: not in time; the message has the last cause.
-            UnknownMemberId: the group has members, and they commit; or this one is none any more.
-            IllegalGeneration, RebalanceInProgress, FencedInstanceId: the membership does not entitle to it.
-            UnsupportedVersion: the broker is too old for static members, or for a retention.
-            KafkaError: another error that no retry mends.
+            UsageError: a partition or offset is invalid, or a static member gives ``retention_ms``.
+            RequestTimeout: the deadline passed; the message has the last cause.
+            UnknownMemberId: the group has members and this is not one, or no longer.
+            IllegalGeneration, RebalanceInProgress, FencedInstanceId: the membership may not commit.
+            UnsupportedVersion: the broker is too old for static members, or for ``retention_ms``.
+            KafkaError: another error that is not retriable.
         """
         given, group = given_offsets(offsets), self.group
         ids = _topic_ids(self._cluster, given)
@@ -96,10 +95,10 @@ class GroupOffsets:
             except TopicIdsOutdated:
                 self._cluster.outdated(self._cluster.snapshot)
                 await self._commit(group, latest, deadline, retention_ms, {}, check, patience)
-        except UnsupportedVersion as refused:
+        except UnsupportedVersion as error:
             if not goes_to_zookeeper(group, retention_ms):
-                raise _explained(refused, group, retention_ms) from None
-            await self._commit_to_zookeeper(group, given, deadline, refused)
+                raise _explained(error, group, retention_ms) from None
+            await self._commit_to_zookeeper(group, given, deadline, error)
 
     async def _commit(
         self,
@@ -122,11 +121,11 @@ class GroupOffsets:
             lane=self._lane,
             wanted=commit_versions(group, by_id=bool(ids), retention_ms=retention_ms),
             check=partial(check, ids),
-            failed=self.heard,
+            failed=self.on_result,
             newer=request,
             patience=patience,
         )
-        self.heard(None)
+        self.on_result(None)
 
     def _check_committed(
         self,
@@ -136,12 +135,12 @@ class GroupOffsets:
         ids: Mapping[str, UUID],
         response: OffsetCommitResponse,
     ) -> None:
-        # An error makes for newer metadata, by which the next answer is judged.
-        there = [where for where in given if not (skip_deleted and self._is_deleted(where))]
-        check_committed(group_id, there, response, ids)
+        # An error leads to a metadata refresh, which the next response is checked against.
+        existing = [partition for partition in given if not (skip_deleted and self._is_deleted(partition))]
+        check_committed(group_id, existing, response, ids)
 
-    def _is_deleted(self, where: TopicPartition) -> bool:
-        topic = self._cluster.snapshot.topics.get(where.topic)
+    def _is_deleted(self, partition: TopicPartition) -> bool:
+        topic = self._cluster.snapshot.topics.get(partition.topic)
         return topic is None or topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     async def _commit_to_zookeeper(
@@ -149,7 +148,7 @@ class GroupOffsets:
         group: GroupMetadata,
         given: Mapping[TopicPartition, OffsetAndMetadata],
         deadline: Deadline,
-        refused: UnsupportedVersion,
+        error: UnsupportedVersion,
     ) -> None:
         try:
             await self._cluster.ask(
@@ -160,16 +159,16 @@ class GroupOffsets:
                 check=partial(check_committed, group.group_id, given),
             )
         except UnsupportedVersion:
-            raise self._without_offsets(refused) from None
+            raise self._without_offsets(error) from None
 
-    def _without_offsets(self, refused: UnsupportedVersion) -> UnsupportedVersion:
+    def _without_offsets(self, error: UnsupportedVersion) -> UnsupportedVersion:
         """Return the error to raise where a broker takes no commits, neither as a coordinator nor for ZooKeeper."""
         brokers = [self._cluster.brokers.known(node.address) for node in self._cluster.snapshot.nodes.values()]
         if not any(known is not None and known.release == _WITHOUT_OFFSETS for known in brokers):
-            return refused
+            return error
         return UnsupportedVersion(
             f"Kafka {_WITHOUT_OFFSETS} stores no committed offsets (they came with Kafka 0.8.1): open the consumer "
-            f"without group_id, and store the offsets of group {self.group.group_id!r} in your application: {refused}"
+            f"without group_id, and store the offsets of group {self.group.group_id!r} in your application: {error}"
         )
 
     # --- looking up ------------------------------------------------------------------------------------
@@ -177,27 +176,27 @@ class GroupOffsets:
     async def committed(
         self, partitions: Collection[TopicPartition], deadline: Deadline, *, stable: bool = True
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What is committed for each partition, None for nothing.
+        """Return the committed offset of each partition; None if there is none.
 
-        If it is to be ``stable``, transactions that are about to change it are waited for (KIP-447).
+        With ``stable``, wait for transactions that are about to change the offsets (KIP-447).
 
         Raises:
             RequestTimeout: not in time; the message has the last cause.
-            KafkaError: an error that no retry mends.
+            KafkaError: an error that is not retriable.
         """
         found = await self._fetch(partitions, deadline, partly=False, stable=stable)
-        return {where: one for where, one in found.items() if not isinstance(one, BrokerError)}
+        return {partition: offset for partition, offset in found.items() if not isinstance(offset, BrokerError)}
 
     async def look_up(self, partitions: Collection[TopicPartition], deadline: Deadline) -> Found:
-        """As :meth:`committed`, but one partition that has an error instead holds up no other."""
+        """Return the committed offsets as :meth:`committed`, but with errors as values instead of raising them."""
         return await self._fetch(partitions, deadline, partly=True, stable=True)
 
     async def all_committed(
         self, deadline: Deadline, *, stable: bool = True
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """All that the group has committed, in one request (KIP-88); a group that does not exist has nothing.
+        """Return all committed offsets of the group, in one request (KIP-88); none if the group does not exist.
 
-        Brokers before 0.10.2 are asked for all partitions that there are. Raises as :meth:`committed`.
+        For brokers before 0.10.2, fetch the offsets of all partitions of the cluster. Raises as :meth:`committed`.
         """
         group_id = self.group.group_id
 
@@ -213,9 +212,9 @@ class GroupOffsets:
         if not partitions:
             return {}
         found = await self._fetch(partitions, deadline, partly=True, stable=False)
-        # A topic that has been deleted meanwhile has no offsets either.
-        gone = [where for where, one in found.items() if isinstance(one, UnknownTopicOrPartition)]
-        check_fetched({where: one for where, one in found.items() if where not in gone})
+        # A topic that was deleted meanwhile has no offsets.
+        gone = [partition for partition, offset in found.items() if isinstance(offset, UnknownTopicOrPartition)]
+        check_fetched({partition: offset for partition, offset in found.items() if partition not in gone})
         return only_committed(found)
 
     async def _fetch(
@@ -234,22 +233,22 @@ class GroupOffsets:
             except TopicIdsOutdated:
                 self._cluster.outdated(self._cluster.snapshot)
                 return await self._ask(partitions, deadline, {}, partial(read, ids={}), stable=stable)
-        except UnsupportedVersion as refused:
-            return await self._fetch_from_zookeeper(partitions, deadline, refused, partly=partly)
+        except UnsupportedVersion as error:
+            return await self._fetch_from_zookeeper(partitions, deadline, error, partly=partly)
 
     async def _fetch_from_zookeeper(
-        self, partitions: Collection[TopicPartition], deadline: Deadline, refused: UnsupportedVersion, *, partly: bool
+        self, partitions: Collection[TopicPartition], deadline: Deadline, error: UnsupportedVersion, *, partly: bool
     ) -> Found:
         def read(response: OffsetFetchResponse) -> Found:
             found = zookeeper_offsets(self.group.group_id, partitions, response)
             check_fetched(found, partly=partly)
             return found
 
-        request, anyone = zookeeper_question(self.group.group_id, partitions), self._cluster.least_loaded
+        request, broker = zookeeper_question(self.group.group_id, partitions), self._cluster.least_loaded
         try:
-            return read(await self._cluster.ask(anyone, request, deadline, wanted=IN_ZOOKEEPER, check=_checked(read)))
+            return read(await self._cluster.ask(broker, request, deadline, wanted=IN_ZOOKEEPER, check=_checked(read)))
         except UnsupportedVersion:
-            raise self._without_offsets(refused) from None
+            raise self._without_offsets(error) from None
 
     async def _ask(
         self,
@@ -260,7 +259,7 @@ class GroupOffsets:
         *,
         stable: bool,
     ) -> Found:
-        """Ask the coordinator in the newest form that it knows; what ``read`` raises of an answer is tried again."""
+        """Send OffsetFetch in the newest version that the coordinator supports; retry what ``read`` raises."""
         group_id = self.group.group_id
 
         async def ask(request: Request[OffsetFetchResponse], wanted: Versions) -> OffsetFetchResponse:
@@ -278,20 +277,20 @@ class GroupOffsets:
 
 
 async def _all_partitions(cluster: Cluster, deadline: Deadline) -> list[TopicPartition]:
-    """All partitions of all topics that this client may see."""
+    """Return all partitions of all topics that this client may see."""
     response = await cluster.ask_metadata(None, deadline)
     return [
-        TopicPartition(topic.name, one.partition_index)
+        TopicPartition(topic.name, partition.partition_index)
         for topic in response.topics
         if topic.name is not None
-        for one in topic.partitions
+        for partition in topic.partitions
     ]
 
 
 def _topic_ids(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[str, UUID]:
-    """The ids of the topics, if all of them are known: a request has the ids, or the names."""
+    """Return the topic ids, if all are known; otherwise none, since a request has either ids or names."""
     snapshot = cluster.snapshot
-    ids = {name: snapshot.topic_id(name) for name in {where.topic for where in partitions}}
+    ids = {name: snapshot.topic_id(name) for name in {partition.topic for partition in partitions}}
     return {} if ZERO_UUID in ids.values() else ids
 
 
@@ -302,12 +301,12 @@ def _checked(read: Callable[[OffsetFetchResponse], Found]) -> Callable[[OffsetFe
     return check
 
 
-def _explained(refused: UnsupportedVersion, group: GroupMetadata, retention_ms: int | None) -> UnsupportedVersion:
+def _explained(error: UnsupportedVersion, group: GroupMetadata, retention_ms: int | None) -> UnsupportedVersion:
     if retention_ms is not None:
-        why = "brokers can be told how long to keep offsets (retention_ms) since 0.9, and by OffsetCommit v2-4 alone"
-        return UnsupportedVersion(f"{why}: {refused}")
+        why = "retention_ms needs OffsetCommit v2-4, which brokers have since 0.9"
+        return UnsupportedVersion(f"{why}: {error}")
     if group.group_instance_id is not None:
         return UnsupportedVersion(
-            f"static members (group_instance_id) commit since 2.3, by OffsetCommit v7+: {refused}"
+            f"static members (group_instance_id) need OffsetCommit v7+, which brokers have since 2.3: {error}"
         )
-    return refused
+    return error

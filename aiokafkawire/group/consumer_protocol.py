@@ -1,7 +1,7 @@
-"""What members of a classic group tell its leader, and what it tells them: values, and their bytes.
+"""Subscriptions and assignments of a classic group's members, and their encoding.
 
-The bytes are a version and a message of ``protocol/messages/consumer_protocol.py``. A reader takes a newer version for
-the newest that it knows.
+The bytes are a version and a message of ``protocol/messages/consumer_protocol.py``. A newer version is decoded as the
+newest known one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,10 +36,10 @@ __all__ = (
 )
 
 NO_GENERATION: Final = -1
-"""The generation of a member that has none, or does not know it."""
+"""The generation of a member that has none, or whose generation is unknown."""
 
 NEWEST: Final = ConsumerProtocolSubscription.versions.last
-"""The version that is written unless another is asked for."""
+"""The default version for encoding."""
 
 _VERSION: Final = Struct(">h")
 
@@ -47,23 +47,23 @@ M = TypeVar("M", bound=Message)
 
 
 class PartitionInfo(NamedTuple):
-    """A partition of a topic, and the racks of the brokers that have a replica, in sync or not (KIP-881)."""
+    """A partition of a topic, and the racks of its replicas, in sync or not (KIP-881)."""
 
     partition: int
     racks: tuple[str, ...] = ()
 
 
 Partitions: TypeAlias = Mapping[str, Sequence[PartitionInfo]]
-"""All partitions of each topic, in any order. Topics that do not exist are missing, or have none."""
+"""All partitions of each topic, in any order. Topics that do not exist are missing, or have no partitions."""
 
 
 @attrs.frozen
 class Subscription:
-    """What a member wants to read, and what it has.
+    """A member's subscription.
 
-    ``user_data`` is the assignor's own. ``owned_partitions`` are those it did not give up before it joined (KIP-429),
-    assigned in ``generation_id`` (KIP-792). ``rack_id`` is its ``client.rack`` (KIP-881). ``group_instance_id``
-    (KIP-345) travels beside the bytes, in JoinGroup.
+    ``user_data`` belongs to the assignor. ``owned_partitions`` are those that the member has not revoked before it
+    joined (KIP-429), assigned in ``generation_id`` (KIP-792). ``rack_id`` is its ``client.rack`` (KIP-881).
+    ``group_instance_id`` (KIP-345) is not part of the bytes, but of JoinGroup.
     """
 
     topics: tuple[str, ...]
@@ -76,14 +76,14 @@ class Subscription:
 
 @attrs.frozen
 class Assignment:
-    """What a member is to read. ``user_data`` is the assignor's own."""
+    """The partitions assigned to a member. ``user_data`` belongs to the assignor."""
 
     partitions: tuple[TopicPartition, ...]
     user_data: bytes | None = None
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """The partitions of each topic; topics and partitions in the order in which they are met."""
+    """Return the partitions of each topic, in the order of the input."""
     found: dict[str, list[int]] = {}
     for topic, partition in partitions:
         found.setdefault(topic, []).append(partition)
@@ -91,67 +91,70 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def encode_subscription(subscription: Subscription, version: int = NEWEST) -> bytes:
-    """The bytes for JoinGroup, byte for byte Java's. What ``version`` lacks is left out.
+    """Encode a subscription for JoinGroup, byte for byte as Java does. Fields that ``version`` lacks are left out.
 
     Raises:
-        InvalidMessage: a field holds what its wire type cannot.
+        InvalidMessage: a field's value does not fit its type.
         UnsupportedVersion: there is no such version.
     """
     owned = [
         ConsumerProtocolSubscriptionTopicPartition(topic=topic, partitions=partitions)
         for topic, partitions in by_topic(sorted(subscription.owned_partitions)).items()
     ]
-    told = ConsumerProtocolSubscription(
+    message = ConsumerProtocolSubscription(
         topics=sorted(subscription.topics),
         user_data=subscription.user_data,
         owned_partitions=owned,
         generation_id=max(subscription.generation_id, NO_GENERATION),
         rack_id=subscription.rack_id,
     )
-    return _VERSION.pack(version) + encode(told, version)
+    return _VERSION.pack(version) + encode(message, version)
 
 
 def decode_subscription(data: bytes, group_instance_id: str | None = None) -> Subscription:
-    """Read what a member said, of any version.
+    """Decode a member's subscription of any version.
 
     Raises:
-        WireError: the bytes are no subscription.
+        WireError: the bytes are not a subscription.
     """
-    told = _decode(ConsumerProtocolSubscription, data)
+    message = _decode(ConsumerProtocolSubscription, data)
     return Subscription(
-        topics=tuple(told.topics),
-        user_data=None if told.user_data is None else bytes(told.user_data),
-        owned_partitions=_partitions(told.owned_partitions),
-        generation_id=max(told.generation_id, NO_GENERATION),
-        rack_id=told.rack_id or None,
+        topics=tuple(message.topics),
+        user_data=None if message.user_data is None else bytes(message.user_data),
+        owned_partitions=_partitions(message.owned_partitions),
+        generation_id=max(message.generation_id, NO_GENERATION),
+        rack_id=message.rack_id or None,
         group_instance_id=group_instance_id,
     )
 
 
 def encode_assignment(assignment: Assignment, version: int = NEWEST) -> bytes:
-    """The bytes for SyncGroup, byte for byte Java's; the same in every version. Raises as `encode_subscription`."""
+    """Encode an assignment for SyncGroup, byte for byte as Java does; all versions are the same. Raises as
+    `encode_subscription`.
+    """
     assigned = [
         ConsumerProtocolAssignmentTopicPartition(topic=topic, partitions=partitions)
         for topic, partitions in by_topic(assignment.partitions).items()
     ]
-    told = ConsumerProtocolAssignment(assigned_partitions=assigned, user_data=assignment.user_data)
-    return _VERSION.pack(version) + encode(told, version)
+    message = ConsumerProtocolAssignment(assigned_partitions=assigned, user_data=assignment.user_data)
+    return _VERSION.pack(version) + encode(message, version)
 
 
 def decode_assignment(data: bytes) -> Assignment:
-    """Read what the leader said, of any version.
+    """Decode the leader's assignment of any version.
 
     Raises:
-        WireError: the bytes are no assignment. Nor are empty ones, a coordinator's for members that the leader forgot.
+        WireError: the bytes are not an assignment, or are empty, as the coordinator sends to members that the leader
+            left out.
     """
-    told = _decode(ConsumerProtocolAssignment, data)
-    user_data = None if told.user_data is None else bytes(told.user_data)
-    return Assignment(_partitions(told.assigned_partitions), user_data)
+    message = _decode(ConsumerProtocolAssignment, data)
+    user_data = None if message.user_data is None else bytes(message.user_data)
+    return Assignment(_partitions(message.assigned_partitions), user_data)
 
 
 def _decode(cls: type[M], data: bytes) -> M:
     if len(data) < _VERSION.size:
-        raise WireError(f"{cls.__name__}: {len(data)} bytes are no version and message")
+        raise WireError(f"{cls.__name__}: {len(data)} bytes are too short for a version and a message")
     (version,) = _VERSION.unpack_from(data)
     if version < 0:
         raise WireError(f"{cls.__name__}: there is no version {version}")
@@ -159,6 +162,6 @@ def _decode(cls: type[M], data: bytes) -> M:
 
 
 def _partitions(
-    told: Sequence[ConsumerProtocolSubscriptionTopicPartition | ConsumerProtocolAssignmentTopicPartition],
+    topics: Sequence[ConsumerProtocolSubscriptionTopicPartition | ConsumerProtocolAssignmentTopicPartition],
 ) -> tuple[TopicPartition, ...]:
-    return tuple(TopicPartition(each.topic, partition) for each in told for partition in each.partitions)
+    return tuple(TopicPartition(topic.topic, partition) for topic in topics for partition in topic.partitions)

@@ -1,4 +1,4 @@
-"""Whether a group has nobody now who coordinates it."""
+"""Probes whether a group has an available coordinator."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -11,26 +11,27 @@ from ..types import CoordinatorType
 if TYPE_CHECKING:  # few members come to ask
     from ..protocol.messages.group_admin import DescribeGroupsResponse
 
-__all__ = ("CoordinatorStatus", "is_nobody", "look_for_coordinator")
+__all__ = ("CoordinatorStatus", "is_unreachable", "probe_coordinator")
 
-_AWAY: Final = 1.0
-"""Seconds in which a coordinator has to answer, wherever it is looked for: one that only moves is there by then."""
+_TIMEOUT: Final = 1.0
+"""The timeout of the probe in seconds; a coordinator that only moves is available by then."""
 
 
 class CoordinatorStatus(Enum):
-    """What came of looking for a coordinator."""
+    """The result of a probe."""
 
-    THERE = "it answers"
-    SILENT = "it may be there, with a rebalance under way that others take part in"
-    AWAY = "nobody names one, or who is named cannot be reached, or says that it is none, or none yet"
+    AVAILABLE = "the coordinator responds"
+    SILENT = "no response: it may be busy, or waiting for other members of the group"
+    UNAVAILABLE = "no coordinator found, or it is unreachable, or not (yet) coordinator"
 
 
-async def look_for_coordinator(
+async def probe_coordinator(
     cluster: Cluster, group_id: str, lane: str, failed: Callable[[KafkaError | None], None]
 ) -> CoordinatorStatus:
-    """Look the coordinator up and ask it for the group, until it answers, but for no more than a second.
+    """Find the coordinator and send it DescribeGroups until it responds, for at most a second.
 
-    It is not asked by a heartbeat: Kafka answers that with no error before it knows the group. ``failed`` hears why a
+    A heartbeat would not do: Kafka answers it without an error before the group is loaded. ``failed`` receives the
+        error of each failed attempt, and None after a response.
     try has failed, and of None at an answer.
     """
     from ..protocol.messages.group_admin import DescribeGroupsRequest
@@ -42,30 +43,32 @@ async def look_for_coordinator(
             if group.error_code != ErrorCode.NONE:
                 raise broker_error(group.error_code, f"DescribeGroups of group {group_id!r}")
 
-    def tried(error: KafkaError) -> None:
+    def on_failure(error: KafkaError) -> None:
         nonlocal last
         last = error
         failed(error)
 
-    request, deadline = DescribeGroupsRequest(groups=[group_id]), cluster.deadline(_AWAY)
+    request, deadline = DescribeGroupsRequest(groups=[group_id]), cluster.deadline(_TIMEOUT)
     try:
         await cluster.ask_coordinator(
-            CoordinatorType.GROUP, group_id, request, deadline, lane=lane, check=check, failed=tried
+            CoordinatorType.GROUP, group_id, request, deadline, lane=lane, check=check, failed=on_failure
         )
     except RequestTimeout:
-        return CoordinatorStatus.AWAY if is_nobody(last) else CoordinatorStatus.SILENT
+        return CoordinatorStatus.UNAVAILABLE if is_unreachable(last) else CoordinatorStatus.SILENT
     except BrokerError:
-        pass  # an answer, if not the best
+        pass  # a response, although an error
     except KafkaError:
-        return CoordinatorStatus.THERE  # and the JoinGroup will meet the same
+        return CoordinatorStatus.AVAILABLE  # the JoinGroup will raise it as well
     failed(None)
-    return CoordinatorStatus.THERE
+    return CoordinatorStatus.AVAILABLE
 
 
-def is_nobody(met: BaseException | None) -> bool:
-    """Whether the last try met somebody who is none, or nobody, or was not even told of anybody; and not silence."""
-    while met is not None:
-        if isinstance(met, ConnectionLost | BrokerError):
+def is_unreachable(error: BaseException | None) -> bool:
+    """Return whether the error proves the coordinator unavailable: a lost connection or a broker's error, not a
+    timeout.
+    """
+    while error is not None:
+        if isinstance(error, ConnectionLost | BrokerError):
             return True
-        met = met.__cause__
+        error = error.__cause__
     return False

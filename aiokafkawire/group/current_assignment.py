@@ -1,4 +1,4 @@
-"""What sticky assignors begin with: who has what, as the members tell it, and which racks things are in."""
+"""The input of sticky assignors: the members' current partitions, and the racks of members and partitions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -13,11 +13,11 @@ from .java_hash_order import hash_ordered
 __all__ = ("OwnedPartitions", "Ownership", "Racks", "Topics", "settle")
 
 Topics = Mapping[str, Sequence[PartitionInfo]]
-"""The partitions of the topics that members want, in order."""
+"""The partitions of the subscribed topics, in order."""
 
 
 class OwnedPartitions(NamedTuple):
-    """What a member says it had, and since which generation."""
+    """The partitions that a member reports as its own, and their generation."""
 
     partitions: Iterable[TopicPartition] = ()
     generation: int = NO_GENERATION
@@ -25,11 +25,12 @@ class OwnedPartitions(NamedTuple):
 
 @attrs.frozen
 class Ownership:
-    """Who has what.
+    """The current owners of partitions.
 
-    ``owned`` has all members, in the order of Java's hash map, each with its partitions in the order told.
+    ``owned`` has all members, in the order of Java's hash map, each with its partitions in the reported order.
     ``disputed`` are those that two members of one generation claimed.
-    ``former`` is who had a partition in an older generation than the newest, and still wants its topic.
+    ``former`` has the members that owned a partition in an older generation than the newest, and still subscribe to its
+    topic.
     """
 
     owned: dict[str, dict[TopicPartition, None]]
@@ -38,9 +39,9 @@ class Ownership:
 
 
 def settle(topics: Topics, subscriptions: Mapping[str, Subscription], held: Mapping[str, OwnedPartitions]) -> Ownership:
-    """Of partitions that several claim: the newest generation has it, and of one generation nobody.
+    """Resolve conflicting claims: the newest generation owns a partition; within one generation no member does.
 
-    Partitions that are no more are left out. Java leaves them in, and then hands out others twice, or fails.
+    Deleted partitions are left out. Java leaves them in, and then assigns others twice, or fails.
     """
     existing = {topic: frozenset(info.partition for info in infos) for topic, infos in topics.items()}
     owned: dict[str, dict[TopicPartition, None]] = {member: {} for member in hash_ordered(subscriptions)}
@@ -48,50 +49,50 @@ def settle(topics: Topics, subscriptions: Mapping[str, Subscription], held: Mapp
     disputed: list[TopicPartition] = []
     for member, own in owned.items():
         generation = held[member].generation
-        for where in held[member].partitions:
-            if where.partition not in existing.get(where.topic, ()):
+        for partition in held[member].partitions:
+            if partition.partition not in existing.get(partition.topic, ()):
                 continue
-            other = owner.get(where)
-            # As in Java, what the other is compared by comes from the subscription, this one's from the assignor.
+            other = owner.get(partition)
+            # As in Java, the other's generation comes from its subscription, this one's from the assignor's user data.
             others = NO_GENERATION if other is None else subscriptions[other].generation_id
             if other is not None and generation < others:
                 continue
-            owner[where] = member
+            owner[partition] = member
             if other is not None:
-                owned[other].pop(where, None)
+                owned[other].pop(partition, None)
                 if generation == others:
-                    disputed.append(where)
+                    disputed.append(partition)
                     continue
-            own[where] = None
+            own[partition] = None
     return Ownership(owned, frozenset(disputed), _former(owned, subscriptions, held))
 
 
 def _former(
     members: Iterable[str], subscriptions: Mapping[str, Subscription], held: Mapping[str, OwnedPartitions]
 ) -> dict[TopicPartition, str]:
-    newest = max(one.generation for one in held.values())
+    newest = max(owned.generation for owned in held.values())
     found: dict[TopicPartition, tuple[int, str]] = {}
     for member in members:
         generation = held[member].generation
         if generation >= newest:
             continue
         wanted = frozenset(subscriptions[member].topics)
-        for where in held[member].partitions:
-            # Java does not look at the topics, and may hand a partition back to a member that wants it no more.
-            if where.topic in wanted and (where not in found or generation > found[where][0]):
-                found[where] = generation, member
-    return {where: member for where, (_, member) in found.items()}
+        for partition in held[member].partitions:
+            # Java ignores the topics here, and may return a partition to a member that no longer subscribes to it.
+            if partition.topic in wanted and (partition not in found or generation > found[partition][0]):
+                found[partition] = generation, member
+    return {partition: member for partition, (_, member) in found.items()}
 
 
 class Racks:
-    """Who is in the rack of what; nothing at all where racks do not matter."""
+    """The racks of members and partitions; empty where racks do not matter."""
 
     def __init__(self, topics: Topics, subscriptions: Mapping[str, Subscription]) -> None:
         self.of_member: dict[str, str] = {}
-        """The racks of members that have one."""
+        """The racks of the members that have one."""
         self._of_partition: dict[TopicPartition, tuple[str, ...]] = {}
         self._members: dict[str, int] = {}
-        racks = {member: one.rack_id for member, one in subscriptions.items() if one.rack_id}
+        racks = {member: subscription.rack_id for member, subscription in subscriptions.items() if subscription.rack_id}
         if not racks:
             return
         found = {
@@ -104,17 +105,17 @@ class Racks:
             for rack in racks.values():
                 self._members[rack] = self._members.get(rack, 0) + 1
 
-    def of(self, where: TopicPartition) -> tuple[str, ...]:
-        """The racks with a replica, each once."""
-        return self._of_partition.get(where, ())
+    def of(self, partition: TopicPartition) -> tuple[str, ...]:
+        """Return the distinct racks of the partition's replicas."""
+        return self._of_partition.get(partition, ())
 
-    def mismatch(self, member: str, where: TopicPartition) -> bool:
-        """Whether the member has a rack, and the partition no replica there."""
+    def mismatch(self, member: str, partition: TopicPartition) -> bool:
+        """Return whether the member has a rack in which the partition has no replica."""
         rack = self.of_member.get(member)
-        return rack is not None and rack not in self.of(where)
+        return rack is not None and rack not in self.of(partition)
 
     def scarcest_first(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Those first that few members have in their rack; otherwise in the order given."""
+        """Sort partitions by the number of members in their racks; without racks, keep the order."""
         if not self.of_member:
             return partitions
-        return sorted(partitions, key=lambda where: sum(self._members.get(rack, 0) for rack in self.of(where)))
+        return sorted(partitions, key=lambda partition: sum(self._members.get(rack, 0) for rack in self.of(partition)))

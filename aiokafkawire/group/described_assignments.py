@@ -1,4 +1,4 @@
-"""What the members of a group have been assigned, as its coordinator tells anybody who asks (KIP-40)."""
+"""The current assignments of a group's members, as DescribeGroups returns them (KIP-40)."""
 
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
@@ -13,12 +13,12 @@ __all__ = ("assigned_in",)
 async def assigned_in(
     cluster: Cluster, group_id: str, deadline: Deadline, lane: str
 ) -> dict[TopicPartition, None] | None:
-    """All partitions that a group of consumers has shared out; None while it is rebalancing.
+    """Return all partitions assigned in a group of consumers; None while it is rebalancing.
 
     Raises:
-        RequestTimeout: not in time.
-        WireError: an assignment cannot be read.
-        KafkaError: another error that no retry mends.
+        RequestTimeout: the deadline passed.
+        WireError: an assignment cannot be decoded.
+        KafkaError: another error that is not retriable.
     """
 
     def check(answer: DescribeGroupsResponse) -> None:
@@ -32,5 +32,5 @@ async def assigned_in(
     stable = [group for group in answer.groups if group.group_id == group_id and group.group_state == "Stable"]
     if not stable:
         return None
-    told = [bytes(member.member_assignment) for member in stable[0].members if member.member_assignment]
-    return {where: None for one in told for where in decode_assignment(one).partitions}
+    assignments = [bytes(member.member_assignment) for member in stable[0].members if member.member_assignment]
+    return {partition: None for assignment in assignments for partition in decode_assignment(assignment).partitions}

@@ -1,8 +1,8 @@
-"""The orders in which Java keeps strings and partitions, where they decide what an assignor does.
+"""The iteration order of Java's hash maps and the sort order of its strings, for assignors.
 
-Java's assignors go through hash maps of member ids and topics, and where there is no other reason, the first they meet
-wins. Whoever leads a group decides for all of it, so a group whose leader changes from a Java client to this one, or
-back, keeps what it has only if both go the same way.
+Java's assignors iterate over hash maps of member ids and topics, and break ties by that order. The leader assigns for
+the whole group, so when the leader changes between a Java client and this one, a group keeps its assignment only if
+both use the same order.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
@@ -22,7 +22,7 @@ _CROWDED_UNTIL: Final = 64
 
 
 def string_hash(text: str) -> int:
-    """What Java's ``String.hashCode`` gives, as an unsigned number of 32 bits."""
+    """Return Java's ``String.hashCode``, as an unsigned 32-bit integer."""
     value = 0
     if text.isascii():
         for byte in text.encode():
@@ -34,21 +34,21 @@ def string_hash(text: str) -> int:
     return value
 
 
-def partition_hash(where: TopicPartition, topic_hash: int) -> int:
-    """What the hash of Java's ``TopicPartition`` is, given its topic's."""
-    return 31 * (31 + where.partition) + topic_hash & _WORD
+def partition_hash(partition: TopicPartition, topic_hash: int) -> int:
+    """Return the hash code of Java's ``TopicPartition``, given its topic's."""
+    return 31 * (31 + partition.partition) + topic_hash & _WORD
 
 
 def sort_key(text: str) -> bytes:
-    """Sorts strings as Java does: by UTF-16 units. Python's own order differs for what is beyond 16 bits."""
+    """Return a key that sorts strings as Java does, by UTF-16 units; Python's order differs beyond 16 bits."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
 class HashOrder(Generic[K]):
-    """Keys in the order of a Java ``HashMap`` that they were put into, one after another.
+    """Keys in the order of a Java ``HashMap`` after the same insertions.
 
-    A bucket lists its keys as they came. That of more than eight keys in a table of 64 buckets or more, a tree in Java,
-    is not followed: no hash makes one by chance.
+    A bucket lists its keys in insertion order. Java turns buckets of more than eight keys into trees in tables of 64
+    buckets or more; that is not reproduced, as it does not happen by chance.
     """
 
     def __init__(self) -> None:
@@ -56,28 +56,28 @@ class HashOrder(Generic[K]):
         self._buckets = _SMALLEST
 
     def add(self, key: K, key_hash: int) -> None:
-        """Put a key in; one that is there already stays where it is."""
+        """Add a key; one that is present keeps its position."""
         if key in self._hashes:
             return
         mixed = key_hash ^ key_hash >> 16
         self._hashes[key] = mixed
         if len(self._hashes) > _FULL_BUCKET and self._buckets < _CROWDED_UNTIL:
             bucket = mixed & self._buckets - 1
-            if sum(one & self._buckets - 1 == bucket for one in self._hashes.values()) > _FULL_BUCKET:
+            if sum(other & self._buckets - 1 == bucket for other in self._hashes.values()) > _FULL_BUCKET:
                 self._buckets *= 2
         if 4 * len(self._hashes) > 3 * self._buckets:
             self._buckets *= 2
 
     def remove(self, key: K) -> None:
-        """Take a key out. The table keeps its size, as Java's does.
+        """Remove a key. The table keeps its size, as Java's does.
 
         Raises:
-            KeyError: it is not there.
+            KeyError: it is not present.
         """
         del self._hashes[key]
 
     def first(self) -> K:
-        """The first key in order; there must be one."""
+        """Return the first key in order; the table must not be empty."""
         return min(self._hashes, key=self._bucket)
 
     def __len__(self) -> int:
@@ -91,7 +91,7 @@ class HashOrder(Generic[K]):
 
 
 def hash_ordered(names: Iterable[str]) -> list[str]:
-    """Strings in the order of a Java ``HashMap`` or ``HashSet`` that they were put into in the order given."""
+    """Return strings in the order of a Java ``HashMap`` or ``HashSet`` after inserting them in the given order."""
     order: HashOrder[str] = HashOrder()
     for name in names:
         order.add(name, string_hash(name))

@@ -1,4 +1,4 @@
-"""Notices that something blocks the event loop, and says what: a thread looks at the loop's thread while it hangs."""
+"""Logs what blocks the event loop: a thread samples the stack of the loop's thread meanwhile."""
 
 import logging
 import sys
@@ -15,50 +15,51 @@ from .thread_worker import ThreadWorker, Wait, wait_for
 __all__ = ("LoopLag", "Ticks")
 
 _TICKS: Final = 4
-"""How many times within the threshold the loop has to tick."""
+"""The number of ticks of the loop within the threshold."""
 
 _log = logging.getLogger("aiokafkawire.group")
 
 
 class Ticks:
-    """When a loop has ticked, and so for how long it is blocked. Times are in seconds of one monotonic clock.
+    """The last tick of a loop, and so for how long it is blocked. Times are in seconds of one monotonic clock.
 
-    A block begins when the tick was due that did not come.
+    A block begins at the due time of the tick that is missing.
     """
 
     def __init__(self, threshold: float, now: float) -> None:
         self.period: float = threshold / _TICKS
-        """How often the loop should tick."""
+        """The seconds between two ticks."""
         self._threshold = threshold
         self._due_at = now + self.period
-        self._told = False
+        self._reported = False
 
     def tick(self, now: float) -> float | None:
-        """The loop runs. For how long it was blocked before, if that was for the threshold or longer."""
+        """Note a tick; return for how long the loop was blocked before, if that was the threshold or longer."""
         blocked = now - self._due_at
-        self._due_at, self._told = now + self.period, False
+        self._due_at, self._reported = now + self.period, False
         return blocked if blocked >= self._threshold else None
 
     def look(self, now: float) -> tuple[float | None, float]:
-        """For how long the loop is blocked, if that has to be told now, once for each block; and when to look again."""
+        """Return for how long the loop has been blocked, once per block that exceeds the threshold, and when to check
+        again.
+        """
         blocked = now - self._due_at
         if blocked < self._threshold:
             return None, self._threshold - blocked
-        first, self._told = not self._told, True
+        first, self._reported = not self._reported, True
         return blocked if first else None, self._threshold
 
 
 class LoopLag:
-    """Logs one warning for each time that the event loop is blocked, with the stack of what blocks it.
+    """Logs one warning for each block of the event loop, with the stack of the blocking code.
 
-    Code that keeps the interpreter to itself (a C extension that does not release the GIL) stops the thread, too: of
-    that only the end is logged.
+    Code that does not release the GIL (a C extension) stops the thread, too: then only the end of the block is logged.
 
     Args:
-        threshold: how long a block has to be, in seconds.
+        threshold: the shortest block to log, in seconds.
         now: a monotonic clock in seconds, which may be read in any thread.
-        wait: how the thread waits.
-        sleep: how the loop waits.
+        wait: waits in the thread.
+        sleep: waits in the event loop.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class LoopLag:
         self._threshold, self._now, self._wait, self._sleep = threshold, now, wait, sleep
 
     async def run(self) -> None:
-        """Watch the loop that this runs on, until it is cancelled."""
+        """Watch the current event loop, until cancelled."""
         lock, loop_thread = threading.Lock(), threading.get_ident()
         ticks = Ticks(self._threshold, self._now())
 
@@ -80,8 +81,8 @@ class LoopLag:
             with lock:
                 blocked, wait = ticks.look(self._now())
             if blocked is not None:
-                told = "the event loop has been blocked for %.1f s; it is at:\n%s"
-                _log.warning(told, blocked, _stack(loop_thread))
+                message = "the event loop has been blocked for %.1f s; it is at:\n%s"
+                _log.warning(message, blocked, _stack(loop_thread))
             return wait
 
         watching = ThreadWorker("aiokafkawire-loop-lag", look, on_end=lambda: None, wait=self._wait)

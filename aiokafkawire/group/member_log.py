@@ -15,7 +15,7 @@ _log = logging.getLogger("aiokafkawire.group")
 
 
 class MemberLog:
-    """The log of one member: a line for each change of its membership, not for each request or retry."""
+    """The log of one member: one line for each change of its membership, not for each request or retry."""
 
     def __init__(self, machine: "ClassicMembership") -> None:
         self._machine = machine
@@ -24,7 +24,7 @@ class MemberLog:
         machine.on_enter = self.entered
 
     def entered(self, before: GroupState) -> None:
-        """Log that the machine has come to another state."""
+        """Log the transition to a new state."""
         machine, state = self._machine, self._machine.state
         named = machine.settings.named
         if state is GroupState.PREPARING:
@@ -32,8 +32,8 @@ class MemberLog:
         elif state is GroupState.STABLE and before is GroupState.SYNCING:
             self._generation, self._last = machine.generation, ""
             leads = ", as its leader" if machine.leads else ""
-            told = "joined %s%s: generation %d, protocol %r, member id %r"
-            _log.info(told, named, leads, machine.generation, machine.protocol, machine.member_id)
+            message = "joined %s%s: generation %d, protocol %r, member id %r"
+            _log.info(message, named, leads, machine.generation, machine.protocol, machine.member_id)
         elif state is GroupState.OUTSIDE:
             self._left(before)
         elif state is GroupState.FAILED:
@@ -69,9 +69,9 @@ class MemberLog:
             _log.info("left %s: %s", settings.named, self._machine.reason)
 
     def stopped(self) -> None:
-        """Log that the member stops although the coordinator has not answered its LeaveGroup."""
+        """Log that the member stops before the coordinator has responded to its LeaveGroup."""
         if self._machine.state is GroupState.LEAVING:
             settings = self._machine.settings
-            until = f"at the latest {settings.session_timeout_ms / 1000:g} s later (session_timeout_ms)"
-            told = "the coordinator of %s has not answered LeaveGroup; it removes the member %s"
-            _log.info(told, settings.named, until)
+            when = f"at the latest {settings.session_timeout_ms / 1000:g} s later (session_timeout_ms)"
+            message = "stopping before the coordinator of %s has answered LeaveGroup; it removes the member %s"
+            _log.info(message, settings.named, when)

@@ -1,4 +1,4 @@
-"""What a member of a classic group has to do itself, between what it asks its coordinator."""
+"""The tasks of a classic group's member between its requests to the coordinator."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -10,7 +10,7 @@ __all__ = ("Assign", "LosePartitions", "JoinedMember", "PrepareRejoin", "Resume"
 
 @attrs.frozen
 class JoinedMember:
-    """A member as its leader sees it: what it sent for the protocol that was chosen."""
+    """A member as the leader sees it, with its metadata for the chosen protocol."""
 
     member_id: str
     group_instance_id: str | None
@@ -19,8 +19,8 @@ class JoinedMember:
 
 @attrs.frozen(eq=False)
 class PrepareRejoin:
-    """Give up what has to be given up, and say what to join with. ``lost``: it is no member, so what it may still have
-    is another's already, for ``reason``.
+    """Revoke the partitions that have to be revoked, and build the subscription. If ``lost``, the membership has ended
+    for ``reason``, and other members may have the partitions already.
     """
 
     lost: bool
@@ -29,8 +29,8 @@ class PrepareRejoin:
 
 @attrs.frozen(eq=False)
 class Assign:
-    """Decide for all members, as their leader. If that is ``decided`` already (KIP-814), who was away has only to look
-    at what it leads.
+    """Compute the assignment of all members, as the leader. If it is ``decided`` already (KIP-814), only learn what
+    this member leads.
     """
 
     protocol: str
@@ -40,7 +40,7 @@ class Assign:
 
 @attrs.frozen(eq=False)
 class ApplyAssignment:
-    """Take what was assigned. A ``leader`` has to look out for what would change it."""
+    """Apply the assignment. A ``leader`` also watches for topic changes that require a rebalance."""
 
     protocol: str
     generation: int
@@ -50,15 +50,15 @@ class ApplyAssignment:
 
 @attrs.frozen(eq=False)
 class LosePartitions:
-    """The member is out of the group, for ``reason``: what it had is another's."""
+    """Drop all partitions: the membership has ended, for ``reason``."""
 
     reason: str
 
 
 @attrs.frozen(eq=False)
 class Resume:
-    """There is no coordinator to answer the JoinGroup: go on meanwhile with what was given up for it, which nobody else
-    can have been given yet.
+    """Read on the partitions that were revoked for a JoinGroup that no coordinator answers: no other member can have
+    them yet.
     """
 
 

@@ -1,4 +1,4 @@
-"""Drives a member of a classic group: asks its coordinator, and has the member do what its part is."""
+"""Drives a member of a classic group: sends its requests to the coordinator and executes its tasks."""
 
 import logging
 import math
@@ -26,7 +26,7 @@ from ..runtime import Worker, background_tasks
 from ..types import CoordinatorType, GroupMetadata
 from .classic import ClassicMembership
 from .classic_transitions import GroupState, RequestKind
-from .coordinator_probe import CoordinatorStatus, look_for_coordinator
+from .coordinator_probe import CoordinatorStatus, probe_coordinator
 from .member_log import MemberLog
 from .member_tasks import ApplyAssignment, Assign, LosePartitions, PrepareRejoin, Resume, Task
 from .membership_requests import CoordinatorRequest, MemberSettings, explained
@@ -38,52 +38,52 @@ __all__ = ("MembershipManager", "Polls", "Role")
 
 _log = logging.getLogger("aiokafkawire.group")
 
-_LATE: Final = 5.0
-"""Seconds that a coordinator may take beyond the rebalance timeout to tell who has joined."""
-_LEFT: Final = 1.0
-"""Seconds for an answer to LeaveGroup: a coordinator that is silent has most likely read it, and waits for replicas."""
+_JOIN_MARGIN: Final = 5.0
+"""Seconds beyond the rebalance timeout that a coordinator may take to complete a JoinGroup."""
+_LEAVE_TIMEOUT: Final = 1.0
+"""Seconds for a response to LeaveGroup: a silent coordinator has most likely read it, and waits for replicas."""
 
 
 class Role(Protocol):
-    """What a member does in a group of its kind.
+    """Executes the tasks of a membership, as :class:`ConsumerCoordinator` does.
 
-    While it does something, it may turn out that it is not wanted any more: then
+    A task may become obsolete during its execution: then :attr:`ClassicMembership.task` is another.
     :attr:`ClassicMembership.task` is another.
     """
 
     async def prepare(self, task: PrepareRejoin) -> Sequence[tuple[str, bytes]]:
-        """Give up what has to be given up; the protocols to join with, the preferred one first."""
+        """Revoke partitions before a rejoin; return the protocols to join with, the preferred one first."""
 
     async def assign(self, task: Assign) -> Mapping[str, bytes]:
-        """Decide, as the leader, what each member is to know."""
+        """Return the assignment of each member, as the leader."""
 
-    async def take(self, task: ApplyAssignment) -> str | None:
-        """Take what was assigned; why to join again, if so."""
+    async def apply_assignment(self, task: ApplyAssignment) -> str | None:
+        """Apply the assignment; return the reason to rejoin, if there is one."""
 
-    async def give_up(self, task: LosePartitions) -> None:
-        """It is out of the group: what it had is another's."""
+    async def lose_partitions(self, task: LosePartitions) -> None:
+        """Drop all partitions: the membership has ended."""
 
     def can_resume(self) -> bool:
-        """Whether it gave something up that nobody else can have been given before its JoinGroup is answered."""
+        """Return whether it has revoked partitions that no other member can own before its JoinGroup is answered."""
 
     async def resume(self, task: Resume) -> None:
-        """Go on with that, as far as nothing can be missed by it. It will have to be given up again."""
+        """Read on those partitions, as far as no record can be missed. A later rebalance revokes them again."""
 
 
 Polls = Callable[[], tuple[int, bool]]
-"""How often the user has asked for more so far, and whether it waits for more now."""
+"""Returns how often the user has polled so far, and whether it is waiting for records now."""
 
 
 class MembershipManager:
-    """One member, from its first JoinGroup to its LeaveGroup.
+    """A group member, from its first JoinGroup to its LeaveGroup.
 
     Args:
-        cluster: where the coordinator is found.
-        settings: what the coordinator is told of it.
-        role: what it does.
-        lane: its requests go on connections of their own, for a JoinGroup holds up whatever is behind it.
-        polls: tells whether the user is alive.
-        heartbeat_thread: whether a thread keeps the membership while the event loop is blocked.
+        cluster: finds the coordinator.
+        settings: the member's settings.
+        role: executes its tasks.
+        lane: names its connections; it has its own, since a JoinGroup delays all requests behind it.
+        polls: shows whether the user still polls.
+        heartbeat_thread: whether a thread sends heartbeats while the event loop is blocked.
     """
 
     def __init__(
@@ -100,41 +100,41 @@ class MembershipManager:
         self._log = MemberLog(self.machine)
         self.lane: str = f"group-{lane}"
         self.trouble: KafkaError | None = None
-        """Why the coordinator could not be asked the last time; None since it has answered."""
+        """The error of the last request to the coordinator; None since it has responded."""
         self.overdue: bool = False
-        """Whether it has left the group because the user did not ask for more."""
+        """Whether it has left the group because poll() was not called in time."""
         self._join_lane = f"join-{lane}"
         self._cluster, self._settings, self._role, self._polls = cluster, settings, role, polls
         self._clock = cluster.runtime.now
         self._changed = anyio.Event()
-        self._asking: dict[CoordinatorRequest, anyio.CancelScope] = {}
+        self._requests: dict[CoordinatorRequest, anyio.CancelScope] = {}
         self._working = False
         self._polled, self._polled_at = (-1, False), self._clock()
         self._leave_by: Deadline | None = None
-        self._look_at = 0.0
+        self._next_check = 0.0
         self._coordinator: Node | None = None
-        # Whether a try has failed since the coordinator was last heard of, or looked for because of that.
-        self._in_doubt = self._doubting = False
-        self._beside = _beside_loop(cluster, self.machine) if heartbeat_thread else None
-        self._worker = Worker(self._step, self.tell)
+        # Whether an attempt has failed since the coordinator last responded or was last probed.
+        self._is_suspect = self._probing = False
+        self._background = _make_background(cluster, self.machine) if heartbeat_thread else None
+        self._worker = Worker(self._step, self.notify)
 
     async def run(self) -> None:
-        """Take part until stopped."""
-        if self._beside is None:
+        """Run until stopped."""
+        if self._background is None:
             await self._worker.run()
             return
         async with background_tasks() as tasks:
-            tasks.start_soon(self._beside.lag.run)
+            tasks.start_soon(self._background.lag.run)
             await self._worker.run()
             tasks.cancel_scope.cancel()
 
     async def stop(self) -> None:
-        """Ask nothing more; the coordinator is not told. May be called again."""
+        """Stop without a LeaveGroup. May be called again."""
         self._log.stopped()
         await self._worker.stop()
-        if self._beside is not None:
+        if self._background is not None:
             with anyio.CancelScope(shield=True):
-                await self._cluster.runtime.offload(self._beside.close)
+                await self._cluster.runtime.offload(self._background.close)
         await self._cluster.brokers.close_lanes(self.lane)
         await self._cluster.brokers.close_lanes(self._join_lane)
 
@@ -143,39 +143,39 @@ class MembershipManager:
         """Whether it was stopped."""
         return self._worker.ended.is_set()
 
-    def want(self, reason: str) -> None:
-        """Join, or join again, for this reason."""
-        self.machine.want(reason)
+    def request_rejoin(self, reason: str) -> None:
+        """Join or rejoin, for this reason."""
+        self.machine.request_rejoin(reason)
         self._worker.wake()
 
     def wake(self) -> None:
-        """The machine may have something to ask."""
+        """Send the requests that have become due."""
         self._worker.wake()
 
-    def asked(self) -> None:
-        """The user has asked for more: who left for being silent joins again, and so does who was refused.
+    def on_poll(self) -> None:
+        """Rejoin on poll() after a poll timeout, or after the coordinator has refused the member.
 
         Raises:
-            FencedInstanceId: that is for good.
+            FencedInstanceId: another member has the ``group_instance_id``; this one cannot rejoin.
         """
         if not self.overdue and self.machine.state is not GroupState.FAILED:
             return
         self.overdue = False
         self._polled_at = self._clock()
         if self.machine.state is GroupState.FAILED:
-            self.machine.rest(self._clock())
-        self.want("records are asked for again")
+            self.machine.back_off(self._clock())
+        self.request_rejoin("poll() was called again")
         if self.machine.state is GroupState.FAILED and self.machine.error is not None:
             raise again(self.machine.error)
 
     async def leave(self, reason: str, deadline: Deadline) -> None:
-        """Leave the group, and have the coordinator know unless the deadline passes before."""
+        """Leave the group with a LeaveGroup, within the deadline."""
         self._leave_by = deadline
         self.machine.leave(reason)
-        unanswered = [scope for ask, scope in self._asking.items() if ask.kind is RequestKind.HEARTBEAT]
-        if unanswered:
-            # A coordinator that waits for its replicas keeps it, and would keep what comes behind it.
-            for scope in unanswered:
+        heartbeats = [scope for request, scope in self._requests.items() if request.kind is RequestKind.HEARTBEAT]
+        if heartbeats:
+            # A coordinator that waits for replicas delays all requests on this connection.
+            for scope in heartbeats:
                 scope.cancel()
             await self._cluster.brokers.close_lanes(self.lane)
         self._worker.wake()
@@ -183,12 +183,12 @@ class MembershipManager:
             await self.until(lambda: self.machine.state is GroupState.OUTSIDE)
 
     async def until(self, reached: Callable[[], bool]) -> None:
-        """Wait until it is so; who calls :meth:`tell` has it looked at."""
+        """Wait until the condition holds; :meth:`notify` has it checked again."""
         while not (reached() or self._worker.ended.is_set()):
             await self._changed.wait()
 
-    def tell(self) -> None:
-        """Something has changed."""
+    def notify(self) -> None:
+        """Check the conditions of :meth:`until` again."""
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
 
@@ -196,26 +196,26 @@ class MembershipManager:
 
     def _step(self, tasks: TaskGroup) -> float | None:
         now, machine = self._clock(), self.machine
-        waits = [self._look_for_the_user(now)]
-        if self._beside is not None:
-            self._beside.step(now, self._polled_at)
-        for ask in machine.due(now):
-            tasks.start_soon(self._ask, ask)
-        for ask, scope in self._asking.items():
-            if not machine.is_current(ask):
+        waits = [self._check_poll_interval(now)]
+        if self._background is not None:
+            self._background.step(now, self._polled_at)
+        for request in machine.due(now):
+            tasks.start_soon(self._ask, request)
+        for request, scope in self._requests.items():
+            if not machine.is_current(request):
                 scope.cancel()
         if machine.task is not None and not self._working:
             self._working = True
             tasks.start_soon(self._work)
-        may_resume = self._in_doubt and machine.may_resume and self._role.can_resume()
-        if (may_resume or machine.resumed) and not self._doubting:
-            self._in_doubt, self._doubting = False, True
-            tasks.start_soon(self._doubt, machine.group)
-        waits += [machine.wait(now), self._look_after_coordinator(tasks, now)]
+        may_resume = self._is_suspect and machine.may_resume and self._role.can_resume()
+        if (may_resume or machine.resumed) and not self._probing:
+            self._is_suspect, self._probing = False, True
+            tasks.start_soon(self._probe_coordinator, machine.group)
+        waits += [machine.wait(now), self._check_coordinator(tasks, now)]
         return min((wait for wait in waits if wait is not None), default=None)
 
-    def _look_for_the_user(self, now: float) -> float | None:
-        """Leave the group if the user seems to be gone. How long until it has to be looked for again."""
+    def _check_poll_interval(self, now: float) -> float | None:
+        """Leave the group if poll() was not called in time; return for how long the user still has."""
         polls = self._polls()
         if polls[1] or polls != self._polled:
             self._polled, self._polled_at = polls, now
@@ -223,140 +223,142 @@ class MembershipManager:
             return None
         limit = self._settings.rebalance_timeout_ms / 1000
         left = self._polled_at + limit - now
-        if left > 0:  # decided by what is waited for: rounded otherwise, a wait of 0 s would have no end
+        if left > 0:  # the same value decides and is waited for, so rounding cannot lead to endless waits of 0 s
             return left
         self.overdue = True
-        reason = f"the consumer asked for no records for {limit:g} s (max_poll_interval_ms)"
-        _log.warning("leaving %s: %s; it rejoins when it asks again", self._settings.named, reason)
-        self.machine.expelled(reason)
-        self.tell()
+        reason = f"poll() was not called for {limit:g} s (max_poll_interval_ms)"
+        _log.warning("leaving %s: %s; the consumer rejoins on the next poll", self._settings.named, reason)
+        self.machine.poll_timeout(reason)
+        self.notify()
         return None
 
     # --- asking ------------------------------------------------------------------------------------------
 
-    async def _ask(self, ask: CoordinatorRequest) -> None:
+    async def _ask(self, request: CoordinatorRequest) -> None:
         machine = self.machine
         answer: Any = None
         refused: KafkaError | None = None
         with anyio.CancelScope() as scope:
-            self._asking[ask] = scope
+            self._requests[request] = scope
             try:
-                answer = await self._ask_forms(ask)
+                answer = await self._ask_newest(request)
             except UnsupportedVersion as error:
-                refused = explained(ask, self._settings, error)
+                refused = explained(request, self._settings, error)
             except Exception as error:
-                refused = as_kafka_error(error, f"{ask.kind.value} of {self._settings.named}")
-        del self._asking[ask]
-        if scope.cancelled_caught and not ask.kind.is_slow:
-            pass  # it would not count, and nobody was heard
+                refused = as_kafka_error(error, f"{request.kind.value} of {self._settings.named}")
+        del self._requests[request]
+        if scope.cancelled_caught and not request.kind.is_slow:
+            pass  # its response would not count, and the coordinator has not responded
         elif scope.cancelled_caught:
-            # Whatever comes next on that connection would be read when this is answered.
-            await self._cluster.brokers.close_lanes(self._lane_of(ask.kind))
-            moved = RequestTimeout(f"{ask.kind.value} of {self._settings.named}: another broker coordinates it by now")
-            machine.refused(ask, moved, self._clock())
+            # A later request on this connection would wait for this response.
+            await self._cluster.brokers.close_lanes(self._lane_of(request.kind))
+            moved = RequestTimeout(
+                f"{request.kind.value} of {self._settings.named}: another broker has become coordinator"
+            )
+            machine.refused(request, moved, self._clock())
         elif refused is not None:
-            self.heard(refused)
+            self.on_coordinator_result(refused)
             if isinstance(refused, RequestTimeout):
                 self._cluster.doubt_coordinator(CoordinatorType.GROUP, self._settings.group_id, refused)
-                # Whatever came next on a connection that is silent would wait behind this.
-                await self._cluster.brokers.close_lanes(self._lane_of(ask.kind))
-            machine.refused(ask, refused, self._clock())
+                # A later request on a silent connection would wait for this response.
+                await self._cluster.brokers.close_lanes(self._lane_of(request.kind))
+            machine.refused(request, refused, self._clock())
         else:
-            self.heard(None)
-            machine.answered(ask, answer, self._clock())
-        self.tell()
+            self.on_coordinator_result(None)
+            machine.answered(request, answer, self._clock())
+        self.notify()
         self._worker.wake()
 
-    async def _ask_forms(self, ask: CoordinatorRequest) -> Any:
-        deadline = self._deadline(ask.kind)
+    async def _ask_newest(self, request: CoordinatorRequest) -> Any:
+        deadline = self._deadline(request.kind)
 
-        async def in_form(request: Request[Any], wanted: Versions) -> Any:
+        async def in_form(message: Request[Any], wanted: Versions) -> Any:
             return await self._cluster.ask_coordinator(
                 CoordinatorType.GROUP,
                 self._settings.group_id,
-                request,
+                message,
                 deadline,
-                lane=self._lane_of(ask.kind),
+                lane=self._lane_of(request.kind),
                 wanted=wanted,
                 check=self._check,
-                slow=ask.kind.is_slow,
-                failed=self.heard,
-                patience=_LEFT if ask.kind is RequestKind.LEAVE else math.inf,
+                slow=request.kind.is_slow,
+                failed=self.on_coordinator_result,
+                patience=_LEAVE_TIMEOUT if request.kind is RequestKind.LEAVE else math.inf,
             )
 
-        return await in_newest_form(ask.forms, in_form)
+        return await in_newest_form(request.forms, in_form)
 
     def _lane_of(self, kind: RequestKind) -> str:
         return self._join_lane if kind.is_slow else self.lane
 
     def _check(self, answer: Any) -> None:
-        """Errors of the coordinator itself are tried again there or elsewhere; the others are the machine's."""
+        """Raise retriable errors, which concern the coordinator; ClassicMembership handles the others."""
         code = answer.error_code
         if code != ErrorCode.NONE:
             error = broker_error(code, self._settings.named)
             if error.retriable:
                 raise error
 
-    def heard(self, error: KafkaError | None) -> None:
-        """The coordinator could not be asked, for this reason; with None, it has answered."""
-        self._in_doubt = error is not None
-        self._note(error)
+    def on_coordinator_result(self, error: KafkaError | None) -> None:
+        """Note the error of a request to the coordinator; None if it has responded."""
+        self._is_suspect = error is not None
+        self._set_trouble(error)
         self._worker.wake()
 
-    def _note(self, error: KafkaError | None) -> None:
+    def _set_trouble(self, error: KafkaError | None) -> None:
         self.trouble = error
-        self.tell()
+        self.notify()
 
     def _deadline(self, kind: RequestKind) -> Deadline:
         settings = self._settings
         if kind is RequestKind.LEAVE and self._leave_by is not None:
             return self._leave_by
         if kind.is_slow:
-            return self._cluster.deadline(settings.rebalance_timeout_ms / 1000 + _LATE)
-        # A coordinator that is silent for a part of the session may be one no more, and there is time to find another.
+            return self._cluster.deadline(settings.rebalance_timeout_ms / 1000 + _JOIN_MARGIN)
+        # A coordinator that is silent for a third of the session may be gone; then there is time to find another.
         return self._cluster.deadline(max(settings.heartbeat_interval, settings.session_timeout_ms / 1000 / 3))
 
-    def _look_after_coordinator(self, tasks: TaskGroup, now: float) -> float | None:
-        """JoinGroup may take minutes: see to it that it is not a broker that has hung which keeps it.
+    def _check_coordinator(self, tasks: TaskGroup, now: float) -> float | None:
+        """Check during a JoinGroup, which may take minutes, whether another broker has become coordinator.
 
-        How long until the next look.
+        Return for how long until the next check.
         """
-        if not any(ask.kind.is_slow for ask in self._asking):
-            self._look_at = now + self._settings.session_timeout_ms / 1000 / 3
-            # What is asked in this step begins after it.
-            return None if self.machine.state is GroupState.OUTSIDE else self._look_at - now
-        if now >= self._look_at:
-            self._look_at = now + self._settings.session_timeout_ms / 1000 / 3
+        if not any(request.kind.is_slow for request in self._requests):
+            self._next_check = now + self._settings.session_timeout_ms / 1000 / 3
+            # Requests of this step begin after it.
+            return None if self.machine.state is GroupState.OUTSIDE else self._next_check - now
+        if now >= self._next_check:
+            self._next_check = now + self._settings.session_timeout_ms / 1000 / 3
             tasks.start_soon(self._find_coordinator)
-        return self._look_at - now
+        return self._next_check - now
 
     async def _find_coordinator(self) -> None:
         kind, group_id = CoordinatorType.GROUP, self._settings.group_id
-        # What was known before counts if the last look has found nobody.
+        # The previous coordinator counts if the last lookup has found none.
         before = self._coordinator = self._cluster.known_coordinator(kind, group_id) or self._coordinator
-        if before is not None:  # otherwise who asks is looking for it already
+        if before is not None:  # otherwise the request in flight is looking for it already
             self._cluster.doubt_coordinator(kind, group_id)
         try:
             found = await self._cluster.coordinator(kind, group_id, self._deadline(RequestKind.HEARTBEAT))
         except KafkaError as error:
-            self.heard(error)
+            self.on_coordinator_result(error)
             return
         if before is not None and found != before:
-            for ask, scope in self._asking.items():
-                if ask.kind.is_slow:
+            for request, scope in self._requests.items():
+                if request.kind.is_slow:
                     scope.cancel()
 
-    async def _doubt(self, group: GroupMetadata) -> None:
-        """The JoinGroup of this membership may have nobody to answer it: then go on without, and look for somebody."""
+    async def _probe_coordinator(self, group: GroupMetadata) -> None:
+        """Probe the coordinator; if there is none for the JoinGroup of this membership, resume until there is one."""
         machine = self.machine
         try:
-            found = await look_for_coordinator(self._cluster, group.group_id, self.lane, self._note)
-            if found is CoordinatorStatus.THERE:
-                machine.found()
-            elif found is CoordinatorStatus.AWAY and machine.may_resume and self._role.can_resume():
+            found = await probe_coordinator(self._cluster, group.group_id, self.lane, self._set_trouble)
+            if found is CoordinatorStatus.AVAILABLE:
+                machine.coordinator_found()
+            elif found is CoordinatorStatus.UNAVAILABLE and machine.may_resume and self._role.can_resume():
                 machine.resume(group, self._clock())
         finally:
-            self._doubting = False
+            self._probing = False
             self._worker.wake()
 
     # --- what the member does ----------------------------------------------------------------------------
@@ -369,10 +371,10 @@ class MembershipManager:
                     await self._do(task)
                 except Exception as error:
                     if isinstance(task, LosePartitions):
-                        machine.taken(task)
+                        machine.task_done(task)
                         raise
                     machine.task_failed(task, as_kafka_error(error, f"taking part in {self._settings.named}"))
-                self.tell()
+                self.notify()
                 self._worker.wake()
         finally:
             self._working = False
@@ -384,16 +386,16 @@ class MembershipManager:
         elif isinstance(task, Assign):
             machine.assigned(task, await role.assign(task))
         elif isinstance(task, ApplyAssignment):
-            machine.taken(task, rejoin=await role.take(task))
+            machine.task_done(task, rejoin=await role.apply_assignment(task))
         elif isinstance(task, Resume):
             await role.resume(task)
-            machine.taken(task)
+            machine.task_done(task)
         else:
-            await role.give_up(task)
-            machine.taken(task)
+            await role.lose_partitions(task)
+            machine.task_done(task)
 
 
-def _beside_loop(cluster: Cluster, machine: ClassicMembership) -> "BackgroundHeartbeats":
+def _make_background(cluster: Cluster, machine: ClassicMembership) -> "BackgroundHeartbeats":
     from .background_heartbeats import BackgroundHeartbeats
 
     return BackgroundHeartbeats(cluster, machine)

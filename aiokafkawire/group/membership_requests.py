@@ -1,4 +1,4 @@
-"""What a member of a classic group asks its coordinator."""
+"""The requests of a classic group's member to its coordinator."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -23,11 +23,11 @@ from .classic_transitions import RequestKind
 __all__ = ("CoordinatorRequest", "MemberSettings", "explained", "heartbeat", "join", "leave", "sync")
 
 _ANY: Final = Versions.parse("0+")
-# KIP-345: older versions cannot say who a static member is.
+# KIP-345: older versions have no group_instance_id.
 _STATIC_JOIN: Final = Versions.parse("5+")
 _WITH_REBALANCE_TIMEOUT: Final = Versions.parse("1+")  # KIP-62
 _WITHOUT: Final = Versions.parse("0")
-_LONGEST_IN_V0: Final = 30_000
+_MAX_SESSION_TIMEOUT_V0: Final = 30_000
 _STATIC: Final = Versions.parse("3+")
 _MANY_LEAVE: Final = Versions.parse("3+")
 _ONE_LEAVES: Final = Versions.parse("0-2")
@@ -35,9 +35,9 @@ _ONE_LEAVES: Final = Versions.parse("0-2")
 
 @attrs.frozen
 class MemberSettings:
-    """What stays the same through all generations.
+    """The settings of a member, which stay the same through all generations.
 
-    ``protocol_type`` is "consumer" for consumers. Times are in ms where the wire has them, else in seconds.
+    ``protocol_type`` is "consumer" for consumers. Times are in ms where Kafka's messages have ms, else in seconds.
     """
 
     group_id: str
@@ -50,13 +50,13 @@ class MemberSettings:
 
     @property
     def named(self) -> str:
-        """The group, as errors name it."""
+        """The group's name in errors and log lines."""
         return f"group {self.group_id!r}"
 
 
 @attrs.frozen(eq=False)
 class CoordinatorRequest:
-    """A question, in the forms that it has for newer and for older brokers."""
+    """A request, with variants for newer and older brokers."""
 
     kind: RequestKind
     forms: tuple[RequestVariant[Any], ...]
@@ -65,15 +65,15 @@ class CoordinatorRequest:
 def join(
     settings: MemberSettings, member_id: str, protocols: Sequence[tuple[str, bytes]], reason: str
 ) -> CoordinatorRequest:
-    """JoinGroup: answered once all members have joined, or ``rebalance_timeout_ms`` is over.
+    """Build a JoinGroup; its response comes once all members have joined, or after ``rebalance_timeout_ms``.
 
-    Brokers of v0 (0.9 and 0.10.0) wait for the session timeout instead, and take none above 30 s unless they are told
-    to (``group.max.session.timeout.ms``): they are given what is asked up to that.
+    Brokers with v0 (0.9 and 0.10.0) wait for the session timeout instead, and by default accept at most 30 s
+    (``group.max.session.timeout.ms``): v0 caps it there.
     """
     newest = _join(settings, settings.session_timeout_ms, member_id, protocols, reason)
     if settings.group_instance_id is not None:
         return CoordinatorRequest(RequestKind.JOIN, (RequestVariant(newest, _STATIC_JOIN),))
-    oldest = _join(settings, min(settings.session_timeout_ms, _LONGEST_IN_V0), member_id, protocols, "")
+    oldest = _join(settings, min(settings.session_timeout_ms, _MAX_SESSION_TIMEOUT_V0), member_id, protocols, "")
     return CoordinatorRequest(
         RequestKind.JOIN, (RequestVariant(newest, _WITH_REBALANCE_TIMEOUT), RequestVariant(oldest, _WITHOUT))
     )
@@ -101,7 +101,7 @@ def _join(
 def sync(
     settings: MemberSettings, group: GroupMetadata, protocol: str, assignments: Mapping[str, bytes]
 ) -> CoordinatorRequest:
-    """SyncGroup: answered once the leader has brought the assignments."""
+    """Build a SyncGroup; its response comes once the leader has sent the assignments."""
     request = SyncGroupRequest(
         group_id=group.group_id,
         generation_id=group.generation_id,
@@ -117,7 +117,7 @@ def sync(
 
 
 def heartbeat(group: GroupMetadata) -> CoordinatorRequest:
-    """Heartbeat."""
+    """Build a Heartbeat."""
     request = HeartbeatRequest(
         group_id=group.group_id,
         generation_id=group.generation_id,
@@ -128,7 +128,7 @@ def heartbeat(group: GroupMetadata) -> CoordinatorRequest:
 
 
 def leave(settings: MemberSettings, member_id: str, reason: str) -> CoordinatorRequest:
-    """LeaveGroup, of a member that is not static."""
+    """Build a LeaveGroup of a member that is not static."""
     member = MemberIdentity(member_id=member_id, reason=reason[:255])
     newer = LeaveGroupRequest(group_id=settings.group_id, members=[member])
     older = LeaveGroupRequest(group_id=settings.group_id, member_id=member_id)
@@ -137,18 +137,18 @@ def leave(settings: MemberSettings, member_id: str, reason: str) -> CoordinatorR
     )
 
 
-def explained(ask: CoordinatorRequest, settings: MemberSettings, refused: UnsupportedVersion) -> UnsupportedVersion:
-    """What to do where the brokers are too old for what is asked."""
+def explained(request: CoordinatorRequest, settings: MemberSettings, error: UnsupportedVersion) -> UnsupportedVersion:
+    """Return an error that says what to do with brokers that are too old for the request."""
     if settings.group_instance_id is not None:
-        told = f"static members (group_instance_id) came with Kafka 2.3 (KIP-345): {refused}"
-    elif ask.kind is RequestKind.JOIN:
-        told = (
-            f"{settings.named} cannot be joined, for groups came with Kafka 0.9: assign() partitions instead of "
-            f"subscribing; commit() works on Kafka 0.8.1 and later: {refused}"
+        message = f"static members (group_instance_id) came with Kafka 2.3 (KIP-345): {error}"
+    elif request.kind is RequestKind.JOIN:
+        message = (
+            f"cannot join {settings.named}, groups came with Kafka 0.9: assign() partitions instead of "
+            f"subscribing; commit() works on Kafka 0.8.1 and later: {error}"
         )
     else:
-        return refused
-    return UnsupportedVersion(told)
+        return error
+    return UnsupportedVersion(message)
 
 
 def _of_any(group: GroupMetadata) -> Versions:

@@ -1,10 +1,10 @@
-"""Commits of a group's offsets as messages: what the coordinator is told, and what its answers mean.
+"""The messages of offset commits: their requests, and the meaning of their responses.
 
-What each version of OffsetCommit is:
+The versions of OffsetCommit:
 
-- v0 goes to ZooKeeper, by way of any broker (0.8.1); there are no memberships.
-- v1 has a time for each partition, here always the broker's own; v2-4 say how long offsets are kept, and since then
-  the broker's settings do (KIP-211).
+- v0 commits to ZooKeeper through any broker (0.8.1), without memberships.
+- v1 has a timestamp per partition, here always the broker's own; v2-4 have a retention time, which broker settings have
+  replaced since (KIP-211).
 - v6 has leader epochs (KIP-320), v7 static members (KIP-345), v10 ids instead of topic names (KIP-848).
 """
 
@@ -34,17 +34,17 @@ __all__ = (
 )
 
 IN_ZOOKEEPER: Final = Versions.parse("0")
-"""The versions, of commits and lookups alike, of offsets that are kept in ZooKeeper: any broker is asked."""
+"""The versions of OffsetCommit and OffsetFetch for offsets in ZooKeeper; any broker accepts them."""
 
 _BY_NAME: Final = Versions.parse("1-9")
 _BY_ID: Final = Versions.parse("1-10")
-_KEPT_FOR: Final = Versions.parse("2-4")
+_WITH_RETENTION: Final = Versions.parse("2-4")
 _STATIC_SINCE: Final = 7
 _FOR_EVER: Final = -1
 
 
 class TopicIdsOutdated(KafkaError):
-    """A coordinator does not know the ids that topics had when they were last looked up: name them instead."""
+    """A coordinator does not know a cached topic id: retry with topic names."""
 
 
 def commit_request(
@@ -53,12 +53,13 @@ def commit_request(
     ids: Mapping[str, UUID] | None = None,
     retention_ms: int | None = None,
 ) -> OffsetCommitRequest:
-    """OffsetCommit, for :func:`commit_versions`. Without a membership it counts while the group has no members.
+    """Build an OffsetCommit for :func:`commit_versions`. Without a membership, coordinators accept it only for a group
+    without members.
 
     Args:
-        group: who commits.
-        offsets: of the next records to read.
-        ids: of all topics; without them they go by their names alone.
+        group: the membership that commits.
+        offsets: the offsets of the next records to read.
+        ids: the ids of all topics; without them the request has only names.
         retention_ms: for how long the broker keeps them.
     """
     topics: dict[str, OffsetCommitRequestTopic] = {}
@@ -86,26 +87,26 @@ def commit_request(
 
 
 def commit_versions(group: GroupMetadata, *, by_id: bool = False, retention_ms: int | None = None) -> Versions:
-    """The versions that can carry a commit.
+    """Return the versions that can carry a commit.
 
     Raises:
-        UsageError: none can, or there is no such retention.
+        UsageError: no version can, or ``retention_ms`` is invalid.
     """
     if retention_ms is None:
         first, last = _BY_ID if by_id else _BY_NAME
         return Versions(_STATIC_SINCE if group.group_instance_id is not None else first, last)
     if isinstance(retention_ms, bool) or not isinstance(retention_ms, int) or retention_ms < 0:
-        raise UsageError(f"retention_ms is a number of ms from 0 on, got {retention_ms!r}")
+        raise UsageError(f"retention_ms must be a non-negative integer, got {retention_ms!r}")
     if group.group_instance_id is not None:
         raise UsageError(
-            f"a static member cannot give a retention_ms: OffsetCommit v{_KEPT_FOR} carry one, and the members' "
-            f"group_instance_id only v{_STATIC_SINCE} and later"
+            f"a static member cannot set retention_ms: only OffsetCommit v{_WITH_RETENTION} have it, and "
+            f"group_instance_id needs v{_STATIC_SINCE} or later"
         )
-    return _KEPT_FOR
+    return _WITH_RETENTION
 
 
 def goes_to_zookeeper(group: GroupMetadata, retention_ms: int | None) -> bool:
-    """Whether a broker that knows OffsetCommit v0 alone can take the commit: it knows no members and no retention."""
+    """Return whether OffsetCommit v0 can carry the commit: it has neither memberships nor a retention."""
     return group == GroupMetadata(group.group_id) and retention_ms is None
 
 
@@ -115,31 +116,33 @@ def check_committed(
     response: OffsetCommitResponse,
     ids: Mapping[str, UUID] | None = None,
 ) -> None:
-    """Refuse an answer in which one of these partitions is not committed.
+    """Raise unless the response confirms the commit of all these partitions.
 
     Raises:
-        TopicIdsOutdated: it does not know one of the ``ids``.
-        BrokerError: why not; first what no retry mends.
-        WireError: one is not answered.
+        TopicIdsOutdated: the coordinator does not know one of the ``ids``.
+        BrokerError: the error of a partition; errors that are not retriable come first.
+        WireError: the response lacks a partition.
     """
     names = {topic_id: name for name, topic_id in (ids or {}).items()}
     answers = {
-        TopicPartition(names.get(topic.topic_id, topic.name), one.partition_index): one.error_code
+        TopicPartition(names.get(topic.topic_id, topic.name), result.partition_index): result.error_code
         for topic in response.topics
-        for one in topic.partitions
+        for result in topic.partitions
     }
     errors = []
-    for where in offsets:
-        if where not in answers:
-            raise WireError(f"an answer to OffsetCommit of group {group_id!r} lacks {where}, which was asked")
-        if answers[where] == ErrorCode.UNKNOWN_TOPIC_ID:
-            raise TopicIdsOutdated(f"OffsetCommit of {where} for group {group_id!r}: its id is not known")
-        if answers[where] != ErrorCode.NONE:
-            errors.append(broker_error(answers[where], f"OffsetCommit of {where} for group {group_id!r}"))
+    for partition in offsets:
+        if partition not in answers:
+            raise WireError(f"the OffsetCommit response for group {group_id!r} lacks {partition}")
+        if answers[partition] == ErrorCode.UNKNOWN_TOPIC_ID:
+            raise TopicIdsOutdated(
+                f"OffsetCommit of {partition} for group {group_id!r}: the coordinator does not know its topic id"
+            )
+        if answers[partition] != ErrorCode.NONE:
+            errors.append(broker_error(answers[partition], f"OffsetCommit of {partition} for group {group_id!r}"))
     if errors:
         raise gravest(errors)
 
 
 def gravest(errors: Collection[BrokerError]) -> BrokerError:
-    """The error to raise: first what no retry mends."""
+    """Return the error to raise: one that is not retriable, if any."""
     return min(errors, key=lambda error: error.retriable)

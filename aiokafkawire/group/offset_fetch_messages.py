@@ -1,11 +1,11 @@
-"""Lookups of what groups have committed, as messages: what a coordinator is asked, and what its answers mean.
+"""The messages that fetch committed offsets: their requests, and the meaning of their responses.
 
-What each version of OffsetFetch is:
+The versions of OffsetFetch:
 
-- v0 reads from ZooKeeper, by way of any broker (0.8.1); v1 from the coordinator.
-- v2 can ask for all that a group has committed, and tells errors of the group as a whole (KIP-88).
-- v5 has leader epochs (KIP-320), v7 can wait for transactions (KIP-447), v8 asks for many groups (KIP-709), v10 has ids
-  instead of topic names (KIP-848).
+- v0 reads from ZooKeeper through any broker (0.8.1); v1 from the coordinator.
+- v2 can request all committed offsets of a group, and has an error code for the group (KIP-88).
+- v5 has leader epochs (KIP-320), v7 can wait for transactions (KIP-447), v8 has several groups (KIP-709), v10 topic ids
+  instead of names (KIP-848).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -49,7 +49,7 @@ _ONE_GROUP: Final = Versions.parse("1-7")
 _ALL_SINCE: Final = 2
 
 Found: TypeAlias = dict[TopicPartition, OffsetAndMetadata | BrokerError | None]
-"""What a group has committed for each partition; None for nothing, or the error that came instead."""
+"""A group's committed offset for each partition; None if there is none, or the error."""
 
 
 # --- questions -----------------------------------------------------------------------------------------------------
@@ -62,17 +62,17 @@ def fetch_forms(
     *,
     stable: bool = True,
 ) -> tuple[RequestVariant[OffsetFetchResponse], ...]:
-    """OffsetFetch for brokers from 3.0 on, and for older ones.
+    """Build the variants of OffsetFetch, for brokers from 3.0 on and for older ones.
 
     Args:
-        group_id: whose offsets.
-        partitions: None for all that the group has committed; brokers before 0.10.2 cannot be asked so.
-        ids: of all their topics; without them they go by their names alone.
+        group_id: the group's id.
+        partitions: None for all committed offsets of the group, which brokers support since 0.10.2.
+        ids: the ids of all topics; without them the request has only names.
         stable: wait for transactions that are about to change an offset (KIP-447); brokers before 2.5 cannot.
     """
     old = None
     if partitions is not None:
-        old = [OffsetFetchRequestTopic(name=name, partition_indexes=each) for name, each in _indexes(partitions)]
+        old = [OffsetFetchRequestTopic(name=name, partition_indexes=indexes) for name, indexes in _indexes(partitions)]
     group = OffsetFetchRequestGroup(group_id=group_id, topics=_topics(partitions, ids))
     newer = RequestVariant(OffsetFetchRequest(groups=[group], require_stable=stable), _BY_ID if ids else _MANY_GROUPS)
     older = OffsetFetchRequest(group_id=group_id, topics=old)
@@ -83,14 +83,14 @@ def fetch_forms(
 
 
 def groups_question(group_ids: Iterable[str], *, stable: bool) -> RequestVariant[OffsetFetchResponse]:
-    """One OffsetFetch for all that several groups have committed (KIP-709), for the coordinator of all of them."""
+    """Build an OffsetFetch for all committed offsets of several groups (KIP-709) with the same coordinator."""
     groups = [OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in group_ids]
     return RequestVariant(OffsetFetchRequest(groups=groups, require_stable=stable), _MANY_GROUPS)
 
 
 def zookeeper_question(group_id: str, partitions: Collection[TopicPartition]) -> OffsetFetchRequest:
-    """OffsetFetch v0, which any broker answers."""
-    topics = [OffsetFetchRequestTopic(name=name, partition_indexes=each) for name, each in _indexes(partitions)]
+    """Build an OffsetFetch v0, which any broker answers."""
+    topics = [OffsetFetchRequestTopic(name=name, partition_indexes=indexes) for name, indexes in _indexes(partitions)]
     return OffsetFetchRequest(group_id=group_id, topics=topics)
 
 
@@ -104,8 +104,8 @@ def _topics(
     if partitions is None:
         return None
     return [
-        OffsetFetchRequestTopics(name=name, topic_id=ids[name] if ids else ZERO_UUID, partition_indexes=each)
-        for name, each in _indexes(partitions)
+        OffsetFetchRequestTopics(name=name, topic_id=ids[name] if ids else ZERO_UUID, partition_indexes=indexes)
+        for name, indexes in _indexes(partitions)
     ]
 
 
@@ -117,18 +117,20 @@ def _since(versions: Versions, partitions: Collection[TopicPartition] | None) ->
 
 
 def all_fetched(group_id: str, response: OffsetFetchResponse, ids: Mapping[str, UUID] | None = None) -> Found:
-    """All that the answer has of the group.
+    """Return all offsets of the group in the response.
 
     Raises:
-        TopicIdsOutdated: it does not know one of the ``ids``.
-        BrokerError: the group as a whole was refused.
-        WireError: the group is not answered.
+        TopicIdsOutdated: the coordinator does not know one of the ``ids``.
+        BrokerError: the response has an error for the group.
+        WireError: the response lacks the group.
     """
-    # Without a list it is an answer of the old form, which is of one group.
-    said = next((one for one in response.groups if one.group_id == group_id), None) if response.groups else response
-    if said is None:
-        raise WireError(f"an answer to OffsetFetch lacks group {group_id!r}, which was asked")
-    return _read(group_id, said, ids or {})
+    # Responses before v8 have one group, without a list.
+    answer = (
+        next((group for group in response.groups if group.group_id == group_id), None) if response.groups else response
+    )
+    if answer is None:
+        raise WireError(f"the OffsetFetch response lacks group {group_id!r}")
+    return _read(group_id, answer, ids or {})
 
 
 def fetched_offsets(
@@ -137,64 +139,69 @@ def fetched_offsets(
     response: OffsetFetchResponse,
     ids: Mapping[str, UUID] | None = None,
 ) -> Found:
-    """What the answer has of these partitions. Raises as :func:`all_fetched`, and WireError if it lacks one."""
+    """Return the offsets of these partitions. Raises as :func:`all_fetched`, and WireError if one is missing."""
     answers = all_fetched(group_id, response, ids)
-    for where in partitions:
-        if where not in answers:
-            raise WireError(f"an answer to OffsetFetch of group {group_id!r} lacks {where}, which was asked")
-    return {where: answers[where] for where in partitions}
+    for partition in partitions:
+        if partition not in answers:
+            raise WireError(f"the OffsetFetch response for group {group_id!r} lacks {partition}")
+    return {partition: answers[partition] for partition in partitions}
 
 
 def groups_fetched(response: OffsetFetchResponse) -> dict[str, Found]:
-    """Of several groups, those that the answer has without any error; the others are to be asked for by themselves."""
+    """Return the groups without errors; the caller retries the others one by one."""
     found: dict[str, Found] = {}
     for group in response.groups:
         if group.error_code == ErrorCode.NONE:
             offsets = _read(group.group_id, group, {})
-            if not any(isinstance(one, BrokerError) for one in offsets.values()):
+            if not any(isinstance(offset, BrokerError) for offset in offsets.values()):
                 found[group.group_id] = offsets
     return found
 
 
-def _read(group_id: str, said: OffsetFetchResponse | OffsetFetchResponseGroup, ids: Mapping[str, UUID]) -> Found:
-    if said.error_code != ErrorCode.NONE:
-        raise broker_error(said.error_code, f"OffsetFetch of group {group_id!r}")
+def _read(group_id: str, answer: OffsetFetchResponse | OffsetFetchResponseGroup, ids: Mapping[str, UUID]) -> Found:
+    if answer.error_code != ErrorCode.NONE:
+        raise broker_error(answer.error_code, f"OffsetFetch of group {group_id!r}")
     names = {topic_id: name for name, topic_id in ids.items()}
     found: Found = {}
-    for topic in said.topics:
-        # The answers of the old form have names alone.
+    for topic in answer.topics:
+        # Responses before v8 have only names.
         name = names.get(getattr(topic, "topic_id", ZERO_UUID), topic.name)
-        for one in topic.partitions:
-            where = TopicPartition(name, one.partition_index)
-            if one.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
-                raise TopicIdsOutdated(f"OffsetFetch of {where} for group {group_id!r}: its id is not known")
-            if one.error_code != ErrorCode.NONE:
-                found[where] = broker_error(one.error_code, f"OffsetFetch of {where} for group {group_id!r}")
-            elif one.committed_offset < 0:
-                found[where] = None
+        for result in topic.partitions:
+            partition = TopicPartition(name, result.partition_index)
+            if result.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
+                raise TopicIdsOutdated(
+                    f"OffsetFetch of {partition} for group {group_id!r}: the coordinator does not know its topic id"
+                )
+            if result.error_code != ErrorCode.NONE:
+                found[partition] = broker_error(result.error_code, f"OffsetFetch of {partition} for group {group_id!r}")
+            elif result.committed_offset < 0:
+                found[partition] = None
             else:
-                epoch = one.committed_leader_epoch if one.committed_leader_epoch >= 0 else None
-                found[where] = OffsetAndMetadata(one.committed_offset, one.metadata or "", epoch)
+                epoch = result.committed_leader_epoch if result.committed_leader_epoch >= 0 else None
+                found[partition] = OffsetAndMetadata(result.committed_offset, result.metadata or "", epoch)
     return found
 
 
 def zookeeper_offsets(group_id: str, partitions: Collection[TopicPartition], response: OffsetFetchResponse) -> Found:
-    """As :func:`fetched_offsets`, of an answer in v0, in which nothing committed is an unknown partition."""
+    """Return the offsets of a v0 response, where UNKNOWN_TOPIC_OR_PARTITION means that nothing is committed."""
     found = fetched_offsets(group_id, partitions, response)
-    return {where: None if isinstance(one, UnknownTopicOrPartition) else one for where, one in found.items()}
+    return {
+        partition: None if isinstance(offset, UnknownTopicOrPartition) else offset
+        for partition, offset in found.items()
+    }
 
 
 def check_fetched(found: Found, *, partly: bool = False) -> None:
-    """Refuse what holds an error; with ``partly`` what holds nothing else.
+    """Raise if a partition has an error; with ``partly``, only if all have.
 
     Raises:
-        BrokerError: first what no retry mends.
+        BrokerError: an error that is not retriable, if any, comes first.
     """
-    errors = [one for one in found.values() if isinstance(one, BrokerError)]
+    errors = [offset for offset in found.values() if isinstance(offset, BrokerError)]
     if errors and not (partly and len(errors) < len(found)):
         raise gravest(errors)
 
 
 def only_committed(found: Found) -> dict[TopicPartition, OffsetAndMetadata]:
-    """The partitions for which there is an offset."""
-    return {where: one for where, one in found.items() if isinstance(one, OffsetAndMetadata)}
+    """Return the partitions that have a committed offset."""
+    return {partition: offset for partition, offset in found.items() if isinstance(offset, OffsetAndMetadata)}

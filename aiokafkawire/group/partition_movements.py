@@ -1,4 +1,4 @@
-"""Which partitions have moved while an assignment is balanced: no two members shall swap partitions of a topic."""
+"""The partition movements of a sticky assignment, so that no two members swap partitions of a topic."""
 
 from ..types import TopicPartition
 from .java_hash_order import HashOrder, partition_hash, string_hash
@@ -6,40 +6,42 @@ from .java_hash_order import HashOrder, partition_hash, string_hash
 __all__ = ("Movements",)
 
 _Pair = tuple[int, int]
-"""From which member, and to which."""
+"""The members that give and take a partition."""
 
 
 class Movements:
-    """Partitions that are not where they were at first. Members are numbers."""
+    """The partitions whose member has changed. Members are numbers."""
 
     def __init__(self) -> None:
         self._of_partition: dict[TopicPartition, _Pair] = {}
         self._of_topic: dict[str, dict[_Pair, HashOrder[TopicPartition]]] = {}
         self._topic_hashes: dict[str, int] = {}
 
-    def instead_of(self, where: TopicPartition, giver: int, taker: int) -> TopicPartition:
-        """What to give to ``taker``: the partition, or one of its topic that went the other way before."""
-        first = self._of_partition[where][0] if where in self._of_partition else giver
-        others = self._of_topic.get(where.topic, {}).get((taker, first))
-        return where if others is None else others.first()
+    def instead_of(self, partition: TopicPartition, giver: int, taker: int) -> TopicPartition:
+        """Return the partition to give to ``taker``: this one, or one of its topic that moved from ``taker`` to
+        ``giver`` before.
+        """
+        first = self._of_partition[partition][0] if partition in self._of_partition else giver
+        others = self._of_topic.get(partition.topic, {}).get((taker, first))
+        return partition if others is None else others.first()
 
-    def move(self, where: TopicPartition, giver: int, taker: int) -> None:
-        """The partition goes from one member to another. What comes back to where it began has not moved."""
+    def move(self, partition: TopicPartition, giver: int, taker: int) -> None:
+        """Record a movement. A partition that returns to its first member has not moved."""
         first = giver
-        if where in self._of_partition:
-            first = self._forget(where)
+        if partition in self._of_partition:
+            first = self._forget(partition)
             if first == taker:
                 return
-        pair = self._of_partition[where] = first, taker
-        moved = self._of_topic.setdefault(where.topic, {}).setdefault(pair, HashOrder())
-        if where.topic not in self._topic_hashes:
-            self._topic_hashes[where.topic] = string_hash(where.topic)
-        moved.add(where, partition_hash(where, self._topic_hashes[where.topic]))
+        pair = self._of_partition[partition] = first, taker
+        moved = self._of_topic.setdefault(partition.topic, {}).setdefault(pair, HashOrder())
+        if partition.topic not in self._topic_hashes:
+            self._topic_hashes[partition.topic] = string_hash(partition.topic)
+        moved.add(partition, partition_hash(partition, self._topic_hashes[partition.topic]))
 
-    def _forget(self, where: TopicPartition) -> int:
-        pair = self._of_partition.pop(where)
-        pairs = self._of_topic[where.topic]
-        pairs[pair].remove(where)
+    def _forget(self, partition: TopicPartition) -> int:
+        pair = self._of_partition.pop(partition)
+        pairs = self._of_topic[partition.topic]
+        pairs[pair].remove(partition)
         if not len(pairs[pair]):
-            del pairs[pair]  # one that is made anew begins small again, which its order depends on
+            del pairs[pair]  # a new one has the initial size, which determines its order
         return pair[0]

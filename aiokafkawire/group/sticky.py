@@ -1,4 +1,4 @@
-"""Assignors that leave members what they have, as far as even numbers allow: sticky and cooperative sticky."""
+"""The sticky and cooperative-sticky assignors, which keep current assignments as far as equal counts allow."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +19,7 @@ __all__ = ("CooperativeStickyAssignor", "StickyAssignor", "StickyUserData", "Sti
 
 @nested
 class StickyUserDataTopic:
-    """Partitions of one topic that the member had."""
+    """The partitions of one topic that the member owned."""
 
     topic: String = field("0+")
     partitions: Array[Int32] = field("0+")
@@ -27,7 +27,9 @@ class StickyUserDataTopic:
 
 @message(versions="0-1")
 class StickyUserData(Message):
-    """What a member with the sticky assignor had. The bytes do not say which version; 1 is longer (KIP-54, KIP-341)."""
+    """The partitions that a member with the sticky assignor owned. The bytes have no version number; version 1 is
+    longer (KIP-54, KIP-341).
+    """
 
     previous_assignment: Array[StickyUserDataTopic] = field("0+")
     generation: Int32 = field("1+", default=NO_GENERATION, ignorable=True)
@@ -35,23 +37,23 @@ class StickyUserData(Message):
 
 @message(versions="0")
 class CooperativeUserData(Message):
-    """Since when a member has what its subscription says; newer subscriptions say that as well (KIP-792)."""
+    """The generation of a member's owned partitions; newer subscriptions have it as well (KIP-792)."""
 
     generation: Int32 = field("0+")
 
 
 _Moving = Mapping[TopicPartition, str]
-"""Partitions that another member has to give up first, and who is to get them."""
+"""The partitions that another member has to revoke first, and their new members."""
 
 
 class StickyAssignor:
-    """Gives members what they had; balances what is left, and moves as little as it takes (KIP-54).
+    """Keeps current assignments, assigns the remaining partitions evenly, and moves as few as possible (KIP-54).
 
-    - Where all want the same topics, numbers of partitions differ by one at most.
-    - Else whoever has less by two or more than another wants nothing of what that one has.
-    - Where racks matter, members in a partition's rack come first, as far as numbers allow (KIP-881).
+    - With equal subscriptions, partition counts differ by one at most.
+    - Otherwise a member has two or more partitions less than another only if it subscribes to none of the other's.
+    - Where racks matter, members in a partition's rack come first, as far as equal counts allow (KIP-881).
 
-    Members give up all that they have before they join, so each tells in its user data what it had.
+    Members revoke all partitions before they join, so each reports in its user data what it owned.
     """
 
     name = "sticky"
@@ -62,28 +64,28 @@ class StickyAssignor:
         self._generation = NO_GENERATION
 
     def subscription(self, topics: Sequence[str], owned: Sequence[TopicPartition], generation: int) -> bytes | None:
-        """What this member was assigned last, and in which generation; None before its first assignment."""
+        """Return this member's last assignment and its generation; None before its first assignment."""
         if self._had is None:
             return None
-        told = [StickyUserDataTopic(topic=topic, partitions=had) for topic, had in by_topic(self._had).items()]
-        return encode(StickyUserData(previous_assignment=told, generation=self._generation), 1)
+        previous = [StickyUserDataTopic(topic=topic, partitions=had) for topic, had in by_topic(self._had).items()]
+        return encode(StickyUserData(previous_assignment=previous, generation=self._generation), 1)
 
     def on_assignment(self, assignment: Assignment, generation: int) -> None:
-        """Keep it for the next subscription."""
+        """Keep the assignment for the next subscription."""
         self._had, self._generation = assignment.partitions, generation
 
     def assign(self, partitions: Partitions, subscriptions: Mapping[str, Subscription]) -> dict[str, Assignment]:
-        """As Java's, but that nobody gets what it does not want, or what is no more."""
+        """Return the same assignment as Java's assignor, but never unsubscribed or deleted partitions."""
         topics = subscribed_partitions(partitions, subscriptions)
-        held = {member: _told_in_user_data(one.user_data) for member, one in subscriptions.items()}
+        held = {member: _owned_in_user_data(subscription.user_data) for member, subscription in subscriptions.items()}
         assigned, _ = _assign(topics, subscriptions, held)
-        return {member: Assignment(tuple(each)) for member, each in assigned.items()}
+        return {member: Assignment(tuple(owned)) for member, owned in assigned.items()}
 
 
 class CooperativeStickyAssignor:
-    """As :class:`StickyAssignor`, for members that give up only what goes to others (KIP-429).
+    """The sticky assignor for members that revoke only partitions that move to others (KIP-429).
 
-    What a member is to give up goes to nobody at first; the next rebalance, which follows at once, hands it out.
+    A partition to revoke is not assigned at first; the next rebalance, which follows at once, assigns it.
     """
 
     name = "cooperative-sticky"
@@ -93,7 +95,7 @@ class CooperativeStickyAssignor:
         self._generation = NO_GENERATION
 
     def subscription(self, topics: Sequence[str], owned: Sequence[TopicPartition], generation: int) -> bytes:
-        """The generation of the last assignment, for leaders that do not find it in the subscription itself."""
+        """Return the generation of the last assignment, for leaders that do not find it in the subscription itself."""
         return encode(CooperativeUserData(generation=self._generation), 0)
 
     def on_assignment(self, assignment: Assignment, generation: int) -> None:
@@ -101,57 +103,57 @@ class CooperativeStickyAssignor:
         self._generation = generation
 
     def assign(self, partitions: Partitions, subscriptions: Mapping[str, Subscription]) -> dict[str, Assignment]:
-        """As Java's, but that nobody gets what it does not want, or what is no more."""
+        """Return the same assignment as Java's assignor, but never unsubscribed or deleted partitions."""
         topics = subscribed_partitions(partitions, subscriptions)
-        held = {member: _told_in_subscription(one) for member, one in subscriptions.items()}
+        held = {member: _owned_in_subscription(subscription) for member, subscription in subscriptions.items()}
         assigned, moving = _assign(topics, subscriptions, held)
         if moving is None:
             moving = _moving(assigned, subscriptions)
         return {
-            member: Assignment(tuple(where for where in each if moving.get(where) != member))
-            for member, each in assigned.items()
+            member: Assignment(tuple(partition for partition in partitions if moving.get(partition) != member))
+            for member, partitions in assigned.items()
         }
 
 
 def _assign(
     topics: Topics, subscriptions: Mapping[str, Subscription], held: Mapping[str, OwnedPartitions]
 ) -> tuple[Mapping[str, list[TopicPartition]], _Moving | None]:
-    """Who gets what; and of that what is to be given up first, where this is found on the way."""
+    """Return each member's partitions, and those that others revoke first, if the algorithm yields them."""
     ownership, racks = settle(topics, subscriptions, held), Racks(topics, subscriptions)
-    # Java leaves members without topics out of this comparison if they come first, and then gives them partitions.
-    if len({frozenset(one.topics) for one in subscriptions.values()}) > 1:
+    # Java skips members without topics in this comparison if they come first, and then assigns them partitions.
+    if len({frozenset(subscription.topics) for subscription in subscriptions.values()}) > 1:
         return assign_by_moving(topics, subscriptions, ownership, racks), None
     return assign_equal_shares(topics, ownership, racks)
 
 
 def _moving(assigned: Mapping[str, list[TopicPartition]], subscriptions: Mapping[str, Subscription]) -> _Moving:
     given_up: dict[TopicPartition, None] = {}
-    for member, each in assigned.items():
-        kept = frozenset(each)
-        given_up.update(dict.fromkeys(one for one in subscriptions[member].owned_partitions if one not in kept))
+    for member, partitions in assigned.items():
+        kept = frozenset(partitions)
+        given_up.update(dict.fromkeys(owned for owned in subscriptions[member].owned_partitions if owned not in kept))
     owned = {member: frozenset(subscriptions[member].owned_partitions) for member in assigned}
     return {
-        where: member
-        for member, each in assigned.items()
-        for where in each
-        if where in given_up and where not in owned[member]
+        partition: member
+        for member, partitions in assigned.items()
+        for partition in partitions
+        if partition in given_up and partition not in owned[member]
     }
 
 
-def _told_in_user_data(user_data: bytes | None) -> OwnedPartitions:
+def _owned_in_user_data(user_data: bytes | None) -> OwnedPartitions:
     if not user_data:
         return OwnedPartitions()
     for version in (1, 0):
         try:
-            told, _ = decode_prefix(StickyUserData, version, user_data)
+            data, _ = decode_prefix(StickyUserData, version, user_data)
         except WireError:
             continue
-        had = [TopicPartition(each.topic, one) for each in told.previous_assignment for one in each.partitions]
-        return OwnedPartitions(had, told.generation)
-    return OwnedPartitions()  # whatever it is, this member had nothing
+        had = [TopicPartition(topic.topic, index) for topic in data.previous_assignment for index in topic.partitions]
+        return OwnedPartitions(had, data.generation)
+    return OwnedPartitions()  # not a sticky assignor's data: this member owned nothing
 
 
-def _told_in_subscription(subscription: Subscription) -> OwnedPartitions:
+def _owned_in_subscription(subscription: Subscription) -> OwnedPartitions:
     generation = subscription.generation_id
     if generation == NO_GENERATION and subscription.user_data is not None:
         with suppress(WireError):

@@ -1,4 +1,4 @@
-"""Sticky assignment where all members want the same topics: everybody's share is known beforehand."""
+"""Sticky assignment with equal subscriptions, where each member's share is known in advance."""
 
 from bisect import bisect_left
 from collections import deque
@@ -14,13 +14,13 @@ __all__ = ("assign_equal_shares",)
 def assign_equal_shares(
     topics: Topics, ownership: Ownership, racks: Racks
 ) -> tuple[Mapping[str, list[TopicPartition]], dict[TopicPartition, str]]:
-    """Who gets what, and of that what another has to give up first.
+    """Return each member's partitions, and those that another member has to revoke first.
 
-    1. Members keep what they have, up to their share; where racks matter, of what is in theirs.
-    2. Where racks matter, members that have less get what is in their rack.
-    3. What is left is dealt in turn to those that have less than their share.
+    1. Members keep their partitions, up to their share; where racks matter, only those in their rack.
+    2. Where racks matter, members below their share get partitions in their rack.
+    3. The remaining partitions go in turn to members below their share.
 
-    A share is the number of partitions by that of members, rounded down, or for as many as it takes, up.
+    A share is the number of partitions divided by that of members, rounded down, and rounded up for the remainder.
     """
     shares = _Shares(topics, ownership, racks)
     shares.keep()
@@ -36,26 +36,26 @@ class _Shares:
         self._topics, self._ownership, self._racks = topics, ownership, racks
         total, count = sum(len(infos) for infos in topics.values()), len(ownership.owned)
         self._low, self._larger = divmod(total, count)
-        """The share rounded down, and how many more members may have one more."""
+        """The share rounded down, and how many members may still have one more."""
         self._high = self._low + (self._larger > 0)
         self._below: list[str] = []
         """Members with less than the share rounded down."""
         self._at_low: list[str] = []
-        """Members with exactly that, who get one more if any is left when nobody is below."""
+        """Members with exactly that, which get one more if any is left when no member is below."""
         self._given_up: dict[TopicPartition, str] = {}
         self.assigned: dict[str, list[TopicPartition]] = {member: [] for member in ownership.owned}
         self.moving: dict[TopicPartition, str] = {}
 
     def keep(self) -> None:
-        """Leave members what they have, up to their share."""
+        """Keep members' partitions, up to their share."""
         for member, owned in self._ownership.owned.items():
             kept = []
-            for where in owned:
-                if self._racks.mismatch(member, where):
-                    self._given_up[where] = member
-                elif where not in self._ownership.disputed:
-                    kept.append(where)
-            kept.sort(key=lambda where: (where.partition, where.topic))
+            for partition in owned:
+                if self._racks.mismatch(member, partition):
+                    self._given_up[partition] = member
+                elif partition not in self._ownership.disputed:
+                    kept.append(partition)
+            kept.sort(key=lambda partition: (partition.partition, partition.topic))
             share = self._share_of(member, len(kept))
             self.assigned[member] = kept[:share]
             self._given_up.update(dict.fromkeys(kept[share:], member))
@@ -73,22 +73,23 @@ class _Shares:
         return self._low
 
     def unassigned(self) -> list[TopicPartition]:
-        """What nobody has kept, by topic and partition."""
-        kept = {where for each in self.assigned.values() for where in each}
+        """Return the partitions that no member has kept, by topic and partition."""
+        kept = {partition for partitions in self.assigned.values() for partition in partitions}
         found = (
             TopicPartition(topic, info.partition) for topic in sorted(self._topics) for info in self._topics[topic]
         )
-        return [where for where in found if where not in kept]
+        return [partition for partition in found if partition not in kept]
 
     def deal_in_racks(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Deal partitions to members in their racks: in turn to those below, then to the first that may have one more.
+        """Assign partitions to members in their racks: in turn to those below, then to the first that may have one
+        more.
 
-        Returns what is left.
+        Returns the remaining partitions.
         """
         below, at_low = _Below(self._below, self._racks), _AtLow(self._at_low, self._racks)
         left = []
-        for where in partitions:
-            racks = self._racks.of(where)
+        for partition in partitions:
+            racks = self._racks.of(partition)
             member = below.next(racks)
             if member is not None:
                 if len(self.assigned[member]) + 1 >= self._low:
@@ -97,49 +98,49 @@ class _Shares:
             elif self._larger and (member := at_low.pop(racks)) is not None:
                 self._larger -= 1
             if member is None:
-                left.append(where)
+                left.append(partition)
             else:
-                self._assign(where, member)
+                self._assign(partition, member)
         self._below, self._at_low = below.members(), at_low.members()
         return left
 
     def deal(self, partitions: list[TopicPartition]) -> None:
-        """Deal partitions in turn to the members below, and when there are none, one more to each that may have it."""
+        """Assign partitions in turn to the members below; without any, one more to each that may have it."""
         below, at_low = deque(self._below), deque(self._at_low)
-        for where in partitions:
+        for partition in partitions:
             member = (below or at_low).popleft()
-            self._assign(where, member)
+            self._assign(partition, member)
             if len(self.assigned[member]) < self._low:
                 below.append(member)
             elif len(self.assigned[member]) == self._low:
                 at_low.append(member)
 
-    def _assign(self, where: TopicPartition, member: str) -> None:
-        self.assigned[member].append(where)
-        if self._given_up.get(where, member) != member or where in self._ownership.disputed:
-            self.moving[where] = member
+    def _assign(self, partition: TopicPartition, member: str) -> None:
+        self.assigned[member].append(partition)
+        if self._given_up.get(partition, member) != member or partition in self._ownership.disputed:
+            self.moving[partition] = member
 
 
 class _Below:
-    """Members that get partitions in turn, found by rack."""
+    """Members that get partitions in turn, indexed by rack."""
 
     def __init__(self, members: list[str], racks: Racks) -> None:
         self._order, self._racks = members, racks
-        self._place = {member: place for place, member in enumerate(members)}
+        self._position = {member: position for position, member in enumerate(members)}
         self._in_rack: dict[str, list[int]] = {}
-        for place, member in enumerate(members):
+        for position, member in enumerate(members):
             if member in racks.of_member:
-                self._in_rack.setdefault(racks.of_member[member], []).append(place)
+                self._in_rack.setdefault(racks.of_member[member], []).append(position)
         self._turn = 0
 
     def next(self, racks: tuple[str, ...]) -> str | None:
-        """Whose turn it is, of those in one of the racks; afterwards it is the next one's."""
+        """Return the next member in one of the racks, and advance the turn."""
         best: tuple[bool, int] | None = None
         for rack in racks:
-            places = self._in_rack.get(rack)
-            if places:
-                index = bisect_left(places, self._turn)
-                found = (False, places[index]) if index < len(places) else (True, places[0])
+            positions = self._in_rack.get(rack)
+            if positions:
+                index = bisect_left(positions, self._turn)
+                found = (False, positions[index]) if index < len(positions) else (True, positions[0])
                 best = min(best or found, found)
         if best is None:
             return None
@@ -147,43 +148,43 @@ class _Below:
         return self._order[best[1]]
 
     def remove(self, member: str) -> None:
-        """The member gets no more."""
-        places = self._in_rack[self._racks.of_member[member]]
-        del places[bisect_left(places, self._place.pop(member))]
+        """Remove a member, which gets no more partitions."""
+        positions = self._in_rack[self._racks.of_member[member]]
+        del positions[bisect_left(positions, self._position.pop(member))]
 
     def members(self) -> list[str]:
-        """Those that have not been removed, in order."""
-        return list(self._place)
+        """Return the remaining members, in order."""
+        return list(self._position)
 
 
 class _AtLow:
-    """Members that may have one more, the first come first, found by rack."""
+    """Members that may have one more partition, first come first served, indexed by rack."""
 
     def __init__(self, members: list[str], racks: Racks) -> None:
         self._racks = racks
-        self._came: dict[str, int] = {}
+        self._added: dict[str, int] = {}
         self._in_rack: dict[str, deque[str]] = {}
         self._count = 0
         for member in members:
             self.add(member)
 
     def add(self, member: str) -> None:
-        self._came[member] = self._count
+        self._added[member] = self._count
         self._count += 1
         rack = self._racks.of_member.get(member)
         if rack is not None:
             self._in_rack.setdefault(rack, deque()).append(member)
 
     def pop(self, racks: tuple[str, ...]) -> str | None:
-        """Take out the first in one of the racks."""
+        """Remove and return the first member in one of the racks."""
         firsts = [self._in_rack[rack][0] for rack in racks if self._in_rack.get(rack)]
         if not firsts:
             return None
-        member = min(firsts, key=self._came.__getitem__)
+        member = min(firsts, key=self._added.__getitem__)
         self._in_rack[self._racks.of_member[member]].popleft()
-        del self._came[member]
+        del self._added[member]
         return member
 
     def members(self) -> list[str]:
-        """Those that are left, in the order in which they came."""
-        return list(self._came)
+        """Return the remaining members, in the order in which they were added."""
+        return list(self._added)

@@ -1,4 +1,4 @@
-"""A thread beside the event loop, for what must go on while the loop does not."""
+"""A background thread that runs a function repeatedly, whether or not the event loop is blocked."""
 
 import logging
 import os
@@ -17,40 +17,40 @@ _log = logging.getLogger("aiokafkawire.group")
 
 
 def wait_for(event: threading.Event, seconds: float | None) -> None:
-    """The real :data:`Wait`."""
+    """Wait until the event is set, or for so many seconds."""
     event.wait(None if seconds is None else min(max(seconds, 0.0), _LONGEST))
 
 
 class ThreadWorker:
-    """A daemon thread that takes a turn whenever it is woken, or the time is up that its last turn named.
+    """A daemon thread that calls ``step`` when it is woken, or when the wait that the last call returned is over.
 
-    It begins with the first :meth:`start`. In a forked child, which has no such thread, nothing here does anything.
+    It starts with the first :meth:`start`. In a forked child, which has no such thread, all methods do nothing.
 
     Args:
-        name: of the thread.
-        turn: does what is due, and says how long nothing will be due, in seconds; None for until it is woken.
-        on_end: runs in the thread when it ends, whatever ends it.
-        wait: how it waits between turns.
+        name: the thread's name.
+        step: does the due work and resteps for how many seconds nothing will be due; None until it is woken.
+        on_end: runs in the thread when it ends, for any reason.
+        wait: waits between steps.
     """
 
     def __init__(
-        self, name: str, turn: Callable[[], float | None], *, on_end: Callable[[], None], wait: Wait = wait_for
+        self, name: str, step: Callable[[], float | None], *, on_end: Callable[[], None], wait: Wait = wait_for
     ) -> None:
-        self._name, self._turn, self._on_end, self._wait = name, turn, on_end, wait
+        self._name, self._step, self._on_end, self._wait = name, step, on_end, wait
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._woken = threading.Event()
         self._thread: threading.Thread | None = None
         self.ending: bool = False
-        """Whether it takes no more turns."""
+        """Whether the thread is about to end."""
 
     @property
     def is_here(self) -> bool:
-        """Whether this is the process it was made in."""
+        """Whether this is the process that created it."""
         return os.getpid() == self._pid
 
     def start(self) -> None:
-        """Begin, unless it has begun or ended. Where there can be no thread, the log says so."""
+        """Start the thread, unless it has started or ended. If that fails, log a warning."""
         if not self.is_here:
             return
         with self._lock:
@@ -66,17 +66,17 @@ class ThreadWorker:
                 self._thread = thread
 
     def wake(self) -> None:
-        """There may be something to do."""
+        """Wake the thread: something may be due."""
         if self.is_here:
             self._woken.set()
 
     def end(self) -> None:
-        """Take no more turns, once the one it is at is over."""
+        """End the thread after its current step."""
         self.ending = True
         self.wake()
 
     def join(self, within: float) -> bool:
-        """Wait so many seconds for its end; whether it has ended."""
+        """Wait up to ``within`` seconds for the thread's end; return whether it has ended."""
         thread = self._thread if self.is_here else None
         if thread is None:
             return True
@@ -90,7 +90,7 @@ class ThreadWorker:
                 self._woken.clear()
                 if self.ending:
                     return
-                self._wait(self._woken, self._turn())
+                self._wait(self._woken, self._step())
         except Exception:
             self.ending = True
             _log.exception("thread %r has failed and ends", self._name)

@@ -89,7 +89,7 @@ def offsets(one: CompletedFetch) -> list[int]:
 
 def test_each_leader_is_asked_for_what_it_leads() -> None:
     asks, unled = planned(snapshot(), positions(0, 1), (), ())
-    assert {node: [(ask.place.where, ask.offset) for ask in wanted] for node, wanted in asks.items()} == {
+    assert {node: [(ask.state.partition, ask.offset) for ask in wanted] for node, wanted in asks.items()} == {
         1: [(place(0), 0)],
         2: [(place(1), 10)],
     }
@@ -122,7 +122,7 @@ def one_answer(response: FetchResponse) -> CompletedFetch | KafkaError:
     made = positions(0)
     where = made.require(place(0))
     turn = FetchSession().next([PartitionFetch(where, where.epoch, 0)], {"a": ID}, by_id=True)
-    (pair,) = answers(turn, response, committed_only=False, where="node 1")
+    (pair,) = answers(turn, response, committed_only=False, broker="node 1")
     return pair[1]
 
 
@@ -160,7 +160,7 @@ def test_batches_before_the_position_are_passed_over() -> None:
 def test_markers_are_not_shown_and_move_the_position() -> None:
     one = fetched(batch(0, [b"marker"], producer=5, transactional=True, control=True))
     assert offsets(one) == []
-    assert one.ask.place.position == 1
+    assert one.ask.state.position == 1
 
 
 def test_records_of_aborted_transactions_are_hidden_until_their_marker() -> None:
@@ -192,7 +192,7 @@ def test_message_sets_of_old_topics_are_read_like_batches() -> None:
     one = fetched(log, offset=3, aborted=[(5, 0)])
     readers: list[AnyReader[bytes, bytes]] = [each.records("a", 0, from_offset=3) for each in one]
     assert [record.offset for reader in readers for record in reader] == [3, 4, 5, 6]
-    assert one.ask.place.position == 8
+    assert one.ask.state.position == 8
 
 
 def test_a_damaged_message_set_is_told_with_partition_and_place() -> None:
@@ -221,4 +221,4 @@ def test_who_was_served_last_is_asked_for_last() -> None:
     made = positions(0, 1, 2)
     made.require(place(0)).served = 2
     made.require(place(1)).served = 1
-    assert [ask.place.where for ask in planned(cluster, made, (), ())[0][1]] == [place(2), place(1), place(0)]
+    assert [ask.state.partition for ask in planned(cluster, made, (), ())[0][1]] == [place(2), place(1), place(0)]

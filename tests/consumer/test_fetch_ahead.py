@@ -63,7 +63,7 @@ class Reading:
         found, _ = plan(
             known or snapshot(), self.positions, arrivals.unread, arrivals.ahead, (), max_bytes=100_000, now=0.0
         )
-        return {ask.place.where: ask for ask in found.get(1, ())}
+        return {ask.state.partition: ask for ask in found.get(1, ())}
 
     def answer(self, ask: PartitionFetch, what: bytes | BrokerError) -> CompletedFetch | None:
         """What came of it, if that was no error."""
@@ -87,8 +87,8 @@ class Reading:
     def read(self, fetched: CompletedFetch) -> None:
         """The user reads it to its end."""
         for batch in fetched:
-            fetched.ask.place.position = batch.header.next_offset
-        self.arrivals.used_up(fetched)
+            fetched.ask.state.position = batch.header.next_offset
+        self.arrivals.discard(fetched)
 
 
 def test_the_next_ones_are_asked_for_while_much_is_unread() -> None:
@@ -158,7 +158,7 @@ def test_what_comes_once_all_is_read_is_unread_at_once() -> None:
     ask = reading.asks()[A]
     reading.read(first)
     second = reading.answer(ask, batches(9, 2, 50_000))
-    assert reading.outcome.told
+    assert reading.outcome.notify
     assert reading.arrivals.unread == {A: second}
 
 
@@ -169,7 +169,7 @@ def test_nothing_is_read_past_a_batch_that_could_not_be(came_before: bool) -> No
     if came_before:
         reading.answer(ask, batches(9, 2, 50_000))
     reading.place().position = 8
-    reading.arrivals.used_up(first)
+    reading.arrivals.discard(first)
     if not came_before:
         reading.answer(ask, batches(9, 2, 50_000))
     assert (reading.arrivals.unread, reading.arrivals.ahead) == ({}, {})
@@ -180,8 +180,8 @@ def test_an_error_is_told_when_the_user_gets_there() -> None:
     reading = Reading()
     first, ask = reading.begun(), reading.asks()[A]
     reading.answer(ask, broker_error(ErrorCode.OFFSET_OUT_OF_RANGE))
-    assert (reading.outcome.failed, reading.outcome.told) == (True, False)
-    assert reading.troubles.of(A) is None
+    assert (reading.outcome.failed, reading.outcome.notify) == (True, False)
+    assert reading.troubles.get(A) is None
     assert reading.arrivals.unread == {A: first}
     reading.read(first)
     reading.answer(reading.asks()[A], broker_error(ErrorCode.OFFSET_OUT_OF_RANGE))
@@ -192,7 +192,7 @@ def test_a_leader_that_is_none_any_more_is_looked_up_at_once() -> None:
     reading = Reading()
     reading.begun()
     reading.answer(reading.asks()[A], broker_error(ErrorCode.NOT_LEADER_OR_FOLLOWER))
-    assert (reading.outcome.failed, reading.outcome.outdated, reading.outcome.told) == (True, True, False)
+    assert (reading.outcome.failed, reading.outcome.outdated, reading.outcome.notify) == (True, True, False)
 
 
 def test_who_seeks_elsewhere_has_neither() -> None:
@@ -288,7 +288,7 @@ async def test_all_is_read_once_and_in_order(take: Callable[[Consumer[bytes, byt
 @pytest.mark.anyio
 async def test_what_comes_into_its_turn_behind_a_paused_partition_is_not_overlooked() -> None:
     async with running(2, 4) as (_, consumer):
-        await eventually(lambda: B in consumer._fetcher._arrivals.ahead and A in consumer._fetcher.unread)
+        await eventually(lambda: B in consumer._fetcher._buffer.ahead and A in consumer._fetcher.unread)
         consumer.pause(A)
         assert [(await anext(consumer)).offset for _ in range(4)] == [0, 1, 2, 3]
 

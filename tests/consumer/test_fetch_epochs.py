@@ -128,7 +128,10 @@ def test_an_epoch_that_the_leader_does_not_know_leads_to_the_default(answer: Epo
 
 @pytest.mark.parametrize(
     ("answer", "diverging", "told"),
-    [(end(1, 4), 4, "parts from that at offset 4"), (end(-1, -1), None, "nothing of it is known to be left")],
+    [
+        (end(1, 4), 4, "its log was truncated at offset 4"),
+        (end(-1, -1), None, "its new leader does not know that epoch"),
+    ],
 )
 def test_without_a_default_it_is_told(answer: EpochEndOffset, diverging: int | None, told: str) -> None:
     positions, place = read()

@@ -14,7 +14,7 @@ from support.raw_client import RawClient
 from support.scripted_broker import SPOKEN, Asked, api_versions
 
 from aiokafkawire import Client
-from aiokafkawire.consumer.fetch import PartitionFetch, within
+from aiokafkawire.consumer.fetch import PartitionFetch, limit_bytes
 from aiokafkawire.consumer.subscription_state import PartitionState
 from aiokafkawire.errors import RecordTooLarge
 from aiokafkawire.protocol.api import ApiKey
@@ -26,16 +26,16 @@ from aiokafkawire.types import TopicPartition
 
 def test_partitions_share_the_room_where_nothing_else_limits_an_answer() -> None:
     asks = [PartitionFetch(PartitionState(a(number), 0, None), 0, 0, max_bytes=1_000) for number in range(4)]
-    assert within(asks, 3, 400) is asks
-    assert [one.max_bytes for one in within(asks, 2, 400)] == [100] * 4
-    assert [one.max_bytes for one in within(asks, 2, 40_000)] == [1_000] * 4
-    assert [one.max_bytes for one in within(asks, 2, 1)] == [1] * 4
+    assert limit_bytes(asks, 3, 400) is asks
+    assert [one.max_bytes for one in limit_bytes(asks, 2, 400)] == [100] * 4
+    assert [one.max_bytes for one in limit_bytes(asks, 2, 40_000)] == [1_000] * 4
+    assert [one.max_bytes for one in limit_bytes(asks, 2, 1)] == [1] * 4
 
 
 def test_a_partition_with_a_large_message_is_asked_for_alone() -> None:
     asks = [PartitionFetch(PartitionState(a(number), 0, None), 0, 0, max_bytes=1_000) for number in range(4)]
-    asks[2].place.fetch_bytes = 1_000
-    assert within(asks, 2, 400) == [asks[2]]
+    asks[2].state.fetch_bytes = 1_000
+    assert limit_bytes(asks, 2, 400) == [asks[2]]
 
 
 @asynccontextmanager

@@ -8,8 +8,8 @@ from support.clusters import partition
 from support.examples import examples
 
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
-from aiokafkawire.consumer.fetch import CompletedFetch, PartitionFetch, plan, rooms, within
-from aiokafkawire.consumer.preferred_replica import source
+from aiokafkawire.consumer.fetch import CompletedFetch, PartitionFetch, fetch_budgets, limit_bytes, plan
+from aiokafkawire.consumer.preferred_replica import select_read_replica
 from aiokafkawire.consumer.subscription_state import SubscriptionState
 from aiokafkawire.protocol.messages.fetch import PartitionData
 from aiokafkawire.types import Address, TopicPartition
@@ -43,10 +43,10 @@ class Reading:
         asks, _ = plan(
             self.snapshot, self.positions, self.unread, (), self.promised, max_bytes=PARTITION_LIMIT, now=0.0
         )
-        brokers = {source(self.snapshot, one, 0.0) for one in self.positions}
-        room = rooms(asks, len(brokers), self.unread.values(), self.promised.values(), LIMIT)
+        brokers = {select_read_replica(self.snapshot, one, 0.0) for one in self.positions}
+        room = fetch_budgets(asks, len(brokers), self.unread.values(), self.promised.values(), LIMIT)
         for node, most in room.items():
-            self.promised[node], self.asked[node] = most, within(asks[node], self.version, most)
+            self.promised[node], self.asked[node] = most, limit_bytes(asks[node], self.version, most)
 
     def answer(self, node: int) -> None:
         """As much as is allowed: and of the first partition a whole batch, however large (KIP-74)."""
@@ -58,11 +58,11 @@ class Reading:
             room -= size
             if size:
                 data = PartitionData(partition_index=0, error_code=0, high_watermark=9, records=bytes(size))
-                self.unread[ask.place.where] = CompletedFetch(ask, data, committed_only=False)
+                self.unread[ask.state.partition] = CompletedFetch(ask, data, committed_only=False)
 
     @property
     def kept(self) -> int:
-        return sum(len(one.records) for one in self.unread.values() if not one.ask.place.rests)
+        return sum(len(one.records) for one in self.unread.values() if not one.ask.state.is_suspended)
 
 
 _STEPS = st.lists(
@@ -103,7 +103,7 @@ def test_what_is_unread_leaves_the_rest_to_those_who_are_asked() -> None:
         reading.answer(node)
     assert reading.kept == 999
     for place in reading.positions:
-        place.replica, place.replica_until = 1 if place.where in reading.unread else 2, 1.0
+        place.replica, place.replica_until = 1 if place.partition in reading.unread else 2, 1.0
     reading.ask()
     assert reading.promised == {2: 1}
     reading.unread.clear()

@@ -15,7 +15,7 @@ from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
 from aiokafkawire.consumer.fetch import CompletedFetch, PartitionFetch, plan
 from aiokafkawire.consumer.fetch_buffer import FetchBuffer, FetchContext
 from aiokafkawire.consumer.partition_errors import PartitionErrors
-from aiokafkawire.consumer.preferred_replica import source
+from aiokafkawire.consumer.preferred_replica import select_read_replica
 from aiokafkawire.consumer.subscription_state import PartitionState, SubscriptionState
 from aiokafkawire.errors import ErrorCode, broker_error
 from aiokafkawire.protocol.api import ApiKey
@@ -52,7 +52,7 @@ def snapshot(*, leader: int = 1, replicas: tuple[int, ...] = (1, 2), offline: tu
     ],
 )
 def test_who_is_asked(known: Snapshot, replica: int | None, until: float, expected: int | None) -> None:
-    node = source(known, PartitionState(T, 0, None, replica=replica, replica_until=until), 5.0)
+    node = select_read_replica(known, PartitionState(T, 0, None, replica=replica, replica_until=until), 5.0)
     assert (node.node_id if node is not None else None) == expected
 
 

@@ -43,15 +43,15 @@ class Looking:
 
     def take(self, now: float = 0.0) -> list[int] | None:
         found = self.attention.take(self.snapshot, now)
-        return None if found is None else sorted(place.where.partition for place in found)
+        return None if found is None else sorted(place.partition.partition for place in found)
 
 
 def test_all_of_a_brokers_partitions_are_looked_at_and_no_others() -> None:
     looking = Looking()
-    looking.attention.turn_to([looking.place(3)])
+    looking.attention.mark_dirty([looking.place(3)])
     assert looking.take() == [0, 3, 6, 9]
-    looking.attention.turn_to([looking.place(3), looking.place(9)])
-    looking.attention.turn_to([looking.place(1)])
+    looking.attention.mark_dirty([looking.place(3), looking.place(9)])
+    looking.attention.mark_dirty([looking.place(1)])
     assert looking.take() == [0, 1, 3, 4, 6, 7, 9, 10]
     # Once; and who is woken by the time that is up looks at everything.
     assert looking.take() is None
@@ -62,11 +62,11 @@ def test_all_of_a_brokers_partitions_are_looked_at_and_no_others() -> None:
 
 def _touched(looking: Looking) -> None:
     place = looking.positions.get(TopicPartition("a", 0))
-    looking.attention.turn_to([place] if place is not None else ())
+    looking.attention.mark_dirty([place] if place is not None else ())
 
 
 def _all(looking: Looking) -> None:
-    looking.attention.turn_to()
+    looking.attention.mark_dirty()
 
 
 def _newer(looking: Looking) -> None:
@@ -82,7 +82,7 @@ def _sought(looking: Looking) -> None:
 
 
 def _dropped(looking: Looking) -> None:
-    looking.positions.take_away([TopicPartition("a", 0)], None, "it was revoked", 0.0)
+    looking.positions.revoke([TopicPartition("a", 0)], None, "it was revoked", 0.0)
 
 
 def _elsewhere(looking: Looking) -> None:
@@ -106,9 +106,9 @@ def test_a_replica_whose_time_is_up_is_noticed() -> None:
     looking = Looking()
     _elsewhere(looking)
     assert looking.take() is None
-    looking.attention.turn_to([looking.place(1)])
+    looking.attention.mark_dirty([looking.place(1)])
     assert looking.take(0.5) == [1, 4, 6, 7, 10]
-    looking.attention.turn_to([looking.place(1)])
+    looking.attention.mark_dirty([looking.place(1)])
     assert looking.take(1.0) is None
 
 

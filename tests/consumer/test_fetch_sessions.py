@@ -43,7 +43,7 @@ class Wanted:
         self.ids = dict(IDS)
 
     def asks(self, *without: TopicPartition, leader_epoch: int = 0) -> list[PartitionFetch]:
-        places = [place for place in self.positions if place.where not in without]
+        places = [place for place in self.positions if place.partition not in without]
         return [PartitionFetch(place, place.epoch, place.position or 0, leader_epoch, 100) for place in places]
 
     def next(self, asks: list[PartitionFetch] | None = None, *, by_id: bool = True) -> FetchSessionRequest:
@@ -55,7 +55,7 @@ class Wanted:
 
 
 def named(turn: FetchSessionRequest) -> list[TopicPartition]:
-    return [ask.place.where for ask in turn.named]
+    return [ask.state.partition for ask in turn.named]
 
 
 # --- what is said --------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ def test_another_leader_epoch_limit_or_seek_is_told() -> None:
     assert named(turn) == [a(0), a(1)]
     wanted.session.answered(turn, 7)
     (one, two) = wanted.asks(leader_epoch=1)
-    turn = wanted.next([one, PartitionFetch(two.place, two.epoch, two.offset, 1, 200)])
+    turn = wanted.next([one, PartitionFetch(two.state, two.epoch, two.offset, 1, 200)])
     assert named(turn) == [a(1)]
     wanted.session.answered(turn, 7)
     wanted.positions.seek(a(0), 0)
@@ -212,7 +212,7 @@ def test_the_broker_always_reads_what_is_wanted_and_nothing_else(
                 raise
             continue
         read = {(one.topic, one.asked.partition): one.asked.fetch_offset for one in fetching.partitions}
-        assert read == {ask.place.where: ask.offset for ask in asks}
+        assert read == {ask.state.partition: ask.offset for ask in asks}
         results = [(one, _nothing(one.asked.partition)) for one in fetching.partitions]
         error, session_id, _ = fetching.answer(results, from_follower=False, now=0.0)
         assert not error

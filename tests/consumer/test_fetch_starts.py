@@ -7,7 +7,7 @@ import pytest
 from support.faulty_cluster import a, serving
 
 from aiokafkawire.consumer.offset_fetcher import OffsetFetcher
-from aiokafkawire.consumer.offset_reset import DurationReset, Start, reset_to, spec_of
+from aiokafkawire.consumer.offset_reset import DurationReset, Start, parse_reset_policy, resolve_start
 from aiokafkawire.consumer.partition_errors import PartitionErrors
 from aiokafkawire.consumer.subscription_state import SubscriptionState
 from aiokafkawire.protocol.messages.offsets import ListOffsetsRequest
@@ -28,7 +28,7 @@ DAY = 24 * 60 * 60 * 1000
     ],
 )
 def test_a_policy_is_a_place(policy: str, expected: Start | None) -> None:
-    assert reset_to(policy) == expected
+    assert parse_reset_policy(policy) == expected
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_policy_is_a_place(policy: str, expected: Start | None) -> None:
     ],
 )
 def test_a_duration_counts_from_now(start: Start, expected: OffsetSpec) -> None:
-    assert spec_of(start, DAY + 100) == expected
+    assert resolve_start(start, DAY + 100) == expected
 
 
 def test_an_offset_that_is_gone_leads_there_too() -> None:

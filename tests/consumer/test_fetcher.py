@@ -114,7 +114,7 @@ async def test_lasting_trouble_is_told_with_its_cause_and_the_loop_may_be_entere
         cluster.on_fetch = on_fetch  # the other leader's answers do not hide it
         consumer.assign({a(0): 0, a(1): 0})
         for _ in range(2):
-            with pytest.raises(RequestTimeout, match=r"fetched of a-0 for 0.15 s \(default_api_timeout_ms\)") as told:
+            with pytest.raises(RequestTimeout, match=r"cannot fetch a-0 for 0.15 s \(default_api_timeout_ms\)") as told:
                 await take(consumer, 1)
             assert isinstance(told.value.__cause__, NotLeaderOrFollower)
         assert healthy > 2
@@ -132,7 +132,7 @@ async def test_a_silent_broker_is_told_in_time() -> None:
     ):
         cluster.on_fetch = lambda node, asked: None
         consumer.assign({a(0): 0})
-        with pytest.raises(RequestTimeout, match=r"nothing could be fetched of a-0 for 0.1 s .* no answer from n1"):
+        with pytest.raises(RequestTimeout, match=r"cannot fetch a-0 for 0.1 s .* no answer from n1"):
             await take(consumer, 1)
 
 
@@ -250,7 +250,7 @@ async def test_records_that_do_not_reach_the_position_are_told_each_time() -> No
         cluster.on_fetch = lambda node, asked: cluster.answer({a(0): b"".join(cluster.log[a(0)])})
         consumer.assign({a(0): 7})
         for _ in range(3):
-            with pytest.raises(CorruptBatch, match=r"a-0 at offset 7: .* without a whole batch that reaches it; to go"):
+            with pytest.raises(CorruptBatch, match=r"a-0 at offset 7: .* without a whole batch at this offset"):
                 await take(consumer, 1)
         assert len(fetches(cluster)) <= 4
 
@@ -272,7 +272,7 @@ async def test_an_answer_without_a_partition_is_a_wire_error() -> None:
     async with serving({a(0): 1}) as cluster, cluster.client() as client, client.consumer() as consumer:
         cluster.on_fetch = lambda node, asked: cluster.answer({a(1): b""})
         consumer.assign({a(0): 0})
-        with pytest.raises(WireError, match="n1:9092 answered Fetch without a-0, which was asked"):
+        with pytest.raises(WireError, match="n1:9092 answered Fetch without a-0"):
             await take(consumer, 1)
 
 

@@ -55,7 +55,7 @@ def with_(**changes: Any) -> PartitionHealth:
         (None, {A0: WELL}, "it has read everything there is", False),
         (MEMBER, {A0: WELL}, "it has read everything there is", False),
         (None, {A0: with_(unread=True), A1: with_(trouble="X")}, None, False),
-        (None, {A0: with_(unread=True, paused=True)}, "all of its partitions are paused, or are being given up", False),
+        (None, {A0: with_(unread=True, paused=True)}, "all of its partitions are paused, or are being revoked", False),
         (None, {}, "it has no partitions: the other members have them, or the topics have none", False),
         (None, {A0: with_(position=None)}, "a-0: where to begin is being looked up", True),
         (None, {A0: with_(broker=None)}, "a-0: it has no leader", True),
@@ -72,7 +72,7 @@ def with_(**changes: Any) -> PartitionHealth:
         (
             attrs.evolve(MEMBER, state=GroupState.SYNCING, trouble="ConnectionLost: x"),
             {A0: WELL},
-            "in 'g' it is waiting for its part; its coordinator: ConnectionLost: x",
+            "in 'g' it is waiting for its assignment; its coordinator: ConnectionLost: x",
             True,
         ),
         (

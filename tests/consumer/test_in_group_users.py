@@ -314,7 +314,7 @@ def test_a_commit_by_who_is_no_member_any_more_fails_at_once() -> None:
         life.broker.on(ApiKey.OFFSET_COMMIT, answer=ErrorCode.UNKNOWN_MEMBER_ID)
         async with life.broker.hold(ApiKey.JOIN_GROUP):
             began = life.sim.now()
-            with pytest.raises(CommitFailed, match="has given the partitions to others"):
+            with pytest.raises(CommitFailed, match="has given the partitions to other members"):
                 await one.consumer.commit()
             assert life.sim.now() - began < 1
             assert one.words() == ["assigned", "lost"]
@@ -358,7 +358,7 @@ def test_a_commit_between_joining_and_the_assignment_waits_for_it() -> None:
             committing.set()
 
         async with life.broker.hold(ApiKey.SYNC_GROUP) as held, anyio.create_task_group() as tasks:
-            machine.want("again")
+            machine.request_rejoin("again")
             membership_of(one).wake()
             await held.arrived()
             assert machine.generation > generation

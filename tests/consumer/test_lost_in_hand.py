@@ -34,23 +34,23 @@ def holding(*partitions: TopicPartition) -> SubscriptionState:
 
 def test_only_what_is_in_hand_is_lost() -> None:
     positions = holding(A0)
-    (lost,) = positions.take_away([A0, A1], FIRST, "it was evicted", 1.0)
-    assert (lost.place.where, lost.group) == (A0, FIRST)
+    (lost,) = positions.revoke([A0, A1], FIRST, "it was evicted", 1.0)
+    assert (lost.state.partition, lost.group) == (A0, FIRST)
     assert positions.assigned == ()
-    positions.require_in_hand([A1])
+    positions.require_not_lost([A1])
     for partitions in (None, [A0, A1]):
         with pytest.raises(CommitFailed, match=r"a-0: .* in group 'g', since it was evicted\. "):
-            positions.require_in_hand(partitions)
+            positions.require_not_lost(partitions)
 
 
 def test_a_partition_that_is_assigned_again_is_another_place() -> None:
     positions = holding(A0)
-    positions.take_away([A0, A1], FIRST, "it was evicted", 1.0)
+    positions.revoke([A0, A1], FIRST, "it was evicted", 1.0)
     positions.add([A0])
     positions.require(A0).position = 0
     assert positions.to_commit() == {A0: OffsetAndMetadata(5)}
     # It is lost again, while the same records are in hand.
-    assert positions.take_away([A0], GroupMetadata("g", 2, "me"), "it was evicted again", 2.0) == ()
+    assert positions.revoke([A0], GroupMetadata("g", 2, "me"), "it was evicted again", 2.0) == ()
     assert positions.lost_in_hand[A0].group == FIRST
     positions.lost_in_hand.clear()
     assert positions.to_commit() == {}
@@ -132,6 +132,8 @@ async def test_a_loss_is_warned_of_once_and_only_with_records_in_hand(caplog: py
                     assigned = anyio.Event()
                     await client.admin.remove_members("g")
                     await assigned.wait()
-                    told = [record.getMessage() for record in caplog.records if "took a-0 away" in record.getMessage()]
+                    told = [
+                        record.getMessage() for record in caplog.records if "revoked a-0 while" in record.getMessage()
+                    ]
                     assert len(told) == expected
                 assert "UnknownMemberId" in told[0]

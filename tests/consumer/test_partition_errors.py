@@ -29,7 +29,7 @@ def test_what_a_retry_mends_is_told_when_it_lasts() -> None:
     kept.failed([one], GONE, began=9.9, now=10.0)
     told = kept.next()
     assert isinstance(told, RequestTimeout)
-    assert str(told) == "nothing could be fetched of a-0 for 10 s (default_api_timeout_ms): b:1 closed the connection"
+    assert str(told) == "cannot fetch a-0 for 10 s (default_api_timeout_ms): b:1 closed the connection"
     assert told.__cause__ is GONE
     assert kept.next() is None
 
@@ -47,11 +47,11 @@ def test_trouble_that_goes_on_is_told_again_after_as_long() -> None:
 def test_an_answer_ends_it_for_its_partition_alone() -> None:
     kept, one, two, _ = troubles()
     kept.failed([one, two], GONE, began=0.0, now=5.0)
-    kept.over(ONE)
+    kept.clear(ONE)
     kept.failed([one, two], GONE, began=9.0, now=10.0)
     told = kept.next()
     assert told is not None
-    assert "nothing could be fetched of a-1 for" in str(told)
+    assert "cannot fetch a-1 for" in str(told)
     assert kept.next() is None
 
 

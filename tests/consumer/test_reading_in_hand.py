@@ -118,7 +118,7 @@ async def test_who_changes_from_one_way_to_another_misses_nothing() -> None:
 @pytest.mark.parametrize("most", [0, -1])
 async def test_a_poll_for_nothing_is_a_mistake(most: int) -> None:
     async with running(1) as consumer:
-        with pytest.raises(UsageError, match="max_records is 1 at least"):
+        with pytest.raises(UsageError, match="max_records must be at least 1"):
             await consumer.poll(most)
 
 

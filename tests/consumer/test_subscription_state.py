@@ -17,7 +17,7 @@ def test_a_start_may_be_an_offset_a_spec_or_the_default() -> None:
         (None, OffsetSpec.at(7)),
         (None, OffsetSpec.LATEST),
     ]
-    assert [place.where for place in positions.to_look_up()] == [TWO, TopicPartition("b", 0)]
+    assert [place.partition for place in positions.to_look_up()] == [TWO, TopicPartition("b", 0)]
 
 
 def test_a_partition_that_stays_keeps_its_place() -> None:

@@ -35,11 +35,11 @@ def test_a_pattern_means_whole_names_and_nothing_internal(pattern: str | re.Patt
 @pytest.mark.parametrize(
     ("topics", "pattern", "listeners", "told"),
     [
-        ([], None, NOBODY, "topics or to a pattern"),
-        (["a"], "b", NOBODY, "topics or to a pattern"),
+        ([], None, NOBODY, "either topics or a pattern"),
+        (["a"], "b", NOBODY, "either topics or a pattern"),
         (["a/b"], None, NOBODY, "a/b"),
-        ([], "log-(", NOBODY, "no regular expression"),
-        ([], 7, NOBODY, "no regular expression"),
+        ([], "log-(", NOBODY, "not a regular expression"),
+        ([], 7, NOBODY, "not a regular expression"),
         (["a"], None, RebalanceListeners(on_revoked="not callable"), "on_revoked must be a function"),  # type: ignore[arg-type]
     ],
 )

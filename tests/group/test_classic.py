@@ -53,7 +53,7 @@ def asked_in(state: GroupState, kind: RequestKind) -> tuple[ClassicMembership, A
 def test_a_leader_comes_all_the_way() -> None:
     machine = machine_in(OUTSIDE)
     assert (machine.due(0), machine.wait(0), machine.is_member) == ([], None, False)
-    machine.want("why not")
+    machine.request_rejoin("why not")
     assert doing(machine, PrepareRejoin).lost
     assert (machine.due(0), machine.is_rebalancing) == ([], True)
     machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
@@ -70,7 +70,7 @@ def test_a_leader_comes_all_the_way() -> None:
         JoinedMember(ME, None, ME.encode()),
         JoinedMember("other-2", None, b"other-2"),
     ]
-    assert (machine.task.protocol, machine.protocol, machine.heard_at) == ("sticky", "sticky", 1.0)
+    assert (machine.task.protocol, machine.protocol, machine.confirmed_at) == ("sticky", "sticky", 1.0)
     machine.assigned(machine.task, {ME: b"mine"})
     ask = flow(machine, 1.0)
     request = said(ask)
@@ -80,7 +80,7 @@ def test_a_leader_comes_all_the_way() -> None:
     assert isinstance(machine.task, ApplyAssignment)
     assert (machine.task.assignment, machine.task.generation, machine.task.leader) == (b"mine", 5, True)
     assert (machine.state, machine.rebalances, machine.group) == (STABLE, 1, GroupMetadata("g", 5, ME, None))
-    machine.taken(doing(machine, ApplyAssignment))
+    machine.task_done(doing(machine, ApplyAssignment))
     assert not machine.is_rebalancing
 
 
@@ -111,9 +111,9 @@ def test_a_leader_that_was_away_looks_and_decides_nothing() -> None:
 def joining(own: str | None = None) -> tuple[ClassicMembership, Any]:
     """A member of generation 5 that waits to join again, and its question."""
     machine = machine_in(STABLE)
-    machine.taken(doing(machine, ApplyAssignment))
+    machine.task_done(doing(machine, ApplyAssignment))
     if own is not None:
-        machine.want(own)
+        machine.request_rejoin(own)
     else:
         machine.answered(beating(machine, 10), heard(ErrorCode.REBALANCE_IN_PROGRESS), 10)
     machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
@@ -127,12 +127,12 @@ def test_without_a_coordinator_who_waits_to_join_is_the_member_it_was_and_says_s
     machine.answered(ask, joined(generation=6), 20)
     beat = beating(machine, 20)
     assert (machine.state, said(beat).generation_id) == (STABLE, 5)
-    machine.taken(doing(machine, Resume))
+    machine.task_done(doing(machine, Resume))
     machine.answered(beat, heard(), 21)
-    machine.found()
+    machine.coordinator_found()
     # The rebalance that it had heard of, the next coordinator will tell of again, if there is any.
     assert (machine.state, machine.task) == (STABLE, None)
-    machine.want("more")
+    machine.request_rejoin("more")
     assert machine.state is PREPARING
 
 
@@ -141,23 +141,23 @@ def test_a_wish_of_its_own_waits_for_a_coordinator(when: str) -> None:
     machine, ask = joining("mine" if when == "before" else None)
     if when == "syncing":
         machine.answered(ask, joined(generation=6, leader="other-2"), 20)
-        machine.want("mine")
+        machine.request_rejoin("mine")
         machine.answered(flow(machine, 20), synced(ErrorCode.REBALANCE_IN_PROGRESS), 20)
         machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
     if when == "joining":
-        machine.want("mine")
+        machine.request_rejoin("mine")
     machine.resume(machine.group, 20)
     if when == "preparing":
         machine.answered(beating(machine, 20), heard(ErrorCode.REBALANCE_IN_PROGRESS), 20)
-        machine.want("mine")
+        machine.request_rejoin("mine")
         machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
         machine.resume(machine.group, 20)
     if when == "resumed":
-        machine.want("mine")
-    machine.taken(doing(machine, Resume))
+        machine.request_rejoin("mine")
+    machine.task_done(doing(machine, Resume))
     machine.answered(beating(machine, 20), heard(), 20)  # Kafka says that before it knows the group
     assert (machine.state, machine.task, machine.resumed) == (STABLE, None, True)
-    machine.found()
+    machine.coordinator_found()
     assert not machine.resumed
     assert isinstance(machine.task, PrepareRejoin)
     assert not machine.task.lost
@@ -173,17 +173,17 @@ def test_a_wish_is_not_lost_by_a_rebalance_that_comes_before_it_and_is_none_any_
     machine.answered(beating(machine, 20), heard(ErrorCode.REBALANCE_IN_PROGRESS), 20)
     machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
     machine.resume(machine.group, 20)
-    machine.taken(doing(machine, Resume))
-    machine.found()
+    machine.task_done(doing(machine, Resume))
+    machine.coordinator_found()
     machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
     machine.answered(flow(machine, 20), joined(generation=6, leader="other-2"), 20)
     machine.answered(flow(machine, 20), synced(), 20)
-    machine.taken(doing(machine, ApplyAssignment))
+    machine.task_done(doing(machine, ApplyAssignment))
     machine.answered(beating(machine, 40), heard(ErrorCode.REBALANCE_IN_PROGRESS), 40)
     machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
     machine.resume(machine.group, 40)
-    machine.taken(doing(machine, Resume))
-    machine.found()
+    machine.task_done(doing(machine, Resume))
+    machine.coordinator_found()
     assert (machine.state, machine.task) == (STABLE, None)
 
 
@@ -223,7 +223,7 @@ def test_who_leaves_after_resuming_wishes_for_nothing() -> None:
     machine.leave("closed")
     machine.answered(flow(machine, 20), left(), 20)
     assert (machine.state, machine.task) == (OUTSIDE, None)
-    machine.want("again")
+    machine.request_rejoin("again")
     assert machine.state is PREPARING
 
 
@@ -286,7 +286,7 @@ def test_every_error_leads_where_the_table_says(state: GroupState, kind: Request
 def test_a_commit_that_is_refused_tells_of_the_end_as_well(state: GroupState, code: int) -> None:
     machine = stable_machine()
     if state is PREPARING:
-        machine.want("again")
+        machine.request_rejoin("again")
     task = machine.task
     machine.commit_refused(machine.group, broker_error(code, "OffsetCommit"), 1.0)
     then = THEN[RequestKind.COMMIT, code]
@@ -327,17 +327,17 @@ def test_a_commit_of_another_generation_or_with_another_error_says_nothing() -> 
 )
 def test_a_heartbeat_of_another_counts_as_its_own(code: int, reached: GroupState) -> None:
     machine = stable_machine()
-    machine.heard_beside(GroupMetadata("g", 4, ME), code, 7.0)
-    assert (machine.state, machine.heard_at) == (STABLE, 0.0)
-    machine.heard_beside(machine.group, code, 7.0)
+    machine.on_thread_heartbeat(GroupMetadata("g", 4, ME), code, 7.0)
+    assert (machine.state, machine.confirmed_at) == (STABLE, 0.0)
+    machine.on_thread_heartbeat(machine.group, code, 7.0)
     assert machine.state is reached
     if code == 0:
-        assert (machine.heard_at, machine.wait(7.0)) == (7.0, 3.0)
+        assert (machine.confirmed_at, machine.wait(7.0)) == (7.0, 3.0)
 
 
 def test_a_heartbeat_of_another_says_nothing_to_who_sends_none() -> None:
     machine = machine_in(LEAVING)
-    machine.heard_beside(machine.group, ErrorCode.UNKNOWN_MEMBER_ID, 7.0)
+    machine.on_thread_heartbeat(machine.group, ErrorCode.UNKNOWN_MEMBER_ID, 7.0)
     assert machine.state is LEAVING
 
 
@@ -411,7 +411,7 @@ def test_an_answer_that_comes_too_late_counts_no_more(state: GroupState) -> None
 def test_a_heartbeat_that_is_answered_after_the_join_was_sent_counts_no_more() -> None:
     machine = stable_machine()
     ask = beating(machine, 5)
-    machine.want("again")
+    machine.request_rejoin("again")
     assert machine.is_current(ask)
     assert isinstance(machine.task, PrepareRejoin)
     machine.prepared(machine.task, PROTOCOLS)
@@ -429,6 +429,6 @@ def test_a_task_that_is_done_too_late_changes_nothing(state: GroupState) -> None
     reached = machine.state
     machine.prepared(task, PROTOCOLS)
     machine.assigned(task, {})
-    machine.taken(task, rejoin="for more")
+    machine.task_done(task, rejoin="for more")
     machine.task_failed(task, UsageError("no"))
     assert (machine.state, machine.task) == (reached, None)

@@ -64,13 +64,13 @@ class AnySequence(RuleBasedStateMachine):
     def start(self, instance: str | None, wants: bool) -> None:
         self.machine = ClassicMembership(MemberSettings("g", group_instance_id=instance))
         if wants:
-            self.machine.want("to begin")
+            self.machine.request_rejoin("to begin")
 
     # --- the user --------------------------------------------------------------------------------------
 
     @rule()
     def want(self) -> None:
-        self.machine.want("more")
+        self.machine.request_rejoin("more")
 
     @precondition(lambda self: self.machine.state is not OUTSIDE)
     @rule(expelled=st.booleans())
@@ -79,7 +79,7 @@ class AnySequence(RuleBasedStateMachine):
             return  # nobody does
         if not expelled:
             self.owns = False  # who leaves by itself has given up all before
-        (self.machine.expelled if expelled else self.machine.leave)("enough")
+        (self.machine.poll_timeout if expelled else self.machine.leave)("enough")
         assert self.machine.state in (LEAVING, OUTSIDE)
 
     @rule(code=codes, is_current=st.booleans())
@@ -89,7 +89,7 @@ class AnySequence(RuleBasedStateMachine):
 
     @rule(code=st.one_of(st.just(0), codes))
     def beside(self, code: int) -> None:
-        self.machine.heard_beside(self.machine.group, code, self.now)
+        self.machine.on_thread_heartbeat(self.machine.group, code, self.now)
 
     # --- the driver ------------------------------------------------------------------------------------
 
@@ -124,13 +124,13 @@ class AnySequence(RuleBasedStateMachine):
             machine.assigned(task, {})
         elif isinstance(task, ApplyAssignment):
             self.owns = self.owns or is_wanted
-            machine.taken(task, rejoin=rejoin)
+            machine.task_done(task, rejoin=rejoin)
         elif isinstance(task, Resume):
             self.owns = self.owns or is_wanted
-            machine.taken(task)
+            machine.task_done(task)
         else:
             self.owns = False
-            machine.taken(task)
+            machine.task_done(task)
 
     @rule(steps=st.integers(1, 12))
     def go_on(self, steps: int) -> None:
@@ -181,7 +181,7 @@ class AnySequence(RuleBasedStateMachine):
 
     @rule()
     def find(self) -> None:
-        self.machine.found()
+        self.machine.coordinator_found()
         assert not self.machine.resumed
 
     @precondition(lambda self: self.late)
@@ -211,7 +211,7 @@ class AnySequence(RuleBasedStateMachine):
             assert asked or machine.wait(self.now) is not None
         elif machine.state is STABLE:
             assert machine.is_member
-            assert machine.beats
+            assert machine.sends_heartbeats
         elif machine.state is FAILED:
             assert machine.error is not None
 
@@ -234,7 +234,7 @@ class AnySequence(RuleBasedStateMachine):
     def teardown(self) -> None:
         """With a coordinator that behaves it becomes a member, and leaves."""
         if not isinstance(self.machine.error, FencedInstanceId):
-            self.machine.want("after all")
+            self.machine.request_rejoin("after all")
             behave(self.machine, self.now)
             assert self.machine.state is STABLE
         self.machine.leave("closed")
@@ -246,7 +246,7 @@ class AnySequence(RuleBasedStateMachine):
 def behave(machine: ClassicMembership, now: float) -> None:
     """A coordinator, and a member, that do what they are asked until nothing is left to do but heartbeats."""
     generation = 10
-    for ask in (machine._asked, machine._beating):
+    for ask in (machine._request, machine._heartbeat):
         if ask is not None:
             machine.refused(ask, RequestTimeout("late"), now)
     for _ in range(40):
@@ -256,7 +256,7 @@ def behave(machine: ClassicMembership, now: float) -> None:
         elif isinstance(task, Assign):
             machine.assigned(task, {})
         elif task is not None:
-            machine.taken(task)
+            machine.task_done(task)
         for ask in machine.due(now):
             generation += 1
             machine.answered(ask, _granted(ask, generation, machine.protocol), now)

@@ -41,7 +41,7 @@ def test_heartbeats_go_out_at_intervals_and_one_at_a_time() -> None:
     assert (said(ask).generation_id, said(ask).member_id) == (5, ME)
     assert (machine.due(20), machine.wait(20)) == ([], None)
     machine.answered(ask, heard(), 20)
-    assert (machine.heard_at, machine.wait(20)) == (20, 0)
+    assert (machine.confirmed_at, machine.wait(20)) == (20, 0)
     assert beating(machine, 20)
     machine = stable_machine(heartbeat_interval=2.0)
     for now in range(2, 12, 2):
@@ -66,10 +66,10 @@ def test_the_first_heartbeats_of_a_generation_come_soon() -> None:
 @pytest.mark.parametrize("state", list(GroupState))
 def test_heartbeats_need_a_generation_and_end_with_the_join(state: GroupState) -> None:
     machine = machine_in(state)
-    assert machine.beats is (state in (ASSIGNING, SYNCING, STABLE))
+    assert machine.sends_heartbeats is (state in (ASSIGNING, SYNCING, STABLE))
     if state is STABLE:
-        machine.want("again")
-        assert (machine.state, machine.beats) == (PREPARING, True)
+        machine.request_rejoin("again")
+        assert (machine.state, machine.sends_heartbeats) == (PREPARING, True)
 
 
 # --- coordinators that lie -----------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def test_a_coordinator_that_says_the_same_for_ever_is_not_asked_in_a_tight_loop(
         return
     machine, now = machine_in(OUTSIDE), 0.0
     times: list[float] = []
-    machine.want("to begin")
+    machine.request_rejoin("to begin")
     while len(times) < 20:
         if isinstance(machine.task, PrepareRejoin):
             machine.prepared(machine.task, PROTOCOLS)

@@ -42,7 +42,7 @@ LEAVING, FAILED = GroupState.LEAVING, GroupState.FAILED
 )
 def test_wanting_joins_at_once_or_later(state: GroupState, reached: GroupState) -> None:
     machine = machine_in(state)
-    machine.want("for other topics")
+    machine.request_rejoin("for other topics")
     assert machine.state is reached
     if reached is PREPARING and state is not PREPARING:
         assert isinstance(machine.task, PrepareRejoin)
@@ -52,7 +52,7 @@ def test_wanting_joins_at_once_or_later(state: GroupState, reached: GroupState) 
 @pytest.mark.parametrize("state", [JOINING, ASSIGNING, SYNCING])
 def test_who_wants_while_a_rebalance_goes_on_joins_again_after_it(state: GroupState) -> None:
     machine = machine_in(state)
-    machine.want("for other topics")
+    machine.request_rejoin("for other topics")
     if state is JOINING:
         machine.answered(flow(machine), joined(leader="other-2"), 0)
     elif state is ASSIGNING:
@@ -61,7 +61,7 @@ def test_who_wants_while_a_rebalance_goes_on_joins_again_after_it(state: GroupSt
     machine.answered(flow(machine), synced(), 0)
     assert isinstance(machine.task, ApplyAssignment)
     assert machine.state is STABLE
-    machine.taken(machine.task)
+    machine.task_done(machine.task)
     assert machine.state is PREPARING
     assert isinstance(machine.task, PrepareRejoin)
     machine.prepared(machine.task, PROTOCOLS)
@@ -70,21 +70,21 @@ def test_who_wants_while_a_rebalance_goes_on_joins_again_after_it(state: GroupSt
 
 def test_what_was_wanted_while_it_prepared_is_in_what_it_joins_with() -> None:
     machine = machine_in(PREPARING)
-    machine.want("for other topics")
+    machine.request_rejoin("for other topics")
     task = machine.task
     assert task is not None
     machine.prepared(task, PROTOCOLS)
     machine.answered(flow(machine), joined(leader="other-2"), 0)
     machine.answered(flow(machine), synced(), 0)
     assert machine.task is not None
-    machine.taken(machine.task)
+    machine.task_done(machine.task)
     assert machine.state is STABLE
 
 
 def test_what_is_taken_may_call_for_another_rebalance() -> None:
     machine = machine_in(STABLE)
     assert machine.task is not None
-    machine.taken(machine.task, rejoin="partitions were given up")
+    machine.task_done(machine.task, rejoin="partitions were given up")
     assert isinstance(machine.task, PrepareRejoin)
     assert (machine.state, machine.task.lost) == (PREPARING, False)
 
@@ -113,13 +113,13 @@ def test_leaving_ends_outside_and_a_static_member_tells_nobody(state: GroupState
 @pytest.mark.parametrize("instance", [None, "i"])
 def test_who_is_expelled_gives_everything_up_and_may_come_back(state: GroupState, instance: str | None) -> None:
     machine = machine_in(state, group_instance_id=instance)
-    machine.expelled("nothing was asked for")
+    machine.poll_timeout("nothing was asked for")
     assert isinstance(machine.task, LosePartitions)
     assert machine.task.reason == "nothing was asked for"
     if machine.state is LEAVING:
         machine.answered(flow(machine, 100), left(), 100)
     assert machine.state is OUTSIDE
-    machine.want("asked for again")
+    machine.request_rejoin("asked for again")
     assert isinstance(machine.task, PrepareRejoin)
     assert (machine.task.lost, machine.member_id) == (True, "")
 
@@ -127,25 +127,25 @@ def test_who_is_expelled_gives_everything_up_and_may_come_back(state: GroupState
 @pytest.mark.parametrize("first", ["left", "given up"])
 def test_who_comes_back_before_it_has_left_joins_after_that(first: str) -> None:
     machine = stable_machine()
-    machine.expelled("nothing was asked for")
+    machine.poll_timeout("nothing was asked for")
     ask, task = flow(machine, 100), machine.task
     assert task is not None
-    machine.want("asked for again")
+    machine.request_rejoin("asked for again")
     assert (machine.state, machine.task) == (LEAVING, task)
     if first == "left":
         machine.answered(ask, left(), 100)
         assert (machine.state, machine.task) == (OUTSIDE, task)
-        machine.taken(task)
+        machine.task_done(task)
     else:
-        machine.taken(task)
+        machine.task_done(task)
         assert (machine.state, machine.task) == (LEAVING, None)
         machine.refused(ask, RequestTimeout("silent"), 100)
     assert machine.state is PREPARING
     # Who closes meanwhile is not brought back.
     machine = stable_machine()
-    machine.expelled("nothing was asked for")
+    machine.poll_timeout("nothing was asked for")
     ask = flow(machine, 100)
-    machine.want("asked for again")
+    machine.request_rejoin("asked for again")
     machine.leave("closed")
     machine.answered(ask, left(), 100)
     assert machine.state is OUTSIDE
@@ -169,7 +169,7 @@ def test_who_is_fenced_stays_so() -> None:
     machine = stable_machine(group_instance_id="i")
     machine.answered(beating(machine, 5), heard(ErrorCode.FENCED_INSTANCE_ID), 5)
     assert isinstance(machine.error, FencedInstanceId)
-    machine.want("asked for again")
+    machine.request_rejoin("asked for again")
     assert (machine.state, type(machine.error)) == (FAILED, FencedInstanceId)
 
 
@@ -178,7 +178,7 @@ def test_who_was_refused_may_try_again() -> None:
     machine.answered(beating(machine, 5), heard(ErrorCode.GROUP_AUTHORIZATION_FAILED), 5)
     refused: list[object] = [machine.error]
     assert isinstance(refused[0], GroupAuthorizationFailed)
-    machine.want("asked for again")
+    machine.request_rejoin("asked for again")
     refused.append(machine.error)
     assert (machine.state, refused[1]) == (PREPARING, None)
 
@@ -186,14 +186,14 @@ def test_who_was_refused_may_try_again() -> None:
 @pytest.mark.parametrize("state", [PREPARING, ASSIGNING, STABLE])
 def test_a_task_that_fails_is_for_the_user_and_the_coordinator_still_knows_the_member(state: GroupState) -> None:
     machine = stable_machine()
-    machine.want("again")
+    machine.request_rejoin("again")
     if state is not PREPARING:
         machine = machine_in(state)
     assert machine.task is not None
     machine.task_failed(machine.task, UsageError("no"))
     assert (machine.state, str(machine.error), machine.is_member) == (FAILED, "no", False)
     assert isinstance(machine.task, LosePartitions)
-    machine.taken(machine.task)
+    machine.task_done(machine.task)
     assert (machine.state, machine.member_id, machine.due(100)) == (FAILED, ME, [])
     # It leaves as the one that it was, or joins again as that.
     machine.leave("closed")
@@ -202,7 +202,7 @@ def test_a_task_that_fails_is_for_the_user_and_the_coordinator_still_knows_the_m
 
 def test_reasons_are_as_long_as_the_wire_allows() -> None:
     machine = machine_in(OUTSIDE)
-    machine.want("x" * 300)
+    machine.request_rejoin("x" * 300)
     assert machine.task is not None
     machine.prepared(machine.task, PROTOCOLS)
     assert said(flow(machine)).reason == "x" * 255

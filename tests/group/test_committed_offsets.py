@@ -116,7 +116,9 @@ async def test_offsets_in_zookeeper_are_kept_and_read_by_any_broker(coordinators
 
 async def test_zookeeper_takes_no_members_no_retention_and_no_partitions_that_are_not_there() -> None:
     async with running("0.10.0", IN_ZOOKEEPER) as (broker, cluster, offsets):
-        with pytest.raises(UnsupportedVersion, match=r"how long to keep offsets \(retention_ms\) since 0.9"):
+        with pytest.raises(
+            UnsupportedVersion, match=r"retention_ms needs OffsetCommit v2-4, which brokers have since 0.9"
+        ):
             await offsets.commit({A0: 3}, soon(cluster), retention_ms=1)
         broker.on(ApiKey.OFFSET_COMMIT, answer=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         with pytest.raises(TopicAuthorizationFailed, match="OffsetCommit of a-0"):
@@ -160,11 +162,11 @@ async def test_a_retention_is_told_where_the_broker_knows_it(release: str, versi
 async def test_a_retention_that_nobody_understands_is_refused() -> None:
     async with running(None, {ApiKey.OFFSET_COMMIT: "5-10"}) as (broker, cluster, offsets):
         with pytest.raises(
-            UnsupportedVersion, match=r"since 0.9, and by OffsetCommit v2-4 alone.*speaks OffsetCommit 5"
+            UnsupportedVersion, match=r"needs OffsetCommit v2-4, which brokers have since 0.9.*speaks OffsetCommit 5"
         ):
             await offsets.commit({A0: 3}, soon(cluster), retention_ms=60_000)
         offsets.group = GroupMetadata("g", 1, "m", "i")
-        with pytest.raises(UsageError, match="a static member cannot give a retention_ms"):
+        with pytest.raises(UsageError, match="a static member cannot set retention_ms"):
             await offsets.commit({A0: 3}, soon(cluster), retention_ms=60_000)
         assert not broker.requests.of(ApiKey.OFFSET_COMMIT)
 
@@ -234,7 +236,10 @@ async def test_a_member_commits_as_such(instance: str | None) -> None:
 async def test_static_members_commit_where_brokers_know_them(release: str) -> None:
     async with running(release) as (broker, cluster, offsets):
         offsets.group = GroupMetadata("g", 1, "m", "i")
-        with pytest.raises(UnsupportedVersion, match=r"static members \(group_instance_id\) commit since 2.3"):
+        with pytest.raises(
+            UnsupportedVersion,
+            match=r"static members \(group_instance_id\) need OffsetCommit v7\+, which brokers have since 2.3",
+        ):
             await offsets.commit({A0: 3}, soon(cluster))
         assert not broker.requests.of(ApiKey.OFFSET_COMMIT)
 

@@ -62,7 +62,7 @@ def member_with(*owned: TopicPartition, protocols: tuple[RebalanceProtocol, ...]
     member = ConsumerMember([Decided(*protocols)])
     member.topics = ("a", "b")
     first = take(*owned)
-    member.took(first, member.change(first))
+    member.on_assigned(first, member.assignment_delta(first))
     return member
 
 
@@ -118,7 +118,7 @@ def test_what_is_given_up_before_it_joins(
 ) -> None:
     member = member_with(A0, B0, protocols=protocols)
     member.topics = topics
-    assert member.to_give_up(lost=lost) == given_up
+    assert member.partitions_to_revoke(lost=lost) == given_up
 
 
 def test_it_tells_the_leader_what_it_wants_and_has() -> None:
@@ -126,24 +126,24 @@ def test_it_tells_the_leader_what_it_wants_and_has() -> None:
     member.topics = ("b", "a")
     assert told(member) == Subscription(("a", "b"), b"b,a 0 -1", (), -1, "r1")
     first = take(A0, B1)
-    member.took(first, member.change(first))
+    member.on_assigned(first, member.assignment_delta(first))
     assert told(member) == Subscription(("a", "b"), b"b,a 2 5", (A0, B1), 5, "r1")
-    member.gave_up([A0])
+    member.on_revoked([A0])
     assert told(member) == Subscription(("a", "b"), b"b,a 1 5", (B1,), 5, "r1")
     assert [name for name, _ in member.protocols()] == ["decided", "other"]
 
 
 def test_who_has_lost_its_membership_has_no_generation() -> None:
     member = member_with(A0)
-    member.gave_up([A0], lost=True)
+    member.on_revoked([A0], lost=True)
     assert told(member) == Subscription(("a", "b"), b"a,b 0 -1")
 
 
 def test_who_could_not_take_what_it_was_given_has_what_it_had_in_the_new_generation() -> None:
     member = member_with(A0, B0)
     later = take(A0, A1, generation=6)
-    assert member.change(later).revoked == (B0,)
-    member.stayed(later)
+    assert member.assignment_delta(later).revoked == (B0,)
+    member.on_unchanged(later)
     assert (told(member).owned_partitions, told(member).generation_id) == ((A0, B0), 6)
 
 
@@ -164,16 +164,16 @@ def test_who_could_not_take_what_it_was_given_has_what_it_had_in_the_new_generat
 def test_what_an_assignment_changes(assigned: tuple[TopicPartition, ...], change: AssignmentDelta) -> None:
     member = member_with(A0, B0)
     task = take(*assigned, generation=6)
-    assert member.change(task) == change
+    assert member.assignment_delta(task) == change
     assert member.owned == (A0, B0)
-    member.took(task, change)
+    member.on_assigned(task, change)
     assert (member.owned, told(member).generation_id) == (change.assigned, 6)
 
 
 def test_a_member_that_its_leader_forgot_has_nothing() -> None:
     member = member_with(A0)
     task = ApplyAssignment("decided", 6, b"", leader=False)
-    assert member.change(task) == AssignmentDelta((A0,), (), ())
+    assert member.assignment_delta(task) == AssignmentDelta((A0,), (), ())
 
 
 def test_the_assignor_that_was_chosen_hears_of_the_assignment() -> None:
@@ -181,13 +181,13 @@ def test_the_assignor_that_was_chosen_hears_of_the_assignment() -> None:
     member = ConsumerMember([one, other])
     member.topics = ("a",)
     task = take(A0, B0, name="other")
-    member.took(task, member.change(task))
+    member.on_assigned(task, member.assignment_delta(task))
     assert (one.told, other.told) == ([], [(Assignment((A0, B0)), 5)])
 
 
 def test_an_assignment_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(WireError):
-        member_with().change(ApplyAssignment("decided", 6, b"\0\0\0\0", leader=False))
+        member_with().assignment_delta(ApplyAssignment("decided", 6, b"\0\0\0\0", leader=False))
 
 
 # --- as the leader -------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def test_a_leader_decides_for_all_and_who_gets_nothing_is_told_so() -> None:
 
 
 def test_a_member_that_joined_with_nonsense_is_named() -> None:
-    with pytest.raises(WireError, match="'m2' joined with what is no subscription"):
+    with pytest.raises(WireError, match="'m2' sent an invalid subscription"):
         member_with().read([*members("m1"), JoinedMember("m2", None, b"\0")])
 
 
@@ -260,10 +260,10 @@ def test_a_leader_looks_out_for_what_would_change_what_it_decided(
     else:
         member.watch(subscriptions, INFOS)
     assert member.watched == ("a", "b")
-    member.change(take(leader=True))
+    member.assignment_delta(take(leader=True))
     assert member.is_outdated(now) is is_outdated
     # A follower leaves that to the leader.
-    member.change(take(leader=False))
+    member.assignment_delta(take(leader=False))
     assert len(member.watched) == 0
     assert not member.is_outdated(now)
 

@@ -11,7 +11,7 @@ from support.group_lives import GROUP
 
 from aiokafkawire.cluster.cluster import Cluster
 from aiokafkawire.errors import ErrorCode, KafkaError
-from aiokafkawire.group.coordinator_probe import CoordinatorStatus, look_for_coordinator
+from aiokafkawire.group.coordinator_probe import CoordinatorStatus, probe_coordinator
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.simulation import Simulation, simulate
 from aiokafkawire.types import CoordinatorType
@@ -26,7 +26,7 @@ class Life:
     async def look(self) -> tuple[CoordinatorStatus, float]:
         """What comes of it, and the seconds that it takes."""
         began = self.sim.now()
-        found = await look_for_coordinator(self.cluster, GROUP, "group-1", self.heard.append)
+        found = await probe_coordinator(self.cluster, GROUP, "group-1", self.heard.append)
         return found, self.sim.now() - began
 
 
@@ -49,7 +49,7 @@ def test_who_answers_is_there_whatever_it_says(code: ErrorCode) -> None:
         if code != ErrorCode.NONE:
             life.sim.broker.on(ApiKey.DESCRIBE_GROUPS, answer=code, times=None)
         found, took = await life.look()
-        assert found is CoordinatorStatus.THERE
+        assert found is CoordinatorStatus.AVAILABLE
         assert took < 0.5
 
 
@@ -68,7 +68,7 @@ def test_who_says_that_it_is_none_or_that_there_is_none_is_away_after_a_second(a
         life.cluster.doubt_coordinator(CoordinatorType.GROUP, GROUP)
         life.sim.broker.on(api, answer=code, times=None)
         found, took = await life.look()
-        assert found is CoordinatorStatus.AWAY
+        assert found is CoordinatorStatus.UNAVAILABLE
         assert 0.9 <= took <= 1.1
         assert None not in life.heard
 
@@ -80,11 +80,11 @@ def test_who_is_named_and_cannot_be_reached_is_away() -> None:
         life.sim.network.refuse(coordinator)
         life.sim.network.cut(coordinator)
         found, took = await life.look()
-        assert found is CoordinatorStatus.AWAY
+        assert found is CoordinatorStatus.UNAVAILABLE
         assert 0.9 <= took <= 1.1
         life.sim.network.accept(coordinator)
         found, _ = await life.look()
-        assert found is CoordinatorStatus.THERE
+        assert found is CoordinatorStatus.AVAILABLE
         assert life.heard[-1] is None
 
 
@@ -108,5 +108,5 @@ def test_one_that_moves_within_the_second_is_there() -> None:
         life.sim.broker.move_coordinator(GROUP, coordinator % 3 + 1, loading=0.6)
         async with anyio.create_task_group():
             found, took = await life.look()
-        assert found is CoordinatorStatus.THERE
+        assert found is CoordinatorStatus.AVAILABLE
         assert 0.6 <= took < 1

@@ -48,12 +48,12 @@ class Played:
         await self._note(task)
         return {one.member_id: b"of " + one.metadata for one in task.members}
 
-    async def take(self, task: ApplyAssignment) -> str | None:
+    async def apply_assignment(self, task: ApplyAssignment) -> str | None:
         await self._note(task)
         rejoins, self.rejoins = self.rejoins, None
         return rejoins
 
-    async def give_up(self, task: LosePartitions) -> None:
+    async def lose_partitions(self, task: LosePartitions) -> None:
         await self._note(task)
 
     def can_resume(self) -> bool:
@@ -104,12 +104,12 @@ def test_a_role_is_asked_for_its_part_in_turn() -> None:
     async def _(life: Life) -> None:
         role = Played()
         member = life.member(role)
-        member.want("to begin")
+        member.request_rejoin("to begin")
         await until(lambda: role.kinds == ["PrepareRejoin", "Assign", "ApplyAssignment"])
         assert isinstance(role.asked[-1], ApplyAssignment)
         assert role.asked[-1].assignment == b"of me"
         role.rejoins = "once more"
-        member.want("again")
+        member.request_rejoin("again")
         await until(lambda: len(role.asked) == 9 and member.machine.task is None)
         assert role.kinds == ["PrepareRejoin", "Assign", "ApplyAssignment"] * 3
         assert [one.request.reason for one in life.sim.broker.requests.of(ApiKey.JOIN_GROUP)][2:] == [
@@ -135,13 +135,13 @@ def test_a_role_that_fails_fails_the_membership_and_may_try_again() -> None:
 
             role.before = fail
             member = life.member(role)
-            member.want("to begin")
+            member.request_rejoin("to begin")
             await until(lambda: member.machine.state is GroupState.FAILED and member.machine.task is None)  # noqa: B023
             assert isinstance(member.machine.error, KafkaError)
             assert fails.__name__ in str(member.machine.error)
             assert role.kinds[-1] == "LosePartitions"
             role.before = None
-            member.asked()
+            member.on_poll()
             await until(lambda: member.machine.state is GroupState.STABLE and member.machine.task is None)  # noqa: B023
             await member.leave("closed", life.cluster.deadline(5))
             await member.stop()
@@ -152,13 +152,13 @@ def test_a_member_that_is_fenced_says_so_whenever_it_is_asked() -> None:
     async def _(life: Life) -> None:
         role = Played()
         member = life.member(role, group_instance_id="i")
-        member.want("to begin")
+        member.request_rejoin("to begin")
         await until(lambda: "ApplyAssignment" in role.kinds)
         life.sim.broker.on(ApiKey.HEARTBEAT, answer=ErrorCode.FENCED_INSTANCE_ID)
         await until(lambda: member.machine.state is GroupState.FAILED)
         for _ in range(2):
             try:
-                member.asked()
+                member.on_poll()
             except FencedInstanceId:
                 continue
             raise AssertionError("it said nothing")
@@ -171,12 +171,12 @@ def test_what_no_retry_mends_ends_it_until_it_is_asked_again() -> None:
         role = Played()
         member = life.member(role)
         order = life.sim.broker.on(ApiKey.JOIN_GROUP, answer=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        member.want("to begin")
+        member.request_rejoin("to begin")
         await until(lambda: member.machine.state is GroupState.FAILED)
         assert (order.is_met, type(member.machine.error)) == (True, GroupAuthorizationFailed)
         await anyio.sleep(60)
         assert len(life.sim.broker.requests.of(ApiKey.JOIN_GROUP)) == 1
-        member.asked()
+        member.on_poll()
         await until(lambda: member.machine.state is GroupState.STABLE)
         await member.stop()
 
@@ -186,7 +186,7 @@ def test_a_user_who_is_silent_for_too_long_costs_the_membership_and_one_who_wait
     async def _(life: Life) -> None:
         role = Played()
         member = life.member(role, rebalance_timeout_ms=20_000)
-        member.want("to begin")
+        member.request_rejoin("to begin")
         await anyio.sleep(100)  # waiting for records all the time
         assert (role.kinds[-1], member.overdue) == ("ApplyAssignment", False)
         life.waits = False
@@ -200,7 +200,7 @@ def test_a_user_who_is_silent_for_too_long_costs_the_membership_and_one_who_wait
         await until(lambda: member.machine.state is GroupState.OUTSIDE)
         assert role.kinds[-1] == "LosePartitions"
         life.polls += 1
-        member.asked()
+        member.on_poll()
         await until(lambda: member.machine.state is GroupState.STABLE)
         assert not member.overdue
         await member.stop()
@@ -217,7 +217,7 @@ def test_a_task_that_is_not_wanted_any_more_is_followed_by_the_one_that_is() -> 
 
         role.before = wait
         member = life.member(role)
-        member.want("to begin")
+        member.request_rejoin("to begin")
         await until(lambda: role.kinds[-1:] == ["ApplyAssignment"])
         life.sim.broker.on(ApiKey.HEARTBEAT, answer=ErrorCode.UNKNOWN_MEMBER_ID)
         await until(lambda: isinstance(member.machine.task, PrepareRejoin))
@@ -235,16 +235,16 @@ def test_a_member_resumes_without_a_coordinator_and_joins_once_there_is_one() ->
     async def _(life: Life) -> None:
         role, network, coordinator = Played(resumes=True), life.sim.network, life.sim.broker.coordinator(GROUP)
         member = life.member(role)
-        member.want("to begin")
+        member.request_rejoin("to begin")
         await until(lambda: member.machine.state is GroupState.STABLE and member.machine.task is None)
         group = member.machine.group
         network.refuse(coordinator)
         network.cut(coordinator)
         began, joins = life.sim.now(), len(life.sim.broker.requests.of(ApiKey.JOIN_GROUP))
-        member.want("more")
+        member.request_rejoin("more")
         await until(lambda: role.kinds[3:] == ["PrepareRejoin", "Resume"])
         assert 1 <= life.sim.now() - began < 2
-        member.want("yet more")
+        member.request_rejoin("yet more")
         await anyio.sleep(3)
         assert (role.kinds[3:], member.machine.state, member.machine.group) == (
             ["PrepareRejoin", "Resume"],
@@ -262,11 +262,11 @@ def test_the_heartbeat_thread_keeps_who_has_resumed() -> None:
     async def _(life: Life) -> None:
         await life.cluster.coordinator(CoordinatorType.GROUP, GROUP, life.cluster.deadline(5))
         machine = machine_in(GroupState.STABLE)
-        machine.taken(doing(machine, ApplyAssignment))
+        machine.task_done(doing(machine, ApplyAssignment))
         beside = BackgroundHeartbeats(life.cluster, machine)
         kept = beside.member()
         assert kept is not None
-        machine.want("more")
+        machine.request_rejoin("more")
         machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
         assert beside.member() is None
         machine.resume(machine.group, 10)
@@ -284,7 +284,7 @@ def test_without_a_thread_the_membership_goes_on(
     async def _(life: Life) -> None:
         await life.cluster.coordinator(CoordinatorType.GROUP, GROUP, life.cluster.deadline(5))
         machine = machine_in(GroupState.STABLE)
-        machine.taken(doing(machine, ApplyAssignment))
+        machine.task_done(doing(machine, ApplyAssignment))
         beside = BackgroundHeartbeats(life.cluster, machine)
         monkeypatch.setattr(threading.Thread, "start", refuse)
         for now in range(3):
@@ -302,7 +302,7 @@ def test_a_forked_child_leaves_the_parents_thread_alone() -> None:
     async def _(life: Life) -> None:
         await life.cluster.coordinator(CoordinatorType.GROUP, GROUP, life.cluster.deadline(5))
         machine = machine_in(GroupState.STABLE)
-        machine.taken(doing(machine, ApplyAssignment))
+        machine.task_done(doing(machine, ApplyAssignment))
         beside = BackgroundHeartbeats(life.cluster, machine)
         beside.step(0, 0)
         child = os.fork()
@@ -323,11 +323,11 @@ def test_a_member_that_can_resume_no_more_when_it_has_looked_waits_for_a_coordin
     async def _(life: Life) -> None:
         role, network, coordinator = Played(resumes=True), life.sim.network, life.sim.broker.coordinator(GROUP)
         member = life.member(role)
-        member.want("to begin")
+        member.request_rejoin("to begin")
         await until(lambda: member.machine.state is GroupState.STABLE and member.machine.task is None)
         network.refuse(coordinator)
         network.cut(coordinator)
-        member.want("more")
+        member.request_rejoin("more")
         await anyio.sleep(0.5)
         role.resumes = False
         await anyio.sleep(3)
@@ -341,10 +341,10 @@ def test_a_member_that_has_given_up_nothing_waits_for_a_coordinator_to_join() ->
     async def _(life: Life) -> None:
         role = Played()
         member = life.member(role)
-        member.want("to begin")
+        member.request_rejoin("to begin")
         await until(lambda: member.machine.state is GroupState.STABLE and member.machine.task is None)
         dropped = life.sim.broker.on(ApiKey.JOIN_GROUP, drop="before", times=None)
-        member.want("more")
+        member.request_rejoin("more")
         await anyio.sleep(4)
         assert member.machine.state is GroupState.JOINING
         assert not life.sim.broker.requests.of(ApiKey.DESCRIBE_GROUPS)

@@ -144,7 +144,9 @@ def test_an_answer_of_the_new_form() -> None:
 
 def test_an_answer_by_ids() -> None:
     assert fetched_offsets("g", [A0], new_answer(topic_id=A_ID, a0=(5, 0)), IDS) == {A0: OffsetAndMetadata(5)}
-    with pytest.raises(TopicIdsOutdated, match="OffsetFetch of a-0 for group 'g': its id is not known"):
+    with pytest.raises(
+        TopicIdsOutdated, match="OffsetFetch of a-0 for group 'g': the coordinator does not know its topic id"
+    ):
         fetched_offsets("g", [A0], new_answer(topic_id=A_ID, a0=(-1, UNKNOWN_ID)), IDS)
     with pytest.raises(WireError, match="lacks a-0"):
         fetched_offsets("g", [A0], new_answer(topic_id=B_ID, a0=(5, 0)), IDS)

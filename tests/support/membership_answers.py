@@ -132,7 +132,7 @@ def stable_machine(**settings: Any) -> ClassicMembership:
     """A machine that has taken its part."""
     machine = machine_in(GroupState.STABLE, **settings)
     assert machine.task is not None
-    machine.taken(machine.task)
+    machine.task_done(machine.task)
     return machine
 
 
@@ -155,7 +155,7 @@ def _sync(machine: ClassicMembership, leader: str) -> None:
 
 
 _STEPS = {
-    GroupState.OUTSIDE: lambda machine, leader: machine.want("to begin"),
+    GroupState.OUTSIDE: lambda machine, leader: machine.request_rejoin("to begin"),
     GroupState.PREPARING: _prepare,
     GroupState.JOINING: _join,
     GroupState.ASSIGNING: _assign,
