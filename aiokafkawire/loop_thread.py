@@ -46,7 +46,7 @@ class LoopThread:
     def stop(self) -> None:
         """Cancel what still runs there, and wait until the thread has ended. May be called again."""
         running, self._running = self._running, None
-        if running is None or self.is_elsewhere:
+        if running is None or self.in_forked_process:
             return
         with suppress(RuntimeError):  # the loop is closed
             running.loop.call_soon_threadsafe(running.stop.set)
@@ -59,7 +59,7 @@ class LoopThread:
         return self._running is not None
 
     @property
-    def is_elsewhere(self) -> bool:
+    def in_forked_process(self) -> bool:
         """Whether this is a forked process, in which the thread does not exist."""
         return os.getpid() != self._pid
 
@@ -97,7 +97,7 @@ class LoopThread:
         finally:
             self._calls.discard(call)
 
-    def here(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def call_sync(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call what waits for nothing, but has to run on the loop's thread: it makes or wakes what lives there."""
 
         async def run() -> T:
@@ -117,7 +117,7 @@ class LoopThread:
 
     def require(self) -> "Running":
         """Return the running loop. Raises as :meth:`begin`."""
-        if self.is_elsewhere:
+        if self.in_forked_process:
             raise UsageError(f"this client was opened in process {self._pid}: after a fork, open another")
         if self._running is None:
             raise UsageError("this client is not open: use it inside its 'with'")

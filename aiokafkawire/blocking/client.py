@@ -59,7 +59,7 @@ class Client:
 
     def close(self) -> None:
         """Close all connections, and end the thread. May be called again; in a forked process it does nothing."""
-        if self._loop.is_elsewhere or not self._loop.is_running:
+        if self._loop.in_forked_process or not self._loop.is_running:
             return
         try:
             self._loop.call(self._client.close)
@@ -123,7 +123,7 @@ class Client:
 
         The serializers are called on the client's thread.
         """
-        return Producer(self._loop, self._loop.here(partial(self._client.producer, **options)))
+        return Producer(self._loop, self._loop.call_sync(partial(self._client.producer, **options)))
 
     @overload
     def consumer(
@@ -159,7 +159,7 @@ class Client:
 
         The deserializers are called on the client's thread, a few hundred records ahead of the iteration.
         """
-        return Consumer(self._loop, self._loop.here(partial(self._client.consumer, *topics, **options)))
+        return Consumer(self._loop, self._loop.call_sync(partial(self._client.consumer, *topics, **options)))
 
     def read_records(
         self,
@@ -170,7 +170,7 @@ class Client:
         **options: Unpack[ConsumerOptions],
     ) -> Iterator[ConsumerRecord[bytes, bytes]]:
         """Read a topic from a start to an end, record by record; see :meth:`.Client.read_records`."""
-        reader = self._loop.here(lambda: self._client.read_records(topic, start=start, end=end, **options))
+        reader = self._loop.call_sync(lambda: self._client.read_records(topic, start=start, end=end, **options))
         return _records_of(self._loop, reader)
 
     def read_batches(
@@ -183,7 +183,7 @@ class Client:
         **options: Unpack[ConsumerOptions],
     ) -> "Iterator[pa.RecordBatch]":
         """Read a topic from a start to an end as ``pyarrow.RecordBatch``; see :meth:`.Client.read_batches`."""
-        made = self._loop.here(
+        made = self._loop.call_sync(
             lambda: self._client.read_batches(topic, start=start, end=end, columns=columns, **options)
         )
         return _batches_of(self._loop, made)
@@ -244,7 +244,7 @@ def _batches_of(loop: LoopThread, reader: "BoundedBatches") -> "Iterator[pa.Reco
 
 def _close_reader(loop: LoopThread, reader: "BoundedReader[Any]") -> None:
     # A generator may be left until after the client is closed, and its reader with it.
-    if loop.is_running and not loop.is_elsewhere:
+    if loop.is_running and not loop.in_forked_process:
         loop.call(reader.aclose)
 
 

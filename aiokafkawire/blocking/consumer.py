@@ -88,7 +88,7 @@ class Consumer(Generic[K, V]):
         Any thread may call it, but no listener. It ends the iterations of others, a :meth:`poll` that waits gives an
         empty list, and other calls that wait raise UsageError.
         """
-        if self._loop.is_elsewhere or not self._loop.is_running:
+        if self._loop.in_forked_process or not self._loop.is_running:
             return
         if self._is_listener():
             raise UsageError("a listener cannot close the consumer: the rebalance waits for the listener")
@@ -290,7 +290,7 @@ class Consumer(Generic[K, V]):
         return self._ask(ask)
 
     def _look(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._loop.here(function, *args, **kwargs)
+        return self._loop.call_sync(function, *args, **kwargs)
 
     async def _in_turn(self, function: Callable[[], Awaitable[T]]) -> T:
         while (before := self._turn) is not None:  # its caller was interrupted

@@ -36,12 +36,12 @@ class Producer(Generic[K, V]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._loop.is_elsewhere:
+        if not self._loop.in_forked_process:
             self._loop.call(self._producer.__aexit__, kind, error, trace)
 
     def close(self) -> None:
         """Send what is waiting, and stop; raises DeliveryFailed for records that nobody awaited."""
-        if not self._loop.is_elsewhere:
+        if not self._loop.in_forked_process:
             self._loop.call(self._producer.close)
 
     def send(
@@ -139,12 +139,12 @@ class Producer(Generic[K, V]):
 
     def transaction(self) -> "Transaction[K, V]":
         """A transaction, to be used as ``with``: what the producer sends meanwhile is in it."""
-        return Transaction(self._loop, self._loop.here(self._producer.transaction))
+        return Transaction(self._loop, self._loop.call_sync(self._producer.transaction))
 
     @property
     def identity(self) -> ProducerIdentity:
         """The open transaction's, for ``client.producer(identity=...)`` elsewhere; see ``Producer.identity``."""
-        return self._loop.here(lambda: self._producer.identity)
+        return self._loop.call_sync(lambda: self._producer.identity)
 
 
 add_hints(Producer, BLOCKING_PRODUCER)
@@ -175,7 +175,7 @@ class Transaction(Generic[K, V]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._loop.is_elsewhere:
+        if not self._loop.in_forked_process:
             self._loop.call(self._transaction.__aexit__, kind, error, trace)
 
     def send(

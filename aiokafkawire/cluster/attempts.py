@@ -6,7 +6,7 @@ from collections.abc import Callable
 import anyio
 
 from ..errors import KafkaError, Refresh, RequestTimeout
-from .retry import Backoff, Deadline, remedy, tells_more
+from .retry import Backoff, Deadline, retry_action, tells_more
 
 __all__ = ("Attempts",)
 
@@ -48,7 +48,7 @@ class Attempts:
 
     def failed(self, error: KafkaError) -> Refresh:
         """Note why a try failed, and say what to look up before the next; what no retry mends is raised."""
-        retry, refresh = remedy(error)
+        retry, refresh = retry_action(error)
         if not retry:
             raise error
         if tells_more(error, self._cause):

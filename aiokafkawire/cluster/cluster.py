@@ -147,7 +147,7 @@ class Cluster(MetadataUpdater):
                 except KafkaError as error:
                     refresh = tries.failed(error)
             if refresh is Refresh.METADATA:
-                self.outdated(snapshot)
+                self.mark_stale(snapshot)
             await tries.wait()
         raise tries.late()
 
@@ -204,7 +204,7 @@ class Cluster(MetadataUpdater):
         """The coordinator as it is remembered, without asking."""
         return self._coordinators.known(kind, key)
 
-    def doubt_coordinator(self, kind: CoordinatorType, key: str, cause: KafkaError | None = None) -> None:
+    def invalidate_coordinator(self, kind: CoordinatorType, key: str, cause: KafkaError | None = None) -> None:
         """Look the coordinator up again on the next request, since it is silent. The ``cause`` is logged."""
         known = self._coordinators.known(kind, key)
         if known is not None:
@@ -276,7 +276,7 @@ class Cluster(MetadataUpdater):
                     self._coordinators.log.lost(kind, key, node, error)
                     self._coordinators.forget(kind, key, node)
             if refresh is Refresh.METADATA:
-                self.outdated(snapshot)
+                self.mark_stale(snapshot)
             await tries.wait()
         raise tries.late()
 

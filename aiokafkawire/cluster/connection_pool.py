@@ -49,9 +49,9 @@ class ConnectionPool:
     ) -> None:
         self._security = Security(config, runtime)
         if config.proxy is not None:
-            from ..network.proxy_connector import through
+            from ..network.proxy_connector import proxied
 
-            connector = through(parse_proxy(config.proxy), connector)
+            connector = proxied(parse_proxy(config.proxy), connector)
         self.bootstrap: Collection[Address] = bootstrap
         """The addresses that are dialled as they are."""
         self._config, self._connector, self._owner, self._runtime = config, connector, owner, runtime
@@ -106,7 +106,7 @@ class ConnectionPool:
         held = self._lanes.get((address, lane))
         return held.retry_at if held is not None and held.error is not None else float("-inf")
 
-    def dialled(self, address: Address) -> Address:
+    def dial_address(self, address: Address) -> Address:
         """Where a broker is dialled that advertises this address.
 
         Raises:
@@ -140,7 +140,7 @@ class ConnectionPool:
                 within=within,
                 security=self._security,
                 known=known,
-                dialled=self.dialled(address),
+                dialled=self.dial_address(address),
             )
         except KafkaError as error:
             self._forget(address, known)  # another may listen there by now

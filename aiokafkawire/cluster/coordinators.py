@@ -12,7 +12,7 @@ from ..types import Address, CoordinatorType
 from .attempts import Attempts
 from .metadata import Node
 from .request_variants import RequestVariant
-from .retry import Deadline, remedy
+from .retry import Deadline, retry_action
 
 if TYPE_CHECKING:  # many a client needs no coordinator
     from ..protocol.messages.group import FindCoordinatorResponse
@@ -174,7 +174,7 @@ class Coordinators:
         try:
             node = await self._look_up(*asked, mine)
         except KafkaError as error:
-            if not remedy(error).retry:
+            if not retry_action(error).retry:
                 # Whoever comes later asks again: access may have been granted meanwhile.
                 lookup.refused = error
                 self._end(asked, lookup)

@@ -27,7 +27,7 @@ from ..runtime import background_tasks
 from ..types import IsolationLevel, OffsetAndTimestamp, OffsetSpec, TopicPartition
 from .cluster import Cluster
 from .metadata import Node, Snapshot
-from .retry import Deadline, remedy, tells_more
+from .retry import Deadline, retry_action, tells_more
 
 __all__ = ("look_up_offsets",)
 
@@ -71,7 +71,7 @@ async def look_up_offsets(
                 errors[where] = error
         left = {where: spec for where, spec in left.items() if where not in found}
         if left:
-            cluster.outdated(snapshot)
+            cluster.mark_stale(snapshot)
             if deadline.passed(cluster.runtime.now()):
                 raise _late(next(iter(left)), errors, deadline)
             await anyio.sleep(min(backoff.next(), deadline.left(cluster.runtime.now())))
@@ -123,7 +123,7 @@ async def _ask(
             wanted=Versions(version, version),
         )
     except KafkaError as error:
-        if not remedy(error).retry:
+        if not retry_action(error).retry:
             raise
         return dict.fromkeys(asked, error)
     answers = {
@@ -131,7 +131,7 @@ async def _ask(
     }
     for where in asked:
         if where not in answers:
-            raise WireError(f"{connection.where} answered ListOffsets without {where}, which was asked")
+            raise WireError(f"{connection.broker} answered ListOffsets without {where}, which was asked")
         try:
             found[where] = _offset(where, answers[where])
         except BrokerError as error:

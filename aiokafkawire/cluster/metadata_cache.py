@@ -34,7 +34,7 @@ class MetadataCache:
         """What is known of the cluster now."""
         return self._snapshot
 
-    async def newer(self, seen: Snapshot) -> Snapshot:
+    async def wait_for_update(self, seen: Snapshot) -> Snapshot:
         """Wait for a snapshot newer than ``seen``, whenever it comes, without asking for one.
 
         Raises:
@@ -46,7 +46,7 @@ class MetadataCache:
         return self._snapshot
 
     @contextmanager
-    def watched(self, tell: Callable[[], None]) -> Iterator[None]:
+    def on_update(self, tell: Callable[[], None]) -> Iterator[None]:
         """Meanwhile, call this as soon as there is another snapshot, before anybody sees it."""
         self._watchers.append(tell)
         try:

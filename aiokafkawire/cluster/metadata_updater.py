@@ -136,7 +136,7 @@ class MetadataUpdater(MetadataCache):
         config = self.config
         return Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, self.runtime.chance)
 
-    def outdated(self, seen: Snapshot) -> None:
+    def mark_stale(self, seen: Snapshot) -> None:
         """Say that ``seen`` was wrong: a refresh begins in the background, unless a newer snapshot came already."""
         if self._snapshot.generation <= seen.generation:
             self._stale.set()
@@ -161,11 +161,11 @@ class MetadataUpdater(MetadataCache):
             raise RequestTimeout(f"no metadata within {deadline.allowed:g} s{last}") from self._refresh_error
         return self._snapshot
 
-    def use(self, topics: Iterable[str], now: float | None = None) -> None:
+    def track_topics(self, topics: Iterable[str], now: float | None = None) -> None:
         """Keep these topics in the metadata; each is forgotten when unused for ``metadata_max_idle_ms``."""
         if now is None:
             now = self.runtime.now()
-        if self._topics.use(topics, now):
+        if self._topics.track(topics, now):
             self._new_topic.set()
 
     def following(self, names: Names, also: Names = tuple) -> AbstractContextManager[None]:
@@ -234,7 +234,7 @@ class MetadataUpdater(MetadataCache):
 
     def _known_topic(self, name: str) -> Topic | BrokerError | None:
         """Return the topic if its partitions are known, else the broker's answer; raise one that no retry mends."""
-        self.use((name,))
+        self.track_topics((name,))
         known = self._snapshot.topics.get(name)
         if known is None:
             return None

@@ -7,7 +7,7 @@ import attrs
 from ..errors import BrokerError, ConnectionLost, Refresh, RequestTimeout
 from ..types import Chance
 
-__all__ = ("Backoff", "Deadline", "RetryAction", "remedy", "tells_more")
+__all__ = ("Backoff", "Deadline", "RetryAction", "retry_action", "tells_more")
 
 
 class RetryAction(NamedTuple):
@@ -21,7 +21,7 @@ _RAISE = RetryAction(retry=False, refresh=Refresh.NOTHING)
 _ELSEWHERE = RetryAction(retry=True, refresh=Refresh.METADATA)
 
 
-def remedy(error: Exception) -> RetryAction:
+def retry_action(error: Exception) -> RetryAction:
     """What an error asks for. A broken or silent connection may mean that another broker leads by now."""
     if isinstance(error, BrokerError):
         return RetryAction(error.retriable, error.refresh)

@@ -27,7 +27,7 @@ class TopicsInUse:
         self._kept: list[Names] = []
         self._followed: list[Names] = []
 
-    def use(self, topics: Iterable[str], now: float) -> bool:
+    def track(self, topics: Iterable[str], now: float) -> bool:
         """Ask for these topics until they are unused for ``metadata_max_idle_ms``; return whether one is new."""
         is_new = False
         for topic in topics:
@@ -50,7 +50,7 @@ class TopicsInUse:
     def to_ask(self, now: float) -> list[str]:
         """Return the topics to ask for now, and forget those that are unused."""
         for names in self._kept:
-            self.use(names(), now)
+            self.track(names(), now)
         oldest = now - self._config.metadata_max_idle_ms / 1000
         self._used = {name: used for name, used in self._used.items() if used >= oldest}
         return list(self._used)

@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 from ..cluster.metadata import Snapshot
-from ..cluster.retry import remedy
+from ..cluster.retry import retry_action
 from ..errors import KafkaError, OffsetOutOfRange, RecordTooLarge, Refresh, UnknownLeaderEpoch
 from ..types import TopicPartition
 from .fetch import AT_LEAST_ONE_SINCE, CompletedFetch, PartitionFetch
@@ -145,7 +145,7 @@ class FetchBuffer:
     def _error(self, ask: PartitionFetch, error: KafkaError, came: FetchContext) -> FetchOutcome:
         place = ask.place
         place.replica = None
-        outdated = remedy(error).refresh is Refresh.METADATA or isinstance(error, UnknownLeaderEpoch)
+        outdated = retry_action(error).refresh is Refresh.METADATA or isinstance(error, UnknownLeaderEpoch)
         if not self.is_next(ask):  # once the user gets there it is told, if it still is so
             return FetchOutcome(failed=True, outdated=outdated)
         # A follower may lag behind, or be ahead in what it deleted: the leader is asked then.

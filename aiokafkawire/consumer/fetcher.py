@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Node, Snapshot
-from ..cluster.retry import Backoff, remedy
+from ..cluster.retry import Backoff, retry_action
 from ..config import ConsumerConfig
 from ..errors import ErrorCode, InconsistentTopicId, KafkaError, Refresh, WireError, as_kafka_error, broker_error
 from ..network.connection import Connection
@@ -121,7 +121,7 @@ class Fetcher:
     async def run(self) -> None:
         """Fetch until closed."""
         # A partition may have another leader while the old one, and others, keep long polls or rest.
-        with self._cluster.watched(self.wake):
+        with self._cluster.on_update(self.wake):
             await self._worker.run()
 
     async def close(self) -> None:
@@ -148,7 +148,7 @@ class Fetcher:
             self._troubles.forget_all_but(place.where for place in places if not place.rests)
             for some in self._lookup.take_due():
                 tasks.start_soon(self._lookup.run, some)
-        cluster.use(self._attention.topics)
+        cluster.track_topics(self._attention.topics)
         self._validation.start_due(tasks, snapshot, places, self.unread)
         most = self._config.max_partition_fetch_bytes
         ahead = self._arrivals.ahead
@@ -159,7 +159,7 @@ class Fetcher:
             return None
         self._attention.turn_to()
         self._troubled(snapshot, [self._positions.require(unled)], _why_unled(snapshot, unled), now)
-        cluster.outdated(snapshot)
+        cluster.mark_stale(snapshot)
         return cluster.config.retry_backoff_ms / 1000
 
     def _start_fetches(self, tasks: TaskGroup, snapshot: Snapshot, asks: dict[int, list[PartitionFetch]]) -> None:
@@ -219,18 +219,18 @@ class Fetcher:
         if self._committed and connection.known is not None and connection.known.is_untold:
             # Who tells that it is of 0.10 has no transactions; this one has not, and might give what was aborted, too.
             wanted = Versions(max(wanted.first, _ISOLATES), wanted.last)
-        version = choose_version(FetchRequest, connection.versions, wanted, connection.where)
+        version = choose_version(FetchRequest, connection.versions, wanted, connection.broker)
         turn = session.next(within(asks, version, room), ids, by_id=version >= _BY_ID_SINCE)
         response = await self._ask(connection, turn, version, room)
         if response.error_code != ErrorCode.NONE:
             session.refused(response.error_code)
             if response.error_code in _SESSION_ERRORS and not turn.is_full:
                 return 0.0, False
-            raise broker_error(response.error_code, f"{connection.where} to Fetch")
+            raise broker_error(response.error_code, f"{connection.broker} to Fetch")
         session.answered(turn, response.session_id)
         now = self.answered[node_id] = self._cluster.runtime.now()
         failed, waits, told = self._take(
-            turn, response, session, connection.where, FetchContext(snapshot, began, now, version)
+            turn, response, session, connection.broker, FetchContext(snapshot, began, now, version)
         )
         if failed:
             return self._failed(node_id), told
@@ -261,7 +261,7 @@ class Fetcher:
             if isinstance(answer, WireError | InconsistentTopicId):
                 session.restart()
             if outcome.outdated:
-                self._cluster.outdated(came.snapshot)
+                self._cluster.mark_stale(came.snapshot)
             del quiet[ask.place.where]
             failed, told = failed or outcome.failed, told or outcome.told
             waits = waits and not outcome.moved and not (isinstance(answer, CompletedFetch) and answer.records)
@@ -278,8 +278,8 @@ class Fetcher:
         return self._backoffs.setdefault(node_id, self._cluster.backoff()).next()
 
     def _troubled(self, snapshot: Snapshot, places: list[PartitionState], error: KafkaError, began: float) -> None:
-        if remedy(error).refresh is Refresh.METADATA:
-            self._cluster.outdated(snapshot)
+        if retry_action(error).refresh is Refresh.METADATA:
+            self._cluster.mark_stale(snapshot)
         self._troubles.failed(places, error, began, self._cluster.runtime.now())
         self.tell()
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from ..cluster.retry import remedy
+from ..cluster.retry import retry_action
 from ..errors import KafkaError, OffsetOutOfRange, RequestTimeout
 from ..types import TopicPartition
 from .subscription_state import PartitionState, SubscriptionState, some_of
@@ -52,7 +52,7 @@ class PartitionErrors:
         for place in places:
             self._said[place.where] = error
         # A position that is out of range is looked up anew, so that is a retry as well.
-        if not (remedy(error).retry or isinstance(error, OffsetOutOfRange)):
+        if not (retry_action(error).retry or isinstance(error, OffsetOutOfRange)):
             self.report(places[0], error)
             return
         for place in places:

@@ -58,7 +58,7 @@ class PositionValidator:
                 self._troubles.failed([check.place], error, began, cluster.runtime.now())
         if failed:
             # Whatever it was, another may lead by now.
-            cluster.outdated(snapshot)
+            cluster.mark_stale(snapshot)
             self._on_change()
             await anyio.sleep(self._backoff.next())
         else:
@@ -83,7 +83,7 @@ class PositionValidator:
                 continue
             where = check.place.where
             if where not in found:
-                failed[check] = WireError(f"{connection.where} answered OffsetForLeaderEpoch without {where}")
+                failed[check] = WireError(f"{connection.broker} answered OffsetForLeaderEpoch without {where}")
                 continue
             error = settle(self._positions, check, found[where])
             if isinstance(error, BrokerError):

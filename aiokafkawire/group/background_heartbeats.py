@@ -42,7 +42,7 @@ class BackgroundHeartbeats:
                 ago = max(0.0, time.monotonic() - report.at)
                 machine.heard_beside(report.member.group, report.code, now - ago)
             elif report.error is not None:
-                self._cluster.doubt_coordinator(CoordinatorType.GROUP, machine.settings.group_id)
+                self._cluster.invalidate_coordinator(CoordinatorType.GROUP, machine.settings.group_id)
         self._heard_at = machine.heard_at
         thread.keep(self._member())
 

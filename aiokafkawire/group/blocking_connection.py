@@ -11,7 +11,7 @@ import anyio
 from ..config import ClientConfig
 from ..config.network import parse_proxy
 from ..errors import ConnectionLost
-from ..network.proxy_handshake import ProxyHandshake, talk
+from ..network.proxy_handshake import ProxyHandshake, handshake
 from ..protocol.api import choose_version
 from ..protocol.schema import Request, Response, Versions
 from ..runtime import Runtime
@@ -58,7 +58,7 @@ class BlockingConnector:
         made = socket.create_connection(self._proxy.at if self._proxy is not None else at, within)
         try:
             if self._proxy is not None:
-                _have(made, talk(self._proxy, at), deadline)
+                _have(made, handshake(self._proxy, at), deadline)
             return self._inside_tls(made, broker.host, deadline) if self._config.uses_tls else made
         except BaseException:
             with contextlib.suppress(OSError):

@@ -94,7 +94,7 @@ class GroupOffsets:
             try:
                 await self._commit(group, latest, deadline, retention_ms, ids, check, patience)
             except TopicIdsOutdated:
-                self._cluster.outdated(self._cluster.snapshot)
+                self._cluster.mark_stale(self._cluster.snapshot)
                 await self._commit(group, latest, deadline, retention_ms, {}, check, patience)
         except UnsupportedVersion as refused:
             if not goes_to_zookeeper(group, retention_ms):
@@ -232,7 +232,7 @@ class GroupOffsets:
             try:
                 return await self._ask(partitions, deadline, ids, partial(read, ids=ids), stable=stable)
             except TopicIdsOutdated:
-                self._cluster.outdated(self._cluster.snapshot)
+                self._cluster.mark_stale(self._cluster.snapshot)
                 return await self._ask(partitions, deadline, {}, partial(read, ids={}), stable=stable)
         except UnsupportedVersion as refused:
             return await self._fetch_from_zookeeper(partitions, deadline, refused, partly=partly)

@@ -257,7 +257,7 @@ class MembershipManager:
         elif refused is not None:
             self.heard(refused)
             if isinstance(refused, RequestTimeout):
-                self._cluster.doubt_coordinator(CoordinatorType.GROUP, self._settings.group_id, refused)
+                self._cluster.invalidate_coordinator(CoordinatorType.GROUP, self._settings.group_id, refused)
                 # Whatever came next on a connection that is silent would wait behind this.
                 await self._cluster.brokers.close_lanes(self._lane_of(ask.kind))
             machine.refused(ask, refused, self._clock())
@@ -335,7 +335,7 @@ class MembershipManager:
         # What was known before counts if the last look has found nobody.
         before = self._coordinator = self._cluster.known_coordinator(kind, group_id) or self._coordinator
         if before is not None:  # otherwise who asks is looking for it already
-            self._cluster.doubt_coordinator(kind, group_id)
+            self._cluster.invalidate_coordinator(kind, group_id)
         try:
             found = await self._cluster.coordinator(kind, group_id, self._deadline(RequestKind.HEARTBEAT))
         except KafkaError as error:

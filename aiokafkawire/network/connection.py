@@ -20,7 +20,7 @@ from ..runtime import Owner, Runtime, background_tasks
 from ..types import Address
 from .broker_connector import BrokerConnector
 from .connector import Connector
-from .legacy_version_probe import agreed
+from .legacy_version_probe import negotiate_versions
 from .pipeline import Pipeline, ResponseHandler
 from .reauthentication import Reauthenticator
 from .request_log import LOG, log_answer, log_request
@@ -95,7 +95,7 @@ class Connection:
         runtime: Runtime,
         security: Security,
     ) -> None:
-        self.where: str = str(at)
+        self.broker: str = str(at)
         self.versions: Mapping[int, Versions] = {}
         """What the broker speaks, by API key."""
         self.features: Mapping[str, int] = {}
@@ -170,7 +170,7 @@ class Connection:
                         dialled=dialled,
                     )
                     soon = min(config.api_version_request_timeout_ms / 1000, max(limit / 4, _SILENCE))
-                    found = await agreed(made, lambda known: open_as(known=known), soon)
+                    found = await negotiate_versions(made, lambda known: open_as(known=known), soon)
                     if found is not made:
                         return found
                 else:
@@ -270,7 +270,7 @@ class Connection:
         known = self._chosen.get((request, wanted))
         if known is not None:
             return known
-        chosen = choose_version(request, self.versions, wanted, self.where)
+        chosen = choose_version(request, self.versions, wanted, self.broker)
         self._chosen[request, wanted] = chosen
         return chosen
 
@@ -303,15 +303,15 @@ class Connection:
             WireError: it is not what the protocol allows.
         """
         if LOG.isEnabledFor(logging.DEBUG):
-            log_answer(self.where, answer, spoken, frame)
+            log_answer(self.broker, answer, spoken, frame)
         try:
             return decode(answer, spoken, frame, position)
         except WireError as error:
-            raise WireError(f"{self.where} answered {error}") from error
+            raise WireError(f"{self.broker} answered {error}") from error
 
     def _put_in_line(self, frame: bytes, *, ahead: bool = False) -> None:
         if LOG.isEnabledFor(logging.DEBUG):
-            log_request(self.where, frame)
+            log_request(self.broker, frame)
         if ahead or self._held_back is None:
             self._wire.put(frame)
         else:
@@ -372,7 +372,7 @@ class Connection:
             return await reply.wait()
         await self._close_if_silent(max(self._runtime.now(), now + limit))
         name = type(request).__name__.removesuffix("Request")
-        raise RequestTimeout(f"no answer from {self.where} to {name} within {limit:g} s")
+        raise RequestTimeout(f"no answer from {self.broker} to {name} within {limit:g} s")
 
     async def _close_if_silent(self, now: float) -> None:
         """Close, if the request that is next to be answered waits too long: its caller may have left long ago."""
@@ -383,7 +383,9 @@ class Connection:
         if isinstance(reply, _Reply) and now >= reply.silent_at:
             is_set = " (request_timeout_ms)" if reply.patience == self._request_timeout else ""
             limit = f"{reply.patience:g} s{is_set}"
-            await self.close(ConnectionLost(f"{self.where} left {name.removesuffix('Request')} unanswered for {limit}"))
+            await self.close(
+                ConnectionLost(f"{self.broker} left {name.removesuffix('Request')} unanswered for {limit}")
+            )
 
     async def agree_on_versions(self) -> None:
         """Ask which versions the broker speaks. It answers a version of the question that it lacks in v0 (KIP-511).
@@ -407,7 +409,7 @@ class Connection:
                 break
             spoken = min(self.versions.get(ApiKey.API_VERSIONS, Versions(0, 0)).last, ApiVersionsRequest.stable.last)
         if answer.error_code != ErrorCode.NONE:
-            raise broker_error(answer.error_code, f"{self.where} to ApiVersions")
+            raise broker_error(answer.error_code, f"{self.broker} to ApiVersions")
         self.features = {one.name: one.max_version_level for one in answer.finalized_features}
 
     async def _expect_versions(self) -> None:
@@ -429,7 +431,7 @@ class Connection:
         try:
             await self._run_wire()
         finally:
-            LOG.debug("connection to %s closed: %s", self.where, self.failure or "cancelled")
+            LOG.debug("connection to %s closed: %s", self.broker, self.failure or "cancelled")
 
     async def _run_wire(self) -> None:
         if not self._uses_sasl:
@@ -444,5 +446,5 @@ class Connection:
 
     async def close(self, reason: KafkaError | None = None) -> None:
         """Close the stream; whoever waits fails with ``reason``. May be called again."""
-        self._pipeline.fail(reason or ConnectionLost(f"the connection to {self.where} was closed by this client"))
+        self._pipeline.fail(reason or ConnectionLost(f"the connection to {self.broker} was closed by this client"))
         await self._wire.close()

@@ -12,13 +12,13 @@ from ..runtime import background_tasks
 if TYPE_CHECKING:
     from .connection import Connection
 
-__all__ = ("agreed",)
+__all__ = ("negotiate_versions",)
 
 OpenAs = Callable[[BrokerVersion], Awaitable["Connection"]]
 """Opens another connection to the broker, which is taken for what is known."""
 
 
-async def agreed(asked: "Connection", open_as: OpenAs, patience: float) -> "Connection":
+async def negotiate_versions(asked: "Connection", open_as: OpenAs, patience: float) -> "Connection":
     """The connection to go on with: ``asked``, or one to what turned out to be an old broker.
 
     A broker that hangs up on ApiVersions, or has said nothing to it for ``patience`` seconds, is asked what old ones

@@ -7,15 +7,15 @@ from ..config.network import Proxy
 from ..errors import ProxyFailed
 from ..types import Address
 from .connector import Connector
-from .proxy_handshake import ProxyHandshake, talk
+from .proxy_handshake import ProxyHandshake, handshake
 
-__all__ = ("through",)
+__all__ = ("proxied",)
 
 
-def through(proxy: Proxy, connector: Connector) -> Connector:
+def proxied(proxy: Proxy, connector: Connector) -> Connector:
     """A connector whose streams lead through the proxy; the time for that is the caller's to limit.
 
-    It raises as :func:`.proxying.talk`.
+    It raises as :func:`.proxying.handshake`.
     """
 
     async def connect(host: str, port: int) -> ByteStream:
@@ -26,7 +26,7 @@ def through(proxy: Proxy, connector: Connector) -> Connector:
             cause = error.__cause__ or error
             raise ProxyFailed(f"{proxy} cannot be reached: {cause}") from error
         try:
-            await _have(stream, talk(proxy, to))
+            await _drive(stream, handshake(proxy, to))
         except BaseException as error:
             with anyio.CancelScope(shield=True):
                 await anyio.aclose_forcefully(stream)
@@ -38,7 +38,7 @@ def through(proxy: Proxy, connector: Connector) -> Connector:
     return connect
 
 
-async def _have(stream: ByteStream, conversation: ProxyHandshake) -> None:
+async def _drive(stream: ByteStream, conversation: ProxyHandshake) -> None:
     heard: bytes | None = None
     while True:
         try:

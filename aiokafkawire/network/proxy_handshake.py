@@ -16,7 +16,7 @@ from ..errors import ProxyFailed, ProxyRefused, WireError
 from ..types import Address
 from .sasl import printable
 
-__all__ = ("ProxyHandshake", "talk")
+__all__ = ("ProxyHandshake", "handshake")
 
 ProxyHandshake: TypeAlias = Generator[bytes | int, bytes | None, None]
 """One conversation under way."""
@@ -40,7 +40,7 @@ _REPLIES: Final = {
 }
 
 
-def talk(proxy: Proxy, to: Address) -> ProxyHandshake:
+def handshake(proxy: Proxy, to: Address) -> ProxyHandshake:
     """Have the proxy connect to a broker.
 
     Raises:

@@ -147,7 +147,7 @@ async def test_a_topic_that_is_followed_and_missing_is_looked_for_every_ten_seco
         broker.on[ApiKey.METADATA] = lambda asked: missing(*(one.name for one in asked.request.topics))
         async with opened(broker.connect, **DEFAULTS) as cluster:
             with cluster.following(lambda: ["late"]):
-                cluster.outdated(cluster.snapshot)
+                cluster.mark_stale(cluster.snapshot)
                 await anyio.sleep(3000)
                 assert cluster.missing_of(["late", "other"]) == ["late"]
                 assert 250 <= broker.count(MetadataRequest) <= 305

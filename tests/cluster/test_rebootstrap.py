@@ -66,7 +66,7 @@ async def test_when_all_known_brokers_are_gone_the_bootstrap_addresses_are_asked
         old.on[ApiKey.METADATA] = lambda _: told("known", "one", topic("t", partition(0, epoch=7)))
         new.on[ApiKey.METADATA] = lambda _: told("fresh", "two", topic("t", partition(0, epoch=1)))
         async with opened(net.connect, "seed:9092") as cluster:
-            cluster.use(("t",))
+            cluster.track_topics(("t",))
             snapshot = await cluster.refresh(cluster.snapshot, cluster.deadline(5))
             del net.hosts["known"]
             net.hosts["seed"] = net.hosts["fresh"] = new.connect
@@ -87,7 +87,7 @@ async def test_without_recovery_the_known_brokers_alone_are_asked() -> None:
         async with opened(net.connect, "seed:9092", metadata_recovery_strategy="none") as cluster:
             del net.hosts["known"]
             net.dials.clear()
-            cluster.outdated(cluster.snapshot)
+            cluster.mark_stale(cluster.snapshot)
             await eventually(lambda: len(net.dials) > 3)
             assert set(net.dials) == {"known"}
             net.hosts["known"] = broker.connect
@@ -139,7 +139,7 @@ async def test_brokers_behind_nat_are_dialled_where_the_map_says() -> None:
         async with opened(net.connect, "seed:9092", advertised_listeners_map=outside) as cluster:
             node = cluster.snapshot.nodes[1]
             connection = await cluster.connection(node)
-            assert connection.where == "inside:9092"
+            assert connection.broker == "inside:9092"
             assert node.address.host == "inside"
         assert net.dials == ["seed", "outside"]
         assert asked == [("inside", 9092)]

@@ -243,7 +243,7 @@ async def test_what_is_dialled_elsewhere_needs_no_stream_either(papers: Papers |
             connection = await Connection.open(
                 connect_tcp, "inside", 9092, config=config, owner=owner, runtime=Runtime(), dialled=there
             )
-            assert connection.where == "inside:9092"
+            assert connection.broker == "inside:9092"
             assert isinstance(connection._wire, AsyncioTransport) == (anyio_backend_name == "asyncio")
         finally:
             await owner.close()

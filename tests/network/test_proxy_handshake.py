@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from aiokafkawire.config.network import Proxy, parse_proxy
 from aiokafkawire.errors import ConfigError, ProxyFailed, ProxyRefused, WireError
-from aiokafkawire.network.proxy_handshake import talk
+from aiokafkawire.network.proxy_handshake import handshake
 from aiokafkawire.types import Address
 
 BROKER = Address("kafka-1.internal", 9092)
@@ -22,7 +22,7 @@ ASKS = b"\5\1\0\3\x10kafka-1.internal\x23\x84"
 
 def run(proxy: Proxy, answers: bytes, to: Address = BROKER, *, piece: int = 10**6) -> tuple[list[bytes], bytes]:
     """What is said while a proxy says this, so many bytes at once; and what of it was not read."""
-    conversation, said, heard = talk(proxy, to), list[bytes](), None
+    conversation, said, heard = handshake(proxy, to), list[bytes](), None
     for _ in range(100_000):
         try:
             turn = conversation.send(heard)
