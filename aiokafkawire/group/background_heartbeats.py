@@ -19,7 +19,7 @@ class BackgroundHeartbeats:
     def __init__(self, cluster: Cluster, machine: ClassicMembership) -> None:
         settings = machine.settings
         self._cluster, self._machine = cluster, machine
-        way = BlockingConnector(cluster.config, cluster.brokers.dialled)
+        way = BlockingConnector(cluster.config, cluster.brokers.dial_address)
         self._thread = HeartbeatThread(
             max_poll_interval=settings.rebalance_timeout_ms / 1000, connect=way.connect, log_in=way.log_in
         )

@@ -102,7 +102,7 @@ async def test_no_login_where_one_is_wanted() -> None:
     async with Broker(users=USERS, connection_failed_authentication_delay_ms=0) as broker:
         error = await refusal(broker.bootstrap)
         assert type(error) is SecurityMismatch
-        assert f"{broker.bootstrap} asks for a SASL login, by PLAIN, " in str(error)
+        assert f"{broker.bootstrap} requires SASL authentication with PLAIN, " in str(error)
         assert "set security_protocol to SASL_SSL or SASL_PLAINTEXT" in str(error)
 
 

@@ -111,7 +111,7 @@ async def test_no_login_where_one_is_wanted(kafka: ApacheKafka, papers: Papers) 
     for address, options in ((kafka.addresses["GUARDED"], {}), (kafka.addresses["BOTH"], papers.client())):
         error = await refusal(address, **options)
         assert type(error) is SecurityMismatch
-        assert "asks for a SASL login, by " in str(error)
+        assert "requires SASL authentication with " in str(error)
         assert "SCRAM-SHA-512" in str(error)
 
 
