@@ -70,7 +70,7 @@ class _Line:
     def __init__(self, sock: socket.socket, broker: Address, client_id: str, now: Callable[[], float]) -> None:
         self.broker, self._socket, self._now = broker, sock, now
         self.versions: Mapping[int, Versions] = {}
-        self._pipeline = Pipeline(client_id=client_id, where=str(broker), max_frame=_MAX_FRAME)
+        self._pipeline = Pipeline(client_id=client_id, broker=str(broker), max_frame=_MAX_FRAME)
 
     def agree_on_versions(self, deadline: float) -> None:
         # Every broker that tells versions knows version 0 of the question, and nothing newer in the answer is needed.

@@ -1,4 +1,4 @@
-"""Streams through a proxy, whatever opens the streams to it."""
+"""Streams to brokers through a proxy."""
 
 import anyio
 from anyio.abc import ByteStream
@@ -13,9 +13,9 @@ __all__ = ("proxied",)
 
 
 def proxied(proxy: Proxy, connector: Connector) -> Connector:
-    """A connector whose streams lead through the proxy; the time for that is the caller's to limit.
+    """Return a connector whose streams go through the proxy; the caller limits the time for opening.
 
-    It raises as :func:`.proxying.handshake`.
+    The connector raises as :func:`.proxy_handshake.handshake`.
     """
 
     async def connect(host: str, port: int) -> ByteStream:
@@ -31,22 +31,22 @@ def proxied(proxy: Proxy, connector: Connector) -> Connector:
             with anyio.CancelScope(shield=True):
                 await anyio.aclose_forcefully(stream)
             if isinstance(error, anyio.EndOfStream | anyio.BrokenResourceError | OSError):
-                raise ProxyFailed(f"{proxy} hung up when it was asked for {to}") from error
+                raise ProxyFailed(f"{proxy} closed the connection when asked to connect to {to}") from error
             raise
         return stream
 
     return connect
 
 
-async def _drive(stream: ByteStream, conversation: ProxyHandshake) -> None:
-    heard: bytes | None = None
+async def _drive(stream: ByteStream, steps: ProxyHandshake) -> None:
+    received: bytes | None = None
     while True:
         try:
-            turn = conversation.send(heard)
+            step = steps.send(received)
         except StopIteration:
             return
-        if isinstance(turn, bytes):
-            await stream.send(turn)
-            heard = None
+        if isinstance(step, bytes):
+            await stream.send(step)
+            received = None
         else:
-            heard = await stream.receive(turn)
+            received = await stream.receive(step)

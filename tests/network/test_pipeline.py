@@ -45,7 +45,7 @@ class Box:
 
 
 def make(max_frame: int = MAX_FRAME) -> Pipeline:
-    return Pipeline(client_id="me", where="b:9092", max_frame=max_frame)
+    return Pipeline(client_id="me", broker="b:9092", max_frame=max_frame)
 
 
 def metadata(*topics: str) -> MetadataRequest:
@@ -214,7 +214,7 @@ def test_what_came_before_the_fault_still_counts() -> None:
 
 def test_an_answer_that_nobody_asked_for_is_told() -> None:
     pipeline = make()
-    with pytest.raises(WireError, match=r"^b:9092 sent a frame of 9 bytes that nothing asked for$"):
+    with pytest.raises(WireError, match=r"^b:9092 sent a frame of 9 bytes that answers no request$"):
         pipeline.receive(answered(0, b"body"))
 
 

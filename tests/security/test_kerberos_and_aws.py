@@ -114,7 +114,7 @@ async def test_a_broker_that_does_not_prove_who_it_is(monkeypatch: pytest.Monkey
 async def test_a_library_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Context, "step", lambda *_: b"again")
     async with Kerberised(*[b"on and on"] * 30) as broker:
-        with pytest.raises(AuthenticationFailed, match="came to no end after 20 steps"):
+        with pytest.raises(AuthenticationFailed, match="did not finish after 20 steps"):
             async with connected(broker.connect, **SECURITY):
                 raise AssertionError("opened")
 
@@ -176,7 +176,7 @@ async def test_a_provider_of_aws_credentials_that_gives_something_else() -> None
         "sasl_aws_region": "x",
     }
     async with Kerberised() as broker:
-        with pytest.raises(ConfigError, match="sasl_aws_credentials must give AwsCredentials, not a tuple"):
+        with pytest.raises(ConfigError, match="sasl_aws_credentials must return AwsCredentials, not a tuple"):
             async with connected(broker.connect, **options, sasl_aws_credentials=lambda: ("id", "key")):
                 raise AssertionError("opened")
 

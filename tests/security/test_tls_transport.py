@@ -55,7 +55,7 @@ class Peer(asyncio.Transport):
         super().__init__()
         self.coming, self.going = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.session = context.wrap_bio(self.coming, self.going, server_side=True)
-        self.pipeline = Pipeline(client_id="c", where=str(AT), max_frame=2 * SIZE)
+        self.pipeline = Pipeline(client_id="c", broker=str(AT), max_frame=2 * SIZE)
         self.wire = TlsTransport(self.pipeline, str(AT), 30.0, self._fault)
         self.rooms: list[int] = []
         self.refused: ssl.SSLError | None = None
@@ -116,7 +116,7 @@ class Peer(asyncio.Transport):
     def ask(self) -> Slot:
         """Have the wire send a request."""
         slot = Slot()
-        self.wire.put(self.pipeline.send(MetadataRequest(topics=[]), 1, slot))
+        self.wire.enqueue(self.pipeline.send(MetadataRequest(topics=[]), 1, slot))
         self.wire.transmit_soon()
         return slot
 
@@ -284,7 +284,7 @@ async def test_what_cannot_be_said_yet_is_said_first_later(papers: Papers) -> No
     wire._session = Wanting(wire._session)
     sent = [bytes([number]) * 3000 for number in range(2)]
     for frame in sent:
-        wire.put(frame)
+        wire.enqueue(frame)
         wire.transmit_soon()
     with pytest.raises(ssl.SSLWantReadError):
         peer.session.read(1)

@@ -143,7 +143,7 @@ async def test_a_token_whose_end_is_not_known_is_not_kept(source: Source, tokens
 @pytest.mark.parametrize(
     ("given", "kind", "told"),
     [
-        (5, ConfigError, "sasl_oauthbearer_token must give text or an OAuthBearerToken, not a int"),
+        (5, ConfigError, "sasl_oauthbearer_token must return a str or an OAuthBearerToken, not a int"),
         (None, ConfigError, "not a NoneType"),
         ("", ConfigError, "is empty, or has letters that no token has"),
         (OAuthBearerToken("t", 999_000), AuthenticationFailed, "has expired 1 s ago"),
