@@ -143,9 +143,9 @@ def test_urls_are_read() -> None:
 @pytest.mark.parametrize(
     ("url", "told"),
     [
-        ("p:1080", "proxy is not understood: write socks5://host:port"),
+        ("p:1080", "proxy is not understood: use socks5://host:port"),
         ("ftp://s3cret:s3cret@p:1", "is not understood"),
-        ("https://s3cret:s3cret@p:1", "TLS to the proxy itself is not spoken"),
+        ("https://s3cret:s3cret@p:1", "TLS to the proxy is not supported"),
         ("socks5://s3cret:s3cret@p", "proxy needs a port"),
         ("socks5://s3cret:s3cret@p:0", "proxy needs a port"),
         ("socks5://s3cret:s3cret@p:70000", "proxy is no URL"),
@@ -156,7 +156,7 @@ def test_urls_are_read() -> None:
         ("socks5://s3cret@p:1", "a login needs a name and a password"),
         ("socks5://:s3cret@p:1", "a login needs a name and a password"),
         (f"socks5://s3cret:{'x' * 256}@p:1", "are of 255 bytes at most"),
-        ("http://s3cret%3A:s3cret@p:1", "cannot hold a colon"),
+        ("http://s3cret%3A:s3cret@p:1", "cannot contain a colon"),
         ("", "is not understood"),
     ],
 )
