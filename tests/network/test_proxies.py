@@ -72,11 +72,11 @@ async def test_a_login_that_the_proxy_does_not_take_is_told_at_once(kind: str) -
     async with Broker() as broker, listening(TestProxy(kind, to(broker), user="me", password="s3cret")) as proxy:
         error = await refusal("b:1", proxy=proxy.url.replace("s3cret", "wrong-s3cret"))
         assert type(error) is ProxyRefused
-        assert "did not take the name and password" in str(error)
+        assert "refused the name and password" in str(error)
         assert "s3cret" not in f"{error!r} {error.__cause__!r}"
         bare = await refusal("b:1", proxy=f"{kind}://{proxy.at}")
         assert type(bare) is ProxyRefused
-        assert "wants a login" in str(bare)
+        assert "requires a name and password" in str(bare)
         assert proxy.refused == 2
 
 

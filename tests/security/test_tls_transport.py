@@ -203,7 +203,7 @@ async def test_who_is_refused_after_the_handshake_hears_why(papers: Papers) -> N
     with anyio.fail_after(10):
         while not peer.is_over:
             await anyio.lowlevel.checkpoint()
-    with pytest.raises(ClientCertificateRefused, match="asks for a certificate of this client, and got none"):
+    with pytest.raises(ClientCertificateRefused, match="requires a certificate of this client, and got none"):
         peer.ask()
 
 
