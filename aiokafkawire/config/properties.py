@@ -235,7 +235,7 @@ def _take_jaas(client: dict[str, Any], text: str) -> None:
 
 
 def _provider(callback: Callable[[str], Any], config: str) -> Callable[[], OAuthBearerToken]:
-    """Wrap confluent-kafka's ``oauth_cb``, which returns a token, its expiry in s, and maybe principal and extensions."""
+    """Wrap confluent-kafka's ``oauth_cb``: it returns a token, its expiry in s, maybe a principal and extensions."""
 
     def provide() -> OAuthBearerToken:
         value, ends, *more = callback(config)

@@ -68,7 +68,7 @@ def _trust(context: ssl.SSLContext, config: SecurityConfig) -> None:
         source, text = f"ssl_ca_location {location!r}", _read_text("ssl_ca_location", location)
     assert text is not None
     if not certificates_in(text):
-        raise ConfigError(f"{source} valid no certificate in PEM (-----BEGIN CERTIFICATE-----)")
+        raise ConfigError(f"{source} holds no certificate in PEM (-----BEGIN CERTIFICATE-----)")
     try:
         # Comments around the certificates may not be ASCII.
         context.load_verify_locations(cadata=text.encode("ascii", "replace").decode())
@@ -92,7 +92,7 @@ def _show_pem(context: ssl.SSLContext, config: SecurityConfig) -> None:
 def _show(context: ssl.SSLContext, source: str, certificate: str, key: str, password: str | None) -> None:
     found = certificates_in(certificate)
     if not found:
-        raise ConfigError(f"{source} valid no certificate in PEM (-----BEGIN CERTIFICATE-----)")
+        raise ConfigError(f"{source} holds no certificate in PEM (-----BEGIN CERTIFICATE-----)")
     if not has_key(key):
         raise ConfigError(f"there is no private key in PEM for {source}: set ssl_key_location or ssl_key_pem")
     encrypted = has_encrypted_key(key)
@@ -119,7 +119,9 @@ def _check_times(source: str, certificate: bytes) -> None:
         return  # OpenSSL or the broker reports the problem
     now = datetime.now(UTC)
     if now > valid.ends:
-        raise ConfigError(f"the certificate in {source} expired on {valid.ends:%Y-%m-%d %H:%M:%S} UTC")
+        raise ConfigError(
+            f"the certificate in {source} has expired: it was valid until {valid.ends:%Y-%m-%d %H:%M:%S} UTC"
+        )
     if now < valid.begins:
         raise ConfigError(f"the certificate in {source} is not valid before {valid.begins:%Y-%m-%d %H:%M:%S} UTC")
 
@@ -142,7 +144,7 @@ def _unpacked(location: FilePath, password: str | None) -> tuple[str, str, str]:
         wrong = "is wrong" if password is not None else "is not set"
         raise ConfigError(f"{source} cannot be opened: ssl_keystore_password {wrong}, or it is no PKCS12") from None
     if key is None or certificate is None:
-        raise ConfigError(f"{source} valid no private key with its certificate")
+        raise ConfigError(f"{source} holds no private key with its certificate")
     chain = [certificate, *more]
     text = "".join(link.public_bytes(serialization.Encoding.PEM).decode() for link in chain)
     secret = secrets.token_hex(16)

@@ -198,7 +198,7 @@ def poisoned_by(data: bytes, step: int = 1 << 20) -> WireError:
 
 
 def test_an_answer_out_of_turn_ends_it_for_all() -> None:
-    told = "b:9092 answered correlation id 1 where 0 (MetadataRequest) was next"
+    told = "b:9092 answered correlation id 1 when 0 (MetadataRequest) was next"
     assert str(poisoned_by(answered(1, b"second"))) == told
 
 

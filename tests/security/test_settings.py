@@ -84,7 +84,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({**SASL, "sasl_mechanism": "PLAIN", "sasl_password": "s3cret\0"}, "cannot contain a NUL"),
     (
         {**SASL, "sasl_mechanism": "PLAIN", "sasl_password": "s3cret\ud800"},
-        "sasl_password has letters that UTF-8 cannot",
+        "sasl_password has characters that UTF-8 cannot",
     ),
     (
         {**SASL, "sasl_mechanism": "PLAIN", "sasl_password": b"s3cret"},
@@ -103,9 +103,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
         {**TLS, "ssl_ca_location": "/ca.pem", "ssl_ca_pem": "x"},
         "ssl_ca_location and ssl_ca_pem are two sources of the same",
     ),
-    ({**TLS, "ssl_key_location": "/k", "ssl_key_pem": "s3cret"}, "ssl_key_location and ssl_key_pem are the same"),
-    ({**TLS, "ssl_key_location": "/k"}, "ssl_key_location needs ssl_certificate_location or ssl_certificate_pem"),
-    ({**TLS, "ssl_key_password": "s3cret"}, "ssl_key_password needs ssl_certificate_location"),
+    ({**TLS, "ssl_key_location": "/k", "ssl_key_pem": "s3cret"}, "ssl_key_location and ssl_key_pem are two sources"),
+    (
+        {**TLS, "ssl_key_location": "/k"},
+        "ssl_key_location needs the certificate: ssl_certificate_location or ssl_certificate_pem",
+    ),
+    ({**TLS, "ssl_key_password": "s3cret"}, "ssl_key_password needs the certificate: ssl_certificate_location"),
     ({**TLS, "ssl_keystore_password": "s3cret"}, "ssl_keystore_password needs ssl_keystore_location"),
     (
         {**TLS, "ssl_keystore_location": "/k", "ssl_certificate_pem": "x"},

@@ -243,7 +243,7 @@ async def test_whoever_spoke_plainly_before_hanging_up_is_known_by_it(papers: Pa
     peer = Peer(papers.server())
     peer.deliver(b"SSH-2.0-OpenSSH_9.6\r\n")
     peer.wire.eof_received()
-    with pytest.raises(SecurityMismatch, match=r"it said b['\"]SSH-2\.0"):
+    with pytest.raises(SecurityMismatch, match=r"it sent b['\"]SSH-2\.0"):
         await peer.shaken(papers)
 
 

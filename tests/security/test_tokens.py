@@ -113,7 +113,7 @@ async def test_connections_share_a_token_until_it_is_time_for_the_next(
     assert (await tokens.get()).value == "t1"
     clock.now += 1
     assert (await tokens.get()).value == "t2"
-    tokens.forget()
+    tokens.invalidate()
     assert (await tokens.get()).value == "t3"
 
 
@@ -256,7 +256,7 @@ def test_an_endpoint_with_a_certificate_that_is_not_trusted_is_told_at_once(
 ) -> None:
     papers = make_papers(tmp_path)
     with endpoint(answering(200, b'{"access_token":"tok"}'), tls=papers.server()) as (url, _):
-        with pytest.raises(AuthenticationFailed, match=r"its certificate is refused: .*SSL_CERT_FILE"):
+        with pytest.raises(AuthenticationFailed, match=r"its certificate is not trusted: .*SSL_CERT_FILE"):
             fetch_token(settings_for(url))
         monkeypatch.setenv("SSL_CERT_FILE", papers.ca)
         assert fetch_token(settings_for(url)).value == "tok"
