@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from ..errors import AuthenticationFailed, ConfigError, KafkaError, NoBrokerReachable, SecurityMismatch, WireError
 from ..types import Address
 
-__all__ = ("distrust", "unreachable")
+__all__ = ("lasting_error", "bootstrap_error")
 
 
-def unreachable(errors: Mapping[Address, KafkaError], seconds: float | None = None) -> KafkaError:
+def bootstrap_error(errors: Mapping[Address, KafkaError], seconds: float | None = None) -> KafkaError:
     """Return one error for the errors of all addresses.
 
     An authentication or configuration error is returned as it is, and so is that of a single address without Kafka.
     """
-    untrusting = distrust(errors)
+    untrusting = lasting_error(errors)
     if untrusting is not None:
         return untrusting
     first = next(iter(errors.values()))
@@ -26,7 +26,7 @@ def unreachable(errors: Mapping[Address, KafkaError], seconds: float | None = No
     return error
 
 
-def distrust(errors: Mapping[Address, KafkaError]) -> KafkaError | None:
+def lasting_error(errors: Mapping[Address, KafkaError]) -> KafkaError | None:
     """Return the first error that no retry mends: of authentication, configuration or a listener's protocol."""
     lasting = (AuthenticationFailed, ConfigError, SecurityMismatch)
     return next((error for error in errors.values() if isinstance(error, lasting)), None)

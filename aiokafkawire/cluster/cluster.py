@@ -24,9 +24,9 @@ from ..runtime import Runtime
 from ..types import Address, CoordinatorType, TopicPartition
 from .attempts import Attempts
 from .connection_pool import CONTROL
-from .coordinators import Coordinators, coordinator_in, lookup_forms, named
+from .coordinators import Coordinators, coordinator_in, lookup_variants, named
 from .metadata import Node, Snapshot, Topic
-from .metadata_requests import keep_only, metadata_forms
+from .metadata_requests import keep_only, metadata_variants
 from .metadata_updater import MetadataUpdater
 from .request_variants import in_newest_form
 from .retry import Backoff, Deadline
@@ -188,7 +188,7 @@ class Cluster(MetadataUpdater):
             keep_only(response, topics, wanted)
             return response
 
-        return await in_newest_form(metadata_forms(topics, allow_creation=False), ask)
+        return await in_newest_form(metadata_variants(topics, allow_creation=False), ask)
 
     # --- coordinators ----------------------------------------------------------------------------------
 
@@ -292,7 +292,7 @@ class Cluster(MetadataUpdater):
             return await self._ask(attempts, self.least_loaded, request, CONTROL, wanted, check)
 
         try:
-            return coordinator_in(await in_newest_form(lookup_forms(key_type, key), ask), key_type, key)
+            return coordinator_in(await in_newest_form(lookup_variants(key_type, key), ask), key_type, key)
         except UnsupportedVersion as refused:
             if key_type is not CoordinatorType.TRANSACTION:
                 raise

@@ -17,7 +17,7 @@ from .retry import Deadline, retry_action
 if TYPE_CHECKING:  # many clients need no coordinator
     from ..protocol.messages.group import FindCoordinatorResponse
 
-__all__ = ("Coordinators", "coordinator_in", "lookup_forms", "named")
+__all__ = ("Coordinators", "coordinator_in", "lookup_variants", "named")
 
 _log = logging.getLogger("aiokafkawire.cluster")
 
@@ -34,7 +34,7 @@ def named(key_type: CoordinatorType, key: str) -> str:
     return f"group {key!r}" if key_type is CoordinatorType.GROUP else f"transactional id {key!r}"
 
 
-def lookup_forms(key_type: CoordinatorType, key: str) -> "tuple[RequestVariant[FindCoordinatorResponse], ...]":
+def lookup_variants(key_type: CoordinatorType, key: str) -> "tuple[RequestVariant[FindCoordinatorResponse], ...]":
     """Return FindCoordinator for brokers from 3.0 on, and for older ones."""
     from ..protocol.messages.group import FindCoordinatorRequest
 

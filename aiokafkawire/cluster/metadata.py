@@ -23,7 +23,7 @@ __all__ = (
     "forget",
     "is_large",
     "merge",
-    "other_cluster",
+    "is_other_cluster",
     "with_leaders",
 )
 
@@ -181,7 +181,7 @@ def is_large(response: MetadataResponse) -> bool:
     return sum(len(topic.partitions) for topic in response.topics) > _LARGE
 
 
-def other_cluster(before: Snapshot, response: MetadataResponse) -> bool:
+def is_other_cluster(before: Snapshot, response: MetadataResponse) -> bool:
     """Return whether the response is of another cluster than the snapshot: their epochs cannot be compared."""
     return None not in (before.cluster_id, response.cluster_id) and before.cluster_id != response.cluster_id
 

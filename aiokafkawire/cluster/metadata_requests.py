@@ -23,7 +23,7 @@ from ..protocol.schema import Versions
 from ..types import Address
 from .request_variants import RequestVariant
 
-__all__ = ("excuse_starting", "keep_only", "metadata_forms")
+__all__ = ("add_starting_broker", "keep_only", "metadata_variants")
 
 _MAY_NOT_CREATE: Final = Versions.parse("4+")
 _CAN_ASK_FOR_NONE: Final = Versions.parse("1+")
@@ -31,7 +31,9 @@ _NULL_IS_ALL: Final = Versions.parse("1-3")
 _EMPTY_IS_ALL: Final = Versions.parse("0")
 
 
-def metadata_forms(topics: Sequence[str] | None, *, allow_creation: bool) -> Iterator[RequestVariant[MetadataResponse]]:
+def metadata_variants(
+    topics: Sequence[str] | None, *, allow_creation: bool
+) -> Iterator[RequestVariant[MetadataResponse]]:
     """Yield Metadata requests for brokers from new to old; :func:`keep_only` removes what an old broker adds.
 
     Args:
@@ -54,7 +56,7 @@ def keep_only(response: MetadataResponse, topics: Sequence[str] | None, asked: V
 
     Args:
         response: the response to change; missing topics get the error that newer brokers return.
-        topics: the topics that :func:`metadata_forms` was called with.
+        topics: the topics that :func:`metadata_variants` was called with.
         asked: the versions of the request variant.
     """
     if topics is None or asked not in (_NULL_IS_ALL, _EMPTY_IS_ALL):
@@ -63,7 +65,7 @@ def keep_only(response: MetadataResponse, topics: Sequence[str] | None, asked: V
     response.topics = [found[name] if name in found else _absent(name) for name in topics]
 
 
-def excuse_starting(response: MetadataResponse, at: Address) -> None:
+def add_starting_broker(response: MetadataResponse, at: Address) -> None:
     """Add the broker itself, with an unknown id, to the response of a Kafka 0.8 broker that lists no brokers.
 
     It may not have joined its cluster yet, and then fails to create topics with UNKNOWN_SERVER_ERROR. Replace that by

@@ -31,11 +31,11 @@ from ..protocol.messages.metadata import MetadataResponse
 from ..protocol.schema import Request, Versions
 from ..runtime import Runtime
 from ..types import Address
-from .bootstrap_errors import distrust, unreachable
+from .bootstrap_errors import bootstrap_error, lasting_error
 from .connection_pool import ConnectionPool
-from .metadata import EMPTY, Snapshot, Topic, forget, is_large, merge, other_cluster
+from .metadata import EMPTY, Snapshot, Topic, forget, is_large, is_other_cluster, merge
 from .metadata_cache import MetadataCache
-from .metadata_requests import excuse_starting, keep_only, metadata_forms
+from .metadata_requests import add_starting_broker, keep_only, metadata_variants
 from .missing_topics import advice, does_not_exist, say_missing
 from .rebootstrap import RebootstrapPolicy
 from .request_variants import in_newest_form
@@ -104,11 +104,11 @@ class MetadataUpdater(MetadataCache):
             if await self._learn(errors, deadline):
                 return
             # Retries help neither a server of another protocol nor a wrong password.
-            if distrust(errors) or all(isinstance(error, WireError) for error in errors.values()):
-                raise unreachable(errors)
+            if lasting_error(errors) or all(isinstance(error, WireError) for error in errors.values()):
+                raise bootstrap_error(errors)
             await anyio.sleep(min(backoff.next(), deadline.left(self.runtime.now())))
         untried = {at: ConnectionLost("not tried, since the timeout was over") for at in self._addresses}
-        raise unreachable(untried | errors, deadline.allowed)
+        raise bootstrap_error(untried | errors, deadline.allowed)
 
     async def close(self) -> None:
         """Close all connections and end all background tasks. May be called again.
@@ -256,10 +256,10 @@ class MetadataUpdater(MetadataCache):
             self._stale = anyio.Event()
             errors: dict[Address, KafkaError] = {}
             if not await self._learn(errors):
-                self._refresh_error = unreachable(errors)
+                self._refresh_error = bootstrap_error(errors)
                 _log.debug("cannot refresh the metadata: %s", self._refresh_error)
                 self._stale.set()
-                if distrust(errors):
+                if lasting_error(errors):
                     # Waiting tasks raise this error at once, since retries do not help.
                     self._wake()
             elif self._snapshot.healthy:
@@ -347,7 +347,7 @@ class MetadataUpdater(MetadataCache):
             keep_only(response, wanted, versions)
             return response
 
-        forms = metadata_forms(wanted, allow_creation=self.config.allow_auto_create_topics)
+        forms = metadata_variants(wanted, allow_creation=self.config.allow_auto_create_topics)
         try:
             response = await in_newest_form(forms, ask)
         except ConnectionLost as lost:
@@ -362,12 +362,12 @@ class MetadataUpdater(MetadataCache):
             # Kafka 0.8, which has no ApiVersions, lists no broker before there is a topic.
             if connection.known is None or not connection.known.is_untold:
                 raise NoBrokerReachable(f"{address} lists no brokers, not even itself: it is starting or stopping")
-            excuse_starting(response, address)
+            add_starting_broker(response, address)
         return response, connection.features, asked
 
     async def _learned(self, response: MetadataResponse, features: Mapping[str, int], asked: Sequence[str]) -> None:
         before = [self._snapshot]
-        if other_cluster(before[0], response):
+        if is_other_cluster(before[0], response):
             message = "the brokers belong to another cluster now: %s instead of %s; dropping the old metadata"
             _log.warning(message, response.cluster_id, before[0].cluster_id)
             await self._abandon()

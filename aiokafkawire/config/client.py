@@ -7,7 +7,7 @@ import attrs
 
 from ..errors import ConfigError
 from ..types import Address
-from .fields import choice, text, whole
+from .fields import choice, integer, text
 from .network import NetworkConfig, NetworkOptions
 
 __all__ = ("ClientConfig", "ClientOptions", "parse_servers")
@@ -44,36 +44,36 @@ class ClientConfig(NetworkConfig):
 
     client_id: str = text("aiokafkawire")
     """The name that brokers log and apply quotas to."""
-    request_timeout_ms: int = whole(30_000, least=1)
+    request_timeout_ms: int = integer(30_000, minimum=1)
     """How long one request waits for its response; after that the connection is closed."""
-    default_api_timeout_ms: int = whole(60_000, least=1)
+    default_api_timeout_ms: int = integer(60_000, minimum=1)
     """How long a call may take, including its retries."""
-    bootstrap_timeout_ms: int = whole(10_000, least=1)
+    bootstrap_timeout_ms: int = integer(10_000, minimum=1)
     """How long opening a client tries the bootstrap addresses before NoBrokerReachable."""
-    socket_connection_setup_timeout_ms: int = whole(10_000, least=1)
+    socket_connection_setup_timeout_ms: int = integer(10_000, minimum=1)
     """How long one connection may take to open, to negotiate versions and to authenticate."""
-    api_version_request_timeout_ms: int = whole(1_000, least=1)
+    api_version_request_timeout_ms: int = integer(1_000, minimum=1)
     """After how long without an answer to ApiVersions a new broker is probed for Kafka 0.9, which does not answer that
     request; at most a quarter of ``socket_connection_setup_timeout_ms``. The request stays pending meanwhile."""
-    retry_backoff_ms: int = whole(100)
+    retry_backoff_ms: int = integer(100)
     """The first wait before a retry; it doubles up to ``retry_backoff_max_ms`` (KIP-580)."""
-    retry_backoff_max_ms: int = whole(1_000)
+    retry_backoff_max_ms: int = integer(1_000)
     """The longest wait before a retry."""
-    reconnect_backoff_ms: int = whole(50)
+    reconnect_backoff_ms: int = integer(50)
     """The first wait before reconnecting to a broker that failed; it doubles up to ``reconnect_backoff_max_ms``."""
-    reconnect_backoff_max_ms: int = whole(1_000)
+    reconnect_backoff_max_ms: int = integer(1_000)
     """The longest wait before reconnecting to a broker."""
-    metadata_max_age_ms: int = whole(300_000, least=1)
+    metadata_max_age_ms: int = integer(300_000, minimum=1)
     """The age at which metadata is refreshed without an error."""
-    metadata_max_idle_ms: int = whole(300_000, least=1)
+    metadata_max_idle_ms: int = integer(300_000, minimum=1)
     """How long an unused topic stays in the metadata (KIP-526)."""
-    topic_metadata_propagation_max_ms: int = whole(10_000)
+    topic_metadata_propagation_max_ms: int = integer(10_000)
     """How long ``send`` and a consumer without a group wait for a topic that does not exist before they raise
     TopicNotReady: a topic that was just created is unknown to some brokers for a moment. Shorter limits
     (``max_block_ms``, ``default_api_timeout_ms``) apply as well."""
-    connections_max_idle_ms: int = whole(540_000, least=1)
+    connections_max_idle_ms: int = integer(540_000, minimum=1)
     """How long a connection may stay unused before it is closed."""
-    receive_message_max_bytes: int = whole(_FRAME, least=1024)
+    receive_message_max_bytes: int = integer(_FRAME, minimum=1024)
     """The largest frame to accept from a broker; a larger frame closes the connection."""
     allow_auto_create_topics: bool = choice(False, True, False)
     """Whether requesting the metadata of an unknown topic may create it, if the brokers allow that too."""

@@ -8,7 +8,7 @@ import attrs
 
 from ..errors import ConfigError
 from ..types import IsolationLevel
-from .fields import choice, optional_text, optional_whole, text, whole
+from .fields import choice, integer, optional_integer, optional_text, text
 
 __all__ = ("AssignmentStrategy", "AutoOffsetReset", "ConsumerConfig", "ConsumerOptions", "duration_ms")
 
@@ -88,12 +88,12 @@ class ConsumerConfig:
     client_rack: str = text("")
     """The rack of this consumer: it is assigned partitions with a replica there, and fetches from that replica
     (KIP-392, KIP-881)."""
-    session_timeout_ms: int = whole(45_000, least=1)
+    session_timeout_ms: int = integer(45_000, minimum=1)
     """After how long without a heartbeat the coordinator removes a member and reassigns its partitions."""
-    heartbeat_interval_ms: int = whole(3_000, least=1)
+    heartbeat_interval_ms: int = integer(3_000, minimum=1)
     """How often a member sends heartbeats, whose responses report rebalances; usually a third of
     ``session_timeout_ms``."""
-    max_poll_interval_ms: int = whole(300_000, least=1)
+    max_poll_interval_ms: int = integer(300_000, minimum=1)
     """How long a member may process records between two polls before it leaves the group, and how long a rebalance
     waits for members (KIP-62)."""
     partition_assignment_strategy: Sequence[AssignmentStrategy] = attrs.field(
@@ -104,11 +104,11 @@ class ConsumerConfig:
     enable_auto_commit: bool = choice(True, True, False)
     """Whether the offsets of finished records are committed automatically: at intervals, before partitions are revoked,
     and on closing. A record, or a batch, is finished once the next is requested."""
-    auto_commit_interval_ms: int = whole(5_000, least=1)
+    auto_commit_interval_ms: int = integer(5_000, minimum=1)
     """The interval of automatic commits; after an assignment the first commit is sooner."""
     heartbeat_thread: bool = choice(False, True, False)
     """Whether a thread sends heartbeats while user code blocks the event loop, up to ``max_poll_interval_ms``."""
-    stall_timeout_ms: int | None = optional_whole(least=1)
+    stall_timeout_ms: int | None = optional_integer(minimum=1)
     """After how long without records, although records are available, the consumer raises ConsumerStalled; None:
     never."""
     auto_offset_reset: AutoOffsetReset = attrs.field(default="latest", validator=_check_reset)
@@ -118,13 +118,13 @@ class ConsumerConfig:
         "read_uncommitted", "read_uncommitted", "read_committed"
     )
     """Whether records of open and aborted transactions are returned."""
-    fetch_min_bytes: int = whole(1, least=0)
+    fetch_min_bytes: int = integer(1, minimum=0)
     """How much data a broker waits for before it answers a fetch."""
-    fetch_max_bytes: int = whole(52_428_800, least=1)
+    fetch_max_bytes: int = integer(52_428_800, minimum=1)
     """How much data one fetch may return, and how much fetched data the consumer buffers."""
-    fetch_max_wait_ms: int = whole(500)
+    fetch_max_wait_ms: int = integer(500)
     """How long a broker waits for ``fetch_min_bytes``."""
-    max_partition_fetch_bytes: int = whole(1_048_576, least=1)
+    max_partition_fetch_bytes: int = integer(1_048_576, minimum=1)
     """How much data one fetch may return per partition; a larger first batch is returned whole (KIP-74)."""
     check_crcs: bool = choice(True, True, False)
     """Whether the checksum of every batch is verified."""

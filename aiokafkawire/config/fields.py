@@ -14,20 +14,22 @@ __all__ = (
     "is_text",
     "optional",
     "optional_text",
-    "optional_whole",
+    "optional_integer",
     "provider",
     "secret",
     "text",
-    "whole",
+    "integer",
 )
 
 
-def whole(default: int, *, least: int = 0, most: int = INT32) -> Any:
+def integer(default: int, *, minimum: int = 0, maximum: int = INT32) -> Any:
     """Return a field for a whole number between two bounds, both included."""
 
     def check(_: object, attribute: "attrs.Attribute[int]", value: object) -> None:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ConfigError(f"{attribute.name} must be a whole number from {least} to {most}, got {value!r:.200}")
+        if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+            raise ConfigError(
+                f"{attribute.name} must be a whole number from {minimum} to {maximum}, got {value!r:.200}"
+            )
 
     return attrs.field(default=default, validator=check)
 
@@ -65,13 +67,13 @@ def optional(expected: type, named: str) -> Any:
     return attrs.field(default=None, validator=check)
 
 
-def optional_whole(*, least: int) -> Any:
+def optional_integer(*, minimum: int) -> Any:
     """Return a field for a whole number, or None."""
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-        whole = isinstance(value, int) and not isinstance(value, bool) and least <= value <= INT32
-        if value is not None and not whole:
-            raise ConfigError(f"{attribute.name} must be None or a whole number from {least} on, got {value!r:.200}")
+        is_valid = isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= INT32
+        if value is not None and not is_valid:
+            raise ConfigError(f"{attribute.name} must be None or a whole number from {minimum} on, got {value!r:.200}")
 
     return attrs.field(default=None, validator=check)
 

@@ -8,7 +8,7 @@ import attrs
 
 from ..errors import ConfigError
 from ..types import Address
-from .fields import choice, secret, whole
+from .fields import choice, integer, secret
 from .security import SecurityConfig, SecurityOptions
 
 __all__ = ("ListenerMap", "NetworkConfig", "NetworkOptions", "Proxy", "parse_proxy")
@@ -105,7 +105,7 @@ class NetworkConfig(SecurityConfig):
     metadata_recovery_strategy: Literal["rebootstrap", "none"] = choice("rebootstrap", "rebootstrap", "none")
     """Whether to use the bootstrap addresses again when no known broker answers, or a broker requires it (KIP-899,
     KIP-1102)."""
-    metadata_recovery_rebootstrap_trigger_ms: int = whole(300_000)
+    metadata_recovery_rebootstrap_trigger_ms: int = integer(300_000)
     """After how long without metadata from the known brokers the client uses the bootstrap addresses (KIP-1102)."""
 
     def __attrs_post_init__(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, TypedDict, get_args
 import attrs
 
 from ..errors import ConfigError
-from .fields import INT32, choice, optional, optional_text, optional_whole, whole
+from .fields import INT32, choice, integer, optional, optional_integer, optional_text
 
 __all__ = ("CompressionType", "Partitioner", "PartitionerName", "ProducerConfig", "ProducerOptions")
 
@@ -68,32 +68,32 @@ class ProducerConfig:
     """The codec that compresses whole batches."""
     compression_level: int | None = optional(int, "a whole number")
     """The codec's level; None is its default (KIP-390)."""
-    batch_size: int = whole(16_384, least=1)
+    batch_size: int = integer(16_384, minimum=1)
     """The size at which a batch is full. A larger record gets a batch of its own."""
-    linger_ms: int = whole(0)
+    linger_ms: int = integer(0)
     """How long a batch waits for more records when no request is in flight. While requests are in flight, batches fill
     anyway, so 0 rarely makes batches smaller."""
-    buffer_memory: int = whole(33_554_432, least=1)
+    buffer_memory: int = integer(33_554_432, minimum=1)
     """How much data may wait to be sent or acknowledged; beyond it ``send`` waits and ``send_nowait`` raises
     BufferFull."""
-    max_block_ms: int = whole(60_000)
+    max_block_ms: int = integer(60_000)
     """How long ``send`` and ``enqueue`` wait for buffer space and for the topic's metadata."""
-    max_request_size: int = whole(1_048_576, least=1)
+    max_request_size: int = integer(1_048_576, minimum=1)
     """The largest request, and so the largest record."""
-    max_in_flight_requests_per_connection: int = whole(5, least=1)
+    max_in_flight_requests_per_connection: int = integer(5, minimum=1)
     """How many produce requests may be in flight to one broker; at most 5 with idempotence."""
-    request_timeout_ms: int | None = optional_whole(least=1)
+    request_timeout_ms: int | None = optional_integer(minimum=1)
     """How long one produce request waits for its response; None means the client's ``request_timeout_ms``."""
-    delivery_timeout_ms: int = whole(120_000, least=1)
+    delivery_timeout_ms: int = integer(120_000, minimum=1)
     """How long a record may take from its acceptance to its acknowledgement, including all retries."""
-    retries: int = whole(INT32)
+    retries: int = integer(INT32)
     """How often a batch is retried; it is better to set only ``delivery_timeout_ms``."""
     enable_idempotence: bool | None = choice(None, None, True, False)
     """Whether retries neither duplicate nor reorder records (KIP-98). None enables it where possible: if ``acks`` is
     "all", and the brokers support it (0.11 and later)."""
     transactional_id: str | None = optional_text()
     """The id of the producer's transactions; a second producer with this id fences the first (KIP-98)."""
-    transaction_timeout_ms: int = whole(60_000, least=1)
+    transaction_timeout_ms: int = integer(60_000, minimum=1)
     """How long a transaction may stay open before the brokers abort it."""
     partitioner: "PartitionerName | Partitioner" = attrs.field(default="default", validator=_check_partitioner)
     """How partitions are chosen. A function receives the topic, the key as bytes or None, the indexes of the partitions
@@ -102,7 +102,7 @@ class ProducerConfig:
     """Whether the default partitioner treats records with a key like those without (KIP-794)."""
     partitioner_adaptive_partitioning_enable: bool = choice(True, True, False)
     """Whether partitions of brokers with shorter queues get more of the records without a key (KIP-794)."""
-    partitioner_availability_timeout_ms: int = whole(0)
+    partitioner_availability_timeout_ms: int = integer(0)
     """After how long a broker to which batches cannot be sent gets no more records without a key; 0: never."""
 
     def __attrs_post_init__(self) -> None:

@@ -11,7 +11,7 @@ import attrs
 
 from ..errors import ConfigError
 from ..types import AwsCredentials, OAuthBearerToken
-from .fields import choice, optional, optional_text, provider, secret, whole
+from .fields import choice, integer, optional, optional_text, provider, secret
 
 __all__ = (
     "AwsProvider",
@@ -154,7 +154,7 @@ class SecurityConfig:
     """The user's name for PLAIN and SCRAM."""
     sasl_password: str | None = secret()
     """The user's password."""
-    sasl_scram_iterations_max: int = whole(100_000, least=4096)
+    sasl_scram_iterations_max: int = integer(100_000, minimum=4096)
     """The maximal rounds of hashing that a broker may demand for SCRAM; brokers allow at most 16,384 (KIP-554)."""
     sasl_oauthbearer_token: TokenProvider | None = provider()
     """A function, plain or async, that returns the OAUTHBEARER token: a str, or an

@@ -132,7 +132,7 @@ async def test_what_is_no_proxy_is_told_at_once() -> None:
     async with listening(Odd("socks5", b"HTTP/1.1 400 Bad Request\r\n\r\n", stays=True)) as proxy:
         error = await refusal("b:1", proxy=proxy.url)
         assert type(error) is WireError
-        assert "did not answer as SOCKS5 does" in str(error)
+        assert "did not answer as a SOCKS5 proxy" in str(error)
 
 
 def test_the_setting_shows_no_secret_and_what_contradicts_it_is_refused() -> None:

@@ -300,7 +300,7 @@ async def test_a_function_that_does_not_come_back_is_left_behind() -> None:
 async def test_an_answer_that_is_larger_than_any_login_s_is_not_read(mechanism: str) -> None:
     options = alice(mechanism) if mechanism != "OAUTHBEARER" else oauth(lambda: "token")
     async with scripted(let_in(b"[" * 256 * 1024 + b"]")) as broker:
-        with pytest.raises(AuthenticationFailed, match=rf"^b:9092: {mechanism}: the broker's token has 262145 bytes, more"):
+        with pytest.raises(AuthenticationFailed, match=rf"^b:9092: {mechanism}: .* token has 262145 bytes, more"):
             async with connected(broker.connect, **options):
                 raise AssertionError("opened")
 
