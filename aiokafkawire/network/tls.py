@@ -203,7 +203,7 @@ def _stamp_of(path: str) -> object:
 
 
 class _ExposedContext:
-    """A context that exposes the outgoing bytes, broker the alert of a failed handshake is left."""
+    """A context that exposes its outgoing bytes, which include the alert of a failed handshake."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self.outgoing: ssl.MemoryBIO | None = None
