@@ -23,9 +23,10 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """An event loop on its own thread, for calls from other threads."""
+    """An event loop on its own thread, called ``name``, for calls from other threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "aiokafkawire-blocking") -> None:
+        self._name = name
         self._pid = os.getpid()
         self._thread: threading.Thread | None = None
         self._running: Running | None = None
@@ -37,21 +38,20 @@ class LoopThread:
             raise UsageError("this event loop was started before: make another")
         started: ThreadCall[Running] = ThreadCall()
         # A daemon thread, so that an unclosed client does not keep the interpreter from ending.
-        self._thread = threading.Thread(
-            target=_serve, args=(started, self._calls), name="aiokafkawire-blocking", daemon=True
-        )
-        self._thread.start()
+        thread = threading.Thread(target=_serve, args=(started, self._calls), name=self._name, daemon=True)
+        thread.start()
+        self._thread = thread
         self._running = started.wait()
 
-    def stop(self) -> None:
-        """Cancel the running calls, and wait until the thread has ended. May be called again."""
+    def stop(self, within: float | None = None) -> None:
+        """Cancel the running calls, and wait ``within`` so many seconds for the thread's end. May be called again."""
         running, self._running = self._running, None
         if running is None or self.in_forked_process:
             return
         with suppress(RuntimeError):  # the loop is closed
             running.loop.call_soon_threadsafe(running.stop.set)
         assert self._thread is not None
-        self._thread.join()
+        self._thread.join(within)
 
     @property
     def is_running(self) -> bool:

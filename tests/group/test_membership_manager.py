@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import anyio
 import attrs
+import pytest
 from support.group_lives import GROUP
 from support.membership_answers import PROTOCOLS, doing, machine_in
 
@@ -260,14 +264,58 @@ def test_the_heartbeat_thread_keeps_who_has_resumed() -> None:
         machine = machine_in(GroupState.STABLE)
         machine.taken(doing(machine, ApplyAssignment))
         beside = BackgroundHeartbeats(life.cluster, machine)
-        kept = beside._member()
+        kept = beside.member()
         assert kept is not None
         machine.want("more")
         machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
-        assert beside._member() is None
+        assert beside.member() is None
         machine.resume(machine.group, 10)
-        assert beside._member() == kept
+        assert beside.member() == kept
         beside.close()
+
+
+def test_without_a_thread_the_membership_goes_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    @alone
+    async def _(life: Life) -> None:
+        await life.cluster.coordinator(CoordinatorType.GROUP, GROUP, life.cluster.deadline(5))
+        machine = machine_in(GroupState.STABLE)
+        machine.taken(doing(machine, ApplyAssignment))
+        beside = BackgroundHeartbeats(life.cluster, machine)
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        for now in range(3):
+            beside.step(now, now)
+        beside.close()
+
+    warnings = [record.getMessage() for record in caplog.records if "thread" in record.getMessage()]
+    assert warnings == ["cannot start a thread for heartbeats, continuing without it: can't start new thread"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_leaves_the_parents_thread_alone() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        await life.cluster.coordinator(CoordinatorType.GROUP, GROUP, life.cluster.deadline(5))
+        machine = machine_in(GroupState.STABLE)
+        machine.taken(doing(machine, ApplyAssignment))
+        beside = BackgroundHeartbeats(life.cluster, machine)
+        beside.step(0, 0)
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(5)
+            beside.step(1, 1)
+            beside.close()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0  # noqa: ASYNC222  # the child ends at once
+        assert "aiokafkawire-heartbeat" in [thread.name for thread in threading.enumerate()]
+        beside.close()
+        assert "aiokafkawire-heartbeat" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_a_member_that_can_resume_no_more_when_it_has_looked_waits_for_a_coordinator() -> None:
