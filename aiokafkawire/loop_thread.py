@@ -1,4 +1,4 @@
-"""A thread with an event loop in it, for callers that have none: what they ask runs there, and they wait for it."""
+"""A thread with an event loop that runs the calls of other threads, which wait for the results."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """An event loop on a thread of its own, with this ``name``, which other threads call into."""
+    """An event loop on its own thread, called ``name``, for calls from other threads."""
 
     def __init__(self, name: str = "aiokafkawire-blocking") -> None:
         self._name = name
@@ -33,20 +33,20 @@ class LoopThread:
         self._calls: set[ThreadCall[Any]] = set()
 
     def start(self) -> None:
-        """Start the thread. Once it is running, or was stopped, it cannot be started again."""
+        """Start the thread. It can be started only once, even after it was stopped."""
         if self._thread is not None:
             raise UsageError("this event loop was started before: make another")
         started: ThreadCall[Running] = ThreadCall()
-        # A daemon: who forgets to close a client must not wait for ever when the interpreter ends.
+        # A daemon thread, so that an unclosed client does not keep the interpreter from ending.
         thread = threading.Thread(target=_serve, args=(started, self._calls), name=self._name, daemon=True)
         thread.start()
         self._thread = thread
         self._running = started.wait()
 
     def stop(self, within: float | None = None) -> None:
-        """Cancel what still runs there, and wait, ``within`` so many seconds, for the thread's end. May be repeated."""
+        """Cancel the running calls, and wait ``within`` so many seconds for the thread's end. May be called again."""
         running, self._running = self._running, None
-        if running is None or self.is_elsewhere:
+        if running is None or self.in_forked_process:
             return
         with suppress(RuntimeError):  # the loop is closed
             running.loop.call_soon_threadsafe(running.stop.set)
@@ -55,19 +55,19 @@ class LoopThread:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and not stopped since."""
+        """Whether the thread was started and not stopped."""
         return self._running is not None
 
     @property
-    def is_elsewhere(self) -> bool:
+    def in_forked_process(self) -> bool:
         """Whether this is a forked process, in which the thread does not exist."""
         return os.getpid() != self._pid
 
     def begin(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Start it on the loop; to cancel the future cancels it there.
+        """Start a call on the loop; cancelling the future cancels the call.
 
         Raises:
-            UsageError: the loop is not running, or is of another process.
+            UsageError: the loop is not running, or belongs to another process.
         """
         running = self.require()
 
@@ -77,13 +77,13 @@ class LoopThread:
         return running.portal.start_task_soon(run)
 
     def call(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run it on the loop and wait for it. Raises what it raises, and as :meth:`begin`.
+        """Run a call on the loop and return its result. Raises the call's errors, and as :meth:`begin`.
 
-        Ctrl-C is raised here, at any moment, and not where the call runs: the call is cancelled then.
+        Ctrl-C raises KeyboardInterrupt here, not in the call, which is cancelled.
         """
         running = self.require()
         if self._thread is threading.current_thread():
-            raise UsageError("this is the client's own thread, where waiting for a call would take for ever")
+            raise UsageError("this is the client's own thread, where waiting for a call would never end")
         call: ThreadCall[T] = ThreadCall(partial(function, *args, **kwargs))
         try:
             self._calls.add(call)
@@ -97,8 +97,8 @@ class LoopThread:
         finally:
             self._calls.discard(call)
 
-    def here(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call what waits for nothing, but has to run on the loop's thread: it makes or wakes what lives there."""
+    def call_sync(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a plain function on the loop's thread and return its result."""
 
         async def run() -> T:
             return function(*args, **kwargs)
@@ -106,7 +106,7 @@ class LoopThread:
         return self.call(run)
 
     def post(self, function: Callable[..., object], *args: object) -> None:
-        """Have the loop call it soon, with the context variables of the caller. Raises as :meth:`begin`."""
+        """Schedule a function on the loop, with the context variables of the caller. Raises as :meth:`begin`."""
         running, context = self.require(), copy_context()
         for variable, value in running.variables:
             context.run(variable.set, value)
@@ -117,7 +117,7 @@ class LoopThread:
 
     def require(self) -> "Running":
         """Return the running loop. Raises as :meth:`begin`."""
-        if self.is_elsewhere:
+        if self.in_forked_process:
             raise UsageError(f"this client was opened in process {self._pid}: after a fork, open another")
         if self._running is None:
             raise UsageError("this client is not open: use it inside its 'with'")
@@ -125,12 +125,12 @@ class LoopThread:
 
 
 class Running:
-    """What a thread calls into: the loop, and those who start tasks on it."""
+    """The running loop, and the objects that start tasks on it."""
 
     def __init__(self, portal: anyio.from_thread.BlockingPortal, tasks: anyio.abc.TaskGroup, outside: Context) -> None:
         self.portal: anyio.from_thread.BlockingPortal = portal
         self.tasks: anyio.abc.TaskGroup = tasks
-        # By these anyio knows which kind of loop it is on.
+        # anyio detects the type of the loop by these.
         self.variables: list[tuple[ContextVar[Any], Any]] = [
             (variable, value)
             for variable, value in copy_context().items()
@@ -141,10 +141,10 @@ class Running:
 
 
 class ThreadCall(Generic[T]):
-    """A call that one thread waits for and the loop's thread makes.
+    """A call that runs on the loop's thread while another thread waits for it.
 
-    Ctrl-C may interrupt the waiting thread between any two calls of functions. So the two threads share a plain lock,
-    which the loop's thread releases once; a condition that is interrupted while it is held would stop the loop.
+    Ctrl-C may interrupt the waiting thread between any two function calls. So the two threads share a plain lock,
+    which the loop's thread releases once. A condition, if interrupted while it is held, would block the loop.
     """
 
     def __init__(self, function: Callable[[], Awaitable[T]] | None = None) -> None:
@@ -158,7 +158,7 @@ class ThreadCall(Generic[T]):
         self._error: BaseException | None = None
 
     async def run(self) -> None:
-        """Make the call, on the loop."""
+        """Run the call, on the loop."""
         assert self._function is not None
         error: BaseException | None = CancelledError()
         try:
@@ -175,20 +175,20 @@ class ThreadCall(Generic[T]):
             self.end(error)
 
     def give_up(self) -> None:
-        """Cancel the call, on the loop, however far it has come: whoever waited has left."""
+        """Cancel the call, on the loop, since the waiting thread was interrupted."""
         self._is_given_up = True
         if self._scope is not None:
             self._scope.cancel()
 
     def end(self, error: BaseException | None, result: T | None = None) -> None:
-        """Let the waiting thread go on."""
+        """Store the outcome, and wake the waiting thread."""
         if not self.is_done:
             self._error, self._result = error, result if result is not None else self._result
             self.is_done = True
             self._done.release()
 
     def wait(self) -> T:
-        """Wait for the end of the call, return what it returns, and raise what it raises."""
+        """Wait for the end of the call; return its result, or raise its error."""
         self._done.acquire()
         error, self._error = self._error, None
         if error is None:
@@ -217,5 +217,5 @@ def _serve(started: ThreadCall[Running], calls: set[ThreadCall[Any]]) -> None:
             raise
         started.end(error)
     finally:
-        for call in list(calls):  # posted when the loop did not run any more
+        for call in list(calls):  # posted after the loop ended
             call.end(CancelledError())

@@ -1,4 +1,4 @@
-"""The injected edge: the clock, chance, work that would block the loop, and the owner of background tasks."""
+"""Injectable dependencies: the clock, random numbers and worker threads; and the owner of background tasks."""
 
 import asyncio
 import logging
@@ -47,7 +47,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class Offload(Protocol):
-    """Runs a function where it does not block the event loop."""
+    """A function that runs another function without blocking the event loop."""
 
     async def __call__(self, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T: ...
 
@@ -56,23 +56,23 @@ async def _on_a_thread(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     return await anyio.to_thread.run_sync(function, *args)
 
 
-async def _on_a_thread_that_is_left(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+async def _on_an_abandonable_thread(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     return await anyio.to_thread.run_sync(function, *args, abandon_on_cancel=True)
 
 
 def system_wall_ms() -> int:
-    """The system's clock, in ms since the epoch. The compiled producer knows it, and reads it without the call."""
+    """Return the system's time in ms since the epoch. The compiled producer reads that clock itself instead."""
     return time.time_ns() // 1_000_000
 
 
 def on_trio() -> bool:
-    """Whether this is a task of trio's; otherwise it is one of asyncio's."""
+    """Return whether the current task belongs to trio; otherwise it belongs to asyncio."""
     trio = sys.modules.get("trio")
     return trio is not None and trio.lowlevel.in_trio_task()
 
 
 def current_task() -> Any:
-    """Return the task of asyncio or trio that runs now; None where none does."""
+    """Return the current task of asyncio or trio; None outside of tasks."""
     loop = asyncio._get_running_loop()
     if loop is not None:
         return asyncio.current_task(loop)
@@ -87,7 +87,7 @@ def has_ended(task: Any) -> bool:
 
 
 def _trio_token() -> object:
-    """Return what identifies the trio run that is under way here; None where there is none."""
+    """Return the token of the current trio run; None if there is none."""
     trio = sys.modules.get("trio")
     if trio is None:
         return None
@@ -98,10 +98,10 @@ def _trio_token() -> object:
 
 
 async def finish(function: Callable[[Unpack[Ts]], Awaitable[Any]], *args: *Ts, within: float | None = None) -> None:
-    """Await ``function(*args)`` although the caller is cancelled meanwhile, and raise the cancellation afterwards.
+    """Await ``function(*args)`` even if the caller is cancelled meanwhile; raise the cancellation afterwards.
 
-    ``function`` is cancelled ``within`` so many seconds, and :data:`CLOSE_SECONDS` after the first cancellation of the
-    caller. It has to shield what it must do nevertheless.
+    ``function`` is cancelled after ``within`` seconds, or :data:`CLOSE_SECONDS` after the caller's first cancellation.
+    It has to shield the steps that it must complete even then.
     """
     until = math.inf if within is None else anyio.current_time() + within
     limit = anyio.CancelScope(deadline=until, shield=True)
@@ -137,9 +137,9 @@ async def finish(function: Callable[[Unpack[Ts]], Awaitable[Any]], *args: *Ts, w
 
 
 def opened_at() -> str:
-    """Return the line of the user's program that opens something now, for :func:`warn_unclosed`.
+    """Return the current line of the user's program, for :func:`warn_unclosed`.
 
-    It is empty unless tracemalloc is on, as whoever looks for the cause of a ResourceWarning switches it on.
+    It is empty unless tracemalloc is enabled, as users do to debug a ResourceWarning.
     """
     tracemalloc = sys.modules.get("tracemalloc")
     if tracemalloc is None or not tracemalloc.is_tracing():
@@ -150,21 +150,21 @@ def opened_at() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-def warn_unclosed(what: object, kind: str, opened: str) -> None:
-    """Warn that ``what`` is collected and was not closed, and where it was ``opened``, if that is known."""
-    where = f", opened at {opened}" if opened else ""
-    message = f"unclosed {kind}{where}: use it as 'async with', or await its close() in the event loop that opened it"
-    warnings.warn(message, ResourceWarning, stacklevel=2, source=what)
+def warn_unclosed(unclosed: object, name: str, opened: str) -> None:
+    """Warn that an ``unclosed`` object is garbage-collected, and where it was ``opened``, if that is known."""
+    line = f", opened at {opened}" if opened else ""
+    message = f"unclosed {name}{line}: use it as 'async with', or await its close() in the event loop that opened it"
+    warnings.warn(message, ResourceWarning, stacklevel=2, source=unclosed)
 
 
 def loop_time() -> float:
-    """The event loop's clock, in seconds. It is read several times for every request, and in callbacks too."""
+    """Return the event loop's time in seconds. It is called several times for every request, also in callbacks."""
     loop = asyncio._get_running_loop()  # trio's tasks have none
     return loop.time() if loop is not None else anyio.current_time()
 
 
 class _Futures:
-    """An event on asyncio. Waiting is awaiting a future, with no coroutine around it."""
+    """An event on asyncio. A waiting task awaits a future, without a coroutine around it."""
 
     __slots__ = ("_futures", "_is_set", "_loop")
 
@@ -189,16 +189,16 @@ class _Futures:
 
 
 def new_event() -> Event:
-    """An event that is made and waited for often, as by workers."""
+    """Make an event that is cheap to make and to wait for, as workers do often."""
     loop = asyncio._get_running_loop()
     return anyio.Event() if loop is None else _Futures(loop)
 
 
 @attrs.frozen
 class Runtime:
-    """Time, chance and threads as arguments, so that a simulation can give its own.
+    """The clocks, random numbers and threads of a client, which a simulation can replace.
 
-    ``now`` is monotonic, in seconds; ``wall_ms`` is ms since the epoch, for timestamps of records.
+    ``now`` returns monotonic seconds; ``wall_ms`` returns ms since the epoch, for timestamps of records.
     """
 
     now: Callable[[], float] = loop_time
@@ -208,19 +208,19 @@ class Runtime:
 
     @property
     def offload_waiting(self) -> Offload:
-        """As ``offload``, for what waits for others: a caller that gives up does not wait for the thread."""
-        return _on_a_thread_that_is_left if self.offload is _on_a_thread else self.offload
+        """As ``offload``, for functions that wait on I/O: a cancelled caller does not wait for the thread."""
+        return _on_an_abandonable_thread if self.offload is _on_a_thread else self.offload
 
 
-async def _keep_interrupts_out(function: Callable[..., Awaitable[Any]], *args: Any) -> None:
+async def _without_interrupts(function: Callable[..., Awaitable[Any]], *args: Any) -> None:
     await function(*args)
 
 
 class _ProtectedTasks:
-    """A task group on trio in whose tasks Ctrl-C raises no KeyboardInterrupt: trio raises it in the main task."""
+    """A task group on trio whose tasks get no KeyboardInterrupt on Ctrl-C: trio raises it in the main task."""
 
     def __init__(self) -> None:
-        sys.modules["trio"].lowlevel.enable_ki_protection(_keep_interrupts_out)
+        sys.modules["trio"].lowlevel.enable_ki_protection(_without_interrupts)
         self._group = anyio.create_task_group()
 
     @property
@@ -228,7 +228,7 @@ class _ProtectedTasks:
         return self._group.cancel_scope
 
     def start_soon(self, function: Callable[..., Awaitable[Any]], *args: Any, name: object = None) -> None:
-        self._group.start_soon(_keep_interrupts_out, function, *args, name=name or function)
+        self._group.start_soon(_without_interrupts, function, *args, name=name or function)
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -239,10 +239,10 @@ class _ProtectedTasks:
 
 
 def background_tasks() -> anyio.abc.TaskGroup:
-    """Return a task group for what runs in the background, or on its behalf.
+    """Return a task group for background tasks, and for the tasks that those start.
 
-    Trio raises KeyboardInterrupt in whatever task runs when Ctrl-C comes, and one in a background task, which nobody
-    can catch, would take the whole run down.
+    On Ctrl-C trio raises KeyboardInterrupt in the current task. In a background task users could not catch it, and it
+    would end the whole run.
     """
     if asyncio._get_running_loop() is not None:
         return anyio.create_task_group()
@@ -250,11 +250,11 @@ def background_tasks() -> anyio.abc.TaskGroup:
 
 
 class Owner:
-    """Holds background tasks apart from the task that made them.
+    """The owner of background tasks, independent of the task that starts them.
 
-    A client may be opened in one task and closed in another (fixtures, start and stop hooks), which a task group of
-    its own could not: so a detached task holds the group, and ends when :meth:`close` is called from anywhere.
-    A task that fails takes nobody down: ``on_fault`` hears of it, once.
+    A client may be opened in one task and closed in another (fixtures, start and stop hooks), which a task group does
+    not allow. So a detached task holds the group, and ends when any task calls :meth:`close`. A failing task does not
+    cancel the others: ``on_fault`` is called with its error.
     """
 
     def __init__(self, on_fault: Callable[[Exception], None] | None = None) -> None:
@@ -264,12 +264,12 @@ class Owner:
         self._ended = anyio.Event()
         self._detached: asyncio.Task[None] | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
-        """The asyncio loop on which it was opened; None on trio. Hot paths compare it with the running one."""
+        """The asyncio loop on which the owner was opened; None on trio. Hot paths compare it with the running loop."""
         self._was_opened = False
         self._trio: object = None
 
     async def open(self) -> None:
-        """Start the detached task, and wait until it can take others."""
+        """Start the detached task, and wait until it can run others."""
         started = anyio.Event()
         self.loop, self._trio, self._was_opened = asyncio._get_running_loop(), _trio_token(), True
         if on_trio():
@@ -281,9 +281,9 @@ class Owner:
             self._detached = asyncio.create_task(self._hold(started))
         try:
             await started.wait()
-        except BaseException:  # nobody will close what was not opened
+        except BaseException:  # an owner that was not opened is never closed
             self._closing.set()
-            # Not for ever: a loop that ends may have cancelled the detached task before it began.
+            # With a limit: a loop that ends may have cancelled the detached task before it began.
             with anyio.move_on_after(_CANCELLED_OPENING_SECONDS, shield=True):
                 await self._ended.wait()
             raise
@@ -300,7 +300,7 @@ class Owner:
             self._ended.set()
 
     def require_open(self) -> None:
-        """Refuse what needs an open client.
+        """Check that the client is open.
 
         Raises:
             UsageError: the client is not open, or closed already, or was opened on another event loop.
@@ -311,22 +311,22 @@ class Owner:
             raise UsageError("the client is not open: use it inside its 'async with'")
 
     def require_own_loop(self) -> None:
-        """Refuse what happens on another event loop than the one on which it was opened.
+        """Check that the client is used on the event loop on which it was opened.
 
         Raises:
-            UsageError: that is so.
+            UsageError: this is another event loop.
         """
         running = asyncio._get_running_loop()
         if running is self.loop and (running is not None or self._trio is None or _trio_token() is self._trio):
             return
         if self._was_opened:
-            raise UsageError(_elsewhere(self.has_lost_loop))
+            raise UsageError(_other_loop(self.has_lost_loop))
 
     def require_loop(self, made: str) -> None:
-        """Refuse to have something ``made`` outside of an event loop, or on another one.
+        """Check that an object is ``made`` on the client's event loop.
 
         Raises:
-            UsageError: that is so.
+            UsageError: this is another event loop, or none.
         """
         if asyncio._get_running_loop() is None and _trio_token() is None:
             raise UsageError(f"a {made} is made in the event loop that uses it: call client.{made}() in a coroutine")
@@ -339,7 +339,7 @@ class Owner:
 
     @property
     def has_lost_loop(self) -> bool:
-        """Whether the event loop on which it was opened runs no more, and never will."""
+        """Whether the event loop on which the client was opened has ended."""
         has_ended = self._ended.is_set() and not self._closing.is_set()
         return has_ended or (self.loop is not None and self.loop.is_closed())
 
@@ -359,8 +359,8 @@ class Owner:
         except Exception as fault:
             self.faulted(fault)
         except BaseExceptionGroup as group:
-            # A task group that fails while it is cancelled raises both at once: the fault ends here, and only the
-            # cancellation goes on. On trio anything else would take the whole run down.
+            # A task group that fails while it is cancelled raises both together: report the errors, and raise only
+            # the cancellation. On trio anything else would end the whole run.
             faults, rest = group.split(Exception)
             if faults is not None:
                 self.faulted(faults)
@@ -368,7 +368,7 @@ class Owner:
                 raise rest from None
 
     def faulted(self, fault: Exception) -> None:
-        """Something failed that nobody waits for."""
+        """Report the error of a background task."""
         if self._on_fault is None:
             _log.error("a background task failed", exc_info=fault)
         else:
@@ -378,7 +378,7 @@ class Owner:
         """Cancel every background task and wait until all have ended. May be called again, and when cancelled.
 
         Raises:
-            UsageError: it was opened on another event loop; nothing is waited for.
+            UsageError: the client was opened on another event loop; no task is awaited then.
         """
         self.require_own_loop()
         self._closing.set()
@@ -387,7 +387,7 @@ class Owner:
                 await self._ended.wait()
 
 
-def _elsewhere(is_lost: bool) -> str:
+def _other_loop(is_lost: bool) -> str:
     if is_lost:
         return (
             "this client is used outside of the event loop on which it was opened, and that loop has ended: close a "
@@ -401,7 +401,7 @@ def _elsewhere(is_lost: bool) -> str:
 
 
 class _Alarm:
-    """Sets an event at a time of the loop's clock, and never before, as loops that round to ms would."""
+    """A timer that sets an event, never too early, even on loops that round to ms."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, at: float, event: Event) -> None:
         self._loop, self._at, self._event = loop, at, event
@@ -418,12 +418,12 @@ class _Alarm:
 
 
 class Worker:
-    """A background task that takes a step whenever it is woken, or the time is up that its last step named.
+    """A background task that takes a step whenever it is woken, or when the delay of the last step is over.
 
     Args:
-        step: is given a task group for what takes longer, and says how long nothing will be due, in seconds; None for
-            until it is woken.
-        on_end: runs when it ends, whatever ends it.
+        step: receives a task group for longer work, and returns after how many seconds the next step is due; None if
+            it is due only when woken.
+        on_end: called when the task ends, for any reason.
     """
 
     def __init__(self, step: Callable[[anyio.abc.TaskGroup], float | None], on_end: Callable[[], None]) -> None:
@@ -432,12 +432,12 @@ class Worker:
         self._woken = False
         self._scope = anyio.CancelScope()
         self.ended: anyio.Event = anyio.Event()
-        """Set once no step will be taken any more."""
+        """Set after the last step."""
         self.has_ended: bool = False
-        """Whether it is set; producers ask for every batch."""
+        """Whether the worker has ended; producers check it for every batch."""
 
     def wake(self) -> None:
-        """There may be something to do."""
+        """Wake the worker, since there may be work to do."""
         self._woken = True
         self._wake.set()
 
@@ -461,7 +461,7 @@ class Worker:
         elif loop is None:
             with anyio.move_on_after(seconds):
                 await self._wake.wait()
-        else:  # a busy producer's steps are many, and a cancel scope for each would cost as much as the step
+        else:  # a busy producer takes many steps, and a cancel scope for each would cost as much as the step
             alarm = None if seconds is None else _Alarm(loop, loop.time() + seconds, self._wake)
             try:
                 await self._wake.wait()
@@ -470,7 +470,7 @@ class Worker:
                     alarm.cancel()
 
     async def stop(self) -> None:
-        """End it with everything that its steps began; it must have been spawned. May be called again."""
+        """Stop the worker and the tasks that its steps started; it must have been spawned. May be called again."""
         self._scope.cancel()
         with anyio.CancelScope(shield=True):
             await self.ended.wait()

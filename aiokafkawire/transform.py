@@ -15,7 +15,7 @@ import attrs
 
 from .argument_checks import INT32, is_integer, shown
 from .cluster.cluster import Cluster
-from .cluster.retry import Deadline, remedy
+from .cluster.retry import Deadline, retry_action
 from .config import ConsumerOptions, ProducerOptions
 from .consumer.consumer import Consumer
 from .errors import (
@@ -188,7 +188,7 @@ class TransformLoop:
                 return
             except KafkaError as error:
                 # If none can begin, the producer can do nothing any more: so the error says.
-                if not begun or not (remedy(error).retry or isinstance(error, _PASSING)):
+                if not begun or not (retry_action(error).retry or isinstance(error, _PASSING)):
                     raise
                 deadline = deadline or self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
                 if deadline.passed(now()):

@@ -305,7 +305,7 @@ def test_a_second_thread_in_a_call_is_refused(kafka: blocking.Client, topic: str
         returned: list[list[Record]] = []
         other = threading.Thread(target=lambda: returned.append(consumer.poll(timeout=1000)))
         other.start()
-        while consumer._caller is None or consumer._turn is None:
+        while consumer._caller is None or consumer._running_call is None:
             other.join(0.001)
         for call in (consumer.poll, consumer.pause, lambda: next(iter(consumer)), lambda: consumer.seek(partition, 1)):
             with pytest.raises(UsageError, match="another thread is in a call"):

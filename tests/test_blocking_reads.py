@@ -29,7 +29,7 @@ OFFSETS = [*range(1200), 1201, 1202]
 
 def lanes(kafka: blocking.Client) -> list[str]:
     """The consumers that run."""
-    return kafka.loop.here(
+    return kafka.loop.call_sync(
         lambda: [name for _, name in kafka.asynchronous._cluster.brokers._lanes if name.startswith("fetch-")]
     )
 

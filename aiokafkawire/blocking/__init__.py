@@ -3,12 +3,12 @@
 with blocking.Client("localhost:9092") as kafka, kafka.producer() as producer:
     producer.send("flights", b"UA 1545")
 
-A client has one thread, with an event loop in it, on which everything asynchronous runs; calls wait for it.
+A client has one thread with an event loop, which runs all asynchronous code; calls wait for its results.
 
-1. Every call may be interrupted by Ctrl-C: what it waits for is cancelled, and the client stays in use.
+1. Ctrl-C may interrupt every call: the call is cancelled, and the client remains usable.
 2. Any thread may call; each consumer has one caller at a time.
-3. The thread does not come along into a forked process: calls there raise UsageError, and leaving does nothing.
-4. After leaving, the thread is gone. It keeps no process from ending.
+3. A forked process lacks the thread: calls there raise UsageError, and leaving the ``with`` does nothing.
+4. Leaving the ``with`` ends the thread. The thread keeps no process from ending.
 """
 
 from .client import Admin, Client

@@ -30,16 +30,16 @@ V = TypeVar("V")
 
 
 class Client:
-    """A Kafka cluster, as seen from code without an event loop; use it as ``with``, or ``open`` and ``close`` it.
+    """A Kafka client for code without an event loop; use it as ``with``, or ``open`` and ``close`` it.
 
     Args:
-        bootstrap_servers: ``"host:port,host:port"`` or a sequence of such; one that answers is enough.
+        bootstrap_servers: ``"host:port,host:port"`` or a sequence of such; a single server that answers is enough.
         options: see :class:`~aiokafkawire.config.ClientConfig`.
 
     Raises:
         ConfigError: an address or a setting is wrong.
         NoBrokerReachable: opening found no broker within ``bootstrap_timeout_ms``.
-        WireError: what answers at the address is not Kafka.
+        WireError: the answering server is not Kafka.
     """
 
     def __init__(self, bootstrap_servers: str | Sequence[str], **options: Unpack[ClientOptions]) -> None:
@@ -48,7 +48,7 @@ class Client:
         self._admin = Admin(self._loop, self._client)
 
     def open(self) -> Self:
-        """Start the thread, and find a broker; what ``with`` does on entering."""
+        """Start the thread, and connect to a broker; entering ``with`` calls this."""
         self._loop.start()
         try:
             self._loop.call(self._client.open)
@@ -59,7 +59,7 @@ class Client:
 
     def close(self) -> None:
         """Close all connections, and end the thread. May be called again; in a forked process it does nothing."""
-        if self._loop.is_elsewhere or not self._loop.is_running:
+        if self._loop.in_forked_process or not self._loop.is_running:
             return
         try:
             self._loop.call(self._client.close)
@@ -70,7 +70,7 @@ class Client:
         return self.open()
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
@@ -81,12 +81,12 @@ class Client:
 
     @property
     def loop(self) -> LoopThread:
-        """The thread; for what has no blocking form: ``kafka.loop.call(kafka.asynchronous.transform, ...)``."""
+        """The thread; for methods without a blocking form: ``kafka.loop.call(kafka.asynchronous.method, ...)``."""
         return self._loop
 
     @property
     def asynchronous(self) -> AsyncClient:
-        """The client that lives on that loop. Call it nowhere else."""
+        """The asynchronous client of :attr:`loop`; call it only on that loop."""
         return self._client
 
     @overload
@@ -121,9 +121,9 @@ class Client:
     def producer(self, **options: Any) -> Producer[Any, Any]:
         """Return a producer, to be used as ``with``; arguments and errors are those of :meth:`.Client.producer`.
 
-        The serializers are called on the client's thread.
+        The client's thread calls the serializers.
         """
-        return Producer(self._loop, self._loop.here(partial(self._client.producer, **options)))
+        return Producer(self._loop, self._loop.call_sync(partial(self._client.producer, **options)))
 
     @overload
     def consumer(
@@ -157,9 +157,9 @@ class Client:
     def consumer(self, *topics: str, **options: Any) -> Consumer[Any, Any]:
         """Return a consumer, to be used as ``with``; arguments and errors are those of :meth:`.Client.consumer`.
 
-        The deserializers are called on the client's thread, a few hundred records ahead of the iteration.
+        The client's thread calls the deserializers, a few hundred records ahead of the iteration.
         """
-        return Consumer(self._loop, self._loop.here(partial(self._client.consumer, *topics, **options)))
+        return Consumer(self._loop, self._loop.call_sync(partial(self._client.consumer, *topics, **options)))
 
     def read_records(
         self,
@@ -170,7 +170,7 @@ class Client:
         **options: Unpack[ConsumerOptions],
     ) -> Iterator[ConsumerRecord[bytes, bytes]]:
         """Read a topic from a start to an end, record by record; see :meth:`.Client.read_records`."""
-        reader = self._loop.here(lambda: self._client.read_records(topic, start=start, end=end, **options))
+        reader = self._loop.call_sync(lambda: self._client.read_records(topic, start=start, end=end, **options))
         return _records_of(self._loop, reader)
 
     def read_batches(
@@ -183,7 +183,7 @@ class Client:
         **options: Unpack[ConsumerOptions],
     ) -> "Iterator[pa.RecordBatch]":
         """Read a topic from a start to an end as ``pyarrow.RecordBatch``; see :meth:`.Client.read_batches`."""
-        made = self._loop.here(
+        made = self._loop.call_sync(
             lambda: self._client.read_batches(topic, start=start, end=end, columns=columns, **options)
         )
         return _batches_of(self._loop, made)
@@ -203,10 +203,10 @@ class Client:
         consumer_options: ConsumerOptions | None = None,
         producer_options: ProducerOptions | None = None,
     ) -> int:
-        """Consume, process, produce, each record exactly once, in transactions; see :meth:`.Client.transform`.
+        """Consume, process and produce each record exactly once, in transactions; see :meth:`.Client.transform`.
 
-        ``process`` is a plain function, which this thread calls. It goes on until ``stop`` is set, by another thread or
-        a signal handler, until it is interrupted, or fails. Interrupted, it aborts the open transaction.
+        This thread calls ``process``, a plain function. It returns when another thread or a signal handler sets
+        ``stop``. An interruption or an error aborts the open transaction.
         """
         run = partial(
             self._client.transform,
@@ -243,15 +243,15 @@ def _batches_of(loop: LoopThread, reader: "BoundedBatches") -> "Iterator[pa.Reco
 
 
 def _close_reader(loop: LoopThread, reader: "BoundedReader[Any]") -> None:
-    # A generator may be left until after the client is closed, and its reader with it.
-    if loop.is_running and not loop.is_elsewhere:
+    # A generator may be closed after the client, which has closed its reader already.
+    if loop.is_running and not loop.in_forked_process:
         loop.call(reader.aclose)
 
 
 class Admin:
-    """Changes and describes the cluster; it is at :attr:`Client.admin`. Errors are those of the asynchronous one.
+    """The admin client at :attr:`Client.admin`. Errors are those of the asynchronous admin client.
 
-    Every ``timeout`` is in seconds, ``default_api_timeout_ms`` if not given. What is not here goes through
+    Every ``timeout`` is in seconds, ``default_api_timeout_ms`` if not given. For other methods use
     ``kafka.loop.call(kafka.asynchronous.admin.describe_groups, ...)``.
     """
 
@@ -259,7 +259,7 @@ class Admin:
         self._loop, self._admin = loop, client.admin
 
     def create_topics(self, topics: Mapping[str, int | NewTopic], *, timeout: float | None = None) -> None:
-        """Create topics: by name, with a number of partitions or a NewTopic."""
+        """Create topics, given by name with a number of partitions or a NewTopic."""
         self._loop.call(self._admin.create_topics, topics, timeout=timeout)
 
     def delete_topics(self, topics: Iterable[str], *, timeout: float | None = None) -> None:
@@ -267,24 +267,24 @@ class Admin:
         self._loop.call(self._admin.delete_topics, topics, timeout=timeout)
 
     def list_topics(self, *, internal: bool = False, timeout: float | None = None) -> tuple[str, ...]:
-        """The names of all topics that this client may see, sorted."""
+        """Return the names of all topics that this client may see, sorted."""
         return self._loop.call(self._admin.list_topics, internal=internal, timeout=timeout)
 
     def partitions_of(self, topic: str, *, timeout: float | None = None) -> tuple[int, ...]:
-        """The topic's partitions, as a broker knows them now; raises UnknownTopicOrPartition."""
+        """Return the topic's current partitions; raises UnknownTopicOrPartition."""
         found = self._loop.call(self._admin.describe_topic, topic, timeout=timeout)
         return tuple(partition.index for partition in found.partitions)
 
     def list_offsets(
         self, specs: Mapping[TopicPartition, OffsetSpec], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Look offsets up: the beginning, the end, or by time; None where no record is that late."""
+        """Look up offsets: the beginning, the end, or by time; None if no record is that late."""
         return self._loop.call(self._admin.list_offsets, specs, timeout=timeout)
 
     def list_consumer_group_offsets(
         self, group_id: str, *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What a group has committed."""
+        """Return the offsets that a group has committed."""
         return self._loop.call(self._admin.list_consumer_group_offsets, group_id, timeout=timeout)
 
     def alter_consumer_group_offsets(
@@ -298,7 +298,7 @@ class Admin:
         self._loop.call(self._admin.alter_consumer_group_offsets, group_id, offsets, timeout=timeout)
 
     def consumer_group_lag(self, group_id: str, *, timeout: float | None = None) -> dict[TopicPartition, int]:
-        """From what the group has committed to the end, in offsets."""
+        """Return the lag of a group: the offsets between its committed offsets and the end."""
         return self._loop.call(self._admin.consumer_group_lag, group_id, timeout=timeout)
 
 

@@ -1,9 +1,9 @@
 """The blocking client's consumer.
 
-The loop's thread reads records ahead (``consumer/read_ahead.py``), and the calling thread takes them without changing
-threads. CPython raises KeyboardInterrupt after calls of functions, at the beginning of a function and of a round of a
-loop, and nowhere else. So between storing that a record is taken and returning it nothing is called: either the caller
-gets the record, or it counts as not handed out, and the next call returns it.
+The loop's thread reads records ahead (``consumer/read_ahead.py``), and the calling thread takes them without a thread
+switch. CPython raises KeyboardInterrupt only after function calls, at the start of functions and of loop iterations.
+So there is no call between storing that a record is taken and returning it: either the caller gets the record, or it
+does not count as returned, and the next call returns it.
 """
 
 import inspect
@@ -39,18 +39,18 @@ V = TypeVar("V")
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_AT_ONCE: Final = 500
-"""Records that are read ahead of the iteration: to change threads costs as much as many records."""
+_READ_AHEAD: Final = 500
+"""How many records are read ahead of the iteration: a thread switch costs as much as many records."""
 
 
 class Consumer(Generic[K, V]):
-    """Reads records; made by :meth:`Client.consumer`. Errors are those of :class:`aiokafkawire.Consumer`.
+    """A consumer, made by :meth:`Client.consumer`. Errors are those of :class:`aiokafkawire.Consumer`.
 
-    Iterate it for records, or :meth:`batches` for whole batches; both may be left and entered again, and go on with the
-    next record. A record is finished once the user comes for the next, what :meth:`poll` returned once it calls again.
+    Iterate it for records, or :meth:`batches` for whole batches; a new iteration continues with the next record. A
+    record is finished once the user requests the next; the records that :meth:`poll` returned once it is called again.
 
-    One thread calls at a time, another one gets UsageError; :meth:`close`, :meth:`health` and the properties may be
-    called by any. Ctrl-C in any call loses no record: what the call had taken, the next one returns.
+    Only one thread may call at a time, others get UsageError; any thread may call :meth:`close`, :meth:`health` and
+    the properties. Ctrl-C in any call loses no record: the next call returns the records that it had taken.
     """
 
     def __init__(self, loop: LoopThread, consumer: AsyncConsumer[K, V]) -> None:
@@ -58,13 +58,13 @@ class Consumer(Generic[K, V]):
         self._iterator_state = consumer._positions.iterator_state
         self._ahead: ReadAhead[K, V] = ReadAhead(consumer)
         self._nothing: Lent[K, V] = Lent()
-        # What the iteration takes from without asking the loop's thread.
+        # The records that the iteration takes without calling the loop's thread.
         self._lent = self._nothing
         # The thread that is in a call now.
         self._caller: int | None = None
         self._listening: ListenerThread | None = None
-        # Of the loop's thread: the call that runs there.
-        self._turn: _Turn | None = None
+        # The call that runs on the loop's thread; only that thread uses this.
+        self._running_call: _RunningCall | None = None
         self._is_closed = False
         _consumers.add(self)
 
@@ -72,23 +72,23 @@ class Consumer(Generic[K, V]):
         try:
             self._ask(self._consumer.__aenter__)
         except BaseException as error:
-            if not isinstance(error, Exception):  # interrupted, it may be open all the same
+            if not isinstance(error, Exception):  # an interrupted consumer may be open nevertheless
                 self.close()
             raise
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
     def close(self, timeout: float = 5.0) -> None:
-        """Commit what is finished (``enable_auto_commit``), leave the group, and stop, within ``timeout`` seconds.
+        """Commit finished records (``enable_auto_commit``), leave the group, and stop, within ``timeout`` seconds.
 
-        Any thread may call it, but no listener. It ends the iterations of others, a :meth:`poll` that waits gives an
-        empty list, and other calls that wait raise UsageError.
+        Any thread may call it, but no listener. Iterations of other threads end, a waiting :meth:`poll` returns an
+        empty list, and other waiting calls raise UsageError.
         """
-        if self._loop.is_elsewhere or not self._loop.is_running:
+        if self._loop.in_forked_process or not self._loop.is_running:
             return
         if self._is_listener():
             raise UsageError("a listener cannot close the consumer: the rebalance waits for the listener")
@@ -96,21 +96,21 @@ class Consumer(Generic[K, V]):
 
     async def _close(self, timeout: float) -> None:
         self._is_closed = True
-        self._iterator_state.changes += 1  # nothing more is taken from what was read ahead
+        self._iterator_state.changes += 1  # invalidate the records that were read ahead
         try:
             await self._consumer.close(timeout)
         finally:
-            if self._turn is not None:
-                self._turn.scope.cancel()
+            if self._running_call is not None:
+                self._running_call.scope.cancel()
 
     # --- records -----------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
-        """Iterate the records, waiting for more; it ends when the consumer is closed."""
+        """Iterate over the records, waiting for more; the iteration ends when the consumer is closed."""
         return _Records(self)
 
     def poll(self, max_records: int = 500, timeout: float | None = None) -> list[ConsumerRecord[K, V]]:
-        """Return up to ``max_records`` records; after ``timeout`` seconds without any, an empty list."""
+        """Return up to ``max_records`` records, or an empty list after ``timeout`` seconds without records."""
         check_poll(max_records, timeout)
         try:
             return self._take("together", max_records, timeout) or []
@@ -118,30 +118,30 @@ class Consumer(Generic[K, V]):
             return []
 
     def batches(self, timeout: float | None = None) -> Iterator[ConsumerBatch[K, V]]:
-        """Iterate whole batches, the fastest way; it ends after ``timeout`` seconds without one."""
+        """Iterate over whole batches, which is fastest; the iteration ends after ``timeout`` seconds without one."""
         return _Batches(self, timeout)
 
-    def _take(self, kind: Literal["one by one", "together", "batch"], most: int, timeout: float | None) -> Any:
-        """Have records lent, and take a record, a list of them, or a batch; None after the timeout."""
+    def _take(self, unit: Literal["one by one", "together", "batch"], limit: int, timeout: float | None) -> Any:
+        """Request records, and take a record, a list of records, or a batch; return None after the timeout."""
         self._enter()
         try:
             while True:
                 self._lent = self._nothing
-                lent = self._loop.call(self._in_turn, partial(self._ahead.lend, kind, most, timeout))
+                lent = self._loop.call(self._run_alone, partial(self._ahead.lend, unit, limit, timeout))
                 if lent is None:
                     return None
                 first, last, error = lent.taken, lent.taken + 1, None
                 found: Any = None
                 if first >= lent.count:
                     error = lent.error
-                elif kind == "together":
-                    last = min(first + most, lent.count)
+                elif unit == "together":
+                    last = min(first + limit, lent.count)
                     found = lent.records[first:last]
                 else:
-                    found = lent.batch if kind == "batch" else lent.records[first]
-                if kind == "one by one":
+                    found = lent.batch if unit == "batch" else lent.records[first]
+                if unit == "one by one":
                     self._lent = lent
-                # From here to the return nothing may be called: see the module's docstring.
+                # From here to the return there must be no call: see the module's docstring.
                 lent.taken = last
                 if self._iterator_state.changes == lent.seen:
                     if error is not None:
@@ -154,8 +154,8 @@ class Consumer(Generic[K, V]):
     # --- what to read ------------------------------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition] | Mapping[TopicPartition, int | OffsetSpec]) -> None:
-        """Read these partitions and no others; a mapping says where each begins."""
-        self._ask_now(self._consumer.assign, partitions)
+        """Read exactly these partitions; a mapping also sets where to start."""
+        self._ask_sync(self._consumer.assign, partitions)
 
     def subscribe(
         self,
@@ -166,38 +166,38 @@ class Consumer(Generic[K, V]):
         on_lost: Listener | None = None,
         **unknown: Never,
     ) -> None:
-        """Share the partitions of these topics with the other members of the group; instead of those before, if any.
+        """Share the partitions of these topics with the other members of the group; replace a previous subscription.
 
-        The arguments are those of :meth:`aiokafkawire.Consumer.subscribe`. The listeners are plain functions. Each is
-        called on a thread of its own, one at a time, while other threads may be in a call of this consumer or not; the
-        rebalance waits for it. It may call this consumer (:meth:`commit`, :meth:`seek` and the rest), but read nothing.
+        The arguments are those of :meth:`aiokafkawire.Consumer.subscribe`. The listeners are plain functions. Each call
+        runs on its own thread, one at a time, even while another thread is in a call of this consumer; the rebalance
+        waits for it. A listener may call this consumer (:meth:`commit`, :meth:`seek` and others), but read no records.
 
         Raises:
-            UsageError: as the asynchronous one, or a listener is a coroutine function.
+            UsageError: as the asynchronous method, or a listener is a coroutine function.
         """
         listeners = {"on_assigned": on_assigned, "on_revoked": on_revoked, "on_lost": on_lost}
         wrapped: Any = {name: self._wrapped(name, listener) for name, listener in listeners.items()} | unknown
-        self._ask_now(self._consumer.subscribe, *topics, pattern=pattern, **wrapped)
+        self._ask_sync(self._consumer.subscribe, *topics, pattern=pattern, **wrapped)
 
     def unsubscribe(self, timeout: float = 5.0) -> None:
-        """Commit what is finished (``enable_auto_commit``) and leave the group, within ``timeout`` seconds."""
+        """Commit finished records (``enable_auto_commit``) and leave the group, within ``timeout`` seconds."""
         self._ask(self._consumer.unsubscribe, timeout)
 
     def seek(self, partition: TopicPartition, to: int | OffsetSpec) -> None:
-        """Go on from an offset, or from where an OffsetSpec leads; the very next record is from there."""
-        self._ask_now(self._consumer.seek, partition, to)
+        """Continue at an offset, or at that of an OffsetSpec; the next record is from there."""
+        self._ask_sync(self._consumer.seek, partition, to)
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Return no records of these partitions until :meth:`resume`; what was fetched is kept."""
-        self._ask_now(self._consumer.pause, *partitions)
+        """Return no records of these partitions until :meth:`resume`; fetched records are kept."""
+        self._ask_sync(self._consumer.pause, *partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Undo :meth:`pause`."""
-        self._ask_now(self._consumer.resume, *partitions)
+        self._ask_sync(self._consumer.resume, *partitions)
 
     @property
     def paused(self) -> tuple[TopicPartition, ...]:
-        """The partitions that :meth:`pause` named."""
+        """The partitions that are paused."""
         return self._look(lambda: self._consumer.paused)
 
     @property
@@ -210,7 +210,7 @@ class Consumer(Generic[K, V]):
         return self._look(self._consumer.position, partition)
 
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return where to read on, after the last record that was returned, to be committed as it is."""
+        """Return the offsets after the last records that were returned, ready to be committed."""
         return self._look(self._consumer.positions)
 
     def high_watermark(self, partition: TopicPartition) -> int | None:
@@ -218,20 +218,20 @@ class Consumer(Generic[K, V]):
         return self._look(self._consumer.high_watermark, partition)
 
     def health(self) -> ConsumerHealth:
-        """Return how the consumer is: what it reads, how far it is, what its group says, and why nothing arrives."""
+        """Return the consumer's state: its partitions, positions and group, and why it gets no records."""
         return self._look(self._consumer.health)
 
     def offsets(
         self, specs: Mapping[TopicPartition, OffsetSpec], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Look offsets up: the beginning, the end, or by time; None where no record is that late."""
+        """Look up offsets: the beginning, the end, or by time; None if no record is that late."""
         return self._ask(self._consumer.offsets, specs, timeout=timeout)
 
     # --- the group's offsets -----------------------------------------------------------------------------
 
     def group_metadata(self) -> GroupMetadata:
-        """Return who commits, for ``transaction.commit_offsets(offsets, group=...)`` (KIP-447)."""
-        return self._ask_now(self._consumer.group_metadata)
+        """Return the member's metadata, for ``transaction.commit_offsets(offsets, group=...)`` (KIP-447)."""
+        return self._ask_sync(self._consumer.group_metadata)
 
     def commit(
         self,
@@ -240,17 +240,17 @@ class Consumer(Generic[K, V]):
         retention_ms: int | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Commit offsets for the group; without any, those after the last records that were returned."""
+        """Commit offsets for the group; by default those after the last records that were returned."""
         self._ask(self._consumer.commit, offsets, retention_ms=retention_ms, timeout=timeout)
 
     def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return what the group has committed for these partitions; None where that is nothing."""
+        """Return the group's committed offsets of these partitions; None if there is none."""
         return self._ask(self._consumer.committed, partitions, timeout=timeout)
 
     def owns(self, record: ConsumerRecord[Any, Any] | ConsumerBatch[Any, Any]) -> bool:
-        """Return whether a record, or a batch, that was returned still counts; see :meth:`.Consumer.owns`."""
+        """Return whether this member still owns a returned record or batch; see :meth:`.Consumer.owns`."""
         return self._look(self._consumer.owns, record)
 
     def check_ownership(self) -> None:
@@ -260,15 +260,15 @@ class Consumer(Generic[K, V]):
     # --- one call at a time ------------------------------------------------------------------------------
 
     def _enter(self) -> None:
-        """Begin a call; whoever does stores None in ``_caller`` at its end."""
+        """Mark the start of a call; the caller stores None in ``_caller`` when it ends."""
         self._loop.require()
-        me = threading.get_ident()
+        current = threading.get_ident()
         if self._is_listener():
             raise UsageError("a listener cannot read records: return from it, and read then")
         if self._caller is not None:
-            whose = "another thread" if self._caller != me else "this thread"
-            raise UsageError(f"{whose} is in a call of this consumer: a consumer has one caller at a time")
-        self._caller = me
+            caller = "another thread" if self._caller != current else "this thread"
+            raise UsageError(f"{caller} is in a call of this consumer: a consumer has one caller at a time")
+        self._caller = current
 
     def _is_listener(self) -> bool:
         return self._listening is not None and self._listening.thread == threading.get_ident()
@@ -279,36 +279,36 @@ class Consumer(Generic[K, V]):
             return listening.call(partial(function, *args, **kwargs))
         self._enter()
         try:
-            return self._loop.call(self._in_turn, partial(function, *args, **kwargs))
+            return self._loop.call(self._run_alone, partial(function, *args, **kwargs))
         finally:
             self._caller = None
 
-    def _ask_now(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def _ask_sync(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         async def ask() -> T:
             return function(*args, **kwargs)
 
         return self._ask(ask)
 
     def _look(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._loop.here(function, *args, **kwargs)
+        return self._loop.call_sync(function, *args, **kwargs)
 
-    async def _in_turn(self, function: Callable[[], Awaitable[T]]) -> T:
-        while (before := self._turn) is not None:  # its caller was interrupted
+    async def _run_alone(self, function: Callable[[], Awaitable[T]]) -> T:
+        while (before := self._running_call) is not None:  # its caller was interrupted
             before.scope.cancel()
             await before.ended.wait()
-        turn, was_closed = _Turn(), self._is_closed
-        self._turn = turn
+        call, was_closed = _RunningCall(), self._is_closed
+        self._running_call = call
         try:
-            with turn.scope:
+            with call.scope:
                 return await function()
-            raise UsageError("another call of this consumer began before this one had ended")
+            raise UsageError("another call of this consumer began before this call had ended")
         except (StopAsyncIteration, UsageError) as error:
             if was_closed or not self._is_closed:
                 raise
-            raise _Closed("the consumer was closed while a call of it was waiting") from error
+            raise _Closed("the consumer was closed while this call was waiting") from error
         finally:
-            self._turn = None
-            turn.ended.set()
+            self._running_call = None
+            call.ended.set()
 
     # --- listeners ---------------------------------------------------------------------------------------
 
@@ -329,10 +329,10 @@ add_hints(Consumer, BLOCKING_CONSUMER)
 
 
 class _Closed(UsageError):
-    """Another thread has closed the consumer."""
+    """The error of a call that was waiting when another thread closed the consumer."""
 
 
-class _Turn:
+class _RunningCall:
     """A call that runs on the loop's thread."""
 
     def __init__(self) -> None:
@@ -341,7 +341,7 @@ class _Turn:
 
 
 class _Records(Iterator[ConsumerRecord[K, V]]):
-    """An iteration; not a generator, which would keep records of its own and end with an error."""
+    """An iteration over records. A generator would keep its own records, and end after an error."""
 
     __slots__ = ("_consumer",)
 
@@ -353,13 +353,13 @@ class _Records(Iterator[ConsumerRecord[K, V]]):
         taken = lent.taken
         if taken < lent.count:
             record = lent.records[taken]
-            # From here to the return nothing may be called: see the module's docstring.
+            # From here to the return there must be no call: see the module's docstring.
             lent.taken = taken + 1
             if self._consumer._iterator_state.changes == lent.seen:
                 return record
             lent.taken = taken
         try:
-            return self._consumer._take("one by one", _AT_ONCE, None)  # type: ignore[no-any-return]
+            return self._consumer._take("one by one", _READ_AHEAD, None)  # type: ignore[no-any-return]
         except _Closed:
             raise StopIteration from None
 
@@ -381,11 +381,11 @@ class _Batches(Iterator[ConsumerBatch[K, V]]):
 _consumers: weakref.WeakSet[Consumer[Any, Any]] = weakref.WeakSet()
 
 
-def _forget_what_was_lent() -> None:
-    """In a forked process, have every consumer ask the loop's thread, which is not there and so refuses."""
+def _discard_lent_records() -> None:
+    """Discard the records read ahead in a forked process, so that consumers call the missing thread and raise."""
     for consumer in list(_consumers):
         consumer._lent = consumer._nothing
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_what_was_lent)
+    os.register_at_fork(after_in_child=_discard_lent_records)

@@ -1,4 +1,4 @@
-"""Calls the rebalance listeners of a blocking consumer, each on a thread of its own."""
+"""Calls the rebalance listeners of a blocking consumer, each call on its own thread."""
 
 import threading
 from collections import deque
@@ -17,14 +17,14 @@ __all__ = ("Listener", "ListenerThread")
 T = TypeVar("T")
 
 Listener = Callable[[tuple[TopicPartition, ...]], None]
-"""Hears of partitions; a plain function, which is called on a thread of its own."""
+"""A plain function that is called with the assigned, revoked or lost partitions, on its own thread."""
 
 
 class ListenerThread:
-    """One call of a listener on a thread of its own.
+    """One call of a listener on its own thread.
 
-    What the listener calls runs in the task that waits for it: so the consumer knows that a commit comes from a
-    listener, and does not have it wait for the rebalance that waits for the listener.
+    The listener's calls run in the task that waits for the listener. So the consumer recognizes a listener's commit,
+    which must not wait for the rebalance that waits for the listener.
     """
 
     def __init__(self, loop: LoopThread) -> None:
@@ -37,7 +37,7 @@ class ListenerThread:
         self.thread: int | None = None
 
     async def run(self, listener: Callable[[], object]) -> None:
-        """Call it, and raise what it raises."""
+        """Call the listener, and raise its error."""
         thread = threading.Thread(target=self._listen, args=(listener,), name="aiokafkawire-listener", daemon=True)
         thread.start()
         try:
@@ -60,14 +60,14 @@ class ListenerThread:
         except BaseException as error:
             self._error = error
         self._has_returned = True
-        with suppress(UsageError):  # the client is closed: nobody waits
+        with suppress(UsageError):  # the client is closed: no task waits
             self._loop.post(self._wake)
 
     def _wake(self) -> None:
         self._called.set()
 
     def call(self, function: Callable[[], Awaitable[T]]) -> T:
-        """Make a call of the listener's thread."""
+        """Run a call of the listener's thread on the loop, and return its result."""
         call: ThreadCall[T] = ThreadCall(function)
         self._calls.append(call)
         if self._is_over:
@@ -77,4 +77,4 @@ class ListenerThread:
 
 
 def _too_late() -> UsageError:
-    return UsageError("the consumer does not wait for this listener any more, so it can call nothing")
+    return UsageError("the consumer does not wait for this listener any more, so the listener cannot call it")

@@ -24,7 +24,7 @@ P = ParamSpec("P")
 
 
 class Producer(Generic[K, V]):
-    """Sends records; made by :meth:`Client.producer`. Errors are those of :class:`aiokafkawire.Producer`."""
+    """A producer, made by :meth:`Client.producer`. Errors are those of :class:`aiokafkawire.Producer`."""
 
     def __init__(self, loop: LoopThread, producer: AsyncProducer[K, V]) -> None:
         self._loop, self._producer = loop, producer
@@ -34,14 +34,14 @@ class Producer(Generic[K, V]):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._loop.is_elsewhere:
-            self._loop.call(self._producer.__aexit__, kind, error, trace)
+        if not self._loop.in_forked_process:
+            self._loop.call(self._producer.__aexit__, exc_type, error, trace)
 
     def close(self) -> None:
-        """Send what is waiting, and stop; raises DeliveryFailed for records that nobody awaited."""
-        if not self._loop.is_elsewhere:
+        """Send the waiting records, and stop; raises DeliveryFailed for failed records that no call awaited."""
+        if not self._loop.in_forked_process:
             self._loop.call(self._producer.close)
 
     def send(
@@ -75,7 +75,7 @@ class Producer(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> list[RecordMetadata]:
-        """Send many records, and wait until all are acknowledged: where each of them is."""
+        """Send many records, wait until all are acknowledged, and return their metadata."""
         return self._loop.call(
             self._producer.send_many,
             topic,
@@ -96,7 +96,7 @@ class Producer(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> "Delivery":
-        """Hand one record over: wait for the topic's metadata and for room, not for its acknowledgement."""
+        """Enqueue one record: wait for the topic's metadata and for buffer space, not for the acknowledgement."""
         return _enqueued(
             self._loop,
             self._producer.enqueue,
@@ -118,7 +118,7 @@ class Producer(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> int:
-        """Hand whole columns over, the fastest way; :meth:`flush` tells what fails. Returns how many records."""
+        """Enqueue whole columns, which is fastest, and return the number of records; :meth:`flush` raises failures."""
         return self._loop.call(
             self._producer.enqueue_many,
             topic,
@@ -130,30 +130,31 @@ class Producer(Generic[K, V]):
         )
 
     def flush(self) -> None:
-        """Wait until everything handed over so far is acknowledged or has failed; raises DeliveryFailed."""
+        """Wait until all records enqueued so far are acknowledged or have failed; raises DeliveryFailed."""
         self._loop.call(self._producer.flush)
 
     def partitions_for(self, topic: str) -> tuple[int, ...]:
-        """The topic's partitions, waiting for them up to ``max_block_ms``."""
+        """Return the topic's partitions, waiting up to ``max_block_ms`` for the metadata."""
         return self._loop.call(self._producer.partitions_for, topic)
 
     def transaction(self) -> "Transaction[K, V]":
-        """A transaction, to be used as ``with``: what the producer sends meanwhile is in it."""
-        return Transaction(self._loop, self._loop.here(self._producer.transaction))
+        """Return a transaction, to be used as ``with``; it includes all records that the producer sends meanwhile."""
+        return Transaction(self._loop, self._loop.call_sync(self._producer.transaction))
 
     @property
     def identity(self) -> ProducerIdentity:
-        """The open transaction's, for ``client.producer(identity=...)`` elsewhere; see ``Producer.identity``."""
-        return self._loop.here(lambda: self._producer.identity)
+        """The identity of the open transaction, for ``client.producer(identity=...)`` in another process; see
+        ``Producer.identity``."""
+        return self._loop.call_sync(lambda: self._producer.identity)
 
 
 add_hints(Producer, BLOCKING_PRODUCER)
 
 
 class Transaction(Generic[K, V]):
-    """What readers of committed records see all or none of; made by :meth:`Producer.transaction`.
+    """A transaction, made by :meth:`Producer.transaction`: readers of committed records see all of it or nothing.
 
-    It is committed at the end of its ``with``, and aborted on an exception. Errors are those of the asynchronous one.
+    The end of its ``with`` commits it, an exception aborts it. Errors are those of the asynchronous transaction.
     """
 
     def __init__(self, loop: LoopThread, transaction: "AsyncTransaction[K, V]") -> None:
@@ -163,7 +164,7 @@ class Transaction(Generic[K, V]):
         try:
             self._loop.call(self._transaction.__aenter__)
         except BaseException as error:
-            if not isinstance(error, Exception):  # interrupted, it may have begun all the same
+            if not isinstance(error, Exception):  # an interrupted transaction may have begun nevertheless
                 self._loop.call(self._abort_begun, error)
             raise
         return self
@@ -173,10 +174,10 @@ class Transaction(Generic[K, V]):
             await self._transaction.__aexit__(type(error), error, None)
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._loop.is_elsewhere:
-            self._loop.call(self._transaction.__aexit__, kind, error, trace)
+        if not self._loop.in_forked_process:
+            self._loop.call(self._transaction.__aexit__, exc_type, error, trace)
 
     def send(
         self,
@@ -188,7 +189,7 @@ class Transaction(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> RecordMetadata:
-        """As :meth:`Producer.send`. It is in the log then, and readers of committed records wait for the commit."""
+        """Send a record as :meth:`Producer.send`. Readers of committed records get it after the commit."""
         return self._loop.call(
             self._transaction.send,
             topic,
@@ -209,7 +210,7 @@ class Transaction(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> list[RecordMetadata]:
-        """As :meth:`Producer.send_many`."""
+        """Send many records as :meth:`Producer.send_many`."""
         return self._loop.call(
             self._transaction.send_many,
             topic,
@@ -230,7 +231,7 @@ class Transaction(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> "Delivery":
-        """As :meth:`Producer.enqueue`. The commit waits for it, and fails if it does."""
+        """Enqueue a record as :meth:`Producer.enqueue`. The commit waits for its delivery, and fails if that fails."""
         return _enqueued(
             self._loop,
             self._transaction.enqueue,
@@ -248,29 +249,29 @@ class Transaction(Generic[K, V]):
         *,
         group: GroupMetadata | str | None = None,
     ) -> None:
-        """Commit what was consumed together with what is sent: all of it counts, or none (KIP-447).
+        """Commit consumed offsets together with the sent records, atomically (KIP-447).
 
         Args:
-            consumed: a consumer, which is as far as the records it has returned; or the offsets to read on from.
-            group: with offsets, whose they are: a group's id, or ``consumer.group_metadata()``.
+            consumed: a consumer, whose returned records are committed; or the offsets to continue at.
+            group: with offsets, the group: its id, or ``consumer.group_metadata()``.
         """
-        what = consumed._consumer if isinstance(consumed, Consumer) else consumed
-        self._loop.call(self._transaction.commit_offsets, what, group=group)
+        offsets = consumed._consumer if isinstance(consumed, Consumer) else consumed
+        self._loop.call(self._transaction.commit_offsets, offsets, group=group)
 
 
 class Delivery:
-    """What becomes of a record that was handed over by ``enqueue``."""
+    """The delivery of a record that was passed to ``enqueue``."""
 
     def __init__(self, loop: LoopThread, delivery: AsyncDelivery) -> None:
         self._loop, self._delivery = loop, delivery
 
     @property
     def done(self) -> bool:
-        """Whether it was acknowledged or has failed."""
+        """Whether the record was acknowledged or has failed."""
         return self._delivery.done
 
     def result(self) -> RecordMetadata:
-        """Wait until it is acknowledged, and return where it is; raises why it was not delivered."""
+        """Wait for the acknowledgement, and return the record's metadata; raises the error if delivery failed."""
 
         async def wait() -> RecordMetadata:
             return await self._delivery

@@ -18,14 +18,14 @@ __all__ = ("Process", "run_transform")
 
 Records: TypeAlias = list[ConsumerRecord[bytes, bytes]]
 Process: TypeAlias = Callable[[Records], Iterable[OutgoingRecord]]
-"""Makes of records what is to be sent, if anything; a plain function."""
+"""A plain function that returns the records to send for some consumed records."""
 
-_LOOK_EVERY: Final = 0.1
-"""Seconds between two looks at the event that stops it."""
+_STOP_CHECK_SECONDS: Final = 0.1
+"""The interval between two checks of the event that stops the loop."""
 
 
 class _Work:
-    """Records that the loop's thread has the calling thread process."""
+    """Records that the calling thread processes for the loop's thread."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
@@ -42,7 +42,7 @@ class _Work:
             self._error = error
 
     def result(self) -> Any:
-        """Return what came of it, on the loop's thread."""
+        """Return the outgoing records, or raise the error of ``process``, on the loop's thread."""
         if self._error is not None:
             raise self._error
         return self._outgoing
@@ -51,17 +51,17 @@ class _Work:
 def run_transform(
     loop: LoopThread, transform: Callable[..., Awaitable[int]], process: Process, stop: threading.Event | None
 ) -> int:
-    """Run ``transform(process, stop=...)`` on the loop and ``process`` on this thread; return what it returns."""
+    """Run ``transform(process, stop=...)`` on the loop and ``process`` on this thread; return the result."""
     if inspect.iscoroutinefunction(process):
         raise UsageError(f"process must be a plain function for the blocking client, got {process!r}")
     work: SimpleQueue[_Work | None] = SimpleQueue()
     stopping: list[anyio.Event] = []
 
     async def processed(records: Records) -> Any:
-        some = _Work(records)
-        work.put(some)
-        await some.done.wait()
-        return some.result()
+        item = _Work(records)
+        work.put(item)
+        await item.done.wait()
+        return item.result()
 
     async def run() -> int:
         stopping.append(anyio.Event())
@@ -74,11 +74,11 @@ def run_transform(
     try:
         while True:
             with suppress(Empty):
-                some = work.get(timeout=None if stop is None else _LOOK_EVERY)
-                if some is None:
+                item = work.get(timeout=None if stop is None else _STOP_CHECK_SECONDS)
+                if item is None:
                     return ended.result()
-                some.do(process)
-                loop.post(some.done.set)
+                item.do(process)
+                loop.post(item.done.set)
             if stop is not None and stop.is_set() and stopping:
                 loop.post(stopping[0].set)
                 stop = None

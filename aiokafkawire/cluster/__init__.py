@@ -1,1 +1,1 @@
-"""Which broker to ask: metadata, lanes, retries."""
+"""The brokers of a cluster: metadata, connections, coordinators and retries."""

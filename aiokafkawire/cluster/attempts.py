@@ -1,4 +1,4 @@
-"""What one question went through until its deadline: how often it failed, and why."""
+"""The attempts to send one request until its deadline, and why they failed."""
 
 import logging
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from collections.abc import Callable
 import anyio
 
 from ..errors import KafkaError, Refresh, RequestTimeout
-from .retry import Backoff, Deadline, remedy, tells_more
+from .retry import Backoff, Deadline, is_better_cause, retry_action
 
 __all__ = ("Attempts",)
 
@@ -14,10 +14,10 @@ _log = logging.getLogger("aiokafkawire.cluster")
 
 
 class Attempts:
-    """Waits between the tries of one question, and tells the cause when there are no more.
+    """The attempts of one request: waits between them, and the last cause for the timeout's message.
 
     Args:
-        what: the question, as the error in the end names it.
+        what: the request, as the error names it.
         deadline: when to give up.
         backoff: the waits.
         now: the runtime's clock, in seconds.
@@ -25,10 +25,10 @@ class Attempts:
 
     def __init__(self, what: str, deadline: Deadline, backoff: Backoff, now: Callable[[], float]) -> None:
         self.deadline: Deadline = deadline
-        self.where: str = ""
-        """Who was asked last, where the error in the end shall say so."""
+        self.broker: str = ""
+        """The broker that was asked last, if the error is to name it."""
         self._what, self._backoff, self._now = what, backoff, now
-        self._last = "nothing was answered"
+        self._last = "no response"
         self._cause: KafkaError | None = None
 
     @property
@@ -41,36 +41,36 @@ class Attempts:
         """Seconds until the deadline, never negative."""
         return self.deadline.left(self._now())
 
-    def nobody(self) -> None:
-        """There was nobody to ask."""
+    def no_broker(self) -> None:
+        """Note that there was no broker to ask."""
         if self._cause is None:
             self._last = "no broker is known"
 
     def failed(self, error: KafkaError) -> Refresh:
-        """Note why a try failed, and say what to look up before the next; what no retry mends is raised."""
-        retry, refresh = remedy(error)
+        """Note why an attempt failed, and return what to refresh before the next; raise what is not retriable."""
+        retry, refresh = retry_action(error)
         if not retry:
             raise error
-        if tells_more(error, self._cause):
+        if is_better_cause(error, self._cause):
             self._cause, self._last = error, f"{type(error).__name__}: {error}"
         return refresh
 
-    def begin_anew(self) -> None:
-        """Somebody else is asked: the failures before do not make the waits longer."""
+    def reset_backoff(self) -> None:
+        """Reset the wait to the shortest, since another broker is asked."""
         self._backoff.reset()
 
     async def wait(self) -> None:
-        """Wait before the next try, but not beyond the deadline."""
+        """Wait before the next attempt, but not beyond the deadline."""
         delay = min(self._backoff.next(), self.left)
         if _log.isEnabledFor(logging.DEBUG):
-            where = f" at {self.where}" if self.where else ""
-            _log.debug("retrying %s%s in %.0f ms: %s", self._what, where, delay * 1000, self._last)
+            broker = f" at {self.broker}" if self.broker else ""
+            _log.debug("retrying %s%s in %.0f ms: %s", self._what, broker, delay * 1000, self._last)
         await anyio.sleep(delay)
 
-    def late(self, deadline: Deadline | None = None) -> RequestTimeout:
-        """The error of who waited until the deadline, or until an own one."""
+    def timeout(self, deadline: Deadline | None = None) -> RequestTimeout:
+        """Return the error of a caller that waited until the deadline, or until its own."""
         allowed = (deadline or self.deadline).allowed
-        where = f" at {self.where}" if self.where else ""
-        late = RequestTimeout(f"{self._what} did not succeed within {allowed:g} s{where}; at last {self._last}")
-        late.__cause__ = self._cause
-        return late
+        broker = f" at {self.broker}" if self.broker else ""
+        timeout = RequestTimeout(f"{self._what} did not succeed within {allowed:g} s{broker}; at last {self._last}")
+        timeout.__cause__ = self._cause
+        return timeout

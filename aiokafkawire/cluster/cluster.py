@@ -1,4 +1,4 @@
-"""Which broker to ask: routes requests, with retries inside one deadline, and finds coordinators."""
+"""Routes requests to brokers, retries them within a deadline, and finds coordinators."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -24,9 +24,9 @@ from ..runtime import Runtime
 from ..types import Address, CoordinatorType, TopicPartition
 from .attempts import Attempts
 from .connection_pool import CONTROL
-from .coordinators import Coordinators, coordinator_in, lookup_forms, named
+from .coordinators import Coordinators, coordinator_in, lookup_variants, named
 from .metadata import Node, Snapshot, Topic
-from .metadata_requests import keep_only, metadata_forms
+from .metadata_requests import keep_only, metadata_variants
 from .metadata_updater import MetadataUpdater
 from .request_variants import in_newest_form
 from .retry import Backoff, Deadline
@@ -39,18 +39,18 @@ __all__ = ("Cluster", "Route", "any_broker", "controller")
 R = TypeVar("R", bound=Response)
 
 Route = Callable[[Snapshot], Node | None]
-"""Picks the broker to ask; None where the snapshot does not tell."""
+"""Picks the broker to ask; None if the snapshot does not have it."""
 
 
 def any_broker(snapshot: Snapshot) -> Node | None:
-    """Any broker will do: the first that is known."""
+    """Return the first known broker."""
     return next(iter(snapshot.nodes.values()), None)
 
 
 def controller(snapshot: Snapshot) -> Node | None:
-    """The broker that takes changes of topics and configs.
+    """Return the controller, which changes topics and configs.
 
-    Where nobody tells which one that is, for the brokers are older than such changes, any of them will say so.
+    Brokers before 0.10 name no controller and support no such changes: any of them answers so.
     """
     if snapshot.controller_id < 0 and snapshot.cluster_id is None:
         return any_broker(snapshot)
@@ -64,44 +64,47 @@ class Cluster(MetadataUpdater):
         self, addresses: tuple[Address, ...], config: ClientConfig, connector: Connector, runtime: Runtime
     ) -> None:
         super().__init__(addresses, config, connector, runtime)
-        self._coordinators = Coordinators(self._look_up_coordinator, self._tries)
+        self._coordinators = Coordinators(self._look_up_coordinator, self._attempts)
 
     async def _abandon(self) -> None:
-        self._coordinators.forget_all()
+        self._coordinators.invalidate_all()
         await super()._abandon()
 
     async def connection(self, node: Node, lane: str = CONTROL, deadline: Deadline | None = None) -> Connection:
-        """A connection to this broker. Raises as :meth:`Brokers.connection`, and RequestTimeout at the deadline."""
+        """Return a connection to this broker.
+
+        Raises as :meth:`ConnectionPool.connection`, and RequestTimeout at the deadline.
+        """
         with anyio.move_on_after(deadline.left(self.runtime.now()) if deadline is not None else None):
             return await self.brokers.connection(node.address, lane)
         raise RequestTimeout(f"no connection to {node.address} in time")
 
-    async def leader(self, where: TopicPartition, deadline: Deadline) -> Node:
-        """The leader of a partition, as soon as one is known. Partitions may have been added since the last metadata.
+    async def leader(self, partition: TopicPartition, deadline: Deadline) -> Node:
+        """Return the leader of a partition, waiting until it is known.
 
         Raises:
-            TopicNotReady: there is none at the deadline.
-            UsageError: the topic has no such partition, as metadata says that came after the call.
+            TopicNotReady: the partition has no leader at the deadline.
+            UsageError: the topic has no such partition, even after a metadata refresh.
         """
         before = self.snapshot
         while True:
-            topic = await self.topic(where.topic, deadline)
+            topic = await self.topic(partition.topic, deadline)
             snapshot = self.snapshot
-            if not 0 <= where.partition < len(topic.partitions):
-                if where.partition < 0 or snapshot.generation > before.generation:
-                    raise _no_partition(where, topic)
+            if not 0 <= partition.partition < len(topic.partitions):
+                if partition.partition < 0 or snapshot.generation > before.generation:
+                    raise _no_partition(partition, topic)
                 try:
                     await self.refresh(snapshot, deadline)
                 except RequestTimeout as timeout:
-                    raise _no_partition(where, topic) from timeout
+                    raise _no_partition(partition, topic) from timeout
                 continue
-            node = snapshot.leader(where)
+            node = snapshot.leader(partition)
             if node is not None:
                 return node
             try:
                 await self.refresh(snapshot, deadline)
             except RequestTimeout as timeout:
-                raise TopicNotReady(f"{where} has no leader after {deadline.allowed:g} s") from timeout
+                raise TopicNotReady(f"{partition} has no leader after {deadline.allowed:g} s") from timeout
 
     async def ask(
         self,
@@ -113,43 +116,43 @@ class Cluster(MetadataUpdater):
         wanted: Versions = ANY_VERSION,
         check: Callable[[R], None] = lambda _: None,
     ) -> R:
-        """Ask the broker that ``route`` picks, again and elsewhere as errors demand, until the deadline.
+        """Send a request to the broker that ``route`` picks; retry, with refreshed metadata, until the deadline.
 
-        ``check`` raises the BrokerError that an answer carries; retriable ones are tried again.
+        ``check`` raises the BrokerError that a response carries; retriable errors are retried.
 
         Raises:
             RequestTimeout: the deadline passed; the message has the last cause.
             UsageError: the client is not open.
-            KafkaError: an error that no retry mends.
+            KafkaError: an error that is not retriable.
         """
-        tries = self._tries(_name(request), deadline)
-        return await self._ask(tries, route, request, lane, wanted, check)
+        attempts = self._attempts(_name(request), deadline)
+        return await self._ask(attempts, route, request, lane, wanted, check)
 
     async def _ask(
         self,
-        tries: Attempts,
+        attempts: Attempts,
         route: Route,
         request: Request[R],
         lane: str,
         wanted: Versions,
         check: Callable[[R], None],
     ) -> R:
-        while not tries.over:
+        while not attempts.over:
             self.owner.require_open()
             snapshot = self.snapshot
             node = route(snapshot)
             refresh = Refresh.METADATA
             if node is None:
-                tries.nobody()
+                attempts.no_broker()
             else:
                 try:
-                    return await self._ask_once(node, tries.deadline, request, lane, wanted, check)
+                    return await self._ask_once(node, attempts.deadline, request, lane, wanted, check)
                 except KafkaError as error:
-                    refresh = tries.failed(error)
+                    refresh = attempts.failed(error)
             if refresh is Refresh.METADATA:
-                self.outdated(snapshot)
-            await tries.wait()
-        raise tries.late()
+                self.mark_stale(snapshot)
+            await attempts.wait()
+        raise attempts.timeout()
 
     async def _ask_once(
         self,
@@ -169,13 +172,13 @@ class Cluster(MetadataUpdater):
         check(answer)
         return answer
 
-    def _tries(self, what: str, deadline: Deadline, backoff: Backoff | None = None) -> Attempts:
+    def _attempts(self, what: str, deadline: Deadline, backoff: Backoff | None = None) -> Attempts:
         return Attempts(what, deadline, backoff or self.backoff(), self.runtime.now)
 
     async def ask_metadata(
         self, topics: Sequence[str] | None, deadline: Deadline, *, lane: str = CONTROL
     ) -> MetadataResponse:
-        """What any broker says of these topics now, of all with None. No topic is created by that.
+        """Return the current metadata of these topics (None: of all) without creating any.
 
         Raises as :meth:`ask`.
         """
@@ -185,40 +188,40 @@ class Cluster(MetadataUpdater):
             keep_only(response, topics, wanted)
             return response
 
-        return await in_newest_form(metadata_forms(topics, allow_creation=False), ask)
+        return await in_newest_form(metadata_variants(topics, allow_creation=False), ask)
 
     # --- coordinators ----------------------------------------------------------------------------------
 
-    async def coordinator(self, kind: CoordinatorType, key: str, deadline: Deadline) -> Node:
-        """The broker that coordinates a group or a transactional id. It is remembered until it proves wrong.
+    async def coordinator(self, key_type: CoordinatorType, key: str, deadline: Deadline) -> Node:
+        """Return the coordinator of a group or a transactional id. It is cached until it is invalidated.
 
         Raises:
-            RequestTimeout: none was found by the deadline; the message has the last cause.
+            RequestTimeout: no coordinator was found by the deadline; the message has the last cause.
             GroupAuthorizationFailed, TransactionalIdAuthorizationFailed: access is denied.
             UnsupportedVersion: the brokers are older than transactions (0.11).
-            KafkaError: another error that no retry mends.
+            KafkaError: another error that is not retriable.
         """
-        return await self._coordinators.find(kind, key, deadline)
+        return await self._coordinators.find(key_type, key, deadline)
 
-    def known_coordinator(self, kind: CoordinatorType, key: str) -> Node | None:
-        """The coordinator as it is remembered, without asking."""
-        return self._coordinators.known(kind, key)
+    def known_coordinator(self, key_type: CoordinatorType, key: str) -> Node | None:
+        """Return the cached coordinator, if there is one."""
+        return self._coordinators.known(key_type, key)
 
-    def doubt_coordinator(self, kind: CoordinatorType, key: str, cause: KafkaError | None = None) -> None:
-        """Look the coordinator up again on the next request, since it is silent. The ``cause`` is logged."""
-        known = self._coordinators.known(kind, key)
+    def invalidate_coordinator(self, key_type: CoordinatorType, key: str, cause: KafkaError | None = None) -> None:
+        """Look the coordinator up again for the next request, since it does not answer. Log the ``cause``."""
+        known = self._coordinators.known(key_type, key)
         if known is not None:
             if cause is not None:
-                self._coordinators.log.lost(kind, key, known, cause)
-            self._coordinators.forget(kind, key, known)
+                self._coordinators.log.lost(key_type, key, known, cause)
+            self._coordinators.invalidate(key_type, key, known)
 
-    def log_coordinator(self, kind: CoordinatorType, key: str) -> None:
+    def log_coordinator(self, key_type: CoordinatorType, key: str) -> None:
         """Log at INFO which broker coordinates this group or transactional id, from now on."""
-        self._coordinators.log.follow(kind, key)
+        self._coordinators.log.follow(key_type, key)
 
     async def ask_coordinator(
         self,
-        kind: CoordinatorType,
+        key_type: CoordinatorType,
         key: str,
         request: Request[R],
         deadline: Deadline,
@@ -232,76 +235,77 @@ class Cluster(MetadataUpdater):
         newer: Callable[[], Request[R]] | None = None,
         patience: float = math.inf,
     ) -> R:
-        """Ask the coordinator of a group or a transactional id, again and elsewhere as errors demand.
+        """Send a request to the coordinator of a group or a transactional id; retry until the deadline.
 
-        A coordinator that says it is none, or whose connection fails, is looked up anew. ``check`` raises the
-        BrokerError that an answer carries; retriable ones are tried again, after the waits of ``backoff`` if one is
-        given. With ``slow`` the answer may take until the deadline, however late that is. ``failed`` hears why a try
-        has failed. ``newer`` says, once a coordinator is found, what to ask instead: tries may be minutes apart. After
-        ``patience`` seconds without an answer the ``lane`` is opened anew for the next try, which has twice as long.
+        The coordinator is looked up again if its connection fails or it answers NOT_COORDINATOR. ``check`` raises the
+        BrokerError that a response carries; retriable errors are retried, after the waits of ``backoff`` if given.
+        With ``slow`` the response may take until the deadline, longer than ``request_timeout_ms``. ``failed`` is
+        called with the error of each failed attempt. ``newer`` returns the request to send once a coordinator is
+        found, as attempts may be minutes apart. After ``patience`` seconds without a response the ``lane`` is
+        reconnected, and the next attempt has twice as long.
 
         Raises:
-            RequestTimeout: the deadline passed; the message has who was asked, and the last cause.
+            RequestTimeout: the deadline passed; the message has the coordinator and the last cause.
             UsageError: the client is not open.
-            KafkaError: an error that no retry mends, of the request or of :meth:`coordinator`.
+            KafkaError: an error that is not retriable, of the request or of :meth:`coordinator`.
         """
-        tries = self._tries(f"{_name(request)} of {named(kind, key)}", deadline, backoff)
+        attempts = self._attempts(f"{_name(request)} of {named(key_type, key)}", deadline, backoff)
         asked = set[Node]()
-        while not tries.over:
+        while not attempts.over:
             self.owner.require_open()
             snapshot, node = self.snapshot, None
             try:
-                node = await self.coordinator(kind, key, deadline)
-                tries.where = str(node.address)
+                node = await self.coordinator(key_type, key, deadline)
+                attempts.broker = str(node.address)
                 if node not in asked:
-                    # Who takes over is ready soon, however long the one before was away.
+                    # A new coordinator is ready soon, however long the previous one did not answer.
                     asked.add(node)
-                    tries.begin_anew()
+                    attempts.reset_backoff()
                 if newer is not None:
                     request = newer()
                 answer = await self._ask_once(
                     node, deadline, request, lane, wanted, check, slow=slow, patience=patience
                 )
-                self._coordinators.log.answered(kind, key, node)
+                self._coordinators.log.answered(key_type, key, node)
                 return answer
             except KafkaError as error:
                 failed(error)
-                refresh = tries.failed(error)
+                refresh = attempts.failed(error)
                 if patience < math.inf and isinstance(error, RequestTimeout):
-                    # A broker reads what comes next on a connection only when this is answered.
+                    # A broker reads the next request of a connection only after it has answered this one.
                     await self.brokers.close_lanes(lane)
                     patience *= 2
-                # A broker that is silent or gone may coordinate no more; one that complains of a topic does.
+                # After a timeout or a lost connection another broker may coordinate; after an error of a topic, none.
                 if node is not None and (refresh is Refresh.COORDINATOR or not isinstance(error, BrokerError)):
-                    self._coordinators.log.lost(kind, key, node, error)
-                    self._coordinators.forget(kind, key, node)
+                    self._coordinators.log.lost(key_type, key, node, error)
+                    self._coordinators.invalidate(key_type, key, node)
             if refresh is Refresh.METADATA:
-                self.outdated(snapshot)
-            await tries.wait()
-        raise tries.late()
+                self.mark_stale(snapshot)
+            await attempts.wait()
+        raise attempts.timeout()
 
-    async def _look_up_coordinator(self, kind: CoordinatorType, key: str, tries: Attempts) -> Node:
+    async def _look_up_coordinator(self, key_type: CoordinatorType, key: str, attempts: Attempts) -> Node:
         def check(answer: "FindCoordinatorResponse") -> None:
-            coordinator_in(answer, kind, key)
+            coordinator_in(answer, key_type, key)
 
         async def ask(request: "Request[FindCoordinatorResponse]", wanted: Versions) -> "FindCoordinatorResponse":
-            return await self._ask(tries, self.least_loaded, request, CONTROL, wanted, check)
+            return await self._ask(attempts, self.least_loaded, request, CONTROL, wanted, check)
 
         try:
-            return coordinator_in(await in_newest_form(lookup_forms(kind, key), ask), kind, key)
+            return coordinator_in(await in_newest_form(lookup_variants(key_type, key), ask), key_type, key)
         except UnsupportedVersion as refused:
-            if kind is not CoordinatorType.TRANSACTION:
+            if key_type is not CoordinatorType.TRANSACTION:
                 raise
             raise UnsupportedVersion(f"transactions came with Kafka 0.11 (KIP-98): {refused}") from None
 
     def least_loaded(self, snapshot: Snapshot) -> Node | None:
-        """A route for :meth:`ask`: the broker that has least to do, and has not failed."""
+        """Return the broker with the fewest requests in flight that has not failed: a route for :meth:`ask`."""
         nodes = {node.address: node for node in snapshot.nodes.values()}
         return next((nodes[address] for address in self.brokers.least_loaded_first(list(nodes))), None)
 
 
-def _no_partition(where: TopicPartition, topic: Topic) -> UsageError:
-    return UsageError(f"topic {where.topic!r} has {len(topic.partitions)} partitions, no {where.partition}")
+def _no_partition(partition: TopicPartition, topic: Topic) -> UsageError:
+    return UsageError(f"topic {partition.topic!r} has {len(topic.partitions)} partitions, no {partition.partition}")
 
 
 def _name(request: Request[R]) -> str:

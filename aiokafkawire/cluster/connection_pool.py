@@ -1,4 +1,4 @@
-"""The connections to every broker, a lane each for what must not wait behind one another."""
+"""The connections to all brokers, with several lanes for requests that must not wait for one another."""
 
 import logging
 from collections.abc import Collection, Sequence
@@ -21,12 +21,12 @@ __all__ = ("CONTROL", "ConnectionPool")
 _log = logging.getLogger("aiokafkawire.network")
 
 CONTROL = "control"
-"""The lane of metadata, offsets and coordinators, shared by all. A broker answers a connection strictly in order, so
-a long-polling fetch has a lane of its own, and so has each producer."""
+"""The shared lane for metadata, offsets and coordinators. A broker answers the requests of a connection in order, so
+long-polling fetches have a lane of their own, and so has each producer."""
 
 
 class _Lane:
-    """One connection, opened when it is first needed and again after it failed."""
+    """One connection, which is opened when it is first needed and reopened after a failure."""
 
     def __init__(self, backoff: Backoff) -> None:
         self.opening = anyio.Lock()
@@ -37,7 +37,7 @@ class _Lane:
 
 
 class ConnectionPool:
-    """Opens, shares and closes connections. Lanes are by address, so a bootstrap connection serves its node too."""
+    """The connections of a client. Lanes are by address, so a bootstrap connection serves its node too."""
 
     def __init__(
         self,
@@ -49,11 +49,11 @@ class ConnectionPool:
     ) -> None:
         self._security = Security(config, runtime)
         if config.proxy is not None:
-            from ..network.proxy_connector import through
+            from ..network.proxy_connector import proxied
 
-            connector = through(parse_proxy(config.proxy), connector)
+            connector = proxied(parse_proxy(config.proxy), connector)
         self.bootstrap: Collection[Address] = bootstrap
-        """The addresses that are dialled as they are."""
+        """The addresses that are not mapped by ``advertised_listeners_map``."""
         self._config, self._connector, self._owner, self._runtime = config, connector, owner, runtime
         self._lanes: dict[tuple[Address, str], _Lane] = {}
         self._unreachable: set[Address] = set()
@@ -61,56 +61,56 @@ class ConnectionPool:
         self._closed = False
 
     async def check(self) -> None:
-        """Look into the files that connections need.
+        """Check the files that connections need.
 
         Raises:
-            ConfigError: one is not there, or does not hold what it should.
+            ConfigError: a file is missing, or its content is invalid.
         """
         await self._security.check()
 
     async def connection(self, address: Address, lane: str = CONTROL, within: float | None = None) -> Connection:
-        """The lane's connection, opened if need be, ``within`` so many seconds; callers that come meanwhile share it.
+        """Return the lane's connection; open it ``within`` so many seconds if needed. Concurrent callers share it.
 
         Raises:
-            ConnectionLost, WireError: it cannot be opened, or failed a moment ago (``reconnect_backoff_ms``).
-            AuthenticationFailed, ConfigError: broker and client do not trust one another.
-            UsageError: the client is closed, or this is another event loop than its own.
+            ConnectionLost, WireError: it cannot be opened, or failed within ``reconnect_backoff_ms``.
+            AuthenticationFailed, ConfigError: authentication failed, or the settings are wrong.
+            UsageError: the client is closed, or belongs to another event loop.
         """
         self._owner.require_own_loop()
-        held = self._lanes.get((address, lane))
-        if held is None:
-            held = self._lanes[address, lane] = _Lane(self._new_backoff())
-        if held.connection is not None and held.connection.failure is None:
-            return held.connection
-        async with held.opening:
-            if held.connection is not None and held.connection.failure is None:
-                return held.connection
-            return await self._open(address, lane, held, within)
+        lane_state = self._lanes.get((address, lane))
+        if lane_state is None:
+            lane_state = self._lanes[address, lane] = _Lane(self._new_backoff())
+        if lane_state.connection is not None and lane_state.connection.failure is None:
+            return lane_state.connection
+        async with lane_state.opening:
+            if lane_state.connection is not None and lane_state.connection.failure is None:
+                return lane_state.connection
+            return await self._open(address, lane, lane_state, within)
 
     def opened(self, address: Address, lane: str) -> Connection | None:
-        """The lane's connection if it is open and healthy now; nothing is opened."""
-        held = self._lanes.get((address, lane))
-        if held is None or held.connection is None or held.connection.failure is not None:
+        """Return the lane's connection if it is open and healthy now."""
+        lane_state = self._lanes.get((address, lane))
+        if lane_state is None or lane_state.connection is None or lane_state.connection.failure is not None:
             return None
-        return held.connection
+        return lane_state.connection
 
     def known(self, address: Address) -> BrokerVersion | None:
-        """What the broker there was found to be, if it was reached."""
+        """Return the version of the broker at this address, if it was reached."""
         return self._known.get(address)
 
     def retry_at(self, address: Address, lane: str) -> float:
-        """From when on a lane that failed to open is dialled again, in seconds of the runtime's clock.
+        """Return when a lane that failed to open may be opened again, in seconds of the runtime's clock.
 
-        It is -inf where the last try did not fail: such a lane is dialled at once.
+        It is -inf if the last attempt did not fail.
         """
-        held = self._lanes.get((address, lane))
-        return held.retry_at if held is not None and held.error is not None else float("-inf")
+        lane_state = self._lanes.get((address, lane))
+        return lane_state.retry_at if lane_state is not None and lane_state.error is not None else float("-inf")
 
-    def dialled(self, address: Address) -> Address:
-        """Where a broker is dialled that advertises this address.
+    def dial_address(self, address: Address) -> Address:
+        """Return the address to connect to for a broker that advertises this one.
 
         Raises:
-            ConfigError: ``advertised_listeners_map`` fails, or gives no address.
+            ConfigError: ``advertised_listeners_map`` fails, or returns no address.
         """
         mapped = self._config.advertised_listeners_map
         if mapped is None or address in self.bootstrap:
@@ -120,7 +120,7 @@ class ConnectionPool:
         except Exception as error:
             raise ConfigError(f"advertised_listeners_map failed for {address}: {error!r}") from error
         if not isinstance(host, str) or not host or type(port) is not int or not 0 < port < 65536:
-            raise ConfigError(f"advertised_listeners_map gave no host and port for {address}, but {(host, port)!r}")
+            raise ConfigError(f"advertised_listeners_map returned no host and port for {address}: {(host, port)!r}")
         return Address(host, port)
 
     async def _open(self, address: Address, name: str, lane: _Lane, within: float | None) -> Connection:
@@ -128,7 +128,7 @@ class ConnectionPool:
             raise UsageError("the client is closed")
         if lane.error is not None and self._runtime.now() < lane.retry_at:
             raise again(lane.error)
-        self._forget_what_broke(address, lane.connection)
+        self._forget_version_after_break(address, lane.connection)
         known, began = self._known.get(address), self._runtime.now()
         try:
             lane.connection = await Connection.open(
@@ -140,28 +140,28 @@ class ConnectionPool:
                 within=within,
                 security=self._security,
                 known=known,
-                dialled=self.dialled(address),
+                dialled=self.dial_address(address),
             )
         except KafkaError as error:
-            self._forget(address, known)  # another may listen there by now
+            self._forget(address, known)  # another broker may listen there by now
             delay = lane.backoff.next()
             lane.error, lane.retry_at = error, self._runtime.now() + delay
-            self._tell_unreachable(address, error)
-            _log.debug("cannot connect to %s (lane %s), not again for %.0f ms: %s", address, name, delay * 1000, error)
+            self._log_unreachable(address, error)
+            _log.debug("cannot connect to %s (lane %s), retrying after %.0f ms: %s", address, name, delay * 1000, error)
             raise
         _log.debug("connected to %s (lane %s) in %.0f ms", address, name, (self._runtime.now() - began) * 1000)
         if lane.connection.known is not None:
-            # Lanes that were opened side by side have found the same: they break together, too.
+            # Lanes that were opened concurrently share one object, as they break together too.
             lane.connection.known = self._known.setdefault(address, lane.connection.known)
         lane.error = None
         lane.backoff.reset()
-        self._tell_reachable(address)
+        self._log_reachable(address)
         return lane.connection
 
-    def _forget_what_broke(self, address: Address, broken: Connection | None) -> None:
-        """An upgrade breaks all connections: what an old broker was found to be is found out again after each break.
+    def _forget_version_after_break(self, address: Address, broken: Connection | None) -> None:
+        """Forget the version of an old broker when a connection breaks, since it may have been upgraded.
 
-        Of many connections that break at once the first has it found out, and the others go by that.
+        Of many connections that break at once, the first to reopen determines the version for the others.
         """
         if broken is not None and broken.known is not None and broken.known.is_untold:
             self._forget(address, broken.known)
@@ -170,14 +170,14 @@ class ConnectionPool:
         if known is not None and self._known.get(address) is known:
             del self._known[address]
 
-    def _tell_unreachable(self, address: Address, error: KafkaError) -> None:
-        """One line for a broker, not one for each lane and try. A connection that only broke may be opened at once."""
+    def _log_unreachable(self, address: Address, error: KafkaError) -> None:
+        """Log once that a broker is unreachable, not for each lane and attempt."""
         if self._closed or address in self._unreachable:
             return
         self._unreachable.add(address)
         _log.warning("broker %s is unreachable: %s", address, error)
 
-    def _tell_reachable(self, address: Address) -> None:
+    def _log_reachable(self, address: Address) -> None:
         if address in self._unreachable:
             self._unreachable.remove(address)
             _log.info("broker %s is reachable again", address)
@@ -187,9 +187,9 @@ class ConnectionPool:
         return Backoff(config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000, self._runtime.chance)
 
     def least_loaded_first(self, addresses: Sequence[Address]) -> list[Address]:
-        """The addresses in the order to try: open control lanes by what they have in flight, then the others.
+        """Return the addresses in the order to try: open control lanes by their requests in flight, then the others.
 
-        Last come those that had a lane fail, of whatever use: who has left a produce unanswered may leave all so.
+        Addresses with any failed lane come last: a broker that does not answer Produce may answer nothing.
         """
         troubled = {
             address
@@ -207,39 +207,39 @@ class ConnectionPool:
         return sorted(dict.fromkeys(addresses), key=load)
 
     async def close_lanes(self, lane: str) -> None:
-        """Close a lane to every broker: its producer or consumer is done, even one that is cancelled."""
+        """Close a lane to every broker, even while cancelled: its producer or consumer closes."""
         with anyio.CancelScope(shield=True):
             for key in [key for key in self._lanes if key[1] == lane]:
-                held = self._lanes.pop(key)
-                if held.connection is not None:
-                    await held.connection.close()
+                lane_state = self._lanes.pop(key)
+                if lane_state.connection is not None:
+                    await lane_state.connection.close()
 
     async def abandon(self) -> None:
-        """Close all connections: the brokers at their other ends are not those of this client any more."""
-        for held in list(self._lanes.values()):
-            if held.connection is not None:
-                await held.connection.close()
+        """Close all connections, since they lead to another cluster than the client's."""
+        for lane_state in list(self._lanes.values()):
+            if lane_state.connection is not None:
+                await lane_state.connection.close()
 
     async def close_idle(self, now: float) -> None:
-        """Close connections that were not used for ``connections_max_idle_ms``, and forget their lanes."""
+        """Close connections that were not used for ``connections_max_idle_ms``, and remove their lanes."""
         limit = self._config.connections_max_idle_ms / 1000
-        for key, held in list(self._lanes.items()):
-            connection = held.connection
-            if held.opening.locked() or connection is None:
+        for key, lane_state in list(self._lanes.items()):
+            connection = lane_state.connection
+            if lane_state.opening.locked() or connection is None:
                 continue
             if not connection.in_flight and now - connection.used_at >= limit:
                 del self._lanes[key]
                 await connection.close()
 
     def drop(self) -> None:
-        """Let go of all connections: their event loop has ended and cannot close them. Nothing opens afterwards."""
+        """Drop all connections unclosed, since their event loop has ended. No connection opens afterwards."""
         self._closed = True
         self._lanes.clear()
 
     async def close(self) -> None:
-        """Close everything; nothing opens afterwards."""
+        """Close all connections. No connection opens afterwards."""
         self._closed = True
         lanes, self._lanes = self._lanes, {}
-        for held in lanes.values():
-            if held.connection is not None:
-                await held.connection.close()
+        for lane_state in lanes.values():
+            if lane_state.connection is not None:
+                await lane_state.connection.close()

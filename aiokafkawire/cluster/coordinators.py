@@ -1,4 +1,4 @@
-"""Which broker coordinates a group or a transactional id: looked up once, however many need it, and remembered."""
+"""The coordinators of groups and transactional ids: looked up once for all callers, and cached."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -12,69 +12,69 @@ from ..types import Address, CoordinatorType
 from .attempts import Attempts
 from .metadata import Node
 from .request_variants import RequestVariant
-from .retry import Deadline, remedy
+from .retry import Deadline, retry_action
 
-if TYPE_CHECKING:  # many a client needs no coordinator
+if TYPE_CHECKING:  # many clients need no coordinator
     from ..protocol.messages.group import FindCoordinatorResponse
 
-__all__ = ("Coordinators", "coordinator_in", "lookup_forms", "named")
+__all__ = ("Coordinators", "coordinator_in", "lookup_variants", "named")
 
 _log = logging.getLogger("aiokafkawire.cluster")
 
-# v0 knows groups alone; v4 asks for many keys at once, and has no field for a single one (KIP-699).
+# v0 supports only groups; v4 has a list of keys instead of the field for a single one (KIP-699).
 _MANY_KEYS: Final = Versions.parse("4+")
 _ONE_KEY: Final = {CoordinatorType.GROUP: Versions.parse("0-3"), CoordinatorType.TRANSACTION: Versions.parse("1-3")}
-_REMEMBERED: Final = 1000
+_MAX_CACHED: Final = 1000
 
 _Key: TypeAlias = tuple[CoordinatorType, str]
 
 
-def named(kind: CoordinatorType, key: str) -> str:
-    """What is coordinated, as errors name it."""
-    return f"group {key!r}" if kind is CoordinatorType.GROUP else f"transactional id {key!r}"
+def named(key_type: CoordinatorType, key: str) -> str:
+    """Return the name of a group or a transactional id for errors and log lines."""
+    return f"group {key!r}" if key_type is CoordinatorType.GROUP else f"transactional id {key!r}"
 
 
-def lookup_forms(kind: CoordinatorType, key: str) -> "tuple[RequestVariant[FindCoordinatorResponse], ...]":
-    """FindCoordinator for brokers from 3.0 on, and for older ones."""
+def lookup_variants(key_type: CoordinatorType, key: str) -> "tuple[RequestVariant[FindCoordinatorResponse], ...]":
+    """Return FindCoordinator for brokers from 3.0 on, and for older ones."""
     from ..protocol.messages.group import FindCoordinatorRequest
 
-    newer = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
-    older = FindCoordinatorRequest(key_type=kind, key=key)
-    return RequestVariant(newer, _MANY_KEYS), RequestVariant(older, _ONE_KEY[kind])
+    newer = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+    older = FindCoordinatorRequest(key_type=key_type, key=key)
+    return RequestVariant(newer, _MANY_KEYS), RequestVariant(older, _ONE_KEY[key_type])
 
 
-def coordinator_in(answer: "FindCoordinatorResponse", kind: CoordinatorType, key: str) -> Node:
-    """The coordinator of one key, where the answer says that it listens.
+def coordinator_in(answer: "FindCoordinatorResponse", key_type: CoordinatorType, key: str) -> Node:
+    """Return the coordinator of one key from the response.
 
     Raises:
-        BrokerError: the answer has an error instead.
-        WireError: the answer is not about this key.
+        BrokerError: the response has an error instead.
+        WireError: the response lacks this key.
     """
-    # Without a list it is an answer of the old form, or it is empty: then it has no host either.
-    said = next((one for one in answer.coordinators if one.key == key), None) if answer.coordinators else answer
-    if said is not None and said.error_code != ErrorCode.NONE:
-        told = f": {said.error_message}" if said.error_message else ""
-        raise broker_error(said.error_code, f"FindCoordinator of {named(kind, key)}{told}")
-    if said is None or not said.host:
-        raise WireError(f"an answer to FindCoordinator names no coordinator of {named(kind, key)}, which was asked")
-    return Node(said.node_id, Address(said.host, said.port))
+    # Responses before v4 have no list, but fields for a single coordinator.
+    found = next((found for found in answer.coordinators if found.key == key), None) if answer.coordinators else answer
+    if found is not None and found.error_code != ErrorCode.NONE:
+        message = f": {found.error_message}" if found.error_message else ""
+        raise broker_error(found.error_code, f"FindCoordinator of {named(key_type, key)}{message}")
+    if found is None or not found.host:
+        raise WireError(f"an answer to FindCoordinator names no coordinator of {named(key_type, key)}")
+    return Node(found.node_id, Address(found.host, found.port))
 
 
 class _Lookup:
-    """A coordinator that is being looked up: one caller asks, the others wait for their turn and find it done."""
+    """A lookup of a coordinator: one caller sends the request, the others wait for its result."""
 
     def __init__(self) -> None:
-        self.turn = anyio.Lock()
+        self.lock = anyio.Lock()
         self.callers = 0
-        self.tries: Attempts | None = None
+        self.attempts: Attempts | None = None
         self.refused: KafkaError | None = None
 
 
 class CoordinatorLog:
-    """Logs the coordinators that are found and lost, each change once, however often a retry meets it.
+    """The log of coordinators that are found and lost; each change is logged once.
 
-    The coordinators of this client's own groups and transactional ids are logged at INFO. An admin client looks up
-    many of others, which are logged at DEBUG.
+    The coordinators of this client's own groups and transactional ids are logged at INFO. Those that an admin client
+    looks up for other groups are logged at DEBUG.
     """
 
     def __init__(self) -> None:
@@ -82,36 +82,36 @@ class CoordinatorLog:
         self._found: dict[_Key, Node] = {}
         self._lost: set[_Key] = set()
 
-    def follow(self, kind: CoordinatorType, key: str) -> None:
+    def follow(self, key_type: CoordinatorType, key: str) -> None:
         """Log this coordinator at INFO from now on."""
-        self._own.add((kind, key))
+        self._own.add((key_type, key))
 
-    def found(self, kind: CoordinatorType, key: str, node: Node) -> None:
-        """Log a coordinator that was looked up, unless it is the one that was logged last."""
-        if self._found.get((kind, key)) == node:
+    def found(self, key_type: CoordinatorType, key: str, node: Node) -> None:
+        """Log a coordinator that was looked up, unless it was the last to be logged."""
+        if self._found.get((key_type, key)) == node:
             return
-        _log.log(self._level(kind, key), "found the coordinator of %s: %s", named(kind, key), _broker(node))
-        self._lost.discard((kind, key))
-        if (kind, key) in self._own:
-            self._found[kind, key] = node
+        _log.log(self._level(key_type, key), "found the coordinator of %s: %s", named(key_type, key), _broker(node))
+        self._lost.discard((key_type, key))
+        if (key_type, key) in self._own:
+            self._found[key_type, key] = node
 
-    def lost(self, kind: CoordinatorType, key: str, node: Node, cause: KafkaError) -> None:
-        """Log a coordinator that does not answer, or says that it coordinates this no more."""
-        known = (kind, key) in self._lost
-        told = "lost the coordinator of %s, %s: %s; looking for it again"
-        level = logging.DEBUG if known else self._level(kind, key)
-        _log.log(level, told, named(kind, key), _broker(node), cause)
-        if (kind, key) in self._own:
-            self._lost.add((kind, key))
+    def lost(self, key_type: CoordinatorType, key: str, node: Node, cause: KafkaError) -> None:
+        """Log a coordinator that does not answer, or that is not the coordinator any more."""
+        known = (key_type, key) in self._lost
+        message = "lost the coordinator of %s, %s: %s; looking it up again"
+        level = logging.DEBUG if known else self._level(key_type, key)
+        _log.log(level, message, named(key_type, key), _broker(node), cause)
+        if (key_type, key) in self._own:
+            self._lost.add((key_type, key))
 
-    def answered(self, kind: CoordinatorType, key: str, node: Node) -> None:
-        """Log a coordinator that was lost and answers again."""
-        if (kind, key) in self._lost:
-            self._lost.discard((kind, key))
-            _log.info("the coordinator of %s answers again: %s", named(kind, key), _broker(node))
+    def answered(self, key_type: CoordinatorType, key: str, node: Node) -> None:
+        """Log that a lost coordinator answers again."""
+        if (key_type, key) in self._lost:
+            self._lost.discard((key_type, key))
+            _log.info("the coordinator of %s answers again: %s", named(key_type, key), _broker(node))
 
-    def _level(self, kind: CoordinatorType, key: str) -> int:
-        return logging.INFO if (kind, key) in self._own else logging.DEBUG
+    def _level(self, key_type: CoordinatorType, key: str) -> int:
+        return logging.INFO if (key_type, key) in self._own else logging.DEBUG
 
 
 def _broker(node: Node) -> str:
@@ -119,85 +119,85 @@ def _broker(node: Node) -> str:
 
 
 class Coordinators:
-    """The coordinators that are known, each as it was looked up last.
+    """The coordinators that are known.
 
     Args:
-        look_up: finds one, with the tries that it is given.
-        tries: makes these, of what is looked up and until when.
+        look_up: finds a coordinator with the given attempts.
+        attempts: makes the attempts of a lookup, given its name and its deadline.
     """
 
     def __init__(
         self,
         look_up: Callable[[CoordinatorType, str, Attempts], Awaitable[Node]],
-        tries: Callable[[str, Deadline], Attempts],
+        attempts: Callable[[str, Deadline], Attempts],
     ) -> None:
-        self._look_up, self._tries = look_up, tries
+        self._look_up, self._attempts = look_up, attempts
         self._known: dict[_Key, Node] = {}
         self._lookups: dict[_Key, _Lookup] = {}
         self.log: CoordinatorLog = CoordinatorLog()
 
-    async def find(self, kind: CoordinatorType, key: str, deadline: Deadline) -> Node:
-        """The coordinator; one that is not known is looked up, by one caller at a time.
+    async def find(self, key_type: CoordinatorType, key: str, deadline: Deadline) -> Node:
+        """Return the coordinator. If it is not known, one caller looks it up while the others wait.
 
         Raises:
-            RequestTimeout: it was not found by the deadline.
-            KafkaError: an error that no retry mends, for all who wait.
+            RequestTimeout: the coordinator was not found by the deadline.
+            KafkaError: an error that is not retriable; all waiting callers get it.
         """
-        asked = kind, key
-        known = self._known.get(asked)
+        coordinator_key = key_type, key
+        known = self._known.get(coordinator_key)
         if known is not None:
             return known
-        lookup = self._lookups.setdefault(asked, _Lookup())
+        lookup = self._lookups.setdefault(coordinator_key, _Lookup())
         lookup.callers += 1
-        mine = self._tries(f"FindCoordinator of {named(kind, key)}", deadline)
+        attempts = self._attempts(f"FindCoordinator of {named(key_type, key)}", deadline)
         try:
-            with anyio.move_on_after(mine.left) as waiting:
-                await lookup.turn.acquire()
+            with anyio.move_on_after(attempts.left) as waiting:
+                await lookup.lock.acquire()
             if waiting.cancelled_caught:
-                raise (lookup.tries or mine).late(deadline)
+                raise (lookup.attempts or attempts).timeout(deadline)
             try:
-                return await self._find_in_turn(asked, lookup, mine)
+                return await self._find_alone(coordinator_key, lookup, attempts)
             finally:
-                lookup.turn.release()
+                lookup.lock.release()
         finally:
             lookup.callers -= 1
             if not lookup.callers:
-                self._end(asked, lookup)
+                self._end(coordinator_key, lookup)
 
-    async def _find_in_turn(self, asked: _Key, lookup: _Lookup, mine: Attempts) -> Node:
-        known = self._known.get(asked)
+    async def _find_alone(self, coordinator_key: _Key, lookup: _Lookup, attempts: Attempts) -> Node:
+        known = self._known.get(coordinator_key)
         if known is not None:
             return known
         if lookup.refused is not None:
             raise again(lookup.refused)
-        lookup.tries = mine
+        lookup.attempts = attempts
         try:
-            node = await self._look_up(*asked, mine)
+            node = await self._look_up(*coordinator_key, attempts)
         except KafkaError as error:
-            if not remedy(error).retry:
-                # Whoever comes later asks again: access may have been granted meanwhile.
+            if not retry_action(error).retry:
+                # Later callers look it up again: access may have been granted meanwhile.
                 lookup.refused = error
-                self._end(asked, lookup)
+                self._end(coordinator_key, lookup)
             raise
-        self._known[asked] = node
-        self.log.found(*asked, node)
-        if len(self._known) > _REMEMBERED:
+        self._known[coordinator_key] = node
+        self.log.found(*coordinator_key, node)
+        if len(self._known) > _MAX_CACHED:
             del self._known[next(iter(self._known))]
         return node
 
-    def _end(self, asked: _Key, lookup: _Lookup) -> None:
-        if self._lookups.get(asked) is lookup:
-            del self._lookups[asked]
+    def _end(self, coordinator_key: _Key, lookup: _Lookup) -> None:
+        if self._lookups.get(coordinator_key) is lookup:
+            del self._lookups[coordinator_key]
 
-    def known(self, kind: CoordinatorType, key: str) -> Node | None:
-        """The coordinator, if it is known."""
-        return self._known.get((kind, key))
+    def known(self, key_type: CoordinatorType, key: str) -> Node | None:
+        """Return the coordinator, if it is known."""
+        return self._known.get((key_type, key))
 
-    def forget_all(self) -> None:
-        """All of them are of another cluster, or of another time."""
+    def invalidate_all(self) -> None:
+        """Invalidate all coordinators, since the cluster is another one."""
         self._known.clear()
 
-    def forget(self, kind: CoordinatorType, key: str, seen: Node) -> None:
-        """``seen`` proved wrong: look for another, unless that has happened already."""
-        if self._known.get((kind, key)) == seen:
-            del self._known[kind, key]
+    def invalidate(self, key_type: CoordinatorType, key: str, seen: Node) -> None:
+        """Invalidate the coordinator ``seen``, unless another has been found already."""
+        if self._known.get((key_type, key)) == seen:
+            del self._known[key_type, key]

@@ -1,4 +1,4 @@
-"""Looks offsets up: the beginning, the end, or the first record at or after a time, of many partitions at once."""
+"""Looks up offsets of many partitions: the beginning, the end, or the first record at or after a time."""
 
 from collections.abc import Mapping
 
@@ -27,15 +27,15 @@ from ..runtime import background_tasks
 from ..types import IsolationLevel, OffsetAndTimestamp, OffsetSpec, TopicPartition
 from .cluster import Cluster
 from .metadata import Node, Snapshot
-from .retry import Deadline, remedy, tells_more
+from .retry import Deadline, is_better_cause, retry_action
 
 __all__ = ("look_up_offsets",)
 
 _CONSUMER = -1
-# v7 is the first to know the highest timestamp (KIP-734).
+# v7 is the first version with the highest timestamp (KIP-734).
 _MAX_TIMESTAMP = Versions.parse("7+")
 _OF_SEGMENTS = 0
-_ISOLATION_SINCE = 2  # before it there are no transactions (KIP-98)
+_ISOLATION_SINCE = 2  # earlier versions have no transactions (KIP-98)
 _READS_ALL = IsolationLevel.READ_UNCOMMITTED
 
 
@@ -45,35 +45,35 @@ async def look_up_offsets(
     deadline: Deadline,
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-    """The offset for each spec; None where no record is that late. Leaders that move are followed.
+    """Return the offset for each spec; None if no record is that late. New leaders are followed.
 
-    Brokers before 0.10.1 (ListOffsets v0) know times of whole segments alone, by when their files were last written.
-    Of a time they tell where the newest segment begins that was written before it: there, or behind, is the first
-    record that is as late, and before it may be a whole segment (``log.segment.bytes``) of older ones. Such an offset
-    has no timestamp (-1), and is never None: where no record is that late, it is the end.
+    Brokers before 0.10.1 (ListOffsets v0) only know when the files of whole segments were last written. For a time
+    they return the start of the newest segment written before it: the first record at or after that time is at or
+    behind this offset, and up to one segment (``log.segment.bytes``) of older records may precede it. Such an offset
+    has no timestamp (-1), and is never None: if no record is that late, it is the end.
 
     Raises:
-        RequestTimeout, TopicNotReady: some were not found by the deadline; the message names one and its last error.
+        RequestTimeout, TopicNotReady: an offset was not found by the deadline; the message has its last error.
         UsageError: a topic has no such partition.
-        KafkaError: an error that no retry mends.
+        KafkaError: an error that is not retriable.
     """
     found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
     left, backoff = dict(specs), cluster.backoff()
     errors: dict[TopicPartition, KafkaError] = {}
     while left:
         by_leader: dict[Node, dict[TopicPartition, OffsetSpec]] = {}
-        for where, spec in left.items():
-            node = await cluster.leader(where, deadline)
-            by_leader.setdefault(node, {})[where] = spec
+        for partition, spec in left.items():
+            node = await cluster.leader(partition, deadline)
+            by_leader.setdefault(node, {})[partition] = spec
         snapshot = cluster.snapshot
-        for where, error in (await _ask_all(cluster, by_leader, deadline, isolation, found)).items():
-            if tells_more(error, errors.get(where)):
-                errors[where] = error
-        left = {where: spec for where, spec in left.items() if where not in found}
+        for partition, error in (await _ask_all(cluster, by_leader, deadline, isolation, found)).items():
+            if is_better_cause(error, errors.get(partition)):
+                errors[partition] = error
+        left = {partition: spec for partition, spec in left.items() if partition not in found}
         if left:
-            cluster.outdated(snapshot)
+            cluster.mark_stale(snapshot)
             if deadline.passed(cluster.runtime.now()):
-                raise _late(next(iter(left)), errors, deadline)
+                raise _timeout(next(iter(left)), errors, deadline)
             await anyio.sleep(min(backoff.next(), deadline.left(cluster.runtime.now())))
     return found
 
@@ -85,14 +85,14 @@ async def _ask_all(
     isolation: IsolationLevel,
     found: dict[TopicPartition, OffsetAndTimestamp | None],
 ) -> dict[TopicPartition, KafkaError]:
-    """Ask the leaders side by side, so that a slow one holds up no other. As :func:`_ask`."""
+    """Ask the leaders concurrently, so that a slow leader does not delay the others. As :func:`_ask`."""
     errors: dict[TopicPartition, KafkaError] = {}
     failures: list[Exception] = []
 
     async def ask(node: Node, asked: Mapping[TopicPartition, OffsetSpec]) -> None:
         try:
             errors.update(await _ask(cluster, node, asked, deadline, isolation, found))
-        except Exception as failure:  # raised as it is, and not in a group
+        except Exception as failure:  # raised without an exception group
             failures.append(failure)
             tasks.cancel_scope.cancel()
 
@@ -112,7 +112,7 @@ async def _ask(
     isolation: IsolationLevel,
     found: dict[TopicPartition, OffsetAndTimestamp | None],
 ) -> dict[TopicPartition, KafkaError]:
-    """Ask one leader. What it answers goes into ``found``; the errors that a retry may mend come back."""
+    """Ask one leader, put its offsets into ``found``, and return the retriable errors."""
     errors: dict[TopicPartition, KafkaError] = {}
     try:
         connection = await cluster.connection(node, deadline=deadline)
@@ -123,26 +123,28 @@ async def _ask(
             wanted=Versions(version, version),
         )
     except KafkaError as error:
-        if not remedy(error).retry:
+        if not retry_action(error).retry:
             raise
         return dict.fromkeys(asked, error)
     answers = {
-        TopicPartition(topic.name, one.partition_index): one for topic in response.topics for one in topic.partitions
+        TopicPartition(topic.name, answer.partition_index): answer
+        for topic in response.topics
+        for answer in topic.partitions
     }
-    for where in asked:
-        if where not in answers:
-            raise WireError(f"{connection.where} answered ListOffsets without {where}, which was asked")
+    for partition in asked:
+        if partition not in answers:
+            raise WireError(f"{connection.broker} answered ListOffsets without the requested {partition}")
         try:
-            found[where] = _offset(where, answers[where])
+            found[partition] = _offset(partition, answers[partition])
         except BrokerError as error:
-            # A broker before 0.10.1 fails if the first record is appended while it lists the segments.
+            # Brokers before 0.10.1 fail if the first record is appended while they list the segments.
             if not (error.retriable or (version == _OF_SEGMENTS and isinstance(error, UnknownServerError))):
                 raise
-            errors[where] = error
+            errors[partition] = error
     if version == _OF_SEGMENTS:
-        # None of its segments is as old: the first record that late may be the first of all.
-        empty = [where for where in asked if where in found and found[where] is None]
-        newer = {where: OffsetSpec.EARLIEST for where in empty if asked[where] != OffsetSpec.EARLIEST}
+        # No segment is that old: the first record at or after the time may be the partition's first.
+        empty = [partition for partition in asked if partition in found and found[partition] is None]
+        newer = {partition: OffsetSpec.EARLIEST for partition in empty if asked[partition] != OffsetSpec.EARLIEST}
         if newer:
             errors |= await _ask(cluster, node, newer, deadline, isolation, found)
     return errors
@@ -161,12 +163,12 @@ def _request(
     snapshot: Snapshot, asked: Mapping[TopicPartition, OffsetSpec], isolation: IsolationLevel
 ) -> ListOffsetsRequest:
     topics: dict[str, ListOffsetsTopic] = {}
-    for where, spec in asked.items():
-        known = snapshot.partition(where)
-        topic = topics.setdefault(where.topic, ListOffsetsTopic(name=where.topic, partitions=[]))
+    for partition, spec in asked.items():
+        known = snapshot.partition(partition)
+        topic = topics.setdefault(partition.topic, ListOffsetsTopic(name=partition.topic, partitions=[]))
         topic.partitions.append(
             ListOffsetsPartition(
-                partition_index=where.partition,
+                partition_index=partition.partition,
                 current_leader_epoch=known.leader_epoch if known is not None else -1,
                 timestamp=spec.timestamp,
             )
@@ -174,19 +176,19 @@ def _request(
     return ListOffsetsRequest(replica_id=_CONSUMER, isolation_level=isolation, topics=list(topics.values()))
 
 
-def _offset(where: TopicPartition, answer: ListOffsetsPartitionResponse) -> OffsetAndTimestamp | None:
+def _offset(partition: TopicPartition, answer: ListOffsetsPartitionResponse) -> OffsetAndTimestamp | None:
     if answer.error_code != ErrorCode.NONE:
-        raise broker_error(answer.error_code, f"ListOffsets of {where}")
+        raise broker_error(answer.error_code, f"ListOffsets of {partition}")
     if answer.offset < 0:
-        # v0 lists where segments begin, the newest first, and before them the end where that is as old as was asked.
+        # v0 lists the starts of segments, the newest first, preceded by the end if that is old enough.
         return OffsetAndTimestamp(answer.old_style_offsets[0], -1) if answer.old_style_offsets else None
     epoch = answer.leader_epoch if answer.leader_epoch >= 0 else None
     return OffsetAndTimestamp(answer.offset, answer.timestamp, epoch)
 
 
-def _late(where: TopicPartition, errors: Mapping[TopicPartition, KafkaError], deadline: Deadline) -> KafkaError:
-    error = errors.get(where)
-    kind = TopicNotReady if isinstance(error, BrokerError) else RequestTimeout
-    late = kind(f"no offset of {where} within {deadline.allowed:g} s: {error}")
-    late.__cause__ = error
-    return late
+def _timeout(partition: TopicPartition, errors: Mapping[TopicPartition, KafkaError], deadline: Deadline) -> KafkaError:
+    error = errors.get(partition)
+    error_type = TopicNotReady if isinstance(error, BrokerError) else RequestTimeout
+    timeout = error_type(f"no offset of {partition} within {deadline.allowed:g} s: {error}")
+    timeout.__cause__ = error
+    return timeout

@@ -1,4 +1,4 @@
-"""What is known of the cluster: immutable snapshots, each made from the one before and a Metadata response."""
+"""Immutable snapshots of the cluster's metadata, each made from the previous one and a Metadata response."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -23,7 +23,7 @@ __all__ = (
     "forget",
     "is_large",
     "merge",
-    "other_cluster",
+    "is_other_cluster",
     "with_leaders",
 )
 
@@ -32,7 +32,7 @@ _LARGE: Final = 10_000
 
 @attrs.frozen
 class Node:
-    """A broker, and where it listens."""
+    """A broker and its address."""
 
     node_id: int
     address: Address
@@ -41,7 +41,7 @@ class Node:
 
 @attrs.frozen
 class Partition:
-    """A partition: ``leader`` is None while nobody leads; ``leader_epoch`` is -1 where the broker does not say."""
+    """A partition: ``leader`` is None while there is none; ``leader_epoch`` is -1 if the broker does not send it."""
 
     index: int
     leader: int | None
@@ -52,27 +52,27 @@ class Partition:
 
 @attrs.frozen(repr=False, eq=False)
 class Topic:
-    """A topic, or with an ``error`` other than 0 why it is not known."""
+    """A topic, or with an ``error`` other than 0 the reason why it is not known."""
 
     name: str
     topic_id: UUID
     error: int
     answered: Sequence[MetadataResponsePartition]
-    """What brokers said of each partition, in order of their index; not to be changed."""
+    """The partitions of the Metadata response, in order of their index; not to be changed."""
     is_internal: bool = False
 
     @cached_property
     def partitions(self) -> tuple[Partition, ...]:
-        """In order of their index. Made when they are looked at: an answer may hold 100,000, of which few are."""
-        return tuple(_partition(one) for one in self.answered)
+        """The partitions in order of their index. Made on first use: of up to 100,000 in a response few are used."""
+        return tuple(_partition(answered) for answered in self.answered)
 
     def __eq__(self, other: object) -> bool:
-        return self._said() == other._said() if isinstance(other, Topic) else NotImplemented
+        return self._key() == other._key() if isinstance(other, Topic) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self._said())
+        return hash(self._key())
 
-    def _said(self) -> tuple[object, ...]:
+    def _key(self) -> tuple[object, ...]:
         return self.name, self.topic_id, self.error, self.partitions, self.is_internal
 
     def __repr__(self) -> str:
@@ -83,10 +83,10 @@ class Topic:
 
 
 class _Topics(Mapping[str, Topic]):
-    """Topics by name, each made when it is looked at.
+    """Topics by name, each made on first use.
 
-    10,000 more objects for the garbage collector to follow would bring on a full collection, which holds the event
-    loop for as long as the rest of the program is large.
+    10,000 more objects would make the garbage collector run a full collection, which blocks the event loop the longer
+    the larger the program is.
     """
 
     __slots__ = ("_answered", "_made")
@@ -98,32 +98,32 @@ class _Topics(Mapping[str, Topic]):
     def __getitem__(self, name: str) -> Topic:
         made = self._made.get(name)
         if made is None:
-            one = self._answered[name]
-            made = Topic(name, one.topic_id, one.error_code, one.partitions, one.is_internal)
+            topic = self._answered[name]
+            made = Topic(name, topic.topic_id, topic.error_code, topic.partitions, topic.is_internal)
             self._made[name] = made
         return made
 
     def get(self, name: str, default: Any = None) -> Any:
-        """As of any mapping; it is asked several times for every batch."""
+        """Return the topic or the default; optimized, since it is called several times for every batch."""
         made = self._made.get(name)
         if made is not None:
             return made
         return self[name] if name in self._answered else default
 
     def replaced(self, answered: Mapping[str, MetadataResponseTopic]) -> "_Topics":
-        """These topics, but for some that were answered anew."""
+        """Return a copy with the ``answered`` topics replaced."""
         topics = _Topics({**self._answered, **answered})
-        topics._made = dict(self._made)  # at once, for a thread may be merging and look topics up
+        topics._made = dict(self._made)  # in one step, since a thread may look topics up while it merges
         for name in answered:
             topics._made.pop(name, None)
         return topics
 
-    def said(self, name: str) -> MetadataResponseTopic | None:
-        """What a topic is made from, if it is known."""
+    def answer(self, name: str) -> MetadataResponseTopic | None:
+        """Return the response's entry of a topic, if it is known."""
         return self._answered.get(name)
 
     def answers(self) -> list[MetadataResponseTopic]:
-        """What they are made from."""
+        """Return the response's entries of all topics."""
         return list(self._answered.values())
 
     def __iter__(self) -> Iterator[str]:
@@ -135,7 +135,7 @@ class _Topics(Mapping[str, Topic]):
 
 @attrs.frozen
 class Snapshot:
-    """The cluster at one moment. ``generation`` grows by one with each."""
+    """The cluster's metadata at one moment. ``generation`` grows by one with each snapshot."""
 
     generation: int
     cluster_id: str | None
@@ -146,56 +146,56 @@ class Snapshot:
     healthy: bool = True
     """Whether no topic carries an error."""
 
-    def partition(self, where: TopicPartition) -> Partition | None:
-        """The partition, if it is known."""
-        topic = self.topics.get(where.topic)
+    def partition(self, partition: TopicPartition) -> Partition | None:
+        """Return the partition, if it is known."""
+        topic = self.topics.get(partition.topic)
         if topic is None:
             return None
         partitions = topic.partitions
-        return partitions[where.partition] if 0 <= where.partition < len(partitions) else None
+        return partitions[partition.partition] if 0 <= partition.partition < len(partitions) else None
 
-    def leader(self, where: TopicPartition) -> Node | None:
-        """The broker that leads the partition, if both are known."""
-        partition = self.partition(where)
-        return self.nodes.get(partition.leader) if partition is not None and partition.leader is not None else None
+    def leader(self, partition: TopicPartition) -> Node | None:
+        """Return the broker that leads the partition, if both are known."""
+        known = self.partition(partition)
+        return self.nodes.get(known.leader) if known is not None and known.leader is not None else None
 
     def topic_error(self, topic: str) -> int | None:
-        """Return the error code that the topic was answered with; None if it is not in the answer."""
+        """Return the topic's error code in the response; None if the response lacks the topic."""
         if not isinstance(self.topics, _Topics):
             return None
-        said = self.topics.said(topic)  # makes no object for each of many topics
-        return said.error_code if said is not None else None
+        answer = self.topics.answer(topic)  # makes no object for each of many topics
+        return answer.error_code if answer is not None else None
 
     def topic_id(self, topic: str) -> UUID:
-        """The topic's id; all zeros where the brokers have none (before 2.8)."""
+        """Return the topic's id; all zeros if the brokers have none (before 2.8)."""
         known = self.topics.get(topic)
         return known.topic_id if known is not None else ZERO_UUID
 
 
 EMPTY = Snapshot(0, None, -1, {}, {}, {})
-"""Nothing is known yet."""
+"""The snapshot before the first Metadata response."""
 
 
 def is_large(response: MetadataResponse) -> bool:
-    """Whether merging or freeing it would hold the event loop for long: threads do it then."""
+    """Return whether merging or freeing the response would block the event loop for long; a thread does it then."""
     return sum(len(topic.partitions) for topic in response.topics) > _LARGE
 
 
-def other_cluster(before: Snapshot, response: MetadataResponse) -> bool:
-    """Whether the response is of another cluster than what is known: epochs of the one say nothing in the other."""
+def is_other_cluster(before: Snapshot, response: MetadataResponse) -> bool:
+    """Return whether the response is of another cluster than the snapshot: their epochs cannot be compared."""
     return None not in (before.cluster_id, response.cluster_id) and before.cluster_id != response.cluster_id
 
 
 def merge(before: Snapshot, response: MetadataResponse) -> Snapshot:
-    """The next snapshot: what the response says, unless we know of a newer leader already. It keeps the response.
+    """Return the next snapshot, made from the response, which it keeps. Newer leaders that are known already remain.
 
-    A broker that lags behind may still name the leader before the last; its epoch tells (KIP-320).
+    A broker that lags behind may still name an earlier leader; the leader's epoch reveals that (KIP-320).
     """
-    nodes = {one.node_id: Node(one.node_id, Address(one.host, one.port), one.rack) for one in response.brokers}
+    nodes = {node.node_id: Node(node.node_id, Address(node.host, node.port), node.rack) for node in response.brokers}
     topics = {topic.name: topic for topic in response.topics if topic.name is not None}
     for name, topic in topics.items():
-        for leader in _settle(topic, before.topics.get(name)):
-            # Whoever lags behind may not have heard of that broker either.
+        for leader in _keep_newer(topic, before.topics.get(name)):
+            # A broker that lags behind may not know that leader's address either.
             if leader in before.nodes:
                 nodes.setdefault(leader, before.nodes[leader])
     return Snapshot(
@@ -204,37 +204,37 @@ def merge(before: Snapshot, response: MetadataResponse) -> Snapshot:
         controller_id=response.controller_id,
         nodes=nodes,
         topics=_Topics(topics),
-        topic_names={one.topic_id: name for name, one in topics.items() if one.topic_id != ZERO_UUID},
-        healthy=all(one.error_code == ErrorCode.NONE for one in topics.values()),
+        topic_names={topic.topic_id: name for name, topic in topics.items() if topic.topic_id != ZERO_UUID},
+        healthy=all(topic.error_code == ErrorCode.NONE for topic in topics.values()),
     )
 
 
 def with_leaders(
     snapshot: Snapshot, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
 ) -> Snapshot:
-    """The next snapshot: the leaders' ids and epochs as a broker gave them with an error (KIP-951).
+    """Return the next snapshot with the leaders' ids and epochs that a broker sent with an error (KIP-951).
 
-    Only epochs newer than the known ones count, of leaders whose address is known or among ``nodes``; where there is
-    none, the snapshot itself comes back.
+    Only newer epochs count, of leaders whose address is known or among ``nodes``. Without any, return the same
+    snapshot.
     """
     topics = snapshot.topics
     if not isinstance(topics, _Topics):  # nothing is known yet
         return snapshot
     found = {**{node.node_id: node for node in nodes}, **snapshot.nodes}
     changed: dict[str, MetadataResponseTopic] = {}
-    for where, (leader, epoch) in leaders.items():
-        said = changed.get(where.topic) or topics.said(where.topic)
-        if said is None or not 0 <= where.partition < len(said.partitions) or leader not in found:
+    for partition, (leader, epoch) in leaders.items():
+        topic = changed.get(partition.topic) or topics.answer(partition.topic)
+        if topic is None or not 0 <= partition.partition < len(topic.partitions) or leader not in found:
             continue
-        known = said.partitions[where.partition]
+        known = topic.partitions[partition.partition]
         if epoch <= known.leader_epoch:
             continue
-        # Older snapshots hold the answer as well: it stays as it is.
-        if where.topic not in changed:
-            said = changed[where.topic] = copy(said)
-            said.partitions = list(said.partitions)
-        led = said.partitions[where.partition] = copy(known)
-        led.leader_id, led.leader_epoch, led.error_code = leader, epoch, ErrorCode.NONE
+        # Older snapshots share the response: copy before changing it.
+        if partition.topic not in changed:
+            topic = changed[partition.topic] = copy(topic)
+            topic.partitions = list(topic.partitions)
+        replaced = topic.partitions[partition.partition] = copy(known)
+        replaced.leader_id, replaced.leader_epoch, replaced.error_code = leader, epoch, ErrorCode.NONE
     if not changed:
         return snapshot
     return attrs.evolve(
@@ -246,34 +246,34 @@ def with_leaders(
 
 
 def forget(snapshots: list[Snapshot]) -> None:
-    """Free what nobody else holds of these snapshots, topic by topic: at once it would hold up all other threads."""
+    """Free a snapshot topic by topic: freeing it in one step would block all other threads."""
     topics = snapshots.pop().topics
-    held = topics.answers() if isinstance(topics, _Topics) else []
+    answers = topics.answers() if isinstance(topics, _Topics) else []
     del topics
-    while held:
-        held.pop()
+    while answers:
+        answers.pop()
 
 
-def _settle(answered: MetadataResponseTopic, known: Topic | None) -> set[int]:
-    """Put the partitions in order, and keep what is known better: the leaders that were kept come back."""
-    # As a rule nothing is out of order and nobody lags: then the answer's own list will do.
+def _keep_newer(answered: MetadataResponseTopic, known: Topic | None) -> set[int]:
+    """Sort the partitions, and keep known ones with a newer epoch; return the leaders of those that were kept."""
+    # As a rule the response is sorted and no broker lags behind: then its own list is used.
     newest = answered.partitions
-    indexes = [one.partition_index for one in newest]
+    indexes = [partition.partition_index for partition in newest]
     if indexes != list(range(len(indexes))):
-        newest.sort(key=lambda one: one.partition_index)
+        newest.sort(key=lambda partition: partition.partition_index)
         if sorted(indexes) != list(range(len(indexes))):
-            # Positions are indexes everywhere else: a list with holes names no partition that can be trusted.
+            # Partitions are found by their position in the list: one with gaps cannot be used.
             answered.error_code, answered.partitions = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, []
             return set()
-    # A topic that was deleted and made again has a new id, and epochs that begin anew.
+    # A topic that was deleted and created again has a new id, and its epochs start again.
     before = known.answered if known is not None and known.topic_id == answered.topic_id else ()
-    if not any(-1 < one.leader_epoch < older.leader_epoch for one, older in zip(newest, before, strict=False)):
+    if not any(-1 < new.leader_epoch < old.leader_epoch for new, old in zip(newest, before, strict=False)):
         return set()
     answered.partitions = [
-        older if older is not None and -1 < one.leader_epoch < older.leader_epoch else one
-        for one, older in zip_longest(newest, before[: len(newest)])
+        old if old is not None and -1 < new.leader_epoch < old.leader_epoch else new
+        for new, old in zip_longest(newest, before[: len(newest)])
     ]
-    return {kept.leader_id for kept, one in zip(answered.partitions, newest, strict=True) if kept is not one}
+    return {kept.leader_id for kept, new in zip(answered.partitions, newest, strict=True) if kept is not new}
 
 
 def _partition(answered: MetadataResponsePartition) -> Partition:

@@ -1,4 +1,4 @@
-"""What is known of the cluster: the newest snapshot, what makes another of it, and who hears of that."""
+"""The newest snapshot of the cluster's metadata, its updates, and their listeners."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,24 +18,24 @@ _Named: TypeAlias = tuple[Mapping[TopicPartition, tuple[int, int]], tuple[Node, 
 
 
 class MetadataCache:
-    """The newest snapshot; :class:`~.learning.LearnsMetadata` keeps it fresh."""
+    """The newest snapshot; :class:`~.metadata_updater.MetadataUpdater` keeps it fresh."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime: Runtime = runtime
         self.owner: Owner = Owner()
         self._snapshot = EMPTY
-        # While a thread merges an answer: the leaders that brokers name meanwhile, which it may not know.
+        # While a thread merges a response: the leaders that brokers named meanwhile, to apply afterwards.
         self._named: list[_Named] | None = None
         self._changed = anyio.Event()
-        self._watchers: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[], None]] = []
 
     @property
     def snapshot(self) -> Snapshot:
-        """What is known of the cluster now."""
+        """The newest metadata of the cluster."""
         return self._snapshot
 
-    async def newer(self, seen: Snapshot) -> Snapshot:
-        """Wait for a snapshot newer than ``seen``, whenever it comes, without asking for one.
+    async def wait_for_update(self, seen: Snapshot) -> Snapshot:
+        """Wait for a snapshot newer than ``seen``, without requesting a refresh.
 
         Raises:
             UsageError: the client is not open.
@@ -46,21 +46,21 @@ class MetadataCache:
         return self._snapshot
 
     @contextmanager
-    def watched(self, tell: Callable[[], None]) -> Iterator[None]:
-        """Meanwhile, call this as soon as there is another snapshot, before anybody sees it."""
-        self._watchers.append(tell)
+    def on_update(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Call the listener on every new snapshot, before waiting tasks see it, while the context is open."""
+        self._listeners.append(listener)
         try:
             yield
         finally:
-            self._watchers.remove(tell)
+            self._listeners.remove(listener)
 
     def use_leaders(self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]) -> None:
-        """Take leaders from an answer to Produce or Fetch that refused to serve a partition (KIP-951).
+        """Apply the leaders from a Produce or Fetch response that has an error for a partition (KIP-951).
 
         Args:
-            leaders: the leader's id and epoch of each partition. Epochs that are not newer than what is known, and
-                partitions that are not known, are passed over.
-            nodes: where these leaders listen. Brokers that are known stay where they are.
+            leaders: the leader's id and epoch of each partition. Epochs that are not newer than the known ones, and
+                unknown partitions, are ignored.
+            nodes: the addresses of these leaders. Known brokers keep their addresses.
         """
         named = dict(leaders), tuple(nodes)
         snapshot = with_leaders(self._snapshot, *named)
@@ -69,9 +69,11 @@ class MetadataCache:
         if self._named is not None:
             self._named.append(named)
 
-    async def _merged_on_a_thread(self, before: list[Snapshot], response: MetadataResponse) -> Snapshot:
-        """As :func:`~.metadata.merge`; one task does so at a time, and only :meth:`use_leaders` makes snapshots
-        meanwhile. ``before`` is a list of one, so that nothing here holds that when it is to be forgotten."""
+    async def _merge_on_a_thread(self, before: list[Snapshot], response: MetadataResponse) -> Snapshot:
+        """Merge as :func:`~.metadata.merge`, one task at a time; meanwhile only :meth:`use_leaders` makes snapshots.
+
+        ``before`` is a list of one snapshot, so that no variable here keeps it alive when it is to be freed.
+        """
         named: list[_Named] = []
         self._named = named
         try:
@@ -84,11 +86,11 @@ class MetadataCache:
 
     def _replace(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        for tell in self._watchers:
-            tell()
+        for listener in self._listeners:
+            listener()
         self._wake()
 
     def _wake(self) -> None:
-        """Whoever waits for news has another look."""
+        """Wake the tasks that wait for an update."""
         changed, self._changed = self._changed, anyio.Event()
         changed.set()

@@ -1,11 +1,11 @@
-"""Metadata as brokers of every age are asked for it: which topics, and that the question shall create none.
+"""Metadata requests for brokers of every version, which create no topics unless that is allowed.
 
-What each version is, as far as that counts:
+The versions differ:
 
-- v0 (0.8) knows no list of no topics: an empty one means all of them.
-- v1 (0.10) has one, and null means all; it names the controller.
-- Up to v3, to ask for a topic that is not there creates it where the broker's ``auto.create.topics.enable`` is set, as
-  it is by default; v4 (0.11) asks whether it shall (KIP-204).
+- v0 (0.8) cannot ask for no topics: an empty list means all.
+- v1 (0.10) can: null means all. The response names the controller.
+- Up to v3, asking for a missing topic creates it if the broker's ``auto.create.topics.enable`` is set, as it is by
+  default. v4 (0.11) has a field to allow that (KIP-204).
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from ..protocol.schema import Versions
 from ..types import Address
 from .request_variants import RequestVariant
 
-__all__ = ("excuse_starting", "keep_only", "metadata_forms")
+__all__ = ("add_starting_broker", "keep_only", "metadata_variants")
 
 _MAY_NOT_CREATE: Final = Versions.parse("4+")
 _CAN_ASK_FOR_NONE: Final = Versions.parse("1+")
@@ -31,12 +31,14 @@ _NULL_IS_ALL: Final = Versions.parse("1-3")
 _EMPTY_IS_ALL: Final = Versions.parse("0")
 
 
-def metadata_forms(topics: Sequence[str] | None, *, allow_creation: bool) -> Iterator[RequestVariant[MetadataResponse]]:
-    """Metadata for brokers from new to old; what more an old one answers is for :func:`keep_only`.
+def metadata_variants(
+    topics: Sequence[str] | None, *, allow_creation: bool
+) -> Iterator[RequestVariant[MetadataResponse]]:
+    """Yield Metadata requests for brokers from new to old; :func:`keep_only` removes what an old broker adds.
 
     Args:
-        topics: None for all that there are.
-        allow_creation: whether the question may create topics. Where an old broker would, it is asked for all.
+        topics: the topics to ask for, None for all.
+        allow_creation: whether the request may create topics. If not, old brokers are asked for all topics.
     """
     named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
     newest = MetadataRequest(topics=named, allow_auto_topic_creation=allow_creation)
@@ -50,12 +52,12 @@ def metadata_forms(topics: Sequence[str] | None, *, allow_creation: bool) -> Ite
 
 
 def keep_only(response: MetadataResponse, topics: Sequence[str] | None, asked: Versions) -> None:
-    """Take out what was asked for only since an old broker cannot be asked for less.
+    """Remove the topics that were requested only because an old broker cannot be asked for fewer.
 
     Args:
-        response: the answer, where those of the topics that are not there get the error that newer brokers give them.
-        topics: as :func:`metadata_forms` got them.
-        asked: the versions of the form.
+        response: the response to change; missing topics get the error that newer brokers return.
+        topics: the topics that :func:`metadata_variants` was called with.
+        asked: the versions of the request variant.
     """
     if topics is None or asked not in (_NULL_IS_ALL, _EMPTY_IS_ALL):
         return
@@ -63,11 +65,11 @@ def keep_only(response: MetadataResponse, topics: Sequence[str] | None, asked: V
     response.topics = [found[name] if name in found else _absent(name) for name in topics]
 
 
-def excuse_starting(response: MetadataResponse, at: Address) -> None:
-    """Of a broker of Kafka 0.8 that lists none: put in who was asked, whose id nobody has told.
+def add_starting_broker(response: MetadataResponse, at: Address) -> None:
+    """Add the broker itself, with an unknown id, to the response of a Kafka 0.8 broker that lists no brokers.
 
-    It may not have joined its cluster yet, and then fails to make topics. It says so by an error without a name; what
-    it means is that there is no leader yet.
+    It may not have joined its cluster yet, and then fails to create topics with UNKNOWN_SERVER_ERROR. Replace that by
+    LEADER_NOT_AVAILABLE.
     """
     response.brokers.append(MetadataResponseBroker(node_id=-1, host=at.host, port=at.port))
     for topic in response.topics:

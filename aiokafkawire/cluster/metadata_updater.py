@@ -1,4 +1,4 @@
-"""Learns the cluster from Metadata: bootstraps, and keeps the snapshot fresh."""
+"""Requests metadata: bootstraps, and keeps the snapshot fresh."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,11 +31,11 @@ from ..protocol.messages.metadata import MetadataResponse
 from ..protocol.schema import Request, Versions
 from ..runtime import Runtime
 from ..types import Address
-from .bootstrap_errors import distrust, unreachable
+from .bootstrap_errors import bootstrap_error, lasting_error
 from .connection_pool import ConnectionPool
-from .metadata import EMPTY, Snapshot, Topic, forget, is_large, merge, other_cluster
+from .metadata import EMPTY, Snapshot, Topic, forget, is_large, is_other_cluster, merge
 from .metadata_cache import MetadataCache
-from .metadata_requests import excuse_starting, keep_only, metadata_forms
+from .metadata_requests import add_starting_broker, keep_only, metadata_variants
 from .missing_topics import advice, does_not_exist, say_missing
 from .rebootstrap import RebootstrapPolicy
 from .request_variants import in_newest_form
@@ -46,12 +46,12 @@ __all__ = ("MetadataUpdater",)
 
 _log = logging.getLogger("aiokafkawire.cluster")
 
-_LEAST_SHARE: Final = 0.1
-"""What an address has at least of all the time, however many there are."""
+_MIN_SHARE: Final = 0.1
+"""The smallest share of the timeout that an address gets, however many addresses there are."""
 
 
 class MetadataUpdater(MetadataCache):
-    """What is known of the cluster, from opening to closing; :class:`~.cluster.Cluster` has all of it, and asks."""
+    """The metadata and its refreshes, from opening to closing; :class:`~.cluster.Cluster` adds requests."""
 
     def __init__(
         self, addresses: tuple[Address, ...], config: ClientConfig, connector: Connector, runtime: Runtime
@@ -63,7 +63,7 @@ class MetadataUpdater(MetadataCache):
         self._recovery = RebootstrapPolicy(config)
         self._features: Mapping[str, int] = {}
         self._topics = TopicsInUse(config)
-        # How many want to know of all topics there are.
+        # How many consumers need the metadata of all topics.
         self._all = 0
         self._stale = anyio.Event()
         self._new_topic = anyio.Event()
@@ -71,21 +71,21 @@ class MetadataUpdater(MetadataCache):
 
     @property
     def features(self) -> Mapping[str, int]:
-        """The levels of features that the cluster has finalised, by name (KIP-584): those of the connection that last
-        answered Metadata, as they were when it was opened. Empty where brokers say none.
+        """The cluster's finalised feature levels by name (KIP-584), from the ApiVersions response of the connection
+        that last answered Metadata. Empty if brokers send none.
         """
         return self._features
 
     # --- opening and closing ---------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Find a broker and learn the cluster from it, within ``bootstrap_timeout_ms``.
+        """Connect to a broker and request the metadata, within ``bootstrap_timeout_ms``.
 
         Raises:
             NoBrokerReachable: no address led to a broker; the message has the cause of each.
-            WireError: what answers is not Kafka.
-            AuthenticationFailed: broker and client do not trust one another; nothing is tried again.
-            ConfigError: certificates or credentials will not do.
+            WireError: the answering server is not Kafka.
+            AuthenticationFailed: authentication failed; it is not retried.
+            ConfigError: certificates or credentials are invalid.
         """
         try:
             await self.brokers.check()
@@ -103,18 +103,18 @@ class MetadataUpdater(MetadataCache):
         while not deadline.passed(self.runtime.now()):
             if await self._learn(errors, deadline):
                 return
-            # Whoever speaks another protocol will not learn Kafka's in a few seconds, and a wrong password stays wrong.
-            if distrust(errors) or all(isinstance(error, WireError) for error in errors.values()):
-                raise unreachable(errors)
+            # Retries help neither a server of another protocol nor a wrong password.
+            if lasting_error(errors) or all(isinstance(error, WireError) for error in errors.values()):
+                raise bootstrap_error(errors)
             await anyio.sleep(min(backoff.next(), deadline.left(self.runtime.now())))
-        untried = {at: ConnectionLost("not tried, no time was left") for at in self._addresses}
-        raise unreachable(untried | errors, deadline.allowed)
+        untried = {at: ConnectionLost("not tried, since the timeout was over") for at in self._addresses}
+        raise bootstrap_error(untried | errors, deadline.allowed)
 
     async def close(self) -> None:
         """Close all connections and end all background tasks. May be called again.
 
         Raises:
-            UsageError: it was opened on another event loop. If that has ended, the connections are dropped.
+            UsageError: the cluster was opened on another event loop. If that has ended, the connections are dropped.
         """
         if self.owner.has_lost_loop:
             self.brokers.drop()
@@ -122,31 +122,31 @@ class MetadataUpdater(MetadataCache):
         with anyio.CancelScope(shield=True):
             await self.brokers.close()
         await self.owner.close()
-        # Whoever waits for metadata hears that none will come.
+        # Wake the tasks that wait for metadata: they raise UsageError.
         self._changed.set()
 
     # --- metadata --------------------------------------------------------------------------------------
 
     def deadline(self, allowed: float) -> Deadline:
-        """``allowed`` seconds from now."""
+        """Return the deadline ``allowed`` seconds from now."""
         return Deadline.after(allowed, self.runtime.now())
 
     def backoff(self) -> Backoff:
-        """The waits between retries that the configuration asks for."""
+        """Return the waits between retries, as configured."""
         config = self.config
         return Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, self.runtime.chance)
 
-    def outdated(self, seen: Snapshot) -> None:
-        """Say that ``seen`` was wrong: a refresh begins in the background, unless a newer snapshot came already."""
+    def mark_stale(self, seen: Snapshot) -> None:
+        """Refresh the metadata in the background, unless there is a snapshot newer than ``seen`` already."""
         if self._snapshot.generation <= seen.generation:
             self._stale.set()
 
     async def refresh(self, seen: Snapshot, deadline: Deadline) -> Snapshot:
-        """Wait for a snapshot newer than ``seen``. However many wait, one request is under way.
+        """Wait for a snapshot newer than ``seen``. All waiting tasks share one request.
 
         Raises:
-            RequestTimeout: none came in time; the message has the last cause.
-            AuthenticationFailed, ConfigError: no broker would do, and one and this client do not trust one another.
+            RequestTimeout: no metadata came in time; the message has the last cause.
+            AuthenticationFailed, ConfigError: no broker answered, and authentication failed with one of them.
             UsageError: the client is not open.
         """
         with anyio.move_on_after(deadline.left(self.runtime.now())):
@@ -161,24 +161,24 @@ class MetadataUpdater(MetadataCache):
             raise RequestTimeout(f"no metadata within {deadline.allowed:g} s{last}") from self._refresh_error
         return self._snapshot
 
-    def use(self, topics: Iterable[str], now: float | None = None) -> None:
-        """Keep these topics in the metadata; each is forgotten when unused for ``metadata_max_idle_ms``."""
+    def track_topics(self, topics: Iterable[str], now: float | None = None) -> None:
+        """Keep these topics in the metadata; a topic unused for ``metadata_max_idle_ms`` is removed."""
         if now is None:
             now = self.runtime.now()
-        if self._topics.use(topics, now):
+        if self._topics.track(topics, now):
             self._new_topic.set()
 
     def following(self, names: Names, also: Names = tuple) -> AbstractContextManager[None]:
-        """Meanwhile, keep these topics in the metadata, and log which of ``names`` do not exist."""
+        """Keep these topics in the metadata while the context is open, and log which of ``names`` do not exist."""
         return self._topics.following(names, also)
 
     def missing_of(self, topics: Iterable[str]) -> list[str]:
-        """Return those of the topics in use that do not exist, as the last Metadata answer says."""
+        """Return which of the topics do not exist, according to the last Metadata response."""
         return [name for name in topics if name in self._topics.missing]
 
     @contextmanager
     def all_topics(self) -> Iterator[None]:
-        """Meanwhile, keep all topics in the metadata: some are chosen by a pattern."""
+        """Keep all topics in the metadata while the context is open, for a subscription by pattern."""
         self._all += 1
         self._new_topic.set()
         self._stale.set()
@@ -188,12 +188,12 @@ class MetadataUpdater(MetadataCache):
             self._all -= 1
 
     async def topic(self, name: str, deadline: Deadline) -> Topic:
-        """The topic with its partitions, as soon as they are known.
+        """Return the topic with its partitions, waiting until they are known.
 
         Raises:
-            TopicNotReady: the cluster has said for ``topic_metadata_propagation_max_ms`` that there is no such topic,
-                or it is still unknown at the deadline; the message has the broker's answer.
-            BrokerError: the broker refuses: the name is invalid, or access is denied.
+            TopicNotReady: the topic did not exist for ``topic_metadata_propagation_max_ms``, or it is still unknown at
+                the deadline; the message has the broker's error.
+            BrokerError: the topic's name is invalid, or access is denied.
         """
         known = self._known_topic(name)
         if isinstance(known, Topic):
@@ -206,7 +206,7 @@ class MetadataUpdater(MetadataCache):
         if name not in self._topics.missing:
             return TopicNotReady(f"the partitions of topic {name!r} are not known yet")
         what_to_do = advice(allow_creation=self.config.allow_auto_create_topics)
-        return TopicNotReady(f"{say_missing([name])}, as the cluster said last: {what_to_do}")
+        return TopicNotReady(f"{say_missing([name])} in the cluster: {what_to_do}")
 
     async def _wait_for_topic(self, name: str, deadline: Deadline) -> Topic:
         missing, config = self._topics.missing, self.config
@@ -218,7 +218,7 @@ class MetadataUpdater(MetadataCache):
                 return known
             if name not in missing:
                 missing_since = None
-            elif missing.answers > answers:  # an answer from before this call may be out of date
+            elif missing.answers > answers:  # a response from before this call may be out of date
                 now = self.runtime.now()
                 missing_since = now if missing_since is None else missing_since
                 if now - missing_since >= limit:
@@ -233,14 +233,14 @@ class MetadataUpdater(MetadataCache):
                 raise TopicNotReady(message) from cause
 
     def _known_topic(self, name: str) -> Topic | BrokerError | None:
-        """Return the topic if its partitions are known, else the broker's answer; raise one that no retry mends."""
-        self.use((name,))
+        """Return the topic if its partitions are known, else the broker's error. Raise an error that no retry mends."""
+        self.track_topics((name,))
         known = self._snapshot.topics.get(name)
         if known is None:
             return None
         if known.error == ErrorCode.NONE and known.partitions:
             return known
-        # A topic without partitions is one whose brokers are still at work.
+        # A topic without partitions is still being created.
         code = known.error if known.error != ErrorCode.NONE else ErrorCode.LEADER_NOT_AVAILABLE
         error = broker_error(code, f"topic {name!r}")
         if not error.retriable:
@@ -248,7 +248,7 @@ class MetadataUpdater(MetadataCache):
         return error
 
     async def _keep_fresh(self) -> None:
-        """Ask for metadata when someone needs it, and when it has grown old."""
+        """Refresh the metadata when it is stale or too old."""
         pace = self.backoff()
         while True:
             with anyio.move_on_after(self._topics.ask_again_within()):
@@ -256,28 +256,27 @@ class MetadataUpdater(MetadataCache):
             self._stale = anyio.Event()
             errors: dict[Address, KafkaError] = {}
             if not await self._learn(errors):
-                self._refresh_error = unreachable(errors)
+                self._refresh_error = bootstrap_error(errors)
                 _log.debug("cannot refresh the metadata: %s", self._refresh_error)
                 self._stale.set()
-                if distrust(errors):
-                    # Whoever waits need not wait for what will not come.
+                if lasting_error(errors):
+                    # Waiting tasks raise this error at once, since retries do not help.
                     self._wake()
             elif self._snapshot.healthy:
                 pace.reset()
-            # A cluster in trouble has many clients that ask: none may ask in a tight loop. But who needs a topic
-            # for the first time does not wait for the trouble of others.
+            # Back off, to spare a cluster in trouble; a topic that is new to this client is requested at once.
             with anyio.move_on_after(pace.next()):
                 await self._new_topic.wait()
             self._new_topic = anyio.Event()
 
     async def _learn(self, errors: dict[Address, KafkaError], deadline: Deadline | None = None) -> bool:
-        """One refresh: the brokers that are known, one after the other, then the bootstrap addresses.
+        """Refresh the metadata once, from the known brokers one by one, then from the bootstrap addresses.
 
-        Whether one helped; ``errors`` gets what the others said.
+        Return whether it succeeded; put the errors of the addresses into ``errors``.
         """
         nodes = [node.address for node in self._snapshot.nodes.values()]
         ordered = self.brokers.least_loaded_first(nodes)
-        known, until, bootstrap = self._recovery.round(ordered, self._addresses, self.runtime.now())
+        known, until, bootstrap = self._recovery.candidates(ordered, self._addresses, self.runtime.now())
         if known and await self._learn_from(known, errors, until, obeys=until is not None):
             return True
         if known and _demanding(errors) and self._recovery.demanded():
@@ -285,15 +284,15 @@ class MetadataUpdater(MetadataCache):
             await self._abandon()
         if not bootstrap:
             return False
-        bootstrap = await self._looked_up(bootstrap)
+        bootstrap = await self._resolve(bootstrap)
         return await self._learn_from(self.brokers.least_loaded_first(bootstrap), errors, deadline)
 
     async def _abandon(self) -> None:
-        """What is known is of another cluster, or of another time."""
+        """Close all connections, since the cluster is another one."""
         await self.brokers.abandon()
 
-    async def _looked_up(self, addresses: tuple[Address, ...]) -> tuple[Address, ...]:
-        """Bootstrap addresses as ``client_dns_lookup`` wants them; they are dialled as they are found."""
+    async def _resolve(self, addresses: tuple[Address, ...]) -> tuple[Address, ...]:
+        """Return the bootstrap addresses, resolved to canonical names if ``client_dns_lookup`` says so."""
         if self.config.client_dns_lookup == "use_all_dns_ips":
             return addresses
         found: list[Address] = []
@@ -313,9 +312,9 @@ class MetadataUpdater(MetadataCache):
         *,
         obeys: bool = False,
     ) -> bool:
-        """Ask one after the other. Until a ``deadline`` each has its share of the time, so that one that is silent does
-        not keep us from the next; but of very many no share is too short for a broker far away. Who ``obeys`` asks
-        nobody else once one says to begin again."""
+        """Ask the addresses one by one until one answers. With a ``deadline``, each gets a share of the time, at least
+        10 % of the timeout, so that a silent address does not block the next. With ``obeys``, stop on
+        REBOOTSTRAP_REQUIRED."""
         untried = list(addresses)
         while untried:
             now = self.runtime.now()
@@ -324,7 +323,7 @@ class MetadataUpdater(MetadataCache):
             try:
                 await self._learned(*await self._ask_metadata(address, share))
             except Exception as error:
-                # Of a share of the time, a short one tells less than what came before.
+                # A timeout of a short share says less than the error before.
                 if address not in errors or share is None or not share.passed(self.runtime.now()):
                     errors[address] = as_kafka_error(error, "asking for metadata")
                 if obeys and isinstance(error, RebootstrapRequired):
@@ -348,34 +347,34 @@ class MetadataUpdater(MetadataCache):
             keep_only(response, wanted, versions)
             return response
 
-        forms = metadata_forms(wanted, allow_creation=self.config.allow_auto_create_topics)
+        forms = metadata_variants(wanted, allow_creation=self.config.allow_auto_create_topics)
         try:
             response = await in_newest_form(forms, ask)
         except ConnectionLost as lost:
             if self.config.uses_sasl or self._snapshot.nodes:
                 raise
-            from .sasl_probe import login_wanted  # few listeners hang up like that
+            from .sasl_probe import probe_sasl  # rarely needed
 
-            raise (await login_wanted(self.brokers, address, left()) or lost) from lost
+            raise (await probe_sasl(self.brokers, address, left()) or lost) from lost
         if response.error_code != ErrorCode.NONE:
             raise broker_error(response.error_code, f"{address} to Metadata")
         if not response.brokers:
-            # Kafka 0.8 lists no broker before there is a topic, and none of its brokers tells versions.
+            # Kafka 0.8, which has no ApiVersions, lists no broker before there is a topic.
             if connection.known is None or not connection.known.is_untold:
-                raise NoBrokerReachable(f"{address} knows of no broker, itself included: it is starting or stopping")
-            excuse_starting(response, address)
+                raise NoBrokerReachable(f"{address} lists no brokers, not even itself: it is starting or stopping")
+            add_starting_broker(response, address)
         return response, connection.features, asked
 
     async def _learned(self, response: MetadataResponse, features: Mapping[str, int], asked: Sequence[str]) -> None:
         before = [self._snapshot]
-        if other_cluster(before[0], response):
-            told = "the brokers belong to another cluster now: %s instead of %s; dropping the metadata of the old one"
-            _log.warning(told, response.cluster_id, before[0].cluster_id)
+        if is_other_cluster(before[0], response):
+            message = "the brokers belong to another cluster now: %s instead of %s; dropping the old metadata"
+            _log.warning(message, response.cluster_id, before[0].cluster_id)
             await self._abandon()
             before = [attrs.evolve(EMPTY, generation=self._snapshot.generation)]
         large = is_large(response)
         if large:
-            merged = await self._merged_on_a_thread(before, response)
+            merged = await self._merge_on_a_thread(before, response)
         else:
             merged = merge(before[0], response)
         self._refresh_error, self._features = None, features
@@ -397,6 +396,6 @@ def _demanding(errors: Mapping[Address, KafkaError]) -> bool:
 
 
 def _share(deadline: Deadline, now: float, count: int) -> Deadline:
-    """Until when the first of so many may take."""
+    """Return the deadline for the first of ``count`` addresses."""
     left = deadline.left(now)
-    return Deadline.after(min(left, max(left / count, deadline.allowed * _LEAST_SHARE)), now)
+    return Deadline.after(min(left, max(left / count, deadline.allowed * _MIN_SHARE)), now)

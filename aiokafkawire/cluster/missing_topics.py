@@ -1,4 +1,4 @@
-"""The topics that a client uses and the cluster does not have: since when, and what to log about them."""
+"""The topics that a client uses and that do not exist: since when, and when to log them."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
@@ -14,12 +14,12 @@ _WARN_AFTER: Final = 1.0
 _WARN_AGAIN: Final = 3600.0
 _ASK_AGAIN: Final = 10.0
 """Seconds between two Metadata requests while a topic is missing."""
-_MOST_NAMED: Final = 10
+_MAX_NAMED: Final = 10
 
 
 @attrs.frozen
 class News:
-    """What one Metadata answer changes: topics to log, by name."""
+    """The topics to log after a Metadata response, by name."""
 
     new: Sequence[str]
     """Topics that are missing for the first time."""
@@ -30,11 +30,11 @@ class News:
 
 
 class MissingTopics:
-    """The topics in use that the cluster's last Metadata answer says do not exist. Times are in seconds."""
+    """The topics in use that do not exist, according to the last Metadata response. Times are in seconds."""
 
     def __init__(self) -> None:
         self.answers: int = 0
-        """How many Metadata answers were taken into account."""
+        """How many Metadata responses were applied."""
         self._since: dict[str, float] = {}
         self._warned_at: dict[str, float] = {}
 
@@ -44,14 +44,14 @@ class MissingTopics:
     def update(
         self, asked: Iterable[str], error_of: Callable[[str], int | None], followed: Collection[str], now: float
     ) -> News:
-        """Take a Metadata answer into account.
+        """Apply a Metadata response.
 
         Args:
             asked: the topics in use when the request was sent.
-            error_of: returns a topic's error code in the answer, or None if the answer lacks the topic. A topic that
-                was asked for, by name or with all others, and is not in the answer does not exist.
-            followed: the topics that somebody waits for or has subscribed to; only these are logged.
-            now: the time of the answer.
+            error_of: returns a topic's error code in the response, or None if the response lacks the topic. A
+                requested topic that the response lacks does not exist.
+            followed: the topics that a call waits for or a consumer subscribes to; only these are logged.
+            now: the time of the response.
         """
         self.answers += 1
         missing = {name for name in asked if error_of(name) in (None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)}
@@ -76,9 +76,9 @@ class MissingTopics:
 
 
 def say_missing(names: Sequence[str]) -> str:
-    """Return the sentence for errors and log lines: "topic 'a' does not exist", "topics 'a', 'b' do not exist"."""
-    listed = ", ".join(repr(name) for name in names[:_MOST_NAMED])
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    """Return "topic 'a' does not exist" or "topics 'a', 'b' do not exist" for errors and log lines."""
+    listed = ", ".join(repr(name) for name in names[:_MAX_NAMED])
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     return f"topics {listed}{more} do not exist" if len(names) > 1 else f"topic {listed} does not exist"
 
 
@@ -91,7 +91,7 @@ def advice(*, allow_creation: bool) -> str:
 
 
 def does_not_exist(name: str, seconds: float, *, allow_creation: bool) -> TopicNotReady:
-    """Return the error of a topic that the cluster has said for so many seconds does not exist."""
+    """Return the error of a topic that was missing for so many seconds."""
     cause = UnknownTopicOrPartition(f"Metadata of topic {name!r}")
     answered = f"the cluster answered UNKNOWN_TOPIC_OR_PARTITION for {seconds:g} s (topic_metadata_propagation_max_ms)"
     error = TopicNotReady(f"{say_missing([name])}: {answered}; {advice(allow_creation=allow_creation)}")

@@ -1,4 +1,4 @@
-"""When to leave the brokers that are known, and begin again from the bootstrap addresses (KIP-899, KIP-1102)."""
+"""When to give up the known brokers and use the bootstrap addresses again (KIP-899, KIP-1102)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,18 +11,18 @@ __all__ = ("RebootstrapPolicy", "MetadataCandidates")
 
 
 class MetadataCandidates(NamedTuple):
-    """Whom to ask for metadata."""
+    """The addresses to ask for metadata."""
 
     known: tuple[Address, ...]
-    """First these, in order."""
+    """The known brokers, to ask first, in order."""
     until: Deadline | None
-    """How long in all, if it is known when to give up on them."""
+    """The deadline for the known brokers, if there is one."""
     bootstrap: tuple[Address, ...]
-    """Then these."""
+    """The bootstrap addresses to ask afterwards."""
 
 
 class RebootstrapPolicy:
-    """Keeps what has become of asking the known brokers; times are in seconds of the runtime's clock."""
+    """The decision when to rebootstrap. Times are in seconds of the runtime's clock."""
 
     def __init__(self, config: ClientConfig) -> None:
         self._rebootstraps = config.metadata_recovery_strategy == "rebootstrap"
@@ -30,8 +30,8 @@ class RebootstrapPolicy:
         self._began: float | None = None
         self._demanded = False
 
-    def round(self, known: Sequence[Address], bootstrap: Sequence[Address], now: float) -> MetadataCandidates:
-        """Whom to ask next. While no broker is known, it is the bootstrap addresses."""
+    def candidates(self, known: Sequence[Address], bootstrap: Sequence[Address], now: float) -> MetadataCandidates:
+        """Return the addresses to ask next: the bootstrap addresses while no broker is known."""
         if not known:
             return MetadataCandidates((), None, tuple(bootstrap))
         if not self._rebootstraps:
@@ -41,13 +41,13 @@ class RebootstrapPolicy:
         until = Deadline(self._began + self._trigger, self._trigger)
         if self._demanded or until.passed(now):
             return MetadataCandidates((), None, tuple(bootstrap))
-        return MetadataCandidates(tuple(known), until, tuple(one for one in bootstrap if one not in known))
+        return MetadataCandidates(tuple(known), until, tuple(address for address in bootstrap if address not in known))
 
     def demanded(self) -> bool:
-        """A broker says to begin again (REBOOTSTRAP_REQUIRED); whether that is wanted."""
+        """Note that a broker answered REBOOTSTRAP_REQUIRED; return whether the settings let the client comply."""
         self._demanded = self._rebootstraps
         return self._demanded
 
     def learned(self) -> None:
-        """There is metadata again."""
+        """Note that metadata was received."""
         self._began, self._demanded = None, False

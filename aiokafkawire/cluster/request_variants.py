@@ -1,4 +1,4 @@
-"""Questions that newer and older brokers are asked in different forms."""
+"""Requests that have different fields for newer and for older brokers."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Generic, NamedTuple, TypeVar
@@ -19,10 +19,10 @@ class RequestVariant(NamedTuple, Generic[R]):
 
 
 async def in_newest_form(forms: Iterable[RequestVariant[R]], ask: Callable[[Request[R], Versions], Awaitable[R]]) -> R:
-    """Ask in the first of the forms, the newest, that is known where it is asked.
+    """Send the first variant, from newest to oldest, that the broker supports.
 
     Raises:
-        UnsupportedVersion: none of them is.
+        UnsupportedVersion: the broker supports no variant.
     """
     refused: UnsupportedVersion | None = None
     for request, wanted in forms:
@@ -30,5 +30,5 @@ async def in_newest_form(forms: Iterable[RequestVariant[R]], ask: Callable[[Requ
             return await ask(request, wanted)
         except UnsupportedVersion as older:
             refused = older
-    assert refused is not None  # there is a form
+    assert refused is not None  # there is at least one variant
     raise refused

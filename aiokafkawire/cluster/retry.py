@@ -1,4 +1,4 @@
-"""When to give up, how long to wait, and what each error asks for before the next try."""
+"""Deadlines, backoff, and what to do about each error before the next attempt."""
 
 from typing import NamedTuple
 
@@ -7,11 +7,11 @@ import attrs
 from ..errors import BrokerError, ConnectionLost, Refresh, RequestTimeout
 from ..types import Chance
 
-__all__ = ("Backoff", "Deadline", "RetryAction", "remedy", "tells_more")
+__all__ = ("Backoff", "Deadline", "RetryAction", "retry_action", "is_better_cause")
 
 
 class RetryAction(NamedTuple):
-    """Whether to try again, and what to look up before."""
+    """Whether to retry, and what to refresh before."""
 
     retry: bool
     refresh: Refresh
@@ -21,8 +21,8 @@ _RAISE = RetryAction(retry=False, refresh=Refresh.NOTHING)
 _ELSEWHERE = RetryAction(retry=True, refresh=Refresh.METADATA)
 
 
-def remedy(error: Exception) -> RetryAction:
-    """What an error asks for. A broken or silent connection may mean that another broker leads by now."""
+def retry_action(error: Exception) -> RetryAction:
+    """Return how to handle an error. After a lost connection or a timeout another broker may lead by now."""
     if isinstance(error, BrokerError):
         return RetryAction(error.retriable, error.refresh)
     if isinstance(error, ConnectionLost | RequestTimeout):
@@ -30,36 +30,36 @@ def remedy(error: Exception) -> RetryAction:
     return _RAISE
 
 
-def tells_more(new: Exception, known: Exception | None) -> bool:
-    """Whether ``new`` is the cause to name. The last of many tries has little time: that it ran out tells little."""
+def is_better_cause(new: Exception, known: Exception | None) -> bool:
+    """Return whether to report ``new`` as the cause. A timeout of the last attempt, which had little time, is none."""
     return known is None or not isinstance(new, RequestTimeout)
 
 
 @attrs.frozen
 class Deadline:
-    """A moment to give up at, in seconds of the runtime's clock, and the whole time that was allowed."""
+    """A moment to give up, in seconds of the runtime's clock, and the whole time that was allowed."""
 
     at: float
     allowed: float
 
     @classmethod
     def after(cls, allowed: float, now: float) -> "Deadline":
-        """``allowed`` seconds from ``now``."""
+        """Return the deadline ``allowed`` seconds after ``now``."""
         return cls(now + allowed, allowed)
 
     def left(self, now: float) -> float:
-        """Seconds until the deadline, never negative."""
+        """Return the seconds until the deadline, never negative."""
         return max(0.0, self.at - now)
 
     def passed(self, now: float) -> bool:
-        """Whether it is over."""
+        """Return whether the deadline has passed."""
         return now >= self.at
 
 
 class Backoff:
     """Waits that double from ``first`` to ``limit`` seconds, each up to a fifth longer or shorter (KIP-144, KIP-580).
 
-    Every failure makes the next wait longer, until something succeeds.
+    Every failure makes the next wait longer, until :meth:`reset`.
     """
 
     def __init__(self, first: float, limit: float, chance: Chance) -> None:
@@ -67,12 +67,12 @@ class Backoff:
         self._failures = 0
 
     def next(self) -> float:
-        """The wait after one more failure, in seconds."""
+        """Return the wait after one more failure, in seconds."""
         wait = min(self._first * 2.0**self._failures, self._limit)
-        # Beyond this the doubling changes nothing, and a float would overflow one day.
+        # Further doubling would change nothing, and would overflow a float in the end.
         self._failures = min(self._failures + 1, 60)
         return wait * self._chance.uniform(0.8, 1.2)
 
     def reset(self) -> None:
-        """Something succeeded: begin anew."""
+        """Reset the wait to the shortest, after a success."""
         self._failures = 0

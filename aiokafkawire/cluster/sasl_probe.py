@@ -1,4 +1,4 @@
-"""Whether a listener that hung up on a client without a login wants one: it says so itself, if it is asked by SASL."""
+"""Finds out whether a listener that closed the connection requires SASL: its answer to SaslHandshake reveals that."""
 
 from typing import Final
 
@@ -9,20 +9,20 @@ from ..protocol.messages.sasl import SaslHandshakeRequest
 from ..types import Address
 from .connection_pool import ConnectionPool
 
-__all__ = ("login_wanted",)
+__all__ = ("probe_sasl",)
 
-_LANE: Final = "a question about logins"
+_LANE: Final = "SASL probe"
 
 
-async def login_wanted(brokers: ConnectionPool, address: Address, within: float | None) -> SecurityMismatch | None:
-    """What to say of a listener that takes nothing but a login; None of any other, and where it cannot be asked.
+async def probe_sasl(brokers: ConnectionPool, address: Address, within: float | None) -> SecurityMismatch | None:
+    """Return the error of a listener that requires SASL; None if it does not, or does not answer.
 
-    Listeners without logins answer SaslHandshake as well, and by another error than those with logins.
+    Listeners without SASL answer SaslHandshake as well, with another error.
 
     Args:
-        brokers: to open a connection of its own for the question.
+        brokers: opens a separate connection for the request.
         address: the listener.
-        within: how long that may take, in seconds.
+        within: the timeout in seconds.
     """
     try:
         connection = await brokers.connection(address, _LANE, within)
@@ -35,8 +35,8 @@ async def login_wanted(brokers: ConnectionPool, address: Address, within: float 
         await brokers.close_lanes(_LANE)
     if answer.error_code != ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         return None
-    taken = printable(", ".join(answer.mechanisms)) or "no mechanism that it names"
+    mechanisms = printable(", ".join(answer.mechanisms)) or "an unknown mechanism"
     return SecurityMismatch(
-        f"{address} asks for a SASL login, by {taken}: set security_protocol to SASL_SSL or SASL_PLAINTEXT, and "
-        "sasl_mechanism, or take the port of another listener"
+        f"{address} requires SASL authentication with {mechanisms}: set security_protocol to SASL_SSL or "
+        "SASL_PLAINTEXT, and sasl_mechanism, or use the port of another listener"
     )

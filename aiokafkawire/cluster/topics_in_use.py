@@ -1,4 +1,4 @@
-"""The topics whose metadata a client asks for, and what it logs about those that do not exist."""
+"""The topics whose metadata a client requests; those that do not exist are logged."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +13,7 @@ __all__ = ("Names", "TopicsInUse")
 _log = logging.getLogger("aiokafkawire.cluster")
 
 Names = Callable[[], Iterable[str]]
-"""Returns the names of topics, whenever it is asked."""
+"""Returns the current names of topics."""
 
 
 class TopicsInUse:
@@ -27,8 +27,8 @@ class TopicsInUse:
         self._kept: list[Names] = []
         self._followed: list[Names] = []
 
-    def use(self, topics: Iterable[str], now: float) -> bool:
-        """Ask for these topics until they are unused for ``metadata_max_idle_ms``; return whether one is new."""
+    def track(self, topics: Iterable[str], now: float) -> bool:
+        """Request these topics until they are unused for ``metadata_max_idle_ms``; return whether any is new."""
         is_new = False
         for topic in topics:
             is_new = is_new or topic not in self._used
@@ -37,7 +37,7 @@ class TopicsInUse:
 
     @contextmanager
     def following(self, names: Names, also: Names = tuple) -> Iterator[None]:
-        """Meanwhile, ask for these topics in every request, and log which of ``names`` do not exist."""
+        """Request these topics while the context is open, and log which of ``names`` do not exist."""
         self._followed.append(names)
         self._kept += (names, also)
         try:
@@ -48,18 +48,18 @@ class TopicsInUse:
             self._kept.remove(also)
 
     def to_ask(self, now: float) -> list[str]:
-        """Return the topics to ask for now, and forget those that are unused."""
+        """Return the topics to request now, and remove those that are unused."""
         for names in self._kept:
-            self.use(names(), now)
+            self.track(names(), now)
         oldest = now - self._config.metadata_max_idle_ms / 1000
         self._used = {name: used for name, used in self._used.items() if used >= oldest}
         return list(self._used)
 
     def learned(self, asked: Iterable[str], snapshot: Snapshot, now: float) -> None:
-        """Log what a Metadata answer for these topics says about those that do not exist."""
+        """Log which of these topics do not exist according to a Metadata response."""
         news = self.missing.update(asked, snapshot.topic_error, self._followed_names(), now)
         if news.new:
-            _log.info("%s, says the cluster; asking again", say_missing(news.new))
+            _log.info("%s in the cluster; requesting metadata again", say_missing(news.new))
         if news.overdue:
             why = "(UNKNOWN_TOPIC_OR_PARTITION)"
             what_to_do = advice(allow_creation=self._config.allow_auto_create_topics)
@@ -68,7 +68,7 @@ class TopicsInUse:
             _log.info("topic %r exists now", name)
 
     def ask_again_within(self) -> float:
-        """Return after how many seconds to ask again although nothing failed (``metadata_max_age_ms``)."""
+        """Return after how many seconds to refresh the metadata without an error (``metadata_max_age_ms``)."""
         return self.missing.ask_again_within(self._followed_names(), self._config.metadata_max_age_ms / 1000)
 
     def _followed_names(self) -> set[str]:

@@ -7,7 +7,7 @@ import attrs
 
 from ..errors import ConfigError
 from ..types import Address
-from .fields import choice, text, whole
+from .fields import choice, integer, text
 from .network import NetworkConfig, NetworkOptions
 
 __all__ = ("ClientConfig", "ClientOptions", "parse_servers")
@@ -18,7 +18,7 @@ _FRAME: Final = 128 * 1024 * 1024
 
 class ClientOptions(NetworkOptions, total=False):
     """Keyword arguments of ``Client``; :class:`ClientConfig` describes them, :class:`~.network.NetworkConfig`
-    those of the way to the brokers, and :class:`~.security.SecurityConfig` those of TLS and SASL."""
+    those of the network, and :class:`~.security.SecurityConfig` those of TLS and SASL."""
 
     client_id: str
     request_timeout_ms: int
@@ -40,51 +40,50 @@ class ClientOptions(NetworkOptions, total=False):
 
 @attrs.frozen(kw_only=True)
 class ClientConfig(NetworkConfig):
-    """What every part of a client shares. Times are in ms, as in Kafka's own properties."""
+    """The settings that all parts of a client share. Times are in ms, as in Kafka's properties."""
 
     client_id: str = text("aiokafkawire")
     """The name that brokers log and apply quotas to."""
-    request_timeout_ms: int = whole(30_000, least=1)
-    """How long one request waits for its answer; a broker silent for longer loses its connection."""
-    default_api_timeout_ms: int = whole(60_000, least=1)
-    """How long a call may take in all, with its retries."""
-    bootstrap_timeout_ms: int = whole(10_000, least=1)
+    request_timeout_ms: int = integer(30_000, minimum=1)
+    """How long one request waits for its response; after that the connection is closed."""
+    default_api_timeout_ms: int = integer(60_000, minimum=1)
+    """How long a call may take, including its retries."""
+    bootstrap_timeout_ms: int = integer(10_000, minimum=1)
     """How long opening a client tries the bootstrap addresses before NoBrokerReachable."""
-    socket_connection_setup_timeout_ms: int = whole(10_000, least=1)
-    """How long one connection may take to open and to agree on versions."""
-    api_version_request_timeout_ms: int = whole(1_000, least=1)
-    """After how long without an answer a broker that was never reached before is asked whether it is one of Kafka 0.9,
-    which keeps silent on ApiVersions, and again after that; at most a quarter of what a connection may take to open.
-    The question stays open."""
-    retry_backoff_ms: int = whole(100)
+    socket_connection_setup_timeout_ms: int = integer(10_000, minimum=1)
+    """How long one connection may take to open, to negotiate versions and to authenticate."""
+    api_version_request_timeout_ms: int = integer(1_000, minimum=1)
+    """After how long without an answer to ApiVersions a new broker is probed for Kafka 0.9, which does not answer that
+    request; at most a quarter of ``socket_connection_setup_timeout_ms``. The request stays pending meanwhile."""
+    retry_backoff_ms: int = integer(100)
     """The first wait before a retry; it doubles up to ``retry_backoff_max_ms`` (KIP-580)."""
-    retry_backoff_max_ms: int = whole(1_000)
+    retry_backoff_max_ms: int = integer(1_000)
     """The longest wait before a retry."""
-    reconnect_backoff_ms: int = whole(50)
-    """The first wait before a broker that failed is dialled again; it doubles."""
-    reconnect_backoff_max_ms: int = whole(1_000)
-    """The longest wait before a broker is dialled again."""
-    metadata_max_age_ms: int = whole(300_000, least=1)
-    """How old metadata may grow before it is asked for again, though nothing failed."""
-    metadata_max_idle_ms: int = whole(300_000, least=1)
-    """How long a topic that nobody uses stays in the metadata that is asked for (KIP-526)."""
-    topic_metadata_propagation_max_ms: int = whole(10_000)
-    """How long ``send`` and a consumer without a group wait for a topic that the cluster says does not exist, before
-    TopicNotReady: a topic that was created just now is unknown to some brokers for a moment. Shorter limits
-    (``max_block_ms``, ``default_api_timeout_ms``) hold as well."""
-    connections_max_idle_ms: int = whole(540_000, least=1)
+    reconnect_backoff_ms: int = integer(50)
+    """The first wait before reconnecting to a broker that failed; it doubles up to ``reconnect_backoff_max_ms``."""
+    reconnect_backoff_max_ms: int = integer(1_000)
+    """The longest wait before reconnecting to a broker."""
+    metadata_max_age_ms: int = integer(300_000, minimum=1)
+    """The age at which metadata is refreshed without an error."""
+    metadata_max_idle_ms: int = integer(300_000, minimum=1)
+    """How long an unused topic stays in the metadata (KIP-526)."""
+    topic_metadata_propagation_max_ms: int = integer(10_000)
+    """How long ``send`` and a consumer without a group wait for a topic that does not exist before they raise
+    TopicNotReady: a topic that was just created is unknown to some brokers for a moment. Shorter limits
+    (``max_block_ms``, ``default_api_timeout_ms``) apply as well."""
+    connections_max_idle_ms: int = integer(540_000, minimum=1)
     """How long a connection may stay unused before it is closed."""
-    receive_message_max_bytes: int = whole(_FRAME, least=1024)
-    """The largest frame that is accepted from a broker; a larger one closes the connection."""
+    receive_message_max_bytes: int = integer(_FRAME, minimum=1024)
+    """The largest frame to accept from a broker; a larger frame closes the connection."""
     allow_auto_create_topics: bool = choice(False, True, False)
-    """Whether asking for an unknown topic may create it, where the brokers allow that too."""
+    """Whether requesting the metadata of an unknown topic may create it, if the brokers allow that too."""
 
 
 def parse_servers(servers: str | Sequence[str]) -> tuple[Address, ...]:
-    """Read bootstrap servers: ``"host:port,host:port"`` or a sequence of ``"host:port"``; IPv6 as ``"[::1]:9092"``.
+    """Parse bootstrap servers: ``"host:port,host:port"`` or a sequence of ``"host:port"``; IPv6 as ``"[::1]:9092"``.
 
     Raises:
-        ConfigError: there is none, or one is not an address.
+        ConfigError: there is no server, or its address is invalid.
     """
     texts = servers.split(",") if isinstance(servers, str) else servers
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):

@@ -8,7 +8,7 @@ import attrs
 
 from ..errors import ConfigError
 from ..types import IsolationLevel
-from .fields import choice, optional_text, optional_whole, text, whole
+from .fields import choice, integer, optional_integer, optional_text, text
 
 __all__ = ("AssignmentStrategy", "AutoOffsetReset", "ConsumerConfig", "ConsumerOptions", "duration_ms")
 
@@ -23,7 +23,7 @@ def _tuple(value: object) -> object:
 
 def _check_strategies(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
     names = get_args(AssignmentStrategy)
-    if not isinstance(value, tuple) or not value or any(one not in names for one in value):
+    if not isinstance(value, tuple) or not value or any(name not in names for name in value):
         named = ", ".join(repr(name) for name in names)
         raise ConfigError(f"{attribute.name} must be a sequence of some of {named}, got {value!r:.200}")
     if len(set(value)) < len(value):
@@ -41,9 +41,9 @@ def _check_reset(_: object, attribute: "attrs.Attribute[Any]", value: object) ->
 
 
 def duration_ms(reset: str) -> int | None:
-    """How far back, in ms, an ``auto_offset_reset`` of ``"by_duration:..."`` goes; None if it is none of these.
+    """Return the duration in ms of an ``auto_offset_reset`` of ``"by_duration:..."``; None for other values.
 
-    Days are of 24 hours; months and years, which are of no fixed length, are not taken, as in Java.
+    A day has 24 hours. Months and years, which have no fixed length, are refused, as in Java.
     """
     prefix, colon, text = reset.partition(":")
     found = _DURATION.fullmatch(text) if prefix == "by_duration" and colon else None
@@ -78,55 +78,58 @@ class ConsumerOptions(TypedDict, total=False):
 
 @attrs.frozen(kw_only=True)
 class ConsumerConfig:
-    """What is read, and how much at once. Sizes are in bytes, times in ms."""
+    """The settings of a consumer. Sizes are in bytes, times in ms."""
 
     group_id: str | None = optional_text()
-    """The group that shares the partitions of the topics, and under whose name offsets are committed."""
+    """The group that shares the partitions of the topics, and whose offsets are committed."""
     group_instance_id: str | None = optional_text()
-    """Makes a static member: who comes back under this name within the session timeout keeps its partitions, without
-    a rebalance (KIP-345)."""
+    """The name of a static member: if it rejoins within the session timeout, it keeps its partitions without a
+    rebalance (KIP-345)."""
     client_rack: str = text("")
-    """Where this consumer runs, to be given partitions with a replica there and to fetch from it (KIP-392, KIP-881)."""
-    session_timeout_ms: int = whole(45_000, least=1)
-    """A member that the coordinator has not heard of for so long is out, and others get its partitions."""
-    heartbeat_interval_ms: int = whole(3_000, least=1)
-    """How often it hears of the member, and the member of a rebalance; a third of the session timeout is usual."""
-    max_poll_interval_ms: int = whole(300_000, least=1)
-    """How long the member may go without asking for more records before it leaves the group, and how long a rebalance
+    """The rack of this consumer: it is assigned partitions with a replica there, and fetches from that replica
+    (KIP-392, KIP-881)."""
+    session_timeout_ms: int = integer(45_000, minimum=1)
+    """After how long without a heartbeat the coordinator removes a member and reassigns its partitions."""
+    heartbeat_interval_ms: int = integer(3_000, minimum=1)
+    """How often a member sends heartbeats, whose responses report rebalances; usually a third of
+    ``session_timeout_ms``."""
+    max_poll_interval_ms: int = integer(300_000, minimum=1)
+    """How long a member may process records between two polls before it leaves the group, and how long a rebalance
     waits for members (KIP-62)."""
     partition_assignment_strategy: Sequence[AssignmentStrategy] = attrs.field(
         default=("range", "cooperative-sticky"), converter=_tuple, validator=_check_strategies
     )
-    """The assignors that this member knows, the preferred one first; the group uses one that all members know. It
-    rebalances cooperatively if all that are named can (KIP-429)."""
+    """The assignors that this member supports, the preferred first; the group uses an assignor that all members
+    support. The member rebalances cooperatively if all of its assignors can (KIP-429)."""
     enable_auto_commit: bool = choice(True, True, False)
-    """Whether the offsets of what was finished are committed by itself: at intervals, before partitions are given up,
-    and on closing. Finished is a record, or a batch, once the next was asked for."""
-    auto_commit_interval_ms: int = whole(5_000, least=1)
-    """How often; after an assignment sooner at first."""
+    """Whether the offsets of finished records are committed automatically: at intervals, before partitions are revoked,
+    and on closing. A record, or a batch, is finished once the next is requested."""
+    auto_commit_interval_ms: int = integer(5_000, minimum=1)
+    """The interval of automatic commits; after an assignment the first commit is sooner."""
     heartbeat_thread: bool = choice(False, True, False)
     """Whether a thread sends heartbeats while user code blocks the event loop, up to ``max_poll_interval_ms``."""
-    stall_timeout_ms: int | None = optional_whole(least=1)
-    """With a number, a consumer that could have got records but has got none for so long raises ConsumerStalled."""
+    stall_timeout_ms: int | None = optional_integer(minimum=1)
+    """After how long without records, although records are available, the consumer raises ConsumerStalled; None:
+    never."""
     auto_offset_reset: AutoOffsetReset = attrs.field(default="latest", validator=_check_reset)
-    """Where to begin without a position, or with one that is gone: ``"earliest"``, ``"latest"``, or so long ago as
-    ``"by_duration:P7DT12H"`` says (ISO 8601, KIP-1106); ``"none"`` raises OffsetOutOfRange instead."""
+    """Where to start without a committed offset, or with one out of range: ``"earliest"``, ``"latest"``, or a duration
+    ago as in ``"by_duration:P7DT12H"`` (ISO 8601, KIP-1106); ``"none"`` raises OffsetOutOfRange instead."""
     isolation_level: Literal["read_uncommitted", "read_committed"] = choice(
         "read_uncommitted", "read_uncommitted", "read_committed"
     )
-    """Whether records of open and aborted transactions are shown."""
-    fetch_min_bytes: int = whole(1, least=0)
-    """How much a broker should gather before it answers a fetch."""
-    fetch_max_bytes: int = whole(52_428_800, least=1)
-    """How much one fetch may return, and how much fetched data the consumer holds unread."""
-    fetch_max_wait_ms: int = whole(500)
-    """How long a broker may gather."""
-    max_partition_fetch_bytes: int = whole(1_048_576, least=1)
-    """How much one fetch may return of one partition; a larger first batch comes whole (KIP-74)."""
+    """Whether records of open and aborted transactions are returned."""
+    fetch_min_bytes: int = integer(1, minimum=0)
+    """How much data a broker waits for before it answers a fetch."""
+    fetch_max_bytes: int = integer(52_428_800, minimum=1)
+    """How much data one fetch may return, and how much fetched data the consumer buffers."""
+    fetch_max_wait_ms: int = integer(500)
+    """How long a broker waits for ``fetch_min_bytes``."""
+    max_partition_fetch_bytes: int = integer(1_048_576, minimum=1)
+    """How much data one fetch may return per partition; a larger first batch is returned whole (KIP-74)."""
     check_crcs: bool = choice(True, True, False)
     """Whether the checksum of every batch is verified."""
 
     @property
     def isolation(self) -> IsolationLevel:
-        """``isolation_level`` as the wire says it."""
+        """``isolation_level`` as requests encode it."""
         return IsolationLevel[self.isolation_level.upper()]

@@ -1,4 +1,4 @@
-"""Makers of the fields that settings are: each checks its value, and says what would do."""
+"""Fields for settings: each validates its value; its error says which values are valid."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,29 +14,31 @@ __all__ = (
     "is_text",
     "optional",
     "optional_text",
-    "optional_whole",
+    "optional_integer",
     "provider",
     "secret",
     "text",
-    "whole",
+    "integer",
 )
 
 
-def whole(default: int, *, least: int = 0, most: int = INT32) -> Any:
-    """A field for a whole number between two bounds, both included."""
+def integer(default: int, *, minimum: int = 0, maximum: int = INT32) -> Any:
+    """Return a field for a whole number between two bounds, both included."""
 
     def check(_: object, attribute: "attrs.Attribute[int]", value: object) -> None:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ConfigError(f"{attribute.name} must be a whole number from {least} to {most}, got {value!r:.200}")
+        if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+            raise ConfigError(
+                f"{attribute.name} must be a whole number from {minimum} to {maximum}, got {value!r:.200}"
+            )
 
     return attrs.field(default=default, validator=check)
 
 
 def choice(default: object, *choices: object) -> Any:
-    """A field for one of a few values."""
+    """Return a field for one of a few values."""
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-        # 1 == True, and no setting takes a number where it takes a word.
+        # Compare types too, since 1 == True.
         if not any(value == choice and type(value) is type(choice) for choice in choices):
             named = ", ".join(repr(choice) for choice in choices)
             raise ConfigError(f"{attribute.name} must be one of {named}, got {value!r:.200}")
@@ -45,7 +47,7 @@ def choice(default: object, *choices: object) -> Any:
 
 
 def text(default: str) -> Any:
-    """A field for a string."""
+    """Return a field for a string."""
 
     def check(_: object, attribute: "attrs.Attribute[str]", value: object) -> None:
         if not isinstance(value, str):
@@ -55,43 +57,43 @@ def text(default: str) -> Any:
     return attrs.field(default=default, validator=check)
 
 
-def optional(kind: type, named: str) -> Any:
-    """A field for one kind of value, or None."""
+def optional(expected: type, named: str) -> Any:
+    """Return a field for a value of one type, or None."""
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-        if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, expected)):
             raise ConfigError(f"{attribute.name} must be {named} or None, got {value!r:.200}")
 
     return attrs.field(default=None, validator=check)
 
 
-def optional_whole(*, least: int) -> Any:
-    """A field for a whole number, or None."""
+def optional_integer(*, minimum: int) -> Any:
+    """Return a field for a whole number, or None."""
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-        whole = isinstance(value, int) and not isinstance(value, bool) and least <= value <= INT32
-        if value is not None and not whole:
-            raise ConfigError(f"{attribute.name} must be None or a whole number from {least} on, got {value!r:.200}")
+        is_valid = isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= INT32
+        if value is not None and not is_valid:
+            raise ConfigError(f"{attribute.name} must be None or a whole number from {minimum} on, got {value!r:.200}")
 
     return attrs.field(default=None, validator=check)
 
 
-def secret(kind: type | tuple[type, ...] = str, named: str = "a string") -> Any:
-    """A field for what nobody may see, or None: neither its repr nor an error shows it."""
+def secret(expected: type | tuple[type, ...] = str, named: str = "a string") -> Any:
+    """Return a field for a secret, or None: neither its repr nor an error shows the value."""
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-        if value is not None and not isinstance(value, kind):
+        if value is not None and not isinstance(value, expected):
             raise ConfigError(f"{attribute.name} must be {named} or None, got a {type(value).__name__} (not shown)")
         if value == "":
             raise ConfigError(f"{attribute.name} must not be empty; leave it out, or set it to None")
         if isinstance(value, str) and not is_text(value):
-            raise ConfigError(f"{attribute.name} has letters that UTF-8 cannot say (half a surrogate pair)")
+            raise ConfigError(f"{attribute.name} has characters that UTF-8 cannot encode (half a surrogate pair)")
 
     return attrs.field(default=None, repr=False, validator=check)
 
 
 def optional_text(named: str = "a string", **more: Any) -> Any:
-    """A field for a string that is sent as it is, or None; ``more`` are arguments of ``attrs.field``."""
+    """Return a field for a string that requests carry, or None; ``more`` are arguments of ``attrs.field``."""
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         if value is None:
@@ -106,13 +108,13 @@ def optional_text(named: str = "a string", **more: Any) -> Any:
 def _check_carried(name: str, value: str) -> None:
     """Raise ConfigError unless a request can carry the string."""
     if not is_text(value):
-        raise ConfigError(f"{name} has letters that UTF-8 cannot say (half a surrogate pair)")
+        raise ConfigError(f"{name} has characters that UTF-8 cannot encode (half a surrogate pair)")
     if len(value.encode()) > INT16:
         raise ConfigError(f"{name} must be at most {INT16} bytes long, got {len(value.encode())} bytes")
 
 
 def provider(converter: Callable[[Any], Any] | None = None) -> Any:
-    """A field for a function of the user's that gives something secret, or None."""
+    """Return a field for a user's function that returns a secret, or None."""
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         if value is not None and not callable(value):

@@ -1,6 +1,6 @@
-"""Parse the login module in ``sasl.jaas.config``.
+"""Parses the login module in ``sasl.jaas.config``.
 
-Errors name options, and show no value: it may be a secret.
+Errors name options but show no values, which may be secret.
 """
 
 import re
@@ -15,7 +15,7 @@ _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class LoginModule(NamedTuple):
-    """The one entry of a ``sasl.jaas.config``: the class's name without its package, and the options."""
+    """The login module in a ``sasl.jaas.config``: the class's name without its package, and the options."""
 
     name: str
     options: Mapping[str, str]
@@ -30,12 +30,12 @@ _FLAGS: Final = ("required", "requisite", "sufficient", "optional")
 
 
 def parse_jaas(text: str) -> LoginModule:
-    """Read a login module: ``org.example.PlainLoginModule required username="alice" password="...";``.
+    """Parse a login module: ``org.example.PlainLoginModule required username="alice" password="...";``.
 
-    Either kind of quotes will do, as in Java.
+    Single and double quotes are allowed, as in Java.
 
     Raises:
-        ConfigError: it is none, or there are several.
+        ConfigError: the text is not exactly one login module.
     """
     tokens = _tokens(text)
     if len(tokens) < 3 or tokens[1][0].lower() not in _FLAGS or tokens[-1] != (";", True):
@@ -44,23 +44,24 @@ def parse_jaas(text: str) -> LoginModule:
     rest = tokens[2:-1]
     while rest:
         if len(rest) < 3 or rest[0][1] or rest[1] != ("=", True) or rest[2][1]:
-            last = f" (behind {list(options)[-1]!r})" if options else ""
-            raise ConfigError(f'sasl.jaas.config: options are <name>="<value>", of one login module alone{last}')
+            last = f" (after {list(options)[-1]!r})" if options else ""
+            raise ConfigError(f'sasl.jaas.config: options are <name>="<value>", of one login module only{last}')
         options[rest[0][0]] = rest[2][0]
         rest = rest[3:]
     return LoginModule(tokens[0][0].rpartition(".")[2], options)
 
 
 def _tokens(text: str) -> list[tuple[str, bool]]:
-    """Words, and whether each is a mark."""
+    """Return the tokens, and whether each is punctuation."""
     found, position, text = [], 0, text.strip()
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise ConfigError("sasl.jaas.config has a quote that does not end, or a letter that may not stand there")
+            raise ConfigError("sasl.jaas.config has an unterminated quote, or an unexpected character")
         quoted = match["quoted"]
         if quoted is not None:
-            found.append((re.sub(r"\\(.)", lambda one: _ESCAPES.get(one[1], one[1]), quoted, flags=re.S), False))
+            plain = re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), quoted, flags=re.S)
+            found.append((plain, False))
         else:
             found.append((match["word"] or match["mark"], match["mark"] is not None))
         position = match.end()

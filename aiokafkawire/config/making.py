@@ -1,4 +1,4 @@
-"""Make a config from keyword arguments."""
+"""Makes a config from keyword arguments."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar, cast
@@ -25,7 +25,7 @@ def make_config(cls: type[C], options: Mapping[str, Any]) -> C:
     known = [attribute.name for attribute in attrs.fields(cast("Any", cls))]
     for name in options:
         if name not in known:
-            others = {one.__name__: [field.name for field in attrs.fields(one)] for one in _CONFIGS}
+            others = {config.__name__: [field.name for field in attrs.fields(config)] for config in _CONFIGS}
             raise ConfigError(f"unknown setting {name!r}: {setting_hint(cls.__name__, name, known, others)}")
     return cls(**options)
 

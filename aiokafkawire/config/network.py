@@ -1,4 +1,4 @@
-"""Settings of the way to the brokers: proxies, names, and what to do when all known brokers are gone."""
+"""Settings of the network: proxies, name resolution, address mapping and rebootstrapping."""
 
 from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias
@@ -8,22 +8,22 @@ import attrs
 
 from ..errors import ConfigError
 from ..types import Address
-from .fields import choice, secret, whole
+from .fields import choice, integer, secret
 from .security import SecurityConfig, SecurityOptions
 
 __all__ = ("ListenerMap", "NetworkConfig", "NetworkOptions", "Proxy", "parse_proxy")
 
 ListenerMap: TypeAlias = Callable[[str, int], tuple[str, int]]
-"""Is given host and port as a broker advertises them, and gives those to dial; a plain function that does not block."""
+"""Maps the host and port that a broker advertises to those to connect to; a plain function that does not block."""
 
-_KINDS: Final = ("socks5", "socks5h", "http")
-_WRITE: Final = "write socks5://host:port or http://host:port, with name:password@ before the host if it wants a login"
-_MOST: Final = 255  # bytes of a name or a password, as SOCKS5 counts them
+_SCHEMES: Final = ("socks5", "socks5h", "http")
+_USE: Final = "use socks5://host:port or http://host:port, with name:password@ before the host if the proxy needs them"
+_MAX: Final = 255  # bytes of a name or a password in SOCKS5
 
 
 @attrs.frozen
 class Proxy:
-    """A proxy that connections go through; its repr shows no password."""
+    """The proxy of all connections; its repr shows no password."""
 
     kind: Literal["socks5", "http"]
     at: Address
@@ -35,32 +35,32 @@ class Proxy:
 
 
 def parse_proxy(url: str) -> Proxy:
-    """Read ``socks5://user:secret@host:1080`` or ``http://...``; what is not a letter or digit may be %-encoded.
+    """Parse ``socks5://user:secret@host:1080`` or ``http://...``; special characters may be %-encoded.
 
     Raises:
-        ConfigError: it is no such URL. The message does not show it, for it may hold a password.
+        ConfigError: the URL is invalid. The message does not show it, since it may contain a password.
     """
     try:
         parts = urlsplit(url)
-        kind, host, port = parts.scheme.lower(), parts.hostname, parts.port
+        scheme, host, port = parts.scheme.lower(), parts.hostname, parts.port
     except ValueError:
-        raise ConfigError(f"proxy is no URL: {_WRITE} (it is not shown)") from None
-    if kind == "https":
-        raise ConfigError("proxy: TLS to the proxy itself is not spoken, so no https://; http:// carries TLS inside")
-    if kind not in _KINDS or not host or parts.path not in ("", "/") or parts.query or parts.fragment:
-        raise ConfigError(f"proxy is not understood: {_WRITE} (it is not shown)")
+        raise ConfigError(f"proxy is no URL: {_USE} (it is not shown)") from None
+    if scheme == "https":
+        raise ConfigError("proxy: TLS to the proxy is not supported (https://); with http:// TLS to brokers works")
+    if scheme not in _SCHEMES or not host or parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise ConfigError(f"proxy is not understood: {_USE} (it is not shown)")
     if not port:
-        raise ConfigError(f"proxy needs a port: {_WRITE} (it is not shown)")
+        raise ConfigError(f"proxy needs a port: {_USE} (it is not shown)")
     login = parts.netloc.rpartition("@")[0]
     name, _, password = login.partition(":")
     username, given = unquote_to_bytes(name), unquote_to_bytes(password)
-    if max(len(username), len(given)) > _MOST:
-        raise ConfigError(f"proxy: name and password are of {_MOST} bytes at most (not shown)")
-    if login and (not username or (kind != "http" and not given)):
+    if max(len(username), len(given)) > _MAX:
+        raise ConfigError(f"proxy: name and password have at most {_MAX} bytes (not shown)")
+    if login and (not username or (scheme != "http" and not given)):
         raise ConfigError("proxy: a login needs a name and a password (not shown)")
-    if kind == "http" and b":" in username:
-        raise ConfigError("proxy: the name of a login cannot hold a colon (not shown)")
-    return Proxy("http" if kind == "http" else "socks5", Address(host, port), username or None, given)
+    if scheme == "http" and b":" in username:
+        raise ConfigError("proxy: the name cannot contain a colon (not shown)")
+    return Proxy("http" if scheme == "http" else "socks5", Address(host, port), username or None, given)
 
 
 def _proxy() -> Any:
@@ -75,7 +75,7 @@ def _function(_: object, attribute: "attrs.Attribute[Any]", value: object) -> No
 
 
 class NetworkOptions(SecurityOptions, total=False):
-    """Keyword arguments of ``Client`` about the way to the brokers; :class:`NetworkConfig` describes them."""
+    """Keyword arguments of ``Client`` about the network; :class:`NetworkConfig` describes them."""
 
     proxy: str | None
     client_dns_lookup: Literal["use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"]
@@ -87,28 +87,28 @@ class NetworkOptions(SecurityOptions, total=False):
 
 @attrs.frozen(kw_only=True)
 class NetworkConfig(SecurityConfig):
-    """How brokers are reached."""
+    """The settings of connections to brokers."""
 
     proxy: str | None = _proxy()
-    """``socks5://user:secret@host:1080`` or ``http://user:secret@host:3128``: all connections go through it, and it
-    looks up the brokers' names. No environment variable is looked at."""
+    """``socks5://user:secret@host:1080`` or ``http://user:secret@host:3128``: the proxy of all connections, which also
+    resolves the brokers' names. Environment variables are ignored."""
     client_dns_lookup: Literal["use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"] = choice(
         "use_all_dns_ips", "use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"
     )
-    """All addresses of a name are tried in any case (KIP-302). With the second value each address of a bootstrap name
-    is looked up in reverse, and the names that it is found under are dialled (KIP-235), as Kerberos may need."""
+    """All addresses of a name are tried in any case (KIP-302). With the second value the client resolves each bootstrap
+    name to the canonical names of its addresses, and connects to those (KIP-235), as Kerberos may need."""
     advertised_listeners_map: ListenerMap | None = attrs.field(default=None, validator=_function)
-    """Where to dial brokers whose advertised addresses lead nowhere from here, as behind NAT or in a tunnel. The
-    certificate, and Kerberos, are still to be of the advertised host. Bootstrap addresses are dialled as given."""
+    """Maps advertised addresses that this client cannot reach to others, as behind NAT or in a tunnel. Certificates and
+    Kerberos principals must still be for the advertised host. Bootstrap addresses are not mapped."""
     socket_keepalive_enable: bool = choice(True, True, False)
-    """Whether the system asks on idle connections if the other side is still there (SO_KEEPALIVE)."""
+    """Whether the system checks that idle connections are alive (SO_KEEPALIVE)."""
     metadata_recovery_strategy: Literal["rebootstrap", "none"] = choice("rebootstrap", "rebootstrap", "none")
-    """Whether to begin again from the bootstrap addresses when no known broker answers, or one says to (KIP-899,
+    """Whether to use the bootstrap addresses again when no known broker answers, or a broker requires it (KIP-899,
     KIP-1102)."""
-    metadata_recovery_rebootstrap_trigger_ms: int = whole(300_000)
-    """How long known brokers are asked in vain before the bootstrap addresses at the latest (KIP-1102)."""
+    metadata_recovery_rebootstrap_trigger_ms: int = integer(300_000)
+    """After how long without metadata from the known brokers the client uses the bootstrap addresses (KIP-1102)."""
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
         if self.proxy is not None and self.client_dns_lookup != "use_all_dns_ips":
-            raise ConfigError("proxy and client_dns_lookup: names are looked up by the proxy; leave one of them out")
+            raise ConfigError("proxy and client_dns_lookup: names are looked up by the proxy; remove one of them")

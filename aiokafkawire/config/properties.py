@@ -1,4 +1,4 @@
-"""Settings that people have already: Java's ``client.properties``, and the dicts of librdkafka and confluent-kafka."""
+"""Reads existing settings: Java's ``client.properties``, and the dicts of librdkafka and confluent-kafka."""
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -40,7 +40,7 @@ _ALIASES: Final = {
     "fetch.wait.max.ms": "fetch.max.wait.ms",
     "fetch.message.max.bytes": "max.partition.fetch.bytes",
 }
-"""Other names for the same: librdkafka's, and Java's where ours are librdkafka's."""
+"""Other names of settings: librdkafka's, and Java's where this client uses librdkafka's."""
 
 _ELSEWHERE: Final = frozenset(
     (
@@ -70,7 +70,7 @@ _ELSEWHERE: Final = frozenset(
         "value.serializer",
     )
 )
-"""What this client has nothing for, and does well without; listed in :attr:`KafkaSettings.ignored`."""
+"""The settings that this client does not need; :attr:`KafkaSettings.ignored` lists them."""
 
 _SPECIAL: Final = (
     "bootstrap.servers",
@@ -100,23 +100,23 @@ _MODULES: Final = {
     "Krb5LoginModule": {"serviceName": "sasl_kerberos_service_name"},
     "IAMLoginModule": {},
 }
-"""The options of Java's login modules, and what they are here."""
+"""The options of Java's login modules, and the settings of this client."""
 
 
 @attrs.frozen(kw_only=True)
 class KafkaSettings:
-    """What :func:`settings_from` read: the arguments of ``Client``, of its producers and of its consumers.
+    """The result of :func:`settings_from`: the arguments of ``Client``, of its producers and of its consumers.
 
     ``Client(settings.bootstrap_servers, **settings.client)``. The reprs show no values, since some are secret.
     """
 
     bootstrap_servers: str
-    """Empty where there are none."""
+    """Empty if there are none."""
     client: ClientOptions = attrs.field(repr=lambda options: f"<{', '.join(options)}>")
     producer: ProducerOptions = attrs.field(repr=lambda options: f"<{', '.join(options)}>")
     consumer: ConsumerOptions = attrs.field(repr=lambda options: f"<{', '.join(options)}>")
     ignored: tuple[str, ...] = ()
-    """The keys of settings that this client has nothing for."""
+    """The keys of settings that this client does not need."""
 
 
 def settings_from(properties: str | Mapping[str, Any]) -> KafkaSettings:
@@ -127,8 +127,8 @@ def settings_from(properties: str | Mapping[str, Any]) -> KafkaSettings:
             values are strings, or numbers, booleans and functions as confluent-kafka has them.
 
     Raises:
-        ConfigError: a key is unknown (the nearest known one is named), or a value will not do. No value of a secret is
-            shown.
+        ConfigError: a key is unknown (the nearest known key is suggested), or a value is invalid. Secret values are
+            not shown.
     """
     given = parse_properties(properties) if isinstance(properties, str) else dict(properties)
     reader = _Reader()
@@ -141,7 +141,7 @@ def settings_from(properties: str | Mapping[str, Any]) -> KafkaSettings:
 
 class _Reader:
     def __init__(self) -> None:
-        self.options: dict[str, dict[str, Any]] = {room: {} for room in _CONFIGS}
+        self.options: dict[str, dict[str, Any]] = {part: {} for part in _CONFIGS}
         self.special: dict[str, Any] = {}
         self.ignored: list[str] = []
 
@@ -153,21 +153,21 @@ class _Reader:
             self.ignored.append(named)
             return
         name = key.replace(".", "_")
-        for room, config in _CONFIGS.items():
+        for part, config in _CONFIGS.items():
             if name in attrs.fields_dict(config):
-                self.options[room][name] = _converted(config, name, value, named)
+                self.options[part][name] = _converted(config, name, value, named)
                 return
         known = [*_KNOWN, *_SPECIAL, *_ALIASES, *_ELSEWHERE]
         near = get_close_matches(named, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else "no known one is like it"
+        hint = f"did you mean {near[0]}?" if near else "no known property is similar"
         raise ConfigError(f"unknown property {named!r}: {hint}")
 
     def settings(self) -> KafkaSettings:
         client = self.options["client"]
         self._tls(client)
         self._login(client)
-        for room, config in _CONFIGS.items():
-            make_config(config, self.options[room])  # says what is wrong with them now
+        for part, config in _CONFIGS.items():
+            make_config(config, self.options[part])  # raises errors of the settings now
         return KafkaSettings(
             bootstrap_servers=str(self.special.get("bootstrap.servers", "")),
             client=cast("ClientOptions", client),
@@ -180,15 +180,15 @@ class _Reader:
         special = self.special
         if str(special.get("enable.ssl.certificate.verification", "true")).lower() == "false":
             raise ConfigError(
-                "enable.ssl.certificate.verification cannot be turned off: set ssl.ca.location to who signed the "
-                "broker's certificate"
+                "enable.ssl.certificate.verification cannot be turned off: set ssl.ca.location to the certificate of "
+                "the authority that signed the broker's"
             )
         trusts = special.get("ssl.truststore.location")
         if trusts is not None:
-            kind = str(special.get("ssl.truststore.type", "JKS")).upper()
-            if kind != "PEM":
+            store_type = str(special.get("ssl.truststore.type", "JKS")).upper()
+            if store_type != "PEM":
                 raise ConfigError(
-                    f"ssl.truststore.location is a {kind} file: write its certificates into a PEM file (keytool "
+                    f"ssl.truststore.location is a {store_type} file: write its certificates into a PEM file (keytool "
                     "-exportcert -rfc, or openssl pkcs12 -nokeys) and set ssl.ca.location"
                 )
             client["ssl_ca_location"] = str(trusts)
@@ -196,7 +196,7 @@ class _Reader:
             client["ssl_certificate_location"] = client.pop("ssl_keystore_location")
             client.pop("ssl_keystore_password", None)
         if "ssl_keystore_location" in client:
-            client.pop("ssl_key_password", None)  # in a PKCS12 file it is the file's own
+            client.pop("ssl_key_password", None)  # a PKCS12 file has a single password
 
     def _login(self, client: dict[str, Any]) -> None:
         jaas, callback = self.special.get("sasl.jaas.config"), self.special.get("oauth_cb")
@@ -215,11 +215,11 @@ def _take_jaas(client: dict[str, Any], text: str) -> None:
     name, options = parse_jaas(text)
     known = _MODULES.get(name)
     if known is None:
-        raise ConfigError(f"sasl.jaas.config: the login module {name} is not known here, but {', '.join(_MODULES)}")
+        raise ConfigError(f"sasl.jaas.config: unknown login module {name}; known: {', '.join(_MODULES)}")
     if options.get("tokenauth", "").lower() == "true":
         raise ConfigError("sasl.jaas.config: tokenauth (delegation tokens) is not supported")
     if any(option.startswith("unsecuredLogin") for option in options):
-        raise ConfigError("sasl.jaas.config: unsecured tokens are for tests; give sasl_oauthbearer_token a function")
+        raise ConfigError("sasl.jaas.config: unsecured tokens are for tests; set sasl_oauthbearer_token to a function")
     extensions = {}
     for option, value in options.items():
         if option in known:
@@ -235,7 +235,7 @@ def _take_jaas(client: dict[str, Any], text: str) -> None:
 
 
 def _provider(callback: Callable[[str], Any], config: str) -> Callable[[], OAuthBearerToken]:
-    """confluent-kafka's ``oauth_cb``: it gives a token, its end in s, and perhaps a principal and extensions."""
+    """Wrap confluent-kafka's ``oauth_cb``: it returns a token, its expiry in s, maybe a principal and extensions."""
 
     def provide() -> OAuthBearerToken:
         value, ends, *more = callback(config)
@@ -245,7 +245,7 @@ def _provider(callback: Callable[[str], Any], config: str) -> Callable[[], OAuth
 
 
 def _converted(config: Any, name: str, value: Any, key: str) -> Any:
-    """A text as the setting's type has it; what is none is left for the setting itself to judge."""
+    """Convert a text to the setting's type; the setting itself refuses an invalid value."""
     if not isinstance(value, str):
         return value
     if name == "acks":
@@ -255,10 +255,10 @@ def _converted(config: Any, name: str, value: Any, key: str) -> Any:
         return tuple(_STRATEGIES.get(part, part) for part in parts)
     if name == "sasl_oauthbearer_extensions":
         return dict(part.split("=", 1) for part in value.split(",") if "=" in part)
-    kind = _KINDS[config][name]
-    if kind is int:
+    setting_type = _TYPES[config][name]
+    if setting_type is int:
         return _number(value, key)
-    if kind is bool:
+    if setting_type is bool:
         lowered = value.strip().lower()
         if lowered not in ("true", "false"):
             raise ConfigError(f"{key} must be true or false, got {value!r}")
@@ -273,14 +273,14 @@ def _number(value: str, key: str) -> int:
         raise ConfigError(f"{key} must be a whole number, got {value!r}") from None
 
 
-def _kind(hint: Any) -> type | None:
-    for kind in (bool, int):
-        if hint is kind or kind in getattr(hint, "__args__", ()):
-            return kind
+def _type(hint: Any) -> type | None:
+    for candidate in (bool, int):
+        if hint is candidate or candidate in getattr(hint, "__args__", ()):
+            return candidate
     return None
 
 
-_KINDS: Final = {
-    config: {name: _kind(hint) for name, hint in get_type_hints(config).items()} for config in _CONFIGS.values()
+_TYPES: Final = {
+    config: {name: _type(hint) for name, hint in get_type_hints(config).items()} for config in _CONFIGS.values()
 }
 _KNOWN: Final = [name.replace("_", ".") for config in _CONFIGS.values() for name in attrs.fields_dict(config)]

@@ -1,6 +1,6 @@
-"""Parse .properties files as Java does.
+"""Parses .properties files as Java does.
 
-Errors name lines, and show no value: it may be a secret.
+Errors have line numbers but show no values, which may be secret.
 """
 
 import re
@@ -17,21 +17,21 @@ _ESCAPED: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.S)
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Read a .properties text; of a key that is there twice, the last counts.
+    """Parse a .properties text; the last of duplicate keys counts.
 
     Raises:
-        ConfigError: an escape is broken; the message has the line.
+        ConfigError: an escape is invalid; the message has the line.
     """
     found = {}
     for number, line in _logical_lines(text):
         match = _KEY.match(line)
-        assert match is not None  # every line does
+        assert match is not None  # the pattern matches every line
         found[_unescaped(match["key"], number)] = _unescaped(match["value"], number)
     return found
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with those that go on in the next joined, comments and empty ones left out."""
+    """Yield logical lines with their numbers: continued lines are joined, comments and empty lines skipped."""
     gathered, began = "", 0
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):
         line = line.lstrip(" \t\f")
@@ -58,5 +58,5 @@ def _unescaped(text: str, line: int) -> str:
         return chr(int(code[1:], 16))
 
     made = _ESCAPED.sub(plain, text)
-    # Letters beyond the 16 bits of Java's are written as two.
+    # Java writes characters beyond 16 bits as surrogate pairs.
     return made.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

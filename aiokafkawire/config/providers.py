@@ -1,7 +1,7 @@
-"""Where secrets come from that settings only refer to: the environment, and files (Java's config providers).
+"""Resolves references to secrets in the environment and in files (Java's config providers).
 
-A value may hold ``${env:NAME}`` (KIP-887), ``${file:/path/to.properties:key}`` (KIP-297) or ``${directory:/path:file}``
-(KIP-421). What they stand for is looked up here, by whoever asks for it: reading settings alone opens no file.
+A value may contain ``${env:NAME}`` (KIP-887), ``${file:/path/to.properties:key}`` (KIP-297) or
+``${directory:/path:file}`` (KIP-421). Only :func:`resolved` looks them up: reading settings opens no file.
 """
 
 import os
@@ -16,23 +16,23 @@ from .properties_parser import parse_properties
 __all__ = ("PROVIDERS", "Provider", "resolved")
 
 Provider: TypeAlias = Callable[[str, str], str]
-"""Gives what stands at a path, empty for none, under a key."""
+"""Returns the value of a key at a path, which may be empty."""
 
-_LARGEST: Final = 1024 * 1024
+_MAX_SIZE: Final = 1024 * 1024
 _REFERENCE: Final = re.compile(r"\$\{([A-Za-z]\w*):(?:([^{}]*):)?([^{}:]+)\}")
 
 
 def resolved(text: str, providers: Mapping[str, Provider] | None = None) -> str:
-    """The text of a ``.properties`` file, with what its references stand for.
+    """Return the text of a ``.properties`` file with its references replaced by their values.
 
-    What a reference stands for is not looked into for others. ``settings_from(resolved(text))`` reads the outcome.
+    References inside values are not replaced. ``settings_from(resolved(text))`` reads the result.
 
     Args:
-        text: as Java's ``client.properties``.
-        providers: by name; :data:`PROVIDERS` if not given.
+        text: the text, such as Java's ``client.properties``.
+        providers: the providers by name; :data:`PROVIDERS` if not given.
 
     Raises:
-        ConfigError: no such provider, variable, file or key; the message names the reference, and no value.
+        ConfigError: no such provider, variable, file or key; the message names the reference, but no value.
     """
     known = PROVIDERS if providers is None else providers
 
@@ -40,20 +40,20 @@ def resolved(text: str, providers: Mapping[str, Provider] | None = None) -> str:
         name, path, key = match.group(1), match.group(2) or "", match.group(3)
         provider = known.get(name)
         if provider is None:
-            raise ConfigError(f"{match.group()}: there is no provider {name!r}, but {', '.join(sorted(known))}")
+            raise ConfigError(f"{match.group()}: unknown provider {name!r}; known: {', '.join(sorted(known))}")
         try:
             return _escaped(provider(path, key))
         except (LookupError, OSError, ValueError) as error:
-            told = error.strerror if isinstance(error, OSError) else "nothing is there of that name"
-            raise ConfigError(f"{match.group()}: {told}") from None
+            reason = error.strerror if isinstance(error, OSError) else "there is no value of that name"
+            raise ConfigError(f"{match.group()}: {reason}") from None
 
     return _REFERENCE.sub(look_up, text)
 
 
 def _escaped(value: str) -> str:
-    """As a properties file has it, where a backslash and the end of a line mean something."""
+    """Escape a value for a properties file, where backslashes and line ends are special."""
     escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
-    # Where a value begins, blanks are passed over.
+    # Blanks at the beginning of a value would be skipped.
     return "\\" + escaped if escaped[:1] in (" ", "\f") else escaped
 
 
@@ -69,17 +69,17 @@ def _of_file(path: str, key: str) -> str:
 
 def _of_directory(path: str, key: str) -> str:
     if Path(key).name != key:
-        raise LookupError(key)  # it would be of another directory
+        raise LookupError(key)  # the key is a path into another directory
     return _read(Path(path, key))
 
 
 def _read(path: Path) -> str:
     with path.open("rb") as file:
-        data = file.read(_LARGEST + 1)
-    if len(data) > _LARGEST:
+        data = file.read(_MAX_SIZE + 1)
+    if len(data) > _MAX_SIZE:
         raise ValueError(path)
     return data.decode()
 
 
 PROVIDERS: Final[Mapping[str, Provider]] = {"env": _of_environment, "file": _of_file, "directory": _of_directory}
-"""Those of Java's that read the environment and files."""
+"""Java's providers for the environment and files."""

@@ -1,5 +1,5 @@
-"""Settings of TLS and SASL: Kafka's property names with underscores. What contradicts itself is refused here; files are
-looked into when a client is opened. No secret is shown, by a repr or an error.
+"""Settings of TLS and SASL: Kafka's property names with underscores. Contradictory settings are refused here; files are
+read when a client is opened. No repr and no error shows a secret.
 """
 
 import os
@@ -11,7 +11,7 @@ import attrs
 
 from ..errors import ConfigError
 from ..types import AwsCredentials, OAuthBearerToken
-from .fields import choice, optional, optional_text, provider, secret, whole
+from .fields import choice, integer, optional, optional_text, provider, secret
 
 __all__ = (
     "AwsProvider",
@@ -27,12 +27,12 @@ SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", "AWS_MSK_IAM"]
 
 FilePath: TypeAlias = str | os.PathLike[str]
-"""Where a file is; kept as text."""
+"""The path of a file; kept as text."""
 _Token: TypeAlias = str | OAuthBearerToken
 TokenProvider: TypeAlias = Callable[[], _Token | Awaitable[_Token]]
-"""Gives a token when a connection logs in; a plain function is called on a thread, so it may block."""
+"""Returns a token when a connection authenticates; a plain function is called on a thread, so it may block."""
 AwsProvider: TypeAlias = Callable[[], AwsCredentials | Awaitable[AwsCredentials]]
-"""Gives the credentials to sign with; a plain function is called on a thread, so it may block."""
+"""Returns the credentials to sign with; a plain function is called on a thread, so it may block."""
 
 _MECHANISMS: Final = get_args(SaslMechanism)
 _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -53,19 +53,19 @@ def _upper(value: object) -> object:
 
 
 def _algorithm(value: object) -> object:
-    # Java's way to say none is an empty string.
+    # In Java an empty string means none.
     return (value.lower() or "none") if isinstance(value, str) else value
 
 
 def _path() -> Any:
-    """A field for a path, as a string or a ``pathlib.Path``, or None."""
+    """Return a field for a path, as a string or a ``pathlib.Path``, or None."""
     made = optional(str, "a path")
     made.converter = lambda value: os.fspath(value) if isinstance(value, os.PathLike) else value
     return made
 
 
 def _without_query(url: str | None) -> str:
-    # What stands there may be a key.
+    # The query may contain a key.
     return repr(url.partition("?")[0] if isinstance(url, str) else url)
 
 
@@ -83,7 +83,7 @@ def _one_of(default: object, names: tuple[str, ...], converter: Callable[[object
 def _extensions(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
     if value is None:
         return
-    if not isinstance(value, Mapping) or not all(isinstance(one, str) for pair in value.items() for one in pair):
+    if not isinstance(value, Mapping) or not all(isinstance(text, str) for pair in value.items() for text in pair):
         raise ConfigError(f"{attribute.name} must be a mapping of strings to strings or None, got {value!r:.200}")
 
 
@@ -120,74 +120,74 @@ class SecurityOptions(TypedDict, total=False):
 
 @attrs.frozen(kw_only=True)
 class SecurityConfig:
-    """How connections are protected, and who this client is."""
+    """The settings of TLS and SASL."""
 
     security_protocol: SecurityProtocol = _one_of("PLAINTEXT", get_args(SecurityProtocol), _upper)
-    """PLAINTEXT, SSL (which is TLS), SASL_PLAINTEXT, which shows everything to whoever listens on the line, or
-    SASL_SSL."""
+    """PLAINTEXT, SSL (which is TLS), SASL_PLAINTEXT (which encrypts nothing), or SASL_SSL."""
     ssl_ca_location: FilePath | None = _path()
-    """A file with the certificates of the authorities to trust, in PEM, or a directory of such, as OpenSSL hashes them.
-    Without this and ``ssl_ca_pem`` the system's are trusted."""
+    """A file with the certificates of the trusted authorities, in PEM, or a directory of such files with OpenSSL's
+    hashes as names. Without this and ``ssl_ca_pem`` the system's authorities are trusted."""
     ssl_ca_pem: str | None = optional(str, "a string of PEM")
-    """The same as text."""
+    """The certificates of the trusted authorities, as PEM text."""
     ssl_certificate_location: FilePath | None = _path()
-    """A file with this client's certificate and those between it and an authority, in PEM."""
+    """A file with this client's certificate and its chain, in PEM."""
     ssl_certificate_pem: str | None = optional(str, "a string of PEM")
-    """The same as text."""
+    """The client's certificate and its chain, as PEM text."""
     ssl_key_location: FilePath | None = _path()
-    """A file with the certificate's key, in PEM; where there is none, the key is with the certificate."""
+    """A file with the certificate's key, in PEM; by default the file of the certificate."""
     ssl_key_pem: str | None = secret(str, "a string of PEM")
-    """The same as text."""
+    """The certificate's key, as PEM text."""
     ssl_key_password: str | None = secret()
-    """What the key is encrypted with."""
+    """The password of the encrypted key."""
     ssl_keystore_location: FilePath | None = _path()
     """A PKCS12 file with certificate and key instead; needs the extra ``aiokafkawire[security]``."""
     ssl_keystore_password: str | None = secret()
-    """What the keystore is encrypted with."""
+    """The password of the keystore."""
     ssl_endpoint_identification_algorithm: Literal["https", "none"] = _one_of("https", ("https", "none"), _algorithm)
-    """Whether the broker's certificate must be for the host that was dialled; "none" lets anyone with a certificate
-    of the same authority pass for the broker."""
+    """Whether the broker's certificate must be for the host of its address; with "none" any server with a certificate
+    of a trusted authority can impersonate the broker."""
     ssl_context: Any = attrs.field(default=None, validator=_context)
     """An ``ssl.SSLContext`` of your own, instead of all the settings above."""
     sasl_mechanism: SaslMechanism | None = _one_of(None, _MECHANISMS, _upper)
-    """How to log in, where ``security_protocol`` has SASL in it."""
+    """The SASL mechanism, if ``security_protocol`` includes SASL."""
     sasl_username: str | None = optional_text()
-    """Who logs in, by PLAIN or SCRAM."""
+    """The user's name for PLAIN and SCRAM."""
     sasl_password: str | None = secret()
-    """And the password."""
-    sasl_scram_iterations_max: int = whole(100_000, least=4096)
-    """The most rounds that a broker may ask a SCRAM password to be hashed; brokers take at most 16,384 (KIP-554)."""
+    """The user's password."""
+    sasl_scram_iterations_max: int = integer(100_000, minimum=4096)
+    """The maximal rounds of hashing that a broker may demand for SCRAM; brokers allow at most 16,384 (KIP-554)."""
     sasl_oauthbearer_token: TokenProvider | None = provider()
-    """Gives the token of OAUTHBEARER: text, or an :class:`~aiokafkawire.types.OAuthBearerToken`. Plain or async."""
+    """A function, plain or async, that returns the OAUTHBEARER token: a str, or an
+    :class:`~aiokafkawire.types.OAuthBearerToken`."""
     sasl_oauthbearer_method: Literal["default", "oidc"] = choice("default", "default", "oidc")
-    """Where tokens come from: the function above, or ("oidc") the token endpoint, for a client's id and secret
+    """The source of tokens: the function above, or ("oidc") the token endpoint, for a client's id and secret
     (KIP-768)."""
     sasl_oauthbearer_client_id: str | None = optional_text()
     """The client's id at the token endpoint."""
     sasl_oauthbearer_client_secret: str | None = secret()
-    """And its secret."""
+    """The client's secret at the token endpoint."""
     sasl_oauthbearer_token_endpoint_url: str | None = optional_text("a URL", repr=_without_query)
-    """Where tokens are given out, such as ``https://login.example.org/oauth2/token``."""
+    """The token endpoint's URL, such as ``https://login.example.org/oauth2/token``."""
     sasl_oauthbearer_scope: str | None = optional_text()
-    """What access to ask for, if the endpoint wants to know."""
+    """The scope to request, if the endpoint needs it."""
     sasl_oauthbearer_extensions: Mapping[str, str] | None = attrs.field(default=None, validator=_extensions)
-    """More to tell the brokers beside the token (KIP-342), such as ``{"logicalCluster": "lkc-1"}``."""
+    """Extensions to send with the token (KIP-342), such as ``{"logicalCluster": "lkc-1"}``."""
     sasl_kerberos_service_name: str = attrs.field(default="kafka")
     """The service part of the brokers' Kerberos principals; GSSAPI needs the library ``gssapi``."""
     sasl_aws_region: str | None = optional_text("a region")
-    """The region of an MSK cluster; without one it is read from the broker's name."""
+    """The region of an MSK cluster; by default it is taken from the broker's name."""
     sasl_aws_credentials: AwsProvider | None = provider()
-    """Gives :class:`~aiokafkawire.types.AwsCredentials`; without it they are those of the environment, or what
-    botocore finds, if that is installed."""
+    """A function that returns :class:`~aiokafkawire.types.AwsCredentials`; by default they come from the environment,
+    or from botocore, if it is installed."""
 
     @property
     def uses_tls(self) -> bool:
-        """Whether connections are inside TLS."""
+        """Whether connections use TLS."""
         return self.security_protocol in ("SSL", "SASL_SSL")
 
     @property
     def uses_sasl(self) -> bool:
-        """Whether connections log in."""
+        """Whether connections use SASL."""
         return self.security_protocol in ("SASL_PLAINTEXT", "SASL_SSL")
 
     def __attrs_post_init__(self) -> None:
@@ -206,12 +206,12 @@ def _check_service_name(name: object) -> None:
 
 
 def _set(config: SecurityConfig, *names: str) -> list[str]:
-    """Those of the settings that are."""
+    """Return which of the settings are set."""
     return [name for name in names if getattr(config, name) is not None]
 
 
 def _check_used(config: SecurityConfig, used: bool, prefix: str, protocols: str) -> None:
-    """A setting that nothing would come of: whoever trusts in it would be on an open line, and not know."""
+    """Refuse settings that have no effect: the user would believe that the connection is protected."""
     if used:
         return
     for field in attrs.fields(SecurityConfig):
@@ -227,19 +227,19 @@ def _check_tls(config: SecurityConfig) -> None:
         others = _set(config, *own)
         if others or config.ssl_endpoint_identification_algorithm != "https":
             named = others[0] if others else "ssl_endpoint_identification_algorithm"
-            raise ConfigError(f"{named} and ssl_context: set it in the context instead, or leave the context out")
+            raise ConfigError(f"{named} and ssl_context: set it in the context instead, or remove the context")
         return
-    for one, other in (("ssl_ca_location", "ssl_ca_pem"), ("ssl_key_location", "ssl_key_pem")):
-        if len(_set(config, one, other)) == 2:
-            raise ConfigError(f"{one} and {other} are the same thing twice: set one of them")
+    for location, pem in (("ssl_ca_location", "ssl_ca_pem"), ("ssl_key_location", "ssl_key_pem")):
+        if len(_set(config, location, pem)) == 2:
+            raise ConfigError(f"{location} and {pem} are two sources of the same: set one of them")
     identity = _set(config, *_IDENTITY)
     if len(identity) > 1:
-        raise ConfigError(f"{' and '.join(identity)} both say which certificate to show: set one of them")
+        raise ConfigError(f"{' and '.join(identity)} both set the client's certificate: set one of them")
     keys = _set(config, "ssl_key_location", "ssl_key_pem", "ssl_key_password")
     if keys and identity == ["ssl_keystore_location"]:
-        raise ConfigError(f"{keys[0]} and ssl_keystore_location: a keystore has its key inside (ssl_keystore_password)")
+        raise ConfigError(f"{keys[0]} and ssl_keystore_location: a keystore contains its key (ssl_keystore_password)")
     if keys and not identity:
-        raise ConfigError(f"{keys[0]} needs ssl_certificate_location or ssl_certificate_pem, the certificate it is for")
+        raise ConfigError(f"{keys[0]} needs the certificate: ssl_certificate_location or ssl_certificate_pem")
     if config.ssl_keystore_password is not None and config.ssl_keystore_location is None:
         raise ConfigError("ssl_keystore_password needs ssl_keystore_location")
 
@@ -255,7 +255,7 @@ def _check_sasl(config: SecurityConfig) -> None:
     if mechanism == "OAUTHBEARER":
         _check_oauth(config)
     if mechanism == "PLAIN" and "\0" in f"{config.sasl_username}{config.sasl_password}":
-        raise ConfigError("sasl_username and sasl_password cannot hold a NUL: PLAIN parts them by it")
+        raise ConfigError("sasl_username and sasl_password cannot contain a NUL: PLAIN separates them by it")
 
 
 def _check_oauth(config: SecurityConfig) -> None:
@@ -279,12 +279,12 @@ def _check_endpoint(url: str) -> None:
         parts = urlsplit(url)
         named = parts.hostname if parts.port != 0 else None
     except ValueError:
-        raise ConfigError(f"{setting} is no URL; write https://host/path") from None
+        raise ConfigError(f"{setting} is no URL; use https://host/path") from None
     if parts.scheme not in ("https", "http"):
         raise ConfigError(f"{setting} must begin with https:// or http://")
     if not named or " " in url:
-        raise ConfigError(f"{setting} names no host; write https://host/path")
+        raise ConfigError(f"{setting} has no host; use https://host/path")
     if not (url.isascii() and url.isprintable()):
-        raise ConfigError(f"{setting} has letters that no URL has: write them as %xx, and host names as xn--...")
+        raise ConfigError(f"{setting} has invalid characters: write them as %xx, and host names as xn--...")
     if "@" in parts.netloc:
-        raise ConfigError(f"{setting} cannot have a name or a password in it: see sasl_oauthbearer_client_id")
+        raise ConfigError(f"{setting} cannot contain a name or a password: set sasl_oauthbearer_client_id")

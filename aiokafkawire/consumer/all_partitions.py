@@ -38,7 +38,7 @@ class AllPartitions:
         snapshot = self._cluster.snapshot
         with self._cluster.following(lambda: self._topics):
             while True:
-                snapshot = await self._cluster.newer(snapshot)
+                snapshot = await self._cluster.wait_for_update(snapshot)
                 self._take_new(snapshot)
 
     def _take_new(self, snapshot: Snapshot) -> None:

@@ -124,9 +124,9 @@ class ConsumerCoordinator:
         if subscription.pattern is not None and not self._watches_all:
             self._watches_all = True
             self._cluster.owner.spawn(self._watch_all_topics)
-        self._cluster.use(subscription.topics)
+        self._cluster.track_topics(subscription.topics)
         if any(topic not in self._cluster.snapshot.topics for topic in subscription.topics):
-            self._cluster.outdated(self._cluster.snapshot)  # to learn soon which of them do not exist
+            self._cluster.mark_stale(self._cluster.snapshot)  # to learn soon which of them do not exist
         if before is None or before.topics != subscription.topics or before.pattern != subscription.pattern:
             self.membership.request_rejoin(
                 f"subscribed to {subscription}" if before is None else "the subscription has changed"
@@ -368,12 +368,12 @@ class ConsumerCoordinator:
     def _choose_topics(self) -> None:
         if self.subscription is not None:
             self.member.topics = self.subscription.topics_in(self._cluster.snapshot)
-            self._cluster.use(self.member.topics)
+            self._cluster.track_topics(self.member.topics)
 
     async def _fetch_metadata(self, topics: Sequence[str]) -> None:
         """Fetch the metadata of these topics, unless the snapshot has it."""
         deadline = self._cluster.deadline(_TOPICS_KNOWN_WITHIN)
-        self._cluster.use(topics)
+        self._cluster.track_topics(topics)
         try:
             while any(topic not in self._cluster.snapshot.topics for topic in topics):
                 await self._cluster.refresh(self._cluster.snapshot, deadline)
@@ -385,8 +385,8 @@ class ConsumerCoordinator:
         snapshot = self._cluster.snapshot
         with self._following, self._cluster.following(lambda: self.topics, lambda: self.member.watched):
             while True:
-                snapshot = await self._cluster.newer(snapshot)
-                self._cluster.use(self.member.watched)
+                snapshot = await self._cluster.wait_for_update(snapshot)
+                self._cluster.track_topics(self.member.watched)
                 # Changes during a rebalance are noticed when the assignment is applied.
                 if self._machine.state is GroupState.STABLE and self._machine.task is None:
                     reason = self._rejoin_reason(snapshot)

@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 from ..cluster.metadata import Snapshot
-from ..cluster.retry import remedy
+from ..cluster.retry import retry_action
 from ..errors import KafkaError, OffsetOutOfRange, RecordTooLarge, Refresh, UnknownLeaderEpoch
 from ..types import TopicPartition
 from .fetch import AT_LEAST_ONE_SINCE, CompletedFetch, PartitionFetch
@@ -150,7 +150,7 @@ class FetchBuffer:
     def _error(self, ask: PartitionFetch, error: KafkaError, context: FetchContext) -> FetchOutcome:
         state = ask.state
         state.replica = None
-        outdated = remedy(error).refresh is Refresh.METADATA or isinstance(error, UnknownLeaderEpoch)
+        outdated = retry_action(error).refresh is Refresh.METADATA or isinstance(error, UnknownLeaderEpoch)
         if not self.is_next(ask):  # reported once the user gets there, if it still holds
             return FetchOutcome(failed=True, outdated=outdated)
         # A follower may lag behind, or have deleted more: then the leader is asked.

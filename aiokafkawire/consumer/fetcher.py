@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Node, Snapshot
-from ..cluster.retry import Backoff, remedy
+from ..cluster.retry import Backoff, retry_action
 from ..config import ConsumerConfig
 from ..errors import ErrorCode, InconsistentTopicId, KafkaError, Refresh, WireError, as_kafka_error, broker_error
 from ..network.connection import Connection
@@ -123,7 +123,7 @@ class Fetcher:
     async def run(self) -> None:
         """Fetch until closed."""
         # A partition may move to another leader during the long polls and backoffs of others.
-        with self._cluster.watched(self.wake):
+        with self._cluster.on_update(self.wake):
             await self._worker.run()
 
     async def close(self) -> None:
@@ -152,7 +152,7 @@ class Fetcher:
             self._errors.forget_all_but(state.partition for state in states if not state.is_suspended)
             for group in self._offset_fetcher.take_due():
                 tasks.start_soon(self._offset_fetcher.run, group)
-        cluster.use(self._scope.topics)
+        cluster.track_topics(self._scope.topics)
         self._validator.start_due(tasks, snapshot, states, self.unread)
         max_bytes = self._config.max_partition_fetch_bytes
         ahead = self._buffer.ahead
@@ -163,7 +163,7 @@ class Fetcher:
             return None
         self._scope.mark_dirty()
         self._record_error(snapshot, [self._positions.require(unled)], _why_unled(snapshot, unled), now)
-        cluster.outdated(snapshot)
+        cluster.mark_stale(snapshot)
         return cluster.config.retry_backoff_ms / 1000
 
     def _start_fetches(self, tasks: TaskGroup, snapshot: Snapshot, asks: dict[int, list[PartitionFetch]]) -> None:
@@ -223,18 +223,18 @@ class Fetcher:
             # A broker that says it is of 0.10 has no transactions; this one has not said so, and might return aborted
             # records.
             wanted = Versions(max(wanted.first, _ISOLATES), wanted.last)
-        version = choose_version(FetchRequest, connection.versions, wanted, connection.where)
+        version = choose_version(FetchRequest, connection.versions, wanted, connection.broker)
         session_request = session.next(limit_bytes(asks, version, budget), ids, by_id=version >= _BY_ID_SINCE)
         response = await self._send_fetch(connection, session_request, version, budget)
         if response.error_code != ErrorCode.NONE:
             session.refused(response.error_code)
             if response.error_code in _SESSION_ERRORS and not session_request.is_full:
                 return 0.0, False
-            raise broker_error(response.error_code, f"{connection.where} to Fetch")
+            raise broker_error(response.error_code, f"{connection.broker} to Fetch")
         session.answered(session_request, response.session_id)
         now = self.answered[node_id] = self._cluster.runtime.now()
         failed, waits, notify = self._take(
-            session_request, response, session, connection.where, FetchContext(snapshot, began, now, version)
+            session_request, response, session, connection.broker, FetchContext(snapshot, began, now, version)
         )
         if failed:
             return self._failed(node_id), notify
@@ -274,7 +274,7 @@ class Fetcher:
             if isinstance(answer, WireError | InconsistentTopicId):
                 session.restart()
             if outcome.outdated:
-                self._cluster.outdated(context.snapshot)
+                self._cluster.mark_stale(context.snapshot)
             del without_news[ask.state.partition]
             failed, notify = failed or outcome.failed, notify or outcome.notify
             waits = waits and not outcome.moved and not (isinstance(answer, CompletedFetch) and answer.records)
@@ -294,8 +294,8 @@ class Fetcher:
         return self._backoffs.setdefault(node_id, self._cluster.backoff()).next()
 
     def _record_error(self, snapshot: Snapshot, states: list[PartitionState], error: KafkaError, began: float) -> None:
-        if remedy(error).refresh is Refresh.METADATA:
-            self._cluster.outdated(snapshot)
+        if retry_action(error).refresh is Refresh.METADATA:
+            self._cluster.mark_stale(snapshot)
         self._errors.failed(states, error, began, self._cluster.runtime.now())
         self.notify()
 

@@ -119,7 +119,7 @@ class OffsetFetcher:
         if current:
             self._errors.report(current[0], error)
             self._on_change(())
-            self._cluster.outdated(self._cluster.snapshot)
+            self._cluster.mark_stale(self._cluster.snapshot)
             delay_ms = self._cluster.config.retry_backoff_max_ms
             _log.debug(
                 "looking up %s again in %d ms: %s",

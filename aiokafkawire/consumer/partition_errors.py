@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from ..cluster.retry import remedy
+from ..cluster.retry import retry_action
 from ..errors import KafkaError, OffsetOutOfRange, RequestTimeout
 from ..types import TopicPartition
 from .subscription_state import PartitionState, SubscriptionState, format_partitions
@@ -52,7 +52,7 @@ class PartitionErrors:
         for state in states:
             self._current[state.partition] = error
         # An out-of-range position is looked up again, which is a retry as well.
-        if not (remedy(error).retry or isinstance(error, OffsetOutOfRange)):
+        if not (retry_action(error).retry or isinstance(error, OffsetOutOfRange)):
             self.report(states[0], error)
             return
         for state in states:

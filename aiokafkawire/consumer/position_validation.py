@@ -60,7 +60,7 @@ class PositionValidator:
                 self._errors.failed([check.state], error, began, cluster.runtime.now())
         if failed:
             # There may be another leader by now.
-            cluster.outdated(snapshot)
+            cluster.mark_stale(snapshot)
             self._on_change()
             await anyio.sleep(self._backoff.next())
         else:
@@ -85,7 +85,7 @@ class PositionValidator:
                 continue
             partition = check.state.partition
             if partition not in found:
-                failed[check] = WireError(f"{connection.where} answered OffsetForLeaderEpoch without {partition}")
+                failed[check] = WireError(f"{connection.broker} answered OffsetForLeaderEpoch without {partition}")
                 continue
             error = settle(self._positions, check, found[partition])
             if isinstance(error, BrokerError):

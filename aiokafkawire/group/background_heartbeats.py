@@ -91,7 +91,7 @@ class BackgroundHeartbeats:
                 ago = max(0.0, time.monotonic() - report.at)
                 self._machine.on_thread_heartbeat(report.member.group, report.code, now - ago)
             else:
-                self._cluster.doubt_coordinator(CoordinatorType.GROUP, self._machine.settings.group_id)
+                self._cluster.invalidate_coordinator(CoordinatorType.GROUP, self._machine.settings.group_id)
 
     def _start(self) -> None:
         try:
@@ -100,14 +100,14 @@ class BackgroundHeartbeats:
             self._closed = True
             _log.warning("cannot start a thread for heartbeats, continuing without it: %s", cause)
             return
-        self._sender = self._loop.here(self._make_sender)
+        self._sender = self._loop.call_sync(self._make_sender)
         self._loop.begin(self._sender.run)
 
     def _make_sender(self) -> HeartbeatSender:
         """Make the sender on the loop that runs it."""
         return HeartbeatSender(
             self._cluster.config,
-            self._cluster.brokers.dialled,
+            self._cluster.brokers.dial_address,
             self._reports.put,
             max_poll_interval=self._machine.settings.rebalance_timeout_ms / 1000,
         )

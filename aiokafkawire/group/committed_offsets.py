@@ -93,7 +93,7 @@ class GroupOffsets:
             try:
                 await self._commit(group, latest, deadline, retention_ms, ids, check, patience)
             except TopicIdsOutdated:
-                self._cluster.outdated(self._cluster.snapshot)
+                self._cluster.mark_stale(self._cluster.snapshot)
                 await self._commit(group, latest, deadline, retention_ms, {}, check, patience)
         except UnsupportedVersion as error:
             if not goes_to_zookeeper(group, retention_ms):
@@ -231,7 +231,7 @@ class GroupOffsets:
             try:
                 return await self._ask(partitions, deadline, ids, partial(read, ids=ids), stable=stable)
             except TopicIdsOutdated:
-                self._cluster.outdated(self._cluster.snapshot)
+                self._cluster.mark_stale(self._cluster.snapshot)
                 return await self._ask(partitions, deadline, {}, partial(read, ids={}), stable=stable)
         except UnsupportedVersion as error:
             return await self._fetch_from_zookeeper(partitions, deadline, error, partly=partly)

@@ -46,9 +46,9 @@ class HeartbeatSender:
         runtime: Runtime | None = None,
     ) -> None:
         if config.proxy is not None:
-            from ..network.proxy_connector import through
+            from ..network.proxy_connector import proxied
 
-            connector = through(parse_proxy(config.proxy), connector)
+            connector = proxied(parse_proxy(config.proxy), connector)
         self._config, self._address_of, self._report, self._connector = config, address_of, report, connector
         self._schedule = HeartbeatSchedule(
             max_poll_interval=max_poll_interval, backoff=backoff, backoff_max=backoff_max

@@ -259,7 +259,7 @@ class MembershipManager:
         elif refused is not None:
             self.on_coordinator_result(refused)
             if isinstance(refused, RequestTimeout):
-                self._cluster.doubt_coordinator(CoordinatorType.GROUP, self._settings.group_id, refused)
+                self._cluster.invalidate_coordinator(CoordinatorType.GROUP, self._settings.group_id, refused)
                 # A later request on a silent connection would wait for this response.
                 await self._cluster.brokers.close_lanes(self._lane_of(request.kind))
             machine.refused(request, refused, self._clock())
@@ -337,7 +337,7 @@ class MembershipManager:
         # The previous coordinator counts if the last lookup has found none.
         before = self._coordinator = self._cluster.known_coordinator(kind, group_id) or self._coordinator
         if before is not None:  # otherwise the request in flight is looking for it already
-            self._cluster.doubt_coordinator(kind, group_id)
+            self._cluster.invalidate_coordinator(kind, group_id)
         try:
             found = await self._cluster.coordinator(kind, group_id, self._deadline(RequestKind.HEARTBEAT))
         except KafkaError as error:

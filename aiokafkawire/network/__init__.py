@@ -1,1 +1,1 @@
-"""One pipelined connection per broker and lane."""
+"""Connections to brokers: transports, pipelined requests, TLS, SASL and proxies."""

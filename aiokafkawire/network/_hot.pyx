@@ -1,8 +1,8 @@
 # cython: language_level=3, binding=False, always_allow_keywords=False, infer_types=False
-"""A frame while it arrives, compiled: the socket writes right into the bytes object that the decoders read.
+"""A frame while it is received, compiled: the socket writes directly into the bytes object that the decoders read.
 
-An operating system clears every page that it gives, and takes large blocks back as soon as they are freed. So a few large
-bytes objects are kept, and one that nobody else refers to any more becomes the next frame.
+An operating system clears every page that it allocates, and reclaims large blocks as soon as they are freed. So a few
+large bytes objects are kept, and reused for the next frame when nothing else refers to them.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -18,23 +18,23 @@ __all__ = ("Frame", "bytes_kept")
 
 cdef enum:
     FIRST = 4096
-    # From here on a frame is large, in bytes; and what is kept for them is a multiple of this.
+    # The size of large frames, in bytes; the sizes of kept objects are multiples of it.
     LARGE = 256 * 1024
-    # How many are kept: of one connection there are up to three, which is read, which follows, and which arrives.
+    # How many objects are kept. A connection uses up to three: one is decoded, one is next, one is received.
     KEPT = 6
-    # And how many bytes all of them have.
+    # The total size of all kept objects.
     KEPT_BYTES = 32 * 1024 * 1024
 
 
 cdef class Frame:
-    """As the pure one: nobody else has the bytes object before it is whole, so it may be written to and grow.
+    """A frame, as the pure class. No other code has the bytes object before it is complete, so it may change and grow.
 
-    It holds at most twice what has come, or four times its head, or what was kept: a size that is announced is not yet a
-    frame.
+    It allocates at most twice the received bytes, or four times its head, or a kept object: the announced size may be
+    wrong.
     """
 
     cdef PyObject *_data
-    cdef Py_ssize_t _size, _allocated, _held, _rooms
+    cdef Py_ssize_t _size, _allocated, _held, _buffers
     cdef bint _kept
 
     def __cinit__(self, Py_ssize_t size, head):
@@ -55,36 +55,36 @@ cdef class Frame:
             PyBuffer_Release(&view)
 
     def __dealloc__(self):
-        # Until then, a room that is still held has its bytes, though the frame may be in other hands by now.
+        # An exported buffer keeps this object and its bytes alive, even after the frame was returned.
         if self._data != NULL:
             give_back(self._data)
 
     def __getbuffer__(self, Py_buffer *view, int flags):
         if self._data == NULL or self._held == self._allocated:
-            raise BufferError("the frame has no room")
+            raise BufferError("the frame is full")
         PyBuffer_FillInfo(
             view, self, PyBytes_AS_STRING(<object>self._data) + self._held, self._allocated - self._held, 0, flags
         )
-        self._rooms += 1
+        self._buffers += 1
 
     def __releasebuffer__(self, Py_buffer *view):
-        self._rooms -= 1
+        self._buffers -= 1
 
-    def room(self):
+    def buffer(self):
         if self._data != NULL and self._held == self._allocated < self._size:
-            if self._rooms:
-                raise BufferError("the frame's last room is still held")
+            if self._buffers:
+                raise BufferError("the frame's previous buffer was not released")
             _PyBytes_Resize(&self._data, self._grown(2 * self._allocated))
         return memoryview(self)
 
-    cdef Py_ssize_t _grown(self, Py_ssize_t wanted):
-        """How much to allocate: what is wanted, and once that is all, what will do for other frames as well."""
-        self._allocated = min(self._size, wanted)
-        return wanted if wanted < self._size else whole_pieces(self._size)
+    cdef Py_ssize_t _grown(self, Py_ssize_t needed):
+        """Return the size to allocate: ``needed``, or for a whole frame a size that fits other frames too."""
+        self._allocated = min(self._size, needed)
+        return needed if needed < self._size else whole_pieces(self._size)
 
     def filled(self, Py_ssize_t count):
         if self._data == NULL or not 0 <= count <= self._allocated - self._held:
-            raise ValueError("more bytes than there was room for")
+            raise ValueError("more bytes than the frame's buffer holds")
         self._held += count
         if self._held < self._size:
             return None
@@ -105,7 +105,7 @@ cdef extern from *:
     #define _Py_COMP_DIAG_POP
     #endif
 
-    /* Only of a bytes object that nobody else has, and that was allocated with that many bytes or more. */
+    /* Only for a bytes object with a single reference that was allocated with at least that many bytes. */
     static void set_size(PyObject *data, Py_ssize_t size) {
         Py_SET_SIZE((PyVarObject *)data, size);
         PyBytes_AS_STRING(data)[size] = 0;
@@ -115,7 +115,7 @@ cdef extern from *:
     _Py_COMP_DIAG_POP
     }
 
-    /* Without a global lock nobody can tell that he is the only one: then none are kept. */
+    /* Without the global lock a reference count of 1 proves nothing: then no objects are kept. */
     #ifdef Py_GIL_DISABLED
     #define KEEPS 0
     #else
@@ -130,26 +130,26 @@ cdef extern from *:
 
 
 cdef PyObject *kept[KEPT]
-cdef Py_ssize_t rooms_kept[KEPT]
+cdef Py_ssize_t sizes_kept[KEPT]
 
 
 cdef inline Py_ssize_t whole_pieces(Py_ssize_t size):
-    """What to allocate for a frame, so that it will do for others that are a little larger."""
+    """Return the size to allocate for a frame, so that it fits slightly larger frames too."""
     return size if size < LARGE else (size + LARGE - 1) // LARGE * LARGE
 
 
 def bytes_kept():
-    """How many bytes are kept for large frames, those in use included."""
-    return sum([rooms_kept[place] for place in range(KEPT)])
+    """Return how many bytes are kept for large frames, including those in use."""
+    return sum([sizes_kept[index] for index in range(KEPT)])
 
 
 cdef PyObject *reused(Py_ssize_t size):
-    """One of those kept that is large enough, as a frame of this size; NULL if all are in use, or too small."""
-    cdef int place, best = -1
-    for place in range(KEPT):
-        if rooms_kept[place] >= size and Py_REFCNT(kept[place]) == 1:
-            if best < 0 or rooms_kept[place] < rooms_kept[best]:
-                best = place
+    """Return a kept object as a frame of this size; NULL if all are in use or too small."""
+    cdef int index, best = -1
+    for index in range(KEPT):
+        if sizes_kept[index] >= size and Py_REFCNT(kept[index]) == 1:
+            if best < 0 or sizes_kept[index] < sizes_kept[best]:
+                best = index
     if best < 0:
         return NULL
     set_size(kept[best], size)
@@ -157,17 +157,17 @@ cdef PyObject *reused(Py_ssize_t size):
 
 
 cdef void keep(PyObject *data, Py_ssize_t size):
-    """Make it a frame of this size, and keep it for others, rather than a smaller one that is not in use."""
-    cdef int place, smallest = -1
-    cdef Py_ssize_t room = whole_pieces(size), all_rooms = room
+    """Resize the object to a frame of this size, and keep it for later frames instead of a smaller unused one."""
+    cdef int index, smallest = -1
+    cdef Py_ssize_t allocated = whole_pieces(size), total = allocated
     set_size(data, size)
-    for place in range(KEPT):
-        all_rooms += rooms_kept[place]
-        if rooms_kept[place] < room and (kept[place] == NULL or Py_REFCNT(kept[place]) == 1):
-            if smallest < 0 or rooms_kept[place] < rooms_kept[smallest]:
-                smallest = place
-    if not KEEPS or smallest < 0 or all_rooms - rooms_kept[smallest] > KEPT_BYTES:
+    for index in range(KEPT):
+        total += sizes_kept[index]
+        if sizes_kept[index] < allocated and (kept[index] == NULL or Py_REFCNT(kept[index]) == 1):
+            if smallest < 0 or sizes_kept[index] < sizes_kept[smallest]:
+                smallest = index
+    if not KEEPS or smallest < 0 or total - sizes_kept[smallest] > KEPT_BYTES:
         return
     if kept[smallest] != NULL:
         give_back(kept[smallest])
-    kept[smallest], rooms_kept[smallest] = take(<object>data), room
+    kept[smallest], sizes_kept[smallest] = take(<object>data), allocated

@@ -1,4 +1,4 @@
-"""The choice of the twin that gathers frames: the one that the records' own twin goes with."""
+"""The choice between the compiled and the pure Frame: the same as for records."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""A frame while it arrives, in plain Python: the readable twin of the compiled one."""
+"""A frame while it is received, in plain Python: the readable twin of the compiled class."""
 
 from typing import Final, final
 
@@ -11,10 +11,9 @@ _PIECE: Final = 64 * 1024
 
 @final
 class Frame:
-    """Gathers ``size`` bytes, the first of which are ``head``, and holds no more than has come, but for a piece.
+    """A frame of ``size`` bytes that begins with ``head``. It holds one piece more than was received, at most.
 
-    It asks where bytes should go (:meth:`room`) and hears how many came (:meth:`filled`), so that a socket may write
-    them here itself.
+    A socket writes into the :meth:`buffer` and reports the number of bytes to :meth:`filled`.
     """
 
     __slots__ = ("_left", "_piece", "_pieces", "_size")
@@ -24,13 +23,13 @@ class Frame:
         self._pieces: list[Buffer] = [bytes(head)]
         self._piece = bytearray()
 
-    def room(self) -> memoryview:
-        """Where the next bytes go, at least one and none behind the frame's end."""
+    def buffer(self) -> memoryview:
+        """Return the buffer for the next bytes, of at least one byte, which ends with the frame at the latest."""
         self._piece = bytearray(min(self._left, _PIECE))
         return memoryview(self._piece)
 
     def filled(self, count: int) -> bytes | None:
-        """So many bytes came into the room; the frame, once it is whole."""
+        """Take ``count`` bytes from the buffer; return the frame once it is complete."""
         self._pieces.append(memoryview(self._piece)[:count].tobytes())
         self._left -= count
         return None if self._left else b"".join(self._pieces)

@@ -1,4 +1,4 @@
-"""Logging in: SaslHandshake picks the mechanism, then its messages go back and forth (KIP-43, KIP-152, KIP-368)."""
+"""SASL authentication: SaslHandshake selects the mechanism, whose messages follow (KIP-43, KIP-152, KIP-368)."""
 
 import inspect
 import secrets
@@ -27,33 +27,33 @@ from .oauth import Tokens
 from .sasl import Exchange, Need, RunInThread, check_extensions, oauthbearer, plain, printable
 from .scram import scram
 
-__all__ = ("SendSaslRequest", "AskBare", "Login")
+__all__ = ("SendSaslRequest", "SendToken", "Login")
 
 R = TypeVar("R", bound=Response)
 
-_MOST_STEPS: Final = 20
-"""No mechanism takes so many; Kerberos, whose steps the library counts, takes three."""
-_LARGEST: Final = 256 * 1024
-"""Bytes of what a broker says in a login: mechanisms read it on the loop. Tickets are of 64 KiB at most."""
+_MAX_STEPS: Final = 20
+"""No mechanism takes so many steps; Kerberos, whose library decides on them, takes three."""
+_MAX_TOKEN: Final = 256 * 1024
+"""The largest token of a broker, in bytes: mechanisms parse it on the loop. Tickets have 64 KiB at most."""
 
 
 class SendSaslRequest(Protocol):
-    """Asks the broker over the connection that logs in, and waits for the answer."""
+    """A function that sends a request on the connection that authenticates, and returns the response."""
 
     async def __call__(self, request: Request[R], *, wanted: Versions) -> R: ...
 
 
-AskBare = Callable[[bytes], Awaitable[bytes]]
-"""Sends a token as a bare frame, as after SaslHandshake v0, and gives the frame that comes back."""
+SendToken = Callable[[bytes], Awaitable[bytes]]
+"""Sends a token as a bare frame, as after SaslHandshake v0, and returns the token in the response."""
 
 
 class Login:
-    """How a client logs in, for all of its connections.
+    """The SASL authentication of all connections of a client.
 
     Args:
-        config: the settings, whose ``security_protocol`` has SASL in it.
-        runtime: threads for what takes its time, and the clock.
-        new_nonce: what SCRAM begins with; nobody may guess it.
+        config: the settings, whose ``security_protocol`` includes SASL.
+        runtime: threads for slow functions, and the clock.
+        new_nonce: returns an unguessable nonce for SCRAM.
     """
 
     def __init__(
@@ -70,28 +70,28 @@ class Login:
         self._tokens = Tokens(self._new_token, runtime.wall_ms)
 
     async def authenticate(
-        self, ask: SendSaslRequest, versions: Mapping[int, Versions], at: Address, ask_bare: AskBare | None = None
+        self, ask: SendSaslRequest, versions: Mapping[int, Versions], at: Address, send_token: SendToken | None = None
     ) -> int:
-        """Log in on one connection.
+        """Authenticate one connection.
 
         Args:
-            ask: asks the broker.
-            versions: what the broker speaks.
+            ask: sends a request to the broker.
+            versions: the versions that the broker supports.
             at: the broker.
-            ask_bare: for brokers from before 1.0, which know no SaslAuthenticate.
+            send_token: for brokers before 1.0, which have no SaslAuthenticate.
 
         Returns:
-            For how many ms the login holds; 0 for as long as the connection.
+            The session's lifetime in ms; 0 if it does not end before the connection.
 
         Raises:
             SaslAuthenticationFailed, UnsupportedSaslMechanism, IllegalSaslState: the broker refuses.
-            AuthenticationFailed: the broker does not prove to be who it should be, or says what makes no sense.
-            ConfigError: a setting, or what a function of the user's gave, will not do.
-            ConnectionLost, RequestTimeout: the broker hung up, or did not answer.
+            AuthenticationFailed: the broker does not prove its identity, or its response is invalid.
+            ConfigError: a setting, or the result of a user's function, is invalid.
+            ConnectionLost, RequestTimeout: the broker closed the connection, or did not answer.
         """
         bare = ApiKey.SASL_AUTHENTICATE not in versions
-        if bare and ask_bare is None:
-            raise UnsupportedVersion(f"{at} knows no SaslAuthenticate: logging in needs Kafka 1.0 or later")
+        if bare and send_token is None:
+            raise UnsupportedVersion(f"{at} has no SaslAuthenticate: authentication needs Kafka 1.0 or later")
         handshake = SaslHandshakeRequest(mechanism=self.mechanism)
         answer = await ask(handshake, wanted=Versions(0, 0) if bare else Versions(1, 1))
         if answer.error_code != ErrorCode.NONE:
@@ -99,17 +99,17 @@ class Login:
         exchange = self._exchange(at)
         try:
             if bare:
-                assert ask_bare is not None
-                return await self._run(exchange, _Bare(ask_bare), at)
-            return await self._run(exchange, _Asking(ask, self.mechanism, at), at)
+                assert send_token is not None
+                return await self._run(exchange, _BareTokens(send_token), at)
+            return await self._run(exchange, _Authenticate(ask, self.mechanism, at), at)
         except AuthenticationFailed:
-            self._tokens.forget()
+            self._tokens.invalidate()
             raise
         finally:
             exchange.close()
 
     async def prepare(self) -> None:
-        """Have ready what others than the broker give for a login; raises as :meth:`authenticate`."""
+        """Fetch a token in advance if one is due; raises as :meth:`authenticate`."""
         await self._tokens.prepare()
 
     def _exchange(self, at: Address) -> Exchange:
@@ -129,14 +129,14 @@ class Login:
 
                 return aws_msk_iam(at.host, config.sasl_aws_region, self._runtime.wall_ms)
         most = config.sasl_scram_iterations_max
-        return scram(self.mechanism, username, password, self._new_nonce(), most_iterations=most)
+        return scram(self.mechanism, username, password, self._new_nonce(), max_iterations=most)
 
-    async def _run(self, exchange: Exchange, broker: "_Asking | _Bare", at: Address) -> int:
+    async def _run(self, exchange: Exchange, broker: "_Authenticate | _BareTokens", at: Address) -> int:
         try:
             step = next(exchange)
-            for _ in range(_MOST_STEPS):
+            for _ in range(_MAX_STEPS):
                 if isinstance(step, bytes):
-                    step = exchange.send(_bounded(await broker.say(step), self.mechanism))
+                    step = exchange.send(_bounded(await broker.send(step), self.mechanism))
                 elif isinstance(step, RunInThread):
                     step = exchange.send(await self._runtime.offload_waiting(step.function))
                 else:
@@ -144,11 +144,11 @@ class Login:
         except StopIteration:
             return broker.lifetime_ms
         except AuthenticationFailed as failure:
-            raise _placed(failure, at) from failure.__cause__
-        raise AuthenticationFailed(f"{at}: {self.mechanism} came to no end after {_MOST_STEPS} steps")
+            raise _with_broker(failure, at) from failure.__cause__
+        raise AuthenticationFailed(f"{at}: {self.mechanism} did not finish after {_MAX_STEPS} steps")
 
-    async def _needed(self, what: Need) -> Any:
-        if what is Need.TOKEN:
+    async def _needed(self, need: Need) -> Any:
+        if need is Need.TOKEN:
             return await self._tokens.get()
         provider = self._config.sasl_aws_credentials
         if provider is None:
@@ -157,10 +157,10 @@ class Login:
             return await self._runtime.offload_waiting(find_credentials)
         given = await self._called(provider, "sasl_aws_credentials")
         if not isinstance(given, AwsCredentials):
-            raise ConfigError(f"sasl_aws_credentials must give AwsCredentials, not a {type(given).__name__}")
+            raise ConfigError(f"sasl_aws_credentials must return AwsCredentials, not a {type(given).__name__}")
         parts = (given.access_key_id, given.secret_access_key, given.session_token or "")
-        if not all(isinstance(one, str) and is_text(one) for one in parts):
-            raise ConfigError("sasl_aws_credentials gave what is no text; it is not shown")
+        if not all(isinstance(part, str) and is_text(part) for part in parts):
+            raise ConfigError("sasl_aws_credentials returned credentials that are no text (not shown)")
         return given
 
     async def _new_token(self) -> Any:
@@ -176,49 +176,49 @@ class Login:
         try:
             if inspect.iscoroutinefunction(provider):
                 return await provider()
-            # Inside a tuple, since trio lets no coroutine come from a thread.
+            # Wrapped in a tuple, since trio accepts no coroutine as the result of a thread.
             (given,) = await self._runtime.offload_waiting(lambda: (provider(),))
             return await given if inspect.isawaitable(given) else given
         except KafkaError:
             raise
         except Exception as error:
-            # Its text may hold a secret, and is for those who look at the cause.
+            # The error's text may contain a secret: only the cause has it.
             raise AuthenticationFailed(f"the function in {setting} failed with {type(error).__name__}") from error
 
 
-class _Asking:
-    """Says tokens by SaslAuthenticate."""
+class _Authenticate:
+    """The exchange of tokens by SaslAuthenticate."""
 
     def __init__(self, ask: SendSaslRequest, mechanism: str, at: Address) -> None:
         self.lifetime_ms = 0
         self._ask, self._mechanism, self._at = ask, mechanism, at
 
-    async def say(self, token: bytes) -> bytes:
+    async def send(self, token: bytes) -> bytes:
         answer = await self._ask(SaslAuthenticateRequest(auth_bytes=token), wanted=Versions(0, 2))
         if answer.error_code != ErrorCode.NONE:
-            told = printable(answer.error_message or "") or "it does not say why"
-            raise broker_error(answer.error_code, f"{self._at} refused the login by {self._mechanism}: {told}")
+            message = printable(answer.error_message or "") or "it gives no reason"
+            raise broker_error(answer.error_code, f"{self._at} refused the login by {self._mechanism}: {message}")
         self.lifetime_ms = max(0, answer.session_lifetime_ms)
         return bytes(answer.auth_bytes)
 
 
-class _Bare:
-    """Says tokens as bare frames. Such a broker hangs up on those that it refuses."""
+class _BareTokens:
+    """The exchange of tokens as bare frames. A broker closes the connection if it refuses a token."""
 
     lifetime_ms = 0
 
-    def __init__(self, ask_bare: AskBare) -> None:
-        self.say = ask_bare
+    def __init__(self, send_token: SendToken) -> None:
+        self.send = send_token
 
 
-def _bounded(said: bytes, mechanism: str) -> bytes:
-    if len(said) > _LARGEST:
-        raise AuthenticationFailed(f"{mechanism}: the broker said {len(said)} bytes, more than any login takes")
-    return said
+def _bounded(token: bytes, mechanism: str) -> bytes:
+    if len(token) > _MAX_TOKEN:
+        raise AuthenticationFailed(f"{mechanism}: the broker's token has {len(token)} bytes, more than {_MAX_TOKEN}")
+    return token
 
 
-def _placed(failure: AuthenticationFailed, at: Address) -> AuthenticationFailed:
-    """With the broker's name, which a mechanism does not know; what a broker answered has it already."""
+def _with_broker(failure: AuthenticationFailed, at: Address) -> AuthenticationFailed:
+    """Prefix the broker's address to an error of a mechanism; errors from responses have it already."""
     if isinstance(failure, SaslAuthenticationFailed | IllegalSaslState | UnsupportedSaslMechanism):
         return failure
     text = str(failure)
@@ -228,8 +228,8 @@ def _placed(failure: AuthenticationFailed, at: Address) -> AuthenticationFailed:
 def _refused_handshake(code: int, mechanism: str, known: list[str], at: Address) -> KafkaError:
     if code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         named = printable(", ".join(known)) or "none"
-        return broker_error(code, f"{at} does not take {mechanism}; it takes {named}")
+        return broker_error(code, f"{at} does not support {mechanism}; it supports {named}")
     if code == ErrorCode.ILLEGAL_SASL_STATE:
-        hint = "set security_protocol to PLAINTEXT or SSL, or take the port of its SASL listener"
-        return broker_error(code, f"{at} asks for no login: {hint}")
+        hint = "set security_protocol to PLAINTEXT or SSL, or use the port of its SASL listener"
+        return broker_error(code, f"{at} does not use SASL: {hint}")
     return broker_error(code, f"{at} to SaslHandshake")

@@ -1,4 +1,4 @@
-"""AWS credentials of the environment, or what botocore finds (profiles, roles, instances), if it is installed."""
+"""AWS credentials from the environment, or from botocore (profiles, roles, instances), if it is installed."""
 
 import os
 
@@ -9,7 +9,7 @@ __all__ = ("find_credentials",)
 
 
 def find_credentials() -> AwsCredentials:
-    """Look for them; blocking.
+    """Find AWS credentials; blocking.
 
     Raises:
         ConfigError: there are none.

@@ -1,4 +1,4 @@
-"""AWS_MSK_IAM: a request to AWS, signed by Signature Version 4 and valid for some minutes, is the token."""
+"""AWS_MSK_IAM: the token is a request to AWS, signed with Signature Version 4 and valid for 15 minutes."""
 
 import hashlib
 import hmac
@@ -24,7 +24,7 @@ _SHOWN: Final = 200
 
 
 def region_of(host: str) -> str | None:
-    """The region in the name of an MSK broker, such as ``b-1.demo.abc123.c2.kafka.eu-west-1.amazonaws.com``."""
+    """Return the region in an MSK broker's name, such as ``b-1.demo.abc123.c2.kafka.eu-west-1.amazonaws.com``."""
     labels = host.lower().rstrip(".").split(".")
     for before, label in pairwise(labels):
         if before in ("kafka", "kafka-serverless") and "amazonaws" in labels:
@@ -33,33 +33,33 @@ def region_of(host: str) -> str | None:
 
 
 def aws_msk_iam(host: str, region: str | None, wall_ms: Callable[[], int]) -> Exchange:
-    """A login with the credentials that are asked for.
+    """Authenticate with AWS credentials.
 
     Raises:
         ConfigError: the region is not known.
-        AuthenticationFailed: the broker's answer makes no sense.
+        AuthenticationFailed: the broker's response is invalid.
     """
-    where = region or region_of(host)
-    if where is None:
-        raise ConfigError(f"sasl_aws_region is needed: the name {host!r} does not tell the region")
+    region = region or region_of(host)
+    if region is None:
+        raise ConfigError(f"sasl_aws_region is needed: the name {host!r} does not contain the region")
     credentials = yield Need.AWS_CREDENTIALS
-    answer = yield signed_payload(credentials, host, where, wall_ms())
+    answer = yield signed_payload(credentials, host, region, wall_ms())
     try:
-        told = json.loads(answer)
+        parsed = json.loads(answer)
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict) or told.get("version") != _VERSION:
+        parsed = None
+    if not isinstance(parsed, dict) or parsed.get("version") != _VERSION:
         raise AuthenticationFailed(f"AWS_MSK_IAM: the broker answered {bytes(answer[:_SHOWN])!r}")
 
 
 def signed_payload(credentials: AwsCredentials, host: str, region: str, now_ms: int) -> bytes:
-    """The token: JSON with what was signed, and the signature.
+    """Return the token: JSON with the signed fields and the signature.
 
     Args:
-        credentials: to sign with.
+        credentials: the credentials to sign with.
         host: the broker's name.
-        region: its region.
-        now_ms: when, in ms since the epoch.
+        region: the broker's region.
+        now_ms: the time of signing, in ms since the epoch.
     """
     moment = datetime.fromtimestamp(now_ms // 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
     scope = f"{moment[:8]}/{region}/{_SERVICE}/aws4_request"

@@ -1,4 +1,4 @@
-"""What can be read in certificates without a library: where they are in PEM, and until when they hold."""
+"""Reads certificates without a library: finds them in PEM, and decodes their validity."""
 
 import base64
 import re
@@ -17,14 +17,14 @@ _SEQUENCE, _VERSION, _UTC_TIME = 0x30, 0xA0, 0x17
 
 
 class Validity(NamedTuple):
-    """From when until when a certificate holds, in UTC."""
+    """The time in which a certificate is valid, in UTC."""
 
     begins: datetime
     ends: datetime
 
 
 def certificates_in(pem: str) -> list[bytes]:
-    """The certificates in a text, in DER; what is not base64 is passed over."""
+    """Return the certificates in a PEM text, in DER; skip invalid base64."""
     found = []
     for text in _CERTIFICATE.findall(pem):
         try:
@@ -35,40 +35,40 @@ def certificates_in(pem: str) -> list[bytes]:
 
 
 def has_key(pem: str) -> bool:
-    """Whether there is a private key in a text."""
+    """Return whether a PEM text contains a private key."""
     return _KEY.search(pem) is not None
 
 
 def has_encrypted_key(pem: str) -> bool:
-    """Whether the key in it is encrypted."""
+    """Return whether the key in a PEM text is encrypted."""
     return _ENCRYPTED.search(pem) is not None
 
 
 def validity(der: bytes) -> Validity | None:
-    """Between which times a certificate holds; None if it cannot be read."""
+    """Return when a certificate is valid; None if it cannot be read."""
     try:
         _, certificate, _ = _element(der, 0)
         _, signed, _ = _element(certificate, 0)
         position = 0
-        kind, _, after = _element(signed, 0)
-        if kind == _VERSION:
+        tag, _, after = _element(signed, 0)
+        if tag == _VERSION:
             position = after
         for _ in range(3):  # serial number, algorithm, issuer
             _, _, position = _element(signed, position)
-        kind, times, _ = _element(signed, position)
-        if kind != _SEQUENCE:
+        tag, times, _ = _element(signed, position)
+        if tag != _SEQUENCE:
             return None
-        kind, first, position = _element(times, 0)
-        begins = _time(kind, first)
-        kind, second, _ = _element(times, position)
-        return Validity(begins, _time(kind, second))
+        tag, first, position = _element(times, 0)
+        begins = _time(tag, first)
+        tag, second, _ = _element(times, position)
+        return Validity(begins, _time(tag, second))
     except (IndexError, ValueError):
         return None
 
 
 def _element(data: bytes, position: int) -> tuple[int, bytes, int]:
-    """One element of DER: its tag, its content, and where the next begins."""
-    kind, size = data[position], data[position + 1]
+    """Decode one DER element; return its tag, its content, and the position of the next."""
+    tag, size = data[position], data[position + 1]
     position += 2
     if size & 0x80:
         width = size & 0x7F
@@ -76,12 +76,12 @@ def _element(data: bytes, position: int) -> tuple[int, bytes, int]:
         position += width
     content = data[position : position + size]
     if len(content) != size:
-        raise ValueError("cut off")
-    return kind, content, position + size
+        raise ValueError("truncated")
+    return tag, content, position + size
 
 
-def _time(kind: int, content: bytes) -> datetime:
+def _time(tag: int, content: bytes) -> datetime:
     text = content.decode("ascii")
-    if kind == _UTC_TIME:  # two digits of the year, of 1950 to 2049
+    if tag == _UTC_TIME:  # two digits of the year, of 1950 to 2049
         text = ("19" if int(text[:2]) >= 50 else "20") + text
     return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)

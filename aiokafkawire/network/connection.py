@@ -1,4 +1,4 @@
-"""A connection to one broker: many requests in flight, answers in order, one failure ends it for all."""
+"""A connection to one broker: many requests in flight, responses in order, and one failure that ends all of them."""
 
 import logging
 from collections import deque
@@ -20,7 +20,7 @@ from ..runtime import Owner, Runtime, background_tasks
 from ..types import Address
 from .broker_connector import BrokerConnector
 from .connector import Connector
-from .legacy_version_probe import agreed
+from .legacy_version_probe import negotiate_versions
 from .pipeline import Pipeline, ResponseHandler
 from .reauthentication import Reauthenticator
 from .request_log import LOG, log_answer, log_request
@@ -33,15 +33,15 @@ R = TypeVar("R", bound=Response)
 
 ANY_VERSION: Final = Versions.parse("0+")
 
-_SILENCE: Final = 0.25
-"""Seconds in which any network brings an answer: who says nothing for less may be far away, and is no old broker."""
-_HEAVY: Final = 256 * 1024
-"""Answers above this are decoded on a thread, unless they carry records, which stay as they are."""
+_MIN_PROBE_SECONDS: Final = 0.25
+"""A broker that has not answered for less than this may be far away; it need not be an old one."""
+_LARGE: Final = 256 * 1024
+"""Larger responses are decoded on a thread, except those of Fetch, whose records are not decoded here."""
 
 
 @cache
 def _software_version() -> str:
-    # A tenth of the package's import time, for one string that the first connection needs.
+    # Imported late: it takes a tenth of the package's import time.
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -51,14 +51,14 @@ def _software_version() -> str:
 
 
 class _Reply:
-    """A slot that a task waits on."""
+    """A response handler that a task waits for."""
 
-    __slots__ = ("_event", "error", "frame", "patience", "position", "silent_at")
+    __slots__ = ("_event", "error", "frame", "patience", "position", "times_out_at")
 
-    def __init__(self, asked_at: float, patience: float) -> None:
+    def __init__(self, sent_at: float, patience: float) -> None:
         self._event = anyio.Event()
         self.patience = patience
-        self.silent_at = asked_at + patience
+        self.times_out_at = sent_at + patience
         self.frame = b""
         self.position = 0
         self.error: KafkaError | None = None
@@ -79,39 +79,39 @@ class _Reply:
 
 
 class Connection:
-    """One stream to one broker, made by :meth:`open`.
+    """A connection to one broker, made by :meth:`open`.
 
-    A caller that is cancelled or out of time leaves its place in line: its frame is whole on the wire, and its
-    answer is swallowed when it comes. A broker that leaves a request unanswered for ``request_timeout_ms`` loses
-    the connection, since everything behind that request waits for it.
+    If a caller is cancelled or times out, its request is still sent whole, and the response is discarded. If a broker
+    does not answer a request within ``request_timeout_ms``, the connection is closed, since all later requests wait
+    for that response.
     """
 
     def __init__(
         self,
-        wire: Transport,
+        transport: Transport,
         pipeline: Pipeline,
         at: Address,
         config: ClientConfig,
         runtime: Runtime,
         security: Security,
     ) -> None:
-        self.where: str = str(at)
+        self.broker: str = str(at)
         self.versions: Mapping[int, Versions] = {}
-        """What the broker speaks, by API key."""
+        """The versions that the broker supports, by API key."""
         self.features: Mapping[str, int] = {}
-        """The levels of features that the cluster has finalised, by name (KIP-584); empty where it says none."""
+        """The cluster's finalised feature levels by name (KIP-584); empty if the broker sends none."""
         self.known: BrokerVersion | None = None
-        """What the broker was found to be, or taken for."""
-        self._wire, self._pipeline, self._runtime = wire, pipeline, runtime
+        """The broker's version, as detected or assumed."""
+        self._transport, self._pipeline, self._runtime = transport, pipeline, runtime
         self._request_timeout = config.request_timeout_ms / 1000
         self._chosen: dict[tuple[type[Request[Any]], Versions], int] = {}
-        # What is asked while the login is renewed; None while it is not.
+        # The frames held back during a reauthentication; None at other times.
         self._held_back: deque[bytes] | None = None
-        self._renewed = anyio.Event()
+        self._released = anyio.Event()
         self._login = Reauthenticator(self, security, at, runtime.chance)
         self._uses_sasl = config.uses_sasl
         self.used_at: float = runtime.now()
-        """When it was last asked something, in seconds of the runtime's clock."""
+        """When the last request was sent, in seconds of the runtime's clock."""
 
     @classmethod
     async def open(
@@ -128,31 +128,33 @@ class Connection:
         known: BrokerVersion | None = None,
         dialled: Address | None = None,
     ) -> "Connection":
-        """Connect, agree on versions and log in, ``within`` so many seconds or ``socket_connection_setup_timeout_ms``.
+        """Connect, negotiate versions and authenticate.
 
-        What is ``known`` of the broker from another connection is not found out again; :attr:`known` has it for the
-        next one. With ``dialled`` the broker is reached there; its certificate and its login are still to be of the
-        host.
+        The limit is ``within``, in seconds, and ``socket_connection_setup_timeout_ms``. With ``known``, the broker's
+        version as an earlier connection has it, no old version is probed. With ``dialled`` the connection is made to
+        that address; certificate and authentication still use the host.
 
         Raises:
-            ConnectionLost: it cannot be reached, hangs up, or does not answer.
-            WireError: what answers is not Kafka.
-            AuthenticationFailed: broker and client do not trust one another.
-            ConfigError: certificates or credentials will not do.
+            ConnectionLost: the broker cannot be reached, closes the connection, or does not answer.
+            WireError: the answering server is not Kafka.
+            AuthenticationFailed: authentication failed.
+            ConfigError: certificates or credentials are invalid.
         """
         security = security or Security(config, runtime)
         at = Address(host, port)
-        where, limit = str(at), config.socket_connection_setup_timeout_ms / 1000
+        broker, limit = str(at), config.socket_connection_setup_timeout_ms / 1000
         if within is not None:
             limit = min(within, limit)
         made: Connection | None = None
         try:
             with anyio.move_on_after(limit):
-                pipeline = Pipeline(client_id=config.client_id, where=where, max_frame=config.receive_message_max_bytes)
+                max_frame = config.receive_message_max_bytes
+                pipeline = Pipeline(client_id=config.client_id, broker=broker, max_frame=max_frame)
                 patience = config.request_timeout_ms / 1000
-                way = BrokerConnector(connector, security, at, dialled or at, keepalive=config.socket_keepalive_enable)
-                wire = await way.open(pipeline, patience, owner.faulted)
-                made = cls(wire, pipeline, at, config, runtime, security)
+                keepalive = config.socket_keepalive_enable
+                broker_connector = BrokerConnector(connector, security, at, dialled or at, keepalive=keepalive)
+                transport = await broker_connector.open(pipeline, patience, owner.faulted)
+                made = cls(transport, pipeline, at, config, runtime, security)
                 owner.spawn(made._run)
                 if known is None and config.uses_sasl:
                     await made._expect_versions()
@@ -169,8 +171,8 @@ class Connection:
                         security=security,
                         dialled=dialled,
                     )
-                    soon = min(config.api_version_request_timeout_ms / 1000, max(limit / 4, _SILENCE))
-                    found = await agreed(made, lambda known: open_as(known=known), soon)
+                    soon = min(config.api_version_request_timeout_ms / 1000, max(limit / 4, _MIN_PROBE_SECONDS))
+                    found = await negotiate_versions(made, lambda known: open_as(known=known), soon)
                     if found is not made:
                         return found
                 else:
@@ -181,11 +183,11 @@ class Connection:
                 return made
             stage = f"accept a {'TLS ' * config.uses_tls}connection"
             if made is not None:
-                stage = "let us log in" if made.versions else "answer ApiVersions (is it a Kafka listener?)"
-            raise ConnectionLost(f"{where} did not {stage} within {limit:g} s")
+                stage = "complete the login" if made.versions else "answer ApiVersions (is it a Kafka listener?)"
+            raise ConnectionLost(f"{broker} did not {stage} within {limit:g} s")
         except BaseException as cause:
             if made is not None:
-                await made.close(cause if isinstance(cause, KafkaError) else ConnectionLost(f"{where}: given up"))
+                await made.close(cause if isinstance(cause, KafkaError) else ConnectionLost(f"{broker}: given up"))
             raise
 
     @property
@@ -195,7 +197,7 @@ class Connection:
 
     @property
     def in_flight(self) -> int:
-        """How many requests wait for their answers."""
+        """How many requests wait for their responses."""
         return self._pipeline.in_flight
 
     async def request(
@@ -206,43 +208,40 @@ class Connection:
         wanted: Versions = ANY_VERSION,
         slow: bool = False,
     ) -> R:
-        """Ask, and wait for the answer.
+        """Send a request in the newest version that both sides support, and return the response.
 
-        Args:
-            request: encoded in the newest version that both sides speak.
-            timeout: seconds; None, or more than ``request_timeout_ms``, waits as long as that.
-            wanted: the versions that can carry what is asked.
-            slow: the broker may take longer than ``request_timeout_ms``: it waits for others, as with JoinGroup.
+        The versions in ``wanted`` can carry the request. The ``timeout``, in seconds, is ``request_timeout_ms`` at
+        most, unless the response is ``slow``: for JoinGroup the broker waits for other members.
 
         Raises:
-            RequestTimeout: no answer in time.
-            ConnectionLost: the connection broke before the answer came; the broker may have acted.
-            WireError: the answer is not what the protocol allows.
+            RequestTimeout: no response in time.
+            ConnectionLost: the connection broke before the response came; the broker may have acted.
+            WireError: the response violates the protocol.
             UnsupportedVersion, InvalidMessage: nothing was sent.
         """
         spoken = self.choose(type(request), wanted)
         frame, position = await self._exchange(request, spoken, timeout, slow=slow)
         answer: Any = type(request).response
-        if len(frame) > _HEAVY and request.api_key != ApiKey.FETCH:
+        if len(frame) > _LARGE and request.api_key != ApiKey.FETCH:
             return await self._runtime.offload(self.decode, answer, spoken, frame, position)
         return self.decode(answer, spoken, frame, position)  # type: ignore[no-any-return]
 
     def submit(
         self,
         request: Request[Any],
-        slot: ResponseHandler | None,
+        handler: ResponseHandler | None,
         *,
         wanted: Versions = ANY_VERSION,
         spoken: int | None = None,
         now: float | None = None,
     ) -> int:
-        """Put a request in line, without waiting for anything; the version that it is in.
+        """Enqueue a request without waiting, and return its version.
 
-        Requests go out in the order in which they are submitted, on :meth:`transmit` or :meth:`transmit_soon`. The
-        ``slot`` hears of the answer, or why there will be none, in the task that reads; with None the broker does not
-        answer, as to Produce with ``acks=0``. Whoever submits sees to it that a silent broker is left by :meth:`close`.
+        Requests are sent in the order of submission, by :meth:`transmit` or :meth:`transmit_soon`. The ``handler`` is
+        called with the response or the failure, in the task that reads; it is None if the broker does not answer, as
+        to Produce with ``acks=0``. The caller closes the connection if the broker does not answer in time.
 
-        Whoever has chosen the version already, as ``spoken``, and knows what time it is ``now``, saves that here.
+        A caller that knows the version (``spoken``) and the time (``now``) passes them to save time.
 
         Raises:
             ConnectionLost, WireError: the connection is closed.
@@ -251,104 +250,109 @@ class Connection:
         if spoken is None:
             spoken = self.choose(type(request), wanted)
         self.used_at = self._runtime.now() if now is None else now
-        self._put_in_line(self._pipeline.send(request, spoken, slot))
+        self._enqueue(self._pipeline.send(request, spoken, handler))
         return spoken
 
     def submit_encoded(
-        self, kind: type[Request[Any]], spoken: int, body: Sequence[Buffer], slot: ResponseHandler | None, now: float
+        self,
+        request: type[Request[Any]],
+        spoken: int,
+        body: Sequence[Buffer],
+        handler: ResponseHandler | None,
+        now: float,
     ) -> None:
-        """As :meth:`submit`, of a request of that ``kind`` that its caller has encoded: the parts of its ``body``."""
+        """Submit a request that the caller has encoded: the parts of its ``body``. As :meth:`submit`."""
         self.used_at = now
-        self._put_in_line(self._pipeline.send_encoded(kind, spoken, body, slot))
+        self._enqueue(self._pipeline.send_encoded(request, spoken, body, handler))
 
     def choose(self, request: type[Request[Any]], wanted: Versions = ANY_VERSION) -> int:
-        """The version in which such a request is sent.
+        """Return the version in which such a request is sent.
 
         Raises:
-            UnsupportedVersion: the broker speaks none of those that are wanted.
+            UnsupportedVersion: the broker supports no version in ``wanted``.
         """
         known = self._chosen.get((request, wanted))
         if known is not None:
             return known
-        chosen = choose_version(request, self.versions, wanted, self.where)
+        chosen = choose_version(request, self.versions, wanted, self.broker)
         self._chosen[request, wanted] = chosen
         return chosen
 
     async def transmit(self) -> None:
-        """Write what was submitted, here and now where the wire is idle."""
-        await self._wire.transmit()
+        """Write the enqueued requests, in this task if the transport is idle."""
+        await self._transport.transmit()
 
     def transmit_soon(self) -> None:
-        """Have what was submitted written, without waiting for anything."""
-        self._wire.transmit_soon()
+        """Schedule the writing of the enqueued requests, without waiting."""
+        self._transport.transmit_soon()
 
     def transmit_at_once(self) -> bool:
-        """Write what was submitted if that never takes waiting; otherwise say so, and :meth:`transmit` does it."""
-        return self._wire.transmit_at_once()
+        """Write the enqueued requests if that never waits; return False if :meth:`transmit` is needed instead."""
+        return self._transport.transmit_at_once()
 
     async def written(self) -> None:
-        """Wait until nothing is in line: where no answer slows a caller down, the wire must.
+        """Wait until all enqueued requests are written: backpressure for requests without responses.
 
         Raises:
             ConnectionLost, WireError: the connection broke.
         """
         while self._held_back is not None:
-            await self._renewed.wait()
-        await self._wire.written()
+            await self._released.wait()
+        await self._transport.written()
 
     def decode(self, answer: type[R], spoken: int, frame: bytes, position: int) -> R:
-        """Read an answer that a slot was given.
+        """Decode the response that a handler received.
 
         Raises:
-            WireError: it is not what the protocol allows.
+            WireError: it violates the protocol.
         """
         if LOG.isEnabledFor(logging.DEBUG):
-            log_answer(self.where, answer, spoken, frame)
+            log_answer(self.broker, answer, spoken, frame)
         try:
             return decode(answer, spoken, frame, position)
         except WireError as error:
-            raise WireError(f"{self.where} answered {error}") from error
+            raise WireError(f"{self.broker} answered {error}") from error
 
-    def _put_in_line(self, frame: bytes, *, ahead: bool = False) -> None:
+    def _enqueue(self, frame: bytes, *, ahead: bool = False) -> None:
         if LOG.isEnabledFor(logging.DEBUG):
-            log_request(self.where, frame)
+            log_request(self.broker, frame)
         if ahead or self._held_back is None:
-            self._wire.put(frame)
+            self._transport.enqueue(frame)
         else:
             self._held_back.append(frame)
 
-    async def ask_ahead(self, request: Request[R], *, wanted: Versions) -> R:
-        """Ask before whatever is held back, as a login does; raises as :meth:`request`."""
+    async def request_ahead(self, request: Request[R], *, wanted: Versions) -> R:
+        """Send a request before those that are held back, as authentication does; raises as :meth:`request`."""
         spoken = self.choose(type(request), wanted)
         frame, position = await self._exchange(request, spoken, None, ahead=True)
         answer: Any = type(request).response
         return self.decode(answer, spoken, frame, position)  # type: ignore[no-any-return]
 
-    async def ask_bare(self, token: bytes) -> bytes:
-        """Send a SASL token as a frame without a header, and wait for the one that comes back."""
+    async def send_token(self, token: bytes) -> bytes:
+        """Send a SASL token as a frame without a header, and return the token in the response."""
         reply = _Reply(self._runtime.now(), self._request_timeout)
-        self._wire.put(self._pipeline.send_bare(token, reply))  # without a header that could be logged
+        self._transport.enqueue(self._pipeline.send_bare(token, reply))  # without a header that could be logged
         await self.transmit()
         try:
             return (await reply.wait())[0]
         except ConnectionLost as lost:
-            raise ConnectionLost(f"{lost} (a broker from before 1.0 does so if it refuses the login)") from lost
+            raise ConnectionLost(f"{lost} (brokers before 1.0 do so if they refuse the login)") from lost
 
     async def hold(self) -> None:
-        """Hold back what is asked from now on, and wait until what was asked before is answered."""
+        """Hold back later requests, and wait until earlier ones are answered."""
         idle, self._held_back = anyio.Event(), deque()
         self._pipeline.hold(idle.set)
         await idle.wait()
 
     def release(self) -> None:
-        """Send what was held back."""
+        """Send the requests that were held back."""
         held, self._held_back = self._held_back or (), None
         self._pipeline.release()
         for frame in held:
-            self._wire.put(frame)
+            self._transport.enqueue(frame)
         self.transmit_soon()
-        renewed, self._renewed = self._renewed, anyio.Event()
-        renewed.set()
+        released, self._released = self._released, anyio.Event()
+        released.set()
 
     async def _exchange(
         self,
@@ -367,30 +371,32 @@ class Connection:
         await self._close_if_silent(now)
         with anyio.move_on_after(limit):
             reply = _Reply(now, patience)
-            self._put_in_line(self._pipeline.send(request, spoken, reply, ahead=ahead), ahead=ahead)
+            self._enqueue(self._pipeline.send(request, spoken, reply, ahead=ahead), ahead=ahead)
             await self.transmit()
             return await reply.wait()
         await self._close_if_silent(max(self._runtime.now(), now + limit))
         name = type(request).__name__.removesuffix("Request")
-        raise RequestTimeout(f"no answer from {self.where} to {name} within {limit:g} s")
+        raise RequestTimeout(f"no answer from {self.broker} to {name} within {limit:g} s")
 
     async def _close_if_silent(self, now: float) -> None:
-        """Close, if the request that is next to be answered waits too long: its caller may have left long ago."""
+        """Close the connection if its oldest request has timed out, even if the caller no longer waits."""
         waiting = self._pipeline.next_answered
         if waiting is None:
             return
         name, reply = waiting
-        if isinstance(reply, _Reply) and now >= reply.silent_at:
+        if isinstance(reply, _Reply) and now >= reply.times_out_at:
             is_set = " (request_timeout_ms)" if reply.patience == self._request_timeout else ""
             limit = f"{reply.patience:g} s{is_set}"
-            await self.close(ConnectionLost(f"{self.where} left {name.removesuffix('Request')} unanswered for {limit}"))
+            await self.close(
+                ConnectionLost(f"{self.broker} left {name.removesuffix('Request')} unanswered for {limit}")
+            )
 
     async def agree_on_versions(self) -> None:
-        """Ask which versions the broker speaks. It answers a version of the question that it lacks in v0 (KIP-511).
+        """Request the broker's versions. A broker answers an ApiVersions version that it lacks in v0 (KIP-511).
 
         Raises:
-            ConnectionLost: it hangs up, or does not answer within ``request_timeout_ms``.
-            WireError: what answers is not Kafka.
+            ConnectionLost: the broker closes the connection, or does not answer within ``request_timeout_ms``.
+            WireError: the answering server is not Kafka.
         """
         ask = ApiVersionsRequest(client_software_name="aiokafkawire", client_software_version=_software_version())
         spoken = ApiVersionsRequest.stable.last
@@ -401,17 +407,17 @@ class Connection:
                 raise ConnectionLost(f"{cause} (is it a Kafka listener?)") from cause
             refused = int.from_bytes(frame[position : position + 2], "big") == ErrorCode.UNSUPPORTED_VERSION
             answer = self.decode(ApiVersionsResponse, 0 if refused else spoken, frame, position)
-            self.versions = {one.api_key: Versions(one.min_version, one.max_version) for one in answer.api_keys}
+            self.versions = {api.api_key: Versions(api.min_version, api.max_version) for api in answer.api_keys}
             self._chosen.clear()
             if not refused:
                 break
             spoken = min(self.versions.get(ApiKey.API_VERSIONS, Versions(0, 0)).last, ApiVersionsRequest.stable.last)
         if answer.error_code != ErrorCode.NONE:
-            raise broker_error(answer.error_code, f"{self.where} to ApiVersions")
-        self.features = {one.name: one.max_version_level for one in answer.finalized_features}
+            raise broker_error(answer.error_code, f"{self.broker} to ApiVersions")
+        self.features = {feature.name: feature.max_version_level for feature in answer.finalized_features}
 
     async def _expect_versions(self) -> None:
-        """Ask a broker that is to be logged in to: silence makes no old one of it, since none of those has a login.
+        """Request the versions of a broker that needs SASL: it is 0.10 or newer, so a timeout means no old broker.
 
         Raises:
             ConnectionLost, WireError: as :meth:`agree_on_versions`.
@@ -425,24 +431,24 @@ class Connection:
         self.known = ANSWERS_API_VERSIONS
 
     async def _run(self) -> None:
-        """Last as long as the wire."""
+        """Run until the transport ends."""
         try:
-            await self._run_wire()
+            await self._run_transport()
         finally:
-            LOG.debug("connection to %s closed: %s", self.where, self.failure or "cancelled")
+            LOG.debug("connection to %s closed: %s", self.broker, self.failure or "cancelled")
 
-    async def _run_wire(self) -> None:
+    async def _run_transport(self) -> None:
         if not self._uses_sasl:
-            await self._wire.run()
+            await self._transport.run()
             return
         async with background_tasks() as tasks:
             tasks.start_soon(self._login.keep)
             try:
-                await self._wire.run()
+                await self._transport.run()
             finally:
                 tasks.cancel_scope.cancel()
 
     async def close(self, reason: KafkaError | None = None) -> None:
-        """Close the stream; whoever waits fails with ``reason``. May be called again."""
-        self._pipeline.fail(reason or ConnectionLost(f"the connection to {self.where} was closed by this client"))
-        await self._wire.close()
+        """Close the connection; pending requests fail with ``reason``. May be called again."""
+        self._pipeline.fail(reason or ConnectionLost(f"the connection to {self.broker} was closed by this client"))
+        await self._transport.close()

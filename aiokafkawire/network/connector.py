@@ -1,4 +1,4 @@
-"""Opens the byte stream under a connection. Whatever opens one can take its place: a test's memory, a simulation."""
+"""Opens the byte stream under a connection: over TCP, or by a connector of a test or a simulation."""
 
 import contextlib
 import socket
@@ -11,22 +11,22 @@ __all__ = ("Connector", "connect_tcp", "keep_alive")
 
 
 class Connector(Protocol):
-    """Opens a stream to a broker.
+    """A function that opens a stream to a broker.
 
     Raises:
-        OSError: it cannot be opened.
+        OSError: the stream cannot be opened.
     """
 
     async def __call__(self, host: str, port: int) -> ByteStream: ...
 
 
 async def connect_tcp(host: str, port: int) -> ByteStream:
-    """A TCP connection to the first of the name's addresses that takes it (RFC 6555), without Nagle's delay."""
+    """Open a TCP connection to the first of the name's addresses that accepts it (RFC 6555), without Nagle's delay."""
     return await anyio.connect_tcp(host, port)
 
 
 def keep_alive(under: socket.socket | None) -> None:
-    """Have the system ask now and then if the other side is still there, where there is a socket at all."""
+    """Enable TCP keepalive, if there is a socket."""
     if under is not None:
-        with contextlib.suppress(OSError):  # it is gone already, which whoever reads it hears
+        with contextlib.suppress(OSError):  # it is closed already, which the next read reports
             under.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -1,4 +1,4 @@
-"""Which of a name's addresses to connect to: the first that takes it (RFC 8305)."""
+"""Connects to the first of a name's addresses that accepts a connection (RFC 8305)."""
 
 import socket
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,11 +16,11 @@ __all__ = ("addresses_of", "canonical", "dial")
 T = TypeVar("T")
 
 _STAGGER: Final = 0.25
-"""After so many seconds without a word from one address the next is tried beside it."""
+"""After so many seconds without an answer from one address the next is tried concurrently."""
 
 
 async def addresses_of(host: str, port: int) -> list[str]:
-    """The numeric addresses of a host, families in turn, beginning with the one that the system prefers.
+    """Return the numeric addresses of a host, alternating families, beginning with the one that the system prefers.
 
     Raises:
         OSError: the name cannot be resolved.
@@ -32,12 +32,16 @@ async def addresses_of(host: str, port: int) -> list[str]:
     families: dict[int, list[str]] = {}
     for family, *_, address in await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM):
         families.setdefault(family, []).append(str(address[0]))
-    return [one for turn in zip_longest(*families.values()) for one in dict.fromkeys(turn) if one is not None]
+    turns = zip_longest(*families.values())
+    return [address for turn in turns for address in dict.fromkeys(turn) if address is not None]
 
 
 async def canonical(at: Address) -> tuple[Address, ...]:
-    """The names of all machines that a name stands for (KIP-235), by reverse lookup; a machine without one keeps its
-    numeric address, and a name that cannot be resolved stays as it is, for whoever dials it to say so."""
+    """Return the canonical names of all addresses of a name (KIP-235), by reverse lookup.
+
+    An address without a name stays numeric. A name that cannot be resolved is returned unchanged: connecting reports
+    it.
+    """
     found: list[Address] = []
     try:
         addresses = await addresses_of(*at)
@@ -53,10 +57,10 @@ async def canonical(at: Address) -> tuple[Address, ...]:
 
 
 async def dial(addresses: Sequence[str], connect: Callable[[str], Awaitable[T]], discard: Callable[[T], None]) -> T:
-    """What ``connect`` makes of the first address that takes it; what others make meanwhile is discarded.
+    """Return the result of ``connect`` for the first address that accepts; the results of others are discarded.
 
     Raises:
-        OSError: no address took it; with several its cause is a group of what each of them said.
+        OSError: no address accepted; with several addresses its cause is a group of their errors.
     """
     if len(addresses) == 1:
         return await connect(addresses[0])
@@ -65,15 +69,15 @@ async def dial(addresses: Sequence[str], connect: Callable[[str], Awaitable[T]],
 
     async def attempt(address: str, failed: anyio.Event) -> None:
         try:
-            one = await connect(address)
+            connected = await connect(address)
         except OSError as error:
             errors.append(error)
             failed.set()
             return
         if made:
-            discard(one)
+            discard(connected)
         else:
-            made.append(one)
+            made.append(connected)
             attempts.cancel_scope.cancel()
 
     try:
@@ -84,9 +88,9 @@ async def dial(addresses: Sequence[str], connect: Callable[[str], Awaitable[T]],
                 with anyio.move_on_after(_STAGGER):
                     await failed.wait()
     except BaseException:
-        for one in made:
-            discard(one)
+        for connected in made:
+            discard(connected)
         raise
     if not made:
-        raise OSError(f"none of {len(errors)} addresses took it") from ExceptionGroup("connecting", errors)
+        raise OSError(f"none of {len(errors)} addresses accepted it") from ExceptionGroup("connecting", errors)
     return made[0]

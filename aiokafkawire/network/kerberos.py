@@ -1,4 +1,4 @@
-"""GSSAPI on the client's side: Kerberos (RFC 4752), by the library ``gssapi`` over the system's."""
+"""GSSAPI on the client's side: Kerberos (RFC 4752), by the library ``gssapi`` on top of the system's library."""
 
 from typing import Any, Final
 
@@ -8,34 +8,34 @@ from .sasl import Exchange, RunInThread
 __all__ = ("kerberos",)
 
 _NO_LAYER: Final = 1
-"""The security layer that Kafka knows: none, since TLS is there for that."""
+"""The security layer that Kafka supports: none, since it uses TLS."""
 
 
 def kerberos(service: str, host: str) -> Exchange:
-    """A login as whoever the system's ticket cache, or its keytab for clients, is for.
+    """Authenticate as the principal of the system's ticket cache or client keytab.
 
     Args:
         service: the first part of the broker's principal, ``kafka``.
         host: the second part.
 
     Raises:
-        ConfigError: the library is not there.
-        AuthenticationFailed: there is no ticket, or the broker's answer makes no sense.
+        ConfigError: the library is not installed.
+        AuthenticationFailed: there is no ticket, or the broker's response is invalid.
     """
     context = yield RunInThread(lambda: _begin(service, host))
-    said: bytes | None = None
+    answer: bytes | None = None
     while True:
-        token = yield RunInThread(lambda heard=said: _guarded(context.step, heard))  # type: ignore[misc]
+        token = yield RunInThread(lambda received=answer: _guarded(context.step, received))  # type: ignore[misc]
         if token is None and context.complete:
-            token = b""  # it is the broker's turn to offer its layers
-        said = yield bytes(token or b"")
+            token = b""  # next the broker offers its security layers
+        answer = yield bytes(token or b"")
         if context.complete:
             break
     yield RunInThread(lambda: _check_mutual(context))
-    offered = yield RunInThread(lambda: _guarded(context.unwrap, said))
+    offered = yield RunInThread(lambda: _guarded(context.unwrap, answer))
     layers = bytes(offered.message)
     if len(layers) != 4 or not layers[0] & _NO_LAYER:
-        raise AuthenticationFailed("GSSAPI: the broker offers no login without a security layer of SASL's own")
+        raise AuthenticationFailed("GSSAPI: the broker requires a SASL security layer, which is not supported")
     chosen = yield RunInThread(lambda: _guarded(context.wrap, bytes((_NO_LAYER, 0, 0, 0)), False))
     yield bytes(chosen.message)
 
@@ -54,7 +54,7 @@ def _begin(service: str, host: str) -> Any:
 def _new_context(gssapi: Any, service: str, host: str) -> Any:
     name = gssapi.Name(f"{service}@{host}", gssapi.NameType.hostbased_service)
     mutual = gssapi.RequirementFlag.mutual_authentication | gssapi.RequirementFlag.integrity
-    # Kerberos alone: RFC 4752 knows nothing else, whatever the system's library may.
+    # Kerberos only: RFC 4752 allows no other mechanism, although the system's library may have some.
     return gssapi.SecurityContext(name=name, usage="initiate", flags=mutual, mech=gssapi.MechType.kerberos)
 
 
@@ -62,12 +62,12 @@ def _check_mutual(context: Any) -> None:
     import gssapi
 
     if not _guarded(lambda: context.actual_flags & gssapi.RequirementFlag.mutual_authentication):
-        raise AuthenticationFailed("GSSAPI: the broker did not prove that it is the service it says it is")
+        raise AuthenticationFailed("GSSAPI: the broker did not prove its identity (mutual authentication)")
 
 
 def _guarded(function: Any, *arguments: Any) -> Any:
     try:
         return function(*arguments)
     except Exception as error:  # the library's errors are not known without it
-        told = str(error) or type(error).__name__
-        raise AuthenticationFailed(f"GSSAPI: {told} (is there a ticket? klist shows)") from error
+        message = str(error) or type(error).__name__
+        raise AuthenticationFailed(f"GSSAPI: {message} (is there a ticket? see klist)") from error

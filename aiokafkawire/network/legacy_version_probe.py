@@ -1,4 +1,4 @@
-"""Agreeing on versions with a broker nothing is known of yet, which may be older than the question."""
+"""Negotiates versions with an unknown broker, which may be older than ApiVersions."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -12,22 +12,22 @@ from ..runtime import background_tasks
 if TYPE_CHECKING:
     from .connection import Connection
 
-__all__ = ("agreed",)
+__all__ = ("negotiate_versions",)
 
 OpenAs = Callable[[BrokerVersion], Awaitable["Connection"]]
-"""Opens another connection to the broker, which is taken for what is known."""
+"""Opens another connection to the broker, assuming that it has this version."""
 
 
-async def agreed(asked: "Connection", open_as: OpenAs, patience: float) -> "Connection":
-    """The connection to go on with: ``asked``, or one to what turned out to be an old broker.
+async def negotiate_versions(asked: "Connection", open_as: OpenAs, patience: float) -> "Connection":
+    """Negotiate versions; return the connection to use: ``asked``, or another one to a broker found to be old.
 
-    A broker that hangs up on ApiVersions, or has said nothing to it for ``patience`` seconds, is asked what old ones
-    answer, on a connection of its own. Meanwhile the first goes on waiting: who answers there is no old broker. Has no
-    deadline of its own. ``asked`` is closed where another is given.
+    If a broker closes the connection on ApiVersions, or does not answer it for ``patience`` seconds, send the requests
+    of old brokers on another connection. Meanwhile keep waiting for ApiVersions: a response there proves that the
+    broker is not old. This function has no deadline. If it returns another connection, it closes ``asked``.
 
     Raises:
-        ConnectionLost: it hangs up on everything.
-        WireError: what answers is not Kafka, or older than 0.8.
+        ConnectionLost: the broker closes every connection.
+        WireError: the answering server is not Kafka, or older than 0.8.
     """
     question = _Question(asked)
     found: Connection | KafkaError | None = None
@@ -36,9 +36,9 @@ async def agreed(asked: "Connection", open_as: OpenAs, patience: float) -> "Conn
             tasks.start_soon(question.ask)
             with anyio.move_on_after(patience):
                 await question.over.wait()
-            if question.is_as_old_brokers_leave_it:
+            if question.may_be_old:
                 with question.while_open:
-                    found = await _found_otherwise(open_as, patience)
+                    found = await _probe_twice(open_as, patience)
             if found is None:
                 await question.over.wait()
             tasks.cancel_scope.cancel()
@@ -52,14 +52,14 @@ async def agreed(asked: "Connection", open_as: OpenAs, patience: float) -> "Conn
     if isinstance(found, KafkaError):
         raise found
     if found is None:
-        assert question.failure is not None  # or it had answered
+        assert question.failure is not None  # since there was no answer
         raise question.failure
     await asked.close()
     return found
 
 
 class _Question:
-    """What becomes of asking a broker for its versions, while something else is tried."""
+    """An ApiVersions request that runs while old versions are probed."""
 
     def __init__(self, asked: "Connection") -> None:
         self._asked = asked
@@ -67,7 +67,7 @@ class _Question:
         self.failure: Exception | None = None
         self.over = anyio.Event()
         self.while_open = anyio.CancelScope()
-        """Cancelled by the answer."""
+        """The scope of the probes; the response to ApiVersions cancels it."""
 
     async def ask(self) -> None:
         try:
@@ -79,8 +79,8 @@ class _Question:
         self.over.set()
 
     @property
-    def is_as_old_brokers_leave_it(self) -> bool:
-        """Whether there is silence so far, or a hang-up instead of an answer."""
+    def may_be_old(self) -> bool:
+        """Whether the broker did not answer yet, or closed the connection instead."""
         return not self.over.is_set() or isinstance(self.failure, ConnectionLost)
 
 
@@ -89,26 +89,25 @@ async def _close(found: "Connection | KafkaError | None") -> None:
         await found.close()
 
 
-async def _found_otherwise(open_as: OpenAs, patience: float) -> "Connection | KafkaError | None":
-    """A connection to the broker, as what it turns out to be without its answer; or why there is none.
+async def _probe_twice(open_as: OpenAs, patience: float) -> "Connection | KafkaError | None":
+    """Return a connection to an old broker of the version that two probes found; or the error.
 
-    What passes for an old broker is asked for its versions again, since a newer one answers what old ones do, too: only
-    who answers those questions and leaves this one, and does so again on another connection, is an old broker. A
-    network that cuts connections makes a newer one look like it, and taken for an old one it would be spoken to
-    without all that has come since: it would not keep the records of aborted transactions back, for one.
+    An apparently old broker is asked for ApiVersions again, since newer brokers answer the probes too. It is old only
+    if it answers the probes but not ApiVersions, on two connections: a network that cuts connections makes a newer
+    broker look old. Treating it as old would lose features: it would not filter records of aborted transactions.
     """
     try:
-        found = await _recognised(open_as)
-        if found is None or await _tells(found, patience):
+        found = await _probe(open_as)
+        if found is None or await _answers_api_versions(found, patience):
             return found
         await found.close()
-        return await _recognised(open_as, found.known)
+        return await _probe(open_as, found.known)
     except KafkaError as error:
         return error
 
 
-async def _tells(connection: "Connection", patience: float) -> bool:
-    """Whether it tells its versions, after all; it is none of the old ones then."""
+async def _answers_api_versions(connection: "Connection", patience: float) -> bool:
+    """Return whether the broker answers ApiVersions after all, and so is not old."""
     try:
         with anyio.move_on_after(patience):
             await connection.agree_on_versions()
@@ -122,15 +121,15 @@ async def _tells(connection: "Connection", patience: float) -> bool:
     return False
 
 
-async def _recognised(open_as: OpenAs, before: BrokerVersion | None = None) -> "Connection | None":
-    """A connection to the broker as the old one that it is; None if it is none.
+async def _probe(open_as: OpenAs, before: BrokerVersion | None = None) -> "Connection | None":
+    """Probe for an old broker; return a connection that assumes its version, None if it answers no probe.
 
-    ``before`` is what it was taken for the first time. Of two different results the newer one counts: a connection that
-    the network cuts makes a broker look older than it is.
+    ``before`` is the result of the first probe. The newer of two results counts: a connection that the network cuts
+    makes a broker look older than it is.
 
     Raises:
-        WireError: it answers what no broker since 0.8 does.
-        SecurityMismatch: it speaks TLS.
+        WireError: the response is not from a broker since 0.8.
+        SecurityMismatch: the listener uses TLS.
     """
     newest = list(SPOKEN_UNTOLD)[-1]
     answered, connection = 0, None
@@ -144,8 +143,8 @@ async def _recognised(open_as: OpenAs, before: BrokerVersion | None = None) -> "
     except SecurityMismatch:
         raise
     except WireError as error:
-        told = "it is older than Kafka 0.8, whose protocol was another (use aiokafkawire.legacy), or no Kafka"
-        raise WireError(f"{error}; {told}") from error
+        hint = "it is older than Kafka 0.8, whose protocol differs (use aiokafkawire.legacy), or not Kafka"
+        raise WireError(f"{error}; {hint}") from error
     except BaseException:
         if connection is not None:
             await connection.close()

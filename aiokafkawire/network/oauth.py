@@ -1,4 +1,4 @@
-"""Tokens for OAUTHBEARER: where they come from, how long they are kept, and when a new one is fetched."""
+"""The OAUTHBEARER token of a client: fetched, kept, and refreshed before it expires."""
 
 import base64
 import binascii
@@ -20,13 +20,13 @@ _log = logging.getLogger("aiokafkawire.security")
 Fetch: TypeAlias = Callable[[], Awaitable[str | OAuthBearerToken]]
 
 _WINDOW: Final = 0.8
-"""After which part of its time a token is replaced, as in Java."""
+"""The part of its lifetime after which a token is refreshed, as in the Java client."""
 
 
 def expiry_of(token: str) -> int | None:
-    """Until when a JWT holds, in ms since the epoch; None if it is none, or does not say.
+    """Return when a JWT expires, in ms since the epoch; None if it is no JWT, or has no expiry.
 
-    Nothing is verified: that is the broker's to do.
+    Nothing is verified: the broker does that.
     """
     parts = token.split(".")
     if len(parts) != 3:
@@ -42,67 +42,68 @@ def expiry_of(token: str) -> int | None:
 
 
 def refresh_at(got_at_ms: int, expires_at_ms: int) -> int:
-    """When to fetch the next token, in ms since the epoch."""
+    """Return when to fetch the next token, in ms since the epoch."""
     return got_at_ms + int(max(0, expires_at_ms - got_at_ms) * _WINDOW)
 
 
 class Tokens:
-    """The token of one client, fetched when a connection needs it, and shared while it holds.
+    """The token of one client, fetched when a connection needs it, and shared until it is refreshed.
 
     Args:
-        fetch: gets a new one.
+        fetch: fetches a new token.
         wall_ms: the clock, in ms since the epoch.
     """
 
     def __init__(self, fetch: Fetch, wall_ms: Callable[[], int]) -> None:
         self._fetch, self._wall_ms = fetch, wall_ms
         self._fetching = anyio.Lock()
-        self._held: OAuthBearerToken | None = None
+        self._token: OAuthBearerToken | None = None
         self._refresh_at = self._ends_at = 0
 
     async def get(self) -> OAuthBearerToken:
-        """A token that holds now.
+        """Return a valid token.
 
         Raises:
-            AuthenticationFailed: there is none to be had.
-            ConfigError: what came is no token.
-            ConnectionLost: the endpoint does not answer.
+            AuthenticationFailed: no token can be fetched.
+            ConfigError: the user's function returned no token.
+            ConnectionLost: the token endpoint does not answer.
         """
         async with self._fetching:
             now = self._wall_ms()
-            if self._held is not None and now < self._refresh_at:
-                return self._held
+            if self._token is not None and now < self._refresh_at:
+                return self._token
             try:
                 return self._keep(await self._fetch(), now)
             except KafkaError as error:
-                if self._held is None or now >= self._ends_at:
+                if self._token is None or now >= self._ends_at:
                     raise
                 _log.warning("cannot renew the OAUTHBEARER token, keeping the previous one until it expires: %s", error)
-                return self._held
+                return self._token
 
     async def prepare(self) -> None:
-        """Fetch the next token if it is time, so that :meth:`get` has one; raises as that.
+        """Fetch the next token if it is due, so that :meth:`get` has it; raises as that method.
 
-        One whose end is not known cannot be had beforehand, since it is not kept.
+        A token without a known expiry is not kept, so it cannot be fetched in advance.
         """
-        if self._held is not None:
+        if self._token is not None:
             await self.get()
 
     def _keep(self, given: str | OAuthBearerToken, now: int) -> OAuthBearerToken:
         if not isinstance(given, str | OAuthBearerToken):
-            told = f"text or an OAuthBearerToken, not a {type(given).__name__}"
-            raise ConfigError(f"sasl_oauthbearer_token must give {told}")
+            raise ConfigError(
+                f"sasl_oauthbearer_token must return a str or an OAuthBearerToken, not a {type(given).__name__}"
+            )
         token = OAuthBearerToken(given) if isinstance(given, str) else given
         check_token(token)
         ends = token.expires_at_ms if token.expires_at_ms is not None else expiry_of(token.value)
         if ends is None:
-            self._held = None
+            self._token = None
             return token
         if ends <= now:
-            raise AuthenticationFailed(f"the token for OAUTHBEARER has expired {(now - ends) / 1000:.0f} s ago")
-        self._held, self._ends_at, self._refresh_at = token, ends, refresh_at(now, ends)
+            raise AuthenticationFailed(f"the OAUTHBEARER token expired {(now - ends) / 1000:.0f} s ago")
+        self._token, self._ends_at, self._refresh_at = token, ends, refresh_at(now, ends)
         return token
 
-    def forget(self) -> None:
-        """A broker has refused it: the next login gets another."""
-        self._held = None
+    def invalidate(self) -> None:
+        """Discard the token that a broker has refused: the next authentication fetches another."""
+        self._token = None

@@ -1,4 +1,4 @@
-"""The token endpoint of OpenID Connect: a token for a client's id and secret (KIP-768); blocking, so for a thread."""
+"""Fetches tokens from an OpenID Connect token endpoint for a client's id and secret (KIP-768); blocking."""
 
 import base64
 import io
@@ -22,19 +22,19 @@ __all__ = ("fetch_token",)
 
 _SECONDS: Final = 10.0
 """How long the endpoint may take."""
-_LARGEST: Final = 1024 * 1024
+_MAX_SIZE: Final = 1024 * 1024
 _TRANSIENT: Final = (408, 425, 429)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Whoever is redirected to would be shown the secret."""
+    """A handler that follows no redirect, since that would send the secret to another server."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
 class _Timed(io.RawIOBase):
-    """What comes over a socket until a deadline. A socket's own timeout begins anew with every byte."""
+    """A socket's input until a deadline. A socket's own timeout restarts with every byte."""
 
     def __init__(self, sock: socket.socket, raw: io.RawIOBase, deadline: float) -> None:
         self._sock, self._raw, self._deadline = sock, raw, deadline
@@ -45,7 +45,7 @@ class _Timed(io.RawIOBase):
     def readinto(self, buffer: Any) -> int | None:
         left = self._deadline - time.monotonic()
         if left <= 0:
-            raise TimeoutError(f"no whole answer within {_SECONDS:g} s")
+            raise TimeoutError(f"no complete response within {_SECONDS:g} s")
         self._sock.settimeout(left)
         return self._raw.readinto(buffer)
 
@@ -78,19 +78,19 @@ class _Https(urllib.request.HTTPSHandler):
         return self.do_open(partial(_timed, HTTPSConnection, self._deadline), req)
 
 
-def _timed(kind: type[HTTPConnection], deadline: float, host: str, **more: Any) -> HTTPConnection:
+def _timed(connection_type: type[HTTPConnection], deadline: float, host: str, **more: Any) -> HTTPConnection:
     response: Any = partial(_TimedResponse, deadline=deadline)
-    made = kind(host, **more)
-    made.response_class = response
-    return made
+    connection = connection_type(host, **more)
+    connection.response_class = response
+    return connection
 
 
 def fetch_token(config: SecurityConfig) -> OAuthBearerToken:
-    """Ask the endpoint for a token.
+    """Request a token from the endpoint.
 
     Raises:
-        AuthenticationFailed: it refuses, answers with no token, or its certificate is not trusted.
-        ConnectionLost: it cannot be reached, is too slow, or has trouble of its own.
+        AuthenticationFailed: it refuses, answers without a token, or its certificate is not trusted.
+        ConnectionLost: it cannot be reached, is too slow, or has an internal error.
     """
     url, client_id = config.sasl_oauthbearer_token_endpoint_url, config.sasl_oauthbearer_client_id
     secret = config.sasl_oauthbearer_client_secret
@@ -99,65 +99,67 @@ def fetch_token(config: SecurityConfig) -> OAuthBearerToken:
     form = {"grant_type": "client_credentials"}
     if config.sasl_oauthbearer_scope:
         form["scope"] = config.sasl_oauthbearer_scope
-    # As Java and librdkafka do it by default: id and secret are not URL-encoded before.
+    # As Java and librdkafka by default, id and secret are not URL-encoded.
     known = base64.b64encode(f"{client_id}:{secret}".encode()).decode()
     headers = {
         "Authorization": f"Basic {known}",
         "Accept": "application/json",
         "Content-Type": "application/x-www-form-urlencoded",
     }
-    where = f"the token endpoint {url.partition('?')[0]}"
+    endpoint = f"the token endpoint {url.partition('?')[0]}"
     began = time.time_ns() // 1_000_000
     try:
         request = urllib.request.Request(url, urllib.parse.urlencode(form).encode(), headers)  # noqa: S310
         answer = _exchange(request)
     except urllib.error.HTTPError as refusal:
         with refusal:
-            raise _refused(where, refusal, (secret, known)) from None
+            raise _refused(endpoint, refusal, (secret, known)) from None
     except (OSError, HTTPException, ValueError) as error:
         cause = error.reason if isinstance(error, urllib.error.URLError) else error
         if isinstance(cause, ssl.SSLCertVerificationError):
-            how = "the system's authorities are trusted, or those of SSL_CERT_FILE"
-            raise AuthenticationFailed(f"{where}: its certificate is refused: {cause.verify_message} ({how})") from None
-        raise ConnectionLost(f"{where} cannot be reached: {cause}") from None
-    return _token(where, answer, began)
+            how = "trusted are the system's authorities, or those in SSL_CERT_FILE"
+            raise AuthenticationFailed(
+                f"{endpoint}: its certificate is not trusted: {cause.verify_message} ({how})"
+            ) from None
+        raise ConnectionLost(f"{endpoint} cannot be reached: {cause}") from None
+    return _token(endpoint, answer, began)
 
 
 def _exchange(request: urllib.request.Request) -> bytes:
     deadline = time.monotonic() + _SECONDS
     opener = urllib.request.build_opener(_NoRedirect, _Http(deadline), _Https(deadline))
     with opener.open(request, timeout=_SECONDS) as response:
-        gathered: bytes = response.read(_LARGEST + 1)
-    if len(gathered) > _LARGEST:
-        raise ValueError(f"its answer is larger than {_LARGEST} bytes")
-    return gathered
+        body: bytes = response.read(_MAX_SIZE + 1)
+    if len(body) > _MAX_SIZE:
+        raise ValueError(f"its response is larger than {_MAX_SIZE} bytes")
+    return body
 
 
-def _refused(where: str, refusal: urllib.error.HTTPError, secrets: tuple[str, ...]) -> KafkaError:
-    told = ""
+def _refused(endpoint: str, refusal: urllib.error.HTTPError, secrets: tuple[str, ...]) -> KafkaError:
+    reason = ""
     try:
         answer = json.loads(refusal.read(65536))
-        told = ": " + " ".join(str(answer[name]) for name in ("error", "error_description") if answer.get(name))
+        reason = ": " + " ".join(str(answer[name]) for name in ("error", "error_description") if answer.get(name))
     except (OSError, HTTPException, ValueError, AttributeError, RecursionError):
-        told = f": {refusal.reason}"
+        reason = f": {refusal.reason}"
     for secret in secrets:
-        told = told.replace(secret, "***")
-    message = f"{where} answered {refusal.code}{printable(told)}"
+        reason = reason.replace(secret, "***")
+    message = f"{endpoint} answered {refusal.code}{printable(reason)}"
     if refusal.code >= 500 or refusal.code in _TRANSIENT:
         return ConnectionLost(message)
     return AuthenticationFailed(f"{message} (see sasl_oauthbearer_client_id, _client_secret and _scope)")
 
 
-def _token(where: str, answer: bytes, began_ms: int) -> OAuthBearerToken:
+def _token(endpoint: str, answer: bytes, began_ms: int) -> OAuthBearerToken:
     try:
-        told = json.loads(answer)
+        parsed = json.loads(answer)
     except (ValueError, RecursionError):
-        told = None
-    value = told.get("access_token") if isinstance(told, dict) else None
+        parsed = None
+    value = parsed.get("access_token") if isinstance(parsed, dict) else None
     if not isinstance(value, str) or not value:
-        raise AuthenticationFailed(f"{where} answered without an access_token: is it a token endpoint?")
-    assert isinstance(told, dict)
-    seconds = told.get("expires_in")
+        raise AuthenticationFailed(f"{endpoint} answered without an access_token: is it a token endpoint?")
+    assert isinstance(parsed, dict)
+    seconds = parsed.get("expires_in")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e10:
         return OAuthBearerToken(value)
     return OAuthBearerToken(value, began_ms + int(seconds * 1000))

@@ -1,8 +1,8 @@
-"""One connection's protocol without the connection: frames out, frames in, answers to those who asked.
+"""The protocol of one connection without I/O: encodes requests into frames, and matches responses to requests.
 
-A broker answers one connection strictly in order, so the oldest request that waits is the one answered next. A
-correlation id that says otherwise means that the two sides disagree about the stream, and nothing on it can be
-trusted any more: the first failure poisons the pipeline, and every waiter hears of it in order.
+A broker answers the requests of a connection in order, so the next response is that of the oldest request. Another
+correlation id means that client and broker disagree about the stream, which cannot be trusted any more: the first
+failure ends the pipeline, and all pending requests fail in order.
 """
 
 from collections import deque
@@ -24,134 +24,136 @@ _CORRELATION_IDS: Final = 2**31
 _CORRELATION_ID_SIZE: Final = 4
 _NO_TAGS: Final = b"\0"
 _BEFORE: Final = 4
-"""Where a request's header has the correlation id: behind the API key and the version."""
-_TELLING: Final = 64
-"""So many bytes tell what speaks another protocol."""
+"""The offset of the correlation id in a request's header: behind the API key and the version."""
+_GUESS_SIZE: Final = 64
+"""How many bytes are enough to recognize another protocol."""
 _FIRST: Final = 16 * 1024
-"""How much is read before the size of a frame is known; what is longer goes into a place of its own at once."""
+"""How much is read before the size of a frame is known; the rest of a longer frame is read into its own buffer."""
 
 
 class ResponseHandler(Protocol):
-    """A place in line for an answer."""
+    """The handler of a response."""
 
     def resolve(self, frame: bytes, position: int) -> None:
-        """Take the answer: its body begins at ``position`` of ``frame``."""
+        """Receive the response: its body begins at ``position`` of ``frame``."""
 
     def fail(self, error: KafkaError) -> None:
-        """Hear why no answer will come."""
+        """Receive the error that prevents a response."""
 
 
 class _Form(NamedTuple):
-    """What the frames of all requests of one type and version have in common."""
+    """The header that all requests of one type and version have in common."""
 
     before: bytes
-    """Their header as far as the correlation id."""
+    """The part before the correlation id."""
     behind: bytes
-    """And from there on."""
-    answered: int
-    """The version of the header before their answers."""
+    """The part behind the correlation id."""
+    response_header: int
+    """The version of the responses' header."""
     name: str
 
     @property
     def is_login(self) -> bool:
-        """Whether they are part of a login."""
+        """Whether the requests are part of SASL authentication."""
         return self.name.startswith("Sasl") or self is _BARE
 
 
-_BARE: Final = _Form(before=b"", behind=b"", answered=-1, name="a SASL token")
-"""Of frames that have no header, and whose answers have none."""
+_BARE: Final = _Form(before=b"", behind=b"", response_header=-1, name="a SASL token")
+"""The form of frames that have no header, and whose responses have none."""
 
 
 class Pipeline:
-    """Matches answers to requests.
+    """The requests of a connection that wait for their responses.
 
     Args:
-        client_id: goes into every request's header.
-        where: the broker's name in errors.
+        client_id: the client id in every request's header.
+        broker: the broker's name in errors.
         max_frame: the largest frame to accept, in bytes.
     """
 
-    def __init__(self, *, client_id: str, where: str, max_frame: int) -> None:
-        self._client_id, self._where, self._max_frame = client_id, where, max_frame
+    def __init__(self, *, client_id: str, broker: str, max_frame: int) -> None:
+        self._client_id, self._broker, self._max_frame = client_id, broker, max_frame
         self._correlation_id = 0
         self._waiting: deque[tuple[int, _Form, ResponseHandler]] = deque()
         self._forms: dict[tuple[type[Request[Any]], int], _Form] = {}
-        # What is neither whole nor lost: a frame, or the first bytes of its size.
+        # An incomplete frame, or the first bytes of its size.
         self._frame: Frame | None = None
         self._size_begun = b""
         self._first: bytearray | None = None
-        # Those whose frames are to go out later, behind those that go ahead meanwhile.
+        # The requests that are held back while others are sent ahead.
         self._held_back: deque[tuple[int, _Form, ResponseHandler]] | None = None
         self._on_idle: Callable[[], None] | None = None
         self.failure: KafkaError | None = None
 
     @property
     def in_flight(self) -> int:
-        """How many requests wait for their answers."""
+        """How many requests wait for their responses."""
         return len(self._waiting) + len(self._held_back or ())
 
     @property
     def answered(self) -> int:
-        """How many requests were answered, until the correlation ids begin anew; those without an answer count, too."""
+        """How many requests were answered or need no response, since correlation ids last started at 0."""
         return self._correlation_id - self.in_flight
 
     @property
     def next_answered(self) -> tuple[str, ResponseHandler] | None:
-        """The name of the request that waits longest, and its slot; None if none waits."""
+        """The name of the oldest pending request, and its handler; None if there is none."""
         return (self._waiting[0][1].name, self._waiting[0][2]) if self._waiting else None
 
     def hold(self, on_idle: Callable[[], None]) -> None:
-        """Requests from now on are for later, unless they go ahead; ``on_idle`` hears when nothing else waits."""
+        """Hold back later requests, unless they go ahead; call ``on_idle`` when no earlier request is pending."""
         self._held_back, self._on_idle = deque(), on_idle
         if not self._waiting:
             on_idle()
 
     def release(self) -> None:
-        """The frames that were held back go out now, in their order."""
+        """Count the frames that were held back as sent, in their order."""
         self._waiting.extend(self._held_back or ())
         self._held_back = self._on_idle = None
 
-    def send_bare(self, token: bytes, slot: ResponseHandler) -> bytes:
-        """The frame of a SASL token without a header, as after SaslHandshake v0; the answer has none either."""
+    def send_bare(self, token: bytes, handler: ResponseHandler) -> bytes:
+        """Return the frame of a SASL token without a header, as after SaslHandshake v0; so is the response."""
         if self.failure is not None:
             raise again(self.failure)
-        self._waiting.append((-1, _BARE, slot))
+        self._waiting.append((-1, _BARE, handler))
         return _INT32.pack(len(token)) + token
 
-    def send(self, request: Request[Any], version: int, slot: ResponseHandler | None, *, ahead: bool = False) -> bytes:
-        """The frame of a request, whose answer will go to ``slot``; None where the broker will not answer.
+    def send(
+        self, request: Request[Any], version: int, handler: ResponseHandler | None, *, ahead: bool = False
+    ) -> bytes:
+        """Return the frame of a request whose response goes to ``handler``, which is None if there is no response.
 
-        Frames must reach the wire in the order in which they were made; but those that go ``ahead`` come before those
-        that are held back.
+        Frames must be sent in the order in which they were made, but those that go ``ahead`` before those that are
+        held back.
 
         Raises:
-            InvalidMessage, UnsupportedVersion: nothing was sent, and the pipeline is as before.
+            InvalidMessage, UnsupportedVersion: nothing was sent, and the pipeline is unchanged.
         """
         if self.failure is not None:
             raise again(self.failure)
         body: list[Buffer] = []
         encode_into(request, version, body)
-        return self.send_encoded(type(request), version, body, slot, ahead=ahead)
+        return self.send_encoded(type(request), version, body, handler, ahead=ahead)
 
     def send_encoded(
         self,
-        kind: type[Request[Any]],
+        request: type[Request[Any]],
         version: int,
         body: Sequence[Buffer],
-        slot: ResponseHandler | None,
+        handler: ResponseHandler | None,
         *,
         ahead: bool = False,
     ) -> bytes:
-        """As :meth:`send`, of a request of that ``kind`` that is encoded already: the parts of its ``body``."""
+        """Return the frame of a request that is encoded already: the parts of its ``body``. As :meth:`send`."""
         if self.failure is not None:
             raise again(self.failure)
-        form = self._forms.get((kind, version)) or self._form(kind, version)
+        form = self._forms.get((request, version)) or self._form(request, version)
         number = self._correlation_id
         size = len(form.before) + _CORRELATION_ID_SIZE + len(form.behind) + sum(map(len, body))
         frame = b"".join((_INT32.pack(size), form.before, _INT32.pack(number), form.behind, *body))
-        if slot is not None:
+        if handler is not None:
             waiting = self._waiting if ahead or self._held_back is None else self._held_back
-            waiting.append((number, form, slot))
+            waiting.append((number, form, handler))
         self._correlation_id = (number + 1) % _CORRELATION_IDS
         return frame
 
@@ -172,19 +174,19 @@ class Pipeline:
         self._forms[request, version] = form
         return form
 
-    def room(self) -> memoryview:
-        """Where bytes may be put as they come; :meth:`filled` hears how many. It is asked for anew each time."""
+    def buffer(self) -> memoryview:
+        """Return the buffer for the next received bytes; call :meth:`filled` with their number, then ask again."""
         if self._frame is not None:
-            return self._frame.room()
+            return self._frame.buffer()
         if self._first is None:
             self._first = bytearray(_FIRST)
         return memoryview(self._first)
 
     def filled(self, count: int) -> None:
-        """So many bytes came into the room. Every slot whose answer is whole is resolved.
+        """Process ``count`` bytes in the buffer, and resolve the handlers of all complete responses.
 
         Raises:
-            WireError: the bytes are not a broker's answers; the pipeline is poisoned.
+            WireError: the bytes are not a broker's responses; the pipeline has failed.
         """
         if self.failure is not None:
             raise again(self.failure)
@@ -198,26 +200,26 @@ class Pipeline:
             self._read(frame)
 
     def receive(self, data: Buffer) -> None:
-        """Take bytes as they come, as with :meth:`room` and :meth:`filled`.
+        """Process received bytes, as :meth:`buffer` and :meth:`filled` do.
 
         Raises:
-            WireError: the bytes are not a broker's answers; the pipeline is poisoned.
+            WireError: the bytes are not a broker's responses; the pipeline has failed.
         """
         if self.failure is not None:
             raise again(self.failure)
         view = memoryview(data)
         while self._frame is not None and view:
-            room = self._frame.room()
-            count = min(len(room), len(view))
-            room[:count] = view[:count]
-            room.release()
+            buffer = self._frame.buffer()
+            count = min(len(buffer), len(view))
+            buffer[:count] = view[:count]
+            buffer.release()
             self.filled(count)
             view = view[count:]
         if view:
             self._begin(view)
 
     def _begin(self, data: memoryview) -> None:
-        """Take frames from their beginnings on; the last of them may be cut."""
+        """Process bytes that begin with a frame; the last frame may be incomplete."""
         position = 0
         if self._size_begun:
             data, self._size_begun = memoryview(self._size_begun + data), b""
@@ -244,63 +246,65 @@ class Pipeline:
         size: int = _INT32.unpack_from(data, position)[0]
         bare = bool(self._waiting) and self._waiting[0][1] is _BARE
         if (0 if bare else _CORRELATION_ID_SIZE) <= size <= self._max_frame:
-            if self._waiting:  # before it is gathered
+            if self._waiting:  # checked before the frame is received
                 return size
-            error: KafkaError = WireError(f"{self._where} sent a frame of {size} bytes that nothing asked for")
+            error: KafkaError = WireError(f"{self._broker} sent a frame of {size} bytes that answers no request")
         else:
-            guess = _what_it_is(data[position : position + _TELLING].tobytes())
+            guess = _guess_protocol(data[position : position + _GUESS_SIZE].tobytes())
             allowed = f"{_CORRELATION_ID_SIZE} to {self._max_frame} (receive_message_max_bytes)"
-            kind = SecurityMismatch if guess == _TLS else WireError
-            error = kind(f"{self._where} sent {guess or f'a frame of {size} bytes, allowed are {allowed}'}")
+            error_type = SecurityMismatch if guess == _TLS else WireError
+            error = error_type(f"{self._broker} sent {guess or f'a frame of {size} bytes, allowed are {allowed}'}")
         self.fail(error)
         raise error
 
     def _answer(self, frame: bytes) -> None:
-        expected, form, slot = self._waiting[0]
+        expected, form, handler = self._waiting[0]
         position = 0
         if form is not _BARE:
-            told, position = _INT32.unpack_from(frame)[0], _INT32.size
-            if form.answered == 1 and frame[position : position + 1] == _NO_TAGS:  # as nearly always
+            correlation_id, position = _INT32.unpack_from(frame)[0], _INT32.size
+            if form.response_header == 1 and frame[position : position + 1] == _NO_TAGS:  # as nearly always
                 position += 1
-            elif form.answered:
+            elif form.response_header:
                 position = self._behind_header(form, frame)
-            if told != expected:
-                raise WireError(f"{self._where} answered correlation id {told} where {expected} ({form.name}) was next")
+            if correlation_id != expected:
+                raise WireError(
+                    f"{self._broker} answered correlation id {correlation_id} when {expected} ({form.name}) was next"
+                )
         self._waiting.popleft()
-        slot.resolve(frame, position)
+        handler.resolve(frame, position)
         if self._on_idle is not None and not self._waiting:
             self._on_idle()
 
     def _behind_header(self, form: _Form, frame: bytes) -> int:
         try:
-            return decode_prefix(ResponseHeader, form.answered, frame)[1]
+            return decode_prefix(ResponseHeader, form.response_header, frame)[1]
         except WireError as error:
-            raise WireError(f"{self._where} answered {form.name} with a broken header: {error}") from error
+            raise WireError(f"{self._broker} answered {form.name} with a broken header: {error}") from error
 
-    def hung_up(self) -> None:
-        """The broker has closed the connection."""
-        # A listener that wants a login answers ApiVersions, which may take two questions, and nothing else.
+    def connection_closed(self) -> None:
+        """Fail the pipeline, since the broker has closed the connection."""
+        # A listener with SASL answers ApiVersions, which may take two requests, and nothing else.
         early = 1 <= self.answered <= 2 and self.in_flight == 1 and not self._waiting[0][1].is_login
-        hint = " (does this listener ask for a SASL login? see security_protocol)" if early else ""
-        self.fail(ConnectionLost(f"{self._where} closed the connection{hint}"))
+        hint = " (does this listener require SASL? see security_protocol)" if early else ""
+        self.fail(ConnectionLost(f"{self._broker} closed the connection{hint}"))
 
     def fail(self, error: KafkaError) -> None:
-        """Poison the pipeline: all who wait hear ``error``, and so does every later call. Only the first counts."""
+        """Fail the pipeline: pending requests and later calls fail with ``error``. Only the first call counts."""
         if self.failure is not None:
             return
         self.failure = error
         self._frame = None
         self.release()
         while self._waiting:
-            *_, slot = self._waiting.popleft()
-            slot.fail(error)
+            *_, handler = self._waiting.popleft()
+            handler.fail(error)
 
 
 _TLS: Final = "a TLS record: this listener speaks TLS, and the client speaks plaintext to it"
 
 
-def _what_it_is(data: bytes) -> str | None:
-    """A guess at who answers, if it is plainly not Kafka."""
+def _guess_protocol(data: bytes) -> str | None:
+    """Guess the protocol of a server that is plainly not Kafka; return None for others."""
     if data.startswith(b"HTTP/"):
         line = data.split(b"\r\n", 1)[0][:60].decode("ascii", "replace")
         return f"an HTTP answer ({line!r}): this port is a web server's, not a Kafka listener"

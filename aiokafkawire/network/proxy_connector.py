@@ -1,4 +1,4 @@
-"""Streams through a proxy, whatever opens the streams to it."""
+"""Streams to brokers through a proxy."""
 
 import anyio
 from anyio.abc import ByteStream
@@ -7,15 +7,15 @@ from ..config.network import Proxy
 from ..errors import ProxyFailed
 from ..types import Address
 from .connector import Connector
-from .proxy_handshake import ProxyHandshake, talk
+from .proxy_handshake import ProxyHandshake, handshake
 
-__all__ = ("through",)
+__all__ = ("proxied",)
 
 
-def through(proxy: Proxy, connector: Connector) -> Connector:
-    """A connector whose streams lead through the proxy; the time for that is the caller's to limit.
+def proxied(proxy: Proxy, connector: Connector) -> Connector:
+    """Return a connector whose streams go through the proxy; the caller limits the time for opening.
 
-    It raises as :func:`.proxying.talk`.
+    The connector raises as :func:`.proxy_handshake.handshake`.
     """
 
     async def connect(host: str, port: int) -> ByteStream:
@@ -26,27 +26,27 @@ def through(proxy: Proxy, connector: Connector) -> Connector:
             cause = error.__cause__ or error
             raise ProxyFailed(f"{proxy} cannot be reached: {cause}") from error
         try:
-            await _have(stream, talk(proxy, to))
+            await _drive(stream, handshake(proxy, to))
         except BaseException as error:
             with anyio.CancelScope(shield=True):
                 await anyio.aclose_forcefully(stream)
             if isinstance(error, anyio.EndOfStream | anyio.BrokenResourceError | OSError):
-                raise ProxyFailed(f"{proxy} hung up when it was asked for {to}") from error
+                raise ProxyFailed(f"{proxy} closed the connection when asked to connect to {to}") from error
             raise
         return stream
 
     return connect
 
 
-async def _have(stream: ByteStream, conversation: ProxyHandshake) -> None:
-    heard: bytes | None = None
+async def _drive(stream: ByteStream, steps: ProxyHandshake) -> None:
+    received: bytes | None = None
     while True:
         try:
-            turn = conversation.send(heard)
+            step = steps.send(received)
         except StopIteration:
             return
-        if isinstance(turn, bytes):
-            await stream.send(turn)
-            heard = None
+        if isinstance(step, bytes):
+            await stream.send(step)
+            received = None
         else:
-            heard = await stream.receive(turn)
+            received = await stream.receive(step)

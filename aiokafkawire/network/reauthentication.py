@@ -1,4 +1,4 @@
-"""The login of one connection: made when it opens, and made again before it ends (KIP-368)."""
+"""The authentication of one connection, which is renewed before its session ends (KIP-368)."""
 
 from collections.abc import Mapping
 from typing import Protocol, TypeVar
@@ -17,64 +17,64 @@ R = TypeVar("R", bound=Response)
 
 
 class LoginConnection(Protocol):
-    """What a login needs of its connection."""
+    """The methods of a connection that authentication uses."""
 
     @property
     def versions(self) -> Mapping[int, Versions]:
-        """What the broker speaks, by API key."""
+        """The versions that the broker supports, by API key."""
 
-    async def ask_ahead(self, request: Request[R], *, wanted: Versions) -> R:
-        """Ask before whatever is held back, and wait for the answer; that is no use of the connection."""
+    async def request_ahead(self, request: Request[R], *, wanted: Versions) -> R:
+        """Send a request before those that are held back; it does not count as a use of the connection."""
 
-    async def ask_bare(self, token: bytes) -> bytes:
-        """Send a frame without a header, as after SaslHandshake v0, and wait for the one that comes back."""
+    async def send_token(self, token: bytes) -> bytes:
+        """Send a token without a header, as after SaslHandshake v0, and return the token in the response."""
 
     async def hold(self) -> None:
-        """Hold back what is asked from now on, and wait until what was asked before is answered."""
+        """Hold back later requests, and wait until earlier ones are answered."""
 
     def release(self) -> None:
-        """Send what was held back, in its order."""
+        """Send the requests that were held back, in their order."""
 
     async def close(self, reason: KafkaError | None = None) -> None:
-        """Close the connection; whoever waits hears the reason."""
+        """Close the connection; pending requests fail with the reason."""
 
 
 class Reauthenticator:
-    """Logs a connection in, and keeps it so.
+    """The authentication of a connection, and its renewals.
 
-    A broker takes any other request while a login is renewed for a mistake. So it begins when all that it was asked is
-    answered, and what comes meanwhile waits for the few round trips; not for a token, which is fetched before.
+    A broker refuses any other request during a reauthentication. So that begins when all pending requests are
+    answered, and later requests wait for its few round trips. The token is fetched before.
 
     Args:
-        line: the connection.
-        security: how to log in, if at all.
+        connection: the connection.
+        security: authenticates, if SASL is used.
         at: the broker.
-        chance: spreads renewals.
+        chance: randomizes the times of renewals.
     """
 
-    def __init__(self, line: LoginConnection, security: Security, at: Address, chance: Chance) -> None:
-        self._line, self._security, self._at, self._chance = line, security, at, chance
+    def __init__(self, connection: LoginConnection, security: Security, at: Address, chance: Chance) -> None:
+        self._connection, self._security, self._at, self._chance = connection, security, at, chance
         self._done = anyio.Event()
-        self._holds_ms = 0
+        self._lifetime_ms = 0
 
     async def log_in(self) -> None:
-        """Log in. Raises as :meth:`.security.Security.log_in`."""
-        line = self._line
-        self._holds_ms = await self._security.log_in(line.ask_ahead, line.versions, self._at, line.ask_bare)
+        """Authenticate. Raises as :meth:`.security.Security.log_in`."""
+        made = self._connection
+        self._lifetime_ms = await self._security.log_in(made.request_ahead, made.versions, self._at, made.send_token)
         self._done.set()
 
     async def keep(self) -> None:
-        """Log in again whenever it is time, as long as the connection lasts; it is for that to cancel this."""
+        """Reauthenticate whenever it is due; the connection cancels this task when it ends."""
         await self._done.wait()
-        while (due := renew_after(self._holds_ms, self._chance)) is not None:
+        while (due := renew_after(self._lifetime_ms, self._chance)) is not None:
             await anyio.sleep(due)
             try:
                 await self._security.prepare()
-                await self._line.hold()
+                await self._connection.hold()
                 await self.log_in()
             except RequestTimeout as late:
-                await self._line.close(ConnectionLost(f"the login was not renewed: {late}"))
+                await self._connection.close(ConnectionLost(f"reauthentication timed out: {late}"))
             except KafkaError as error:
-                await self._line.close(error)
+                await self._connection.close(error)
             finally:
-                self._line.release()
+                self._connection.release()

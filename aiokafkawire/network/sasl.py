@@ -1,8 +1,8 @@
-"""SASL on the client's side. A mechanism is a generator: it yields what to do next and is sent what came of it.
+"""SASL on the client's side. A mechanism is a generator that yields steps and is sent their results.
 
-It yields ``bytes`` for the broker, and is sent the broker's answer; or an :class:`RunInThread`, and is sent what the
-function returned; or a :class:`Need`, and is sent what was needed. When it returns, the client is content. It raises
-AuthenticationFailed, and nothing else, whatever the broker says.
+It yields ``bytes`` for the broker, and is sent the broker's response; or a :class:`RunInThread`, and is sent the
+function's result; or a :class:`Need`, and is sent the needed object. When it returns, authentication succeeded. Any
+invalid response of the broker raises AuthenticationFailed.
 """
 
 import json
@@ -31,13 +31,13 @@ __all__ = (
 
 @attrs.frozen
 class RunInThread:
-    """Something that takes its time: a thread is to call it."""
+    """A slow function to call on a thread."""
 
     function: Callable[[], Any] = attrs.field(repr=False)
 
 
 class Need(Enum):
-    """What the user's functions give."""
+    """An object that the user's functions return."""
 
     TOKEN = auto()
     """An :class:`~aiokafkawire.types.OAuthBearerToken`."""
@@ -46,85 +46,85 @@ class Need(Enum):
 
 
 Exchange: TypeAlias = Generator[bytes | RunInThread | Need, Any, None]
-"""One login under way."""
+"""The steps of one authentication."""
 
 
-_SAID: Final = 500
-_LONGEST_MS: Final = 7 * 86_400_000
+_MAX_PRINTED: Final = 500
+_MAX_LIFETIME_MS: Final = 7 * 86_400_000
 
 
 def renew_after(lifetime_ms: int, chance: Chance) -> float | None:
-    """In how many seconds to log in again, after a login that holds for so many ms; None: never (KIP-368).
+    """Return after how many seconds to reauthenticate in a session of ``lifetime_ms``; None for never (KIP-368).
 
-    A part of the time is left for the way to the broker, and not all connections do it at once.
+    The result leaves time for the round trips, and is random, so that not all connections reauthenticate at once.
     """
     if lifetime_ms <= 0:
         return None
-    # Brokers do not take a login again within a second; and no clock waits for as long as a hostile broker could say.
-    return max(1.0, min(lifetime_ms, _LONGEST_MS) / 1000 * chance.uniform(0.85, 0.95))
+    # Brokers refuse to reauthenticate within a second. The maximum keeps a hostile broker from overflowing timers.
+    return max(1.0, min(lifetime_ms, _MAX_LIFETIME_MS) / 1000 * chance.uniform(0.85, 0.95))
 
 
 def printable(text: str) -> str:
-    """What another side says, as it may stand in an error or a log: cut, and without what moves a cursor."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text[:_SAID]).strip()
+    """Return another side's text for an error or a log line: truncated, and without control characters."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:_MAX_PRINTED]).strip()
 
 
 def plain(username: str, password: str) -> Exchange:
-    """PLAIN (RFC 4616): name and password as they are, so for TLS or a line that nobody else is on."""
+    """Authenticate with PLAIN (RFC 4616): name and password are not encrypted, so use TLS."""
     yield b"\0".join((b"", username.encode(), password.encode()))
 
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 _EXTENSION_NAME: Final = re.compile(r"[A-Za-z]+")
 _EXTENSION_VALUE: Final = re.compile(r"[\x21-\x7e \t\r\n]+")
-_SHOWN: Final = 200  # characters of what a broker says inside of a mechanism
+_SHOWN: Final = 200  # how many characters of a broker's message errors show
 
 
 def check_extensions(extensions: Mapping[str, str]) -> None:
-    """Whether they can be said (KIP-342).
+    """Check that the extensions can be sent (KIP-342).
 
     Raises:
-        ConfigError: one cannot.
+        ConfigError: an extension cannot be sent.
     """
     for name, value in extensions.items():
         if not _EXTENSION_NAME.fullmatch(name) or name == "auth":
             raise ConfigError(f"the SASL extension {name!r} must have a name of letters, other than 'auth'")
         if not _EXTENSION_VALUE.fullmatch(value):
-            raise ConfigError(f"the SASL extension {name!r} has letters in its value that cannot be sent, or none")
+            raise ConfigError(f"the SASL extension {name!r} has an empty value, or characters that cannot be sent")
 
 
 def check_token(token: OAuthBearerToken) -> None:
-    """Whether it can be sent: another letter in it could say more than the token.
+    """Check that the token can be sent: another character could inject fields.
 
     Raises:
-        ConfigError: it cannot.
+        ConfigError: the token cannot be sent.
     """
     if not _TOKEN.fullmatch(token.value):
-        raise ConfigError("the token for OAUTHBEARER is empty, or has letters that no token has (RFC 6750)")
+        raise ConfigError("the token for OAUTHBEARER is empty, or has invalid characters (RFC 6750)")
     check_extensions(token.extensions)
 
 
 def oauthbearer(extensions: Mapping[str, str]) -> Exchange:
-    """OAUTHBEARER (RFC 7628, KIP-255) with a token that is asked for, and extensions beside its own (KIP-342)."""
+    """Authenticate with OAUTHBEARER (RFC 7628, KIP-255); ``extensions`` add to those of the token (KIP-342)."""
     token = yield Need.TOKEN
-    said = {**extensions, **token.extensions}
-    pairs = [f"auth=Bearer {token.value}", *(f"{name}={value}" for name, value in said.items())]
+    sent = {**extensions, **token.extensions}
+    pairs = [f"auth=Bearer {token.value}", *(f"{name}={value}" for name, value in sent.items())]
     answer = yield ("n,,\x01" + "\x01".join(pairs) + "\x01\x01").encode()
     if not answer:
         return
-    # The broker has said why it refuses, and waits to be told that this was understood.
+    # The broker has sent the reason why it refuses, and waits for an acknowledgement.
     yield b"\x01"
     raise AuthenticationFailed(f"the broker refused the token: {_refusal(answer)}")
 
 
 def _refusal(answer: bytes) -> str:
-    """The status in RFC 7628's JSON, or the text as it is; always short and printable."""
+    """Return the status in RFC 7628's JSON, or the unchanged text; always short and printable."""
     text = answer.decode(errors="replace")
     try:
-        told = json.loads(text)
+        parsed = json.loads(text)
     except (ValueError, RecursionError):
-        told = None
-    if isinstance(told, dict):
-        known = [f"{name} {told[name]!r}" for name in ("status", "scope", "openid-configuration") if name in told]
-        return ", ".join(known)[:_SHOWN] or "it did not say why"
+        parsed = None
+    if isinstance(parsed, dict):
+        known = [f"{name} {parsed[name]!r}" for name in ("status", "scope", "openid-configuration") if name in parsed]
+        return ", ".join(known)[:_SHOWN] or "it gives no reason"
     return repr(text[:_SHOWN])

@@ -1,7 +1,7 @@
 """SCRAM on the client's side (RFC 5802, RFC 7677, KIP-84): both sides prove that they know the password.
 
-Names and passwords are taken as they are, without SASLprep, as Kafka's own brokers and clients do: whoever prepared a
-password that Kafka has not would be refused.
+Names and passwords are used without SASLprep, as in Kafka's brokers and clients: a prepared password would differ from
+the one that Kafka stores.
 """
 
 import base64
@@ -14,10 +14,10 @@ from typing import Final
 from ..errors import AuthenticationFailed
 from .sasl import Exchange, RunInThread
 
-__all__ = ("LEAST_ITERATIONS", "scram")
+__all__ = ("MIN_ITERATIONS", "scram")
 
-LEAST_ITERATIONS: Final = 4096
-"""The least rounds of hashing (RFC 7677); with fewer, whoever has the broker's answer guesses passwords fast."""
+MIN_ITERATIONS: Final = 4096
+"""The minimal rounds of hashing (RFC 7677); with fewer, an attacker with the broker's response finds passwords fast."""
 
 _HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _BASE64: Final = r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
@@ -27,27 +27,27 @@ _FIRST: Final = re.compile(
     rf"r=(?P<nonce>{_PRINTABLE}+),s=(?P<salt>{_BASE64}),i=(?P<iterations>[0-9]{{1,10}}){_EXTENSIONS}"
 )
 _FINAL: Final = re.compile(rf"(?:v=(?P<signature>{_BASE64})|e=(?P<error>[^\x00,]+)){_EXTENSIONS}")
-_LONGEST: Final = 4096  # bytes of an answer
+_MAX_SIZE: Final = 4096  # bytes of a response
 _SHOWN: Final = 200
 
 
-def scram(mechanism: str, username: str, password: str, nonce: str, *, most_iterations: int) -> Exchange:
-    """A login.
+def scram(mechanism: str, username: str, password: str, nonce: str, *, max_iterations: int) -> Exchange:
+    """Authenticate with SCRAM.
 
     Args:
         mechanism: SCRAM-SHA-256 or SCRAM-SHA-512.
-        username, password: as the broker knows them.
-        nonce: printable, without a comma, new for each login and not to be guessed.
-        most_iterations: more rounds of hashing than that are refused: a hostile broker could keep us at it.
+        username, password: the credentials.
+        nonce: printable, without a comma, new for each authentication and unguessable.
+        max_iterations: the maximal rounds of hashing, which limit the time that a hostile broker can cost.
 
     Raises:
-        AuthenticationFailed: the broker's answer is no SCRAM, or it does not know the password itself.
+        AuthenticationFailed: the broker's response is no SCRAM, or the broker does not know the password itself.
     """
     name = _HASHES[mechanism]
     bare = f"n={username.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
     found = _read(_FIRST, (yield f"n,,{bare}".encode()), mechanism)
     first, iterations = found.string, int(found["iterations"])
-    _check_first(found["nonce"], nonce, iterations, most_iterations, mechanism)
+    _check_first(found["nonce"], nonce, iterations, max_iterations, mechanism)
     salt = _decoded(found["salt"], mechanism)
     if not salt:
         raise AuthenticationFailed(f"{mechanism}: the broker sent an empty salt")
@@ -56,36 +56,36 @@ def scram(mechanism: str, username: str, password: str, nonce: str, *, most_iter
     signed = f"{bare},{first},{without_proof}".encode()
     client_key = hmac.digest(salted, b"Client Key", name)
     signature = hmac.digest(hashlib.new(name, client_key).digest(), signed, name)
-    proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))
+    proof = bytes(left ^ right for left, right in zip(client_key, signature, strict=True))
     final = _read(_FINAL, (yield f"{without_proof},p={base64.b64encode(proof).decode()}".encode()), mechanism)
     if final["error"] is not None:
         raise AuthenticationFailed(f"{mechanism}: the broker refused the login: {final['error'][:_SHOWN]!r}")
     expected = hmac.digest(hmac.digest(salted, b"Server Key", name), signed, name)
     if not hmac.compare_digest(_decoded(final["signature"], mechanism), expected):
         raise AuthenticationFailed(
-            f"{mechanism}: the broker's signature is wrong: it does not know the password itself, so it is not the "
-            "broker it says it is"
+            f"{mechanism}: the broker's signature is wrong: it does not know the password, so it is not the "
+            "broker it claims to be"
         )
 
 
 def _read(pattern: re.Pattern[str], answer: bytes, mechanism: str) -> re.Match[str]:
     try:
-        found = pattern.fullmatch(answer.decode()) if len(answer) <= _LONGEST else None
+        found = pattern.fullmatch(answer.decode()) if len(answer) <= _MAX_SIZE else None
     except UnicodeDecodeError:
         found = None
     if found is None:
-        raise AuthenticationFailed(f"{mechanism}: the broker's answer is no SCRAM message, or asks for an extension")
+        raise AuthenticationFailed(f"{mechanism}: the broker's response is no SCRAM message, or needs an extension")
     return found
 
 
-def _check_first(nonce: str, ours: str, iterations: int, most: int, mechanism: str) -> None:
+def _check_first(nonce: str, ours: str, iterations: int, maximum: int, mechanism: str) -> None:
     if not nonce.startswith(ours) or len(nonce) == len(ours):
         raise AuthenticationFailed(
-            f"{mechanism}: the broker's nonce does not go on from ours: an answer to another login"
+            f"{mechanism}: the broker's nonce does not begin with the client's: a response to another login"
         )
-    if not LEAST_ITERATIONS <= iterations <= most:
+    if not MIN_ITERATIONS <= iterations <= maximum:
         raise AuthenticationFailed(
-            f"{mechanism}: the broker asks for {iterations} iterations, allowed are {LEAST_ITERATIONS} to {most} "
+            f"{mechanism}: the broker asks for {iterations} iterations, allowed are {MIN_ITERATIONS} to {maximum} "
             "(sasl_scram_iterations_max)"
         )
 
@@ -94,4 +94,4 @@ def _decoded(text: str, mechanism: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
-        raise AuthenticationFailed(f"{mechanism}: the broker's answer is no base64") from None
+        raise AuthenticationFailed(f"{mechanism}: the broker's response is not base64") from None

@@ -1,4 +1,4 @@
-"""How the connections of one client are protected: TLS around them, and a login on them."""
+"""The security of a client's connections: TLS and SASL."""
 
 import logging
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from ..types import Address
 from .connector import Connector
 
 if TYPE_CHECKING:
-    from .authentication import AskBare, Login, SendSaslRequest
+    from .authentication import Login, SendSaslRequest, SendToken
     from .tls import Tls
 
 __all__ = ("Security",)
@@ -24,10 +24,10 @@ _log = logging.getLogger("aiokafkawire.security")
 
 
 class Security:
-    """TLS and SASL as the settings want them; plain connections load neither.
+    """TLS and SASL according to the settings; plaintext connections load neither.
 
     Raises:
-        ConfigError: an extension for OAUTHBEARER cannot be said.
+        ConfigError: an extension for OAUTHBEARER cannot be sent.
     """
 
     def __init__(self, config: ClientConfig, runtime: Runtime) -> None:
@@ -36,20 +36,20 @@ class Security:
         self._login = _login(config, runtime) if config.uses_sasl else None
 
     async def check(self) -> None:
-        """Look into the files that are needed.
+        """Check the files that TLS needs.
 
         Raises:
-            ConfigError: one is not there, or does not hold what it should; the message says which, and in what.
+            ConfigError: a file is missing, or its content is invalid; the message names the file and the reason.
         """
         if self.tls is not None:
             await self.tls.context()
 
     def around(self, connector: Connector) -> Connector:
-        """The connector, with TLS around what it opens, where that is wanted."""
+        """Return the connector, with TLS around its streams if the settings say so."""
         return connector if self.tls is None else self.tls.around(connector)
 
     async def prepare(self) -> None:
-        """Have ready what others than the broker give for a login, if that comes in time.
+        """Fetch a token in advance if one is due, within ``socket_connection_setup_timeout_ms``.
 
         Raises:
             AuthenticationFailed, ConfigError, ConnectionLost: as :meth:`log_in`.
@@ -59,21 +59,25 @@ class Security:
                 await self._login.prepare()
 
     async def log_in(
-        self, ask: "SendSaslRequest", versions: Mapping[int, Versions], at: Address, ask_bare: "AskBare | None" = None
+        self,
+        ask: "SendSaslRequest",
+        versions: Mapping[int, Versions],
+        at: Address,
+        send_token: "SendToken | None" = None,
     ) -> int:
-        """Log in on a connection, where that is wanted; as :meth:`.authentication.Login.authenticate`.
+        """Authenticate a connection if the settings say so; as :meth:`.authentication.Login.authenticate`.
 
         Raises:
-            RequestTimeout: it took more than ``socket_connection_setup_timeout_ms``, be it the broker, or whatever
-                gives tokens and tickets.
+            RequestTimeout: the broker, or the source of tokens and tickets, took longer than
+                ``socket_connection_setup_timeout_ms``.
         """
         if self._login is None:
             return 0
         with anyio.move_on_after(self._patience):
-            holds_ms = await self._login.authenticate(ask, versions, at, ask_bare)
-            until = f"for {holds_ms / 1000:g} s" if holds_ms else "until the connection closes"
+            lifetime_ms = await self._login.authenticate(ask, versions, at, send_token)
+            until = f"for {lifetime_ms / 1000:g} s" if lifetime_ms else "until the connection closes"
             _log.debug("logged in to %s by %s, %s", at, self._login.mechanism, until)
-            return holds_ms
+            return lifetime_ms
         limit = f"{self._patience:g} s (socket_connection_setup_timeout_ms)"
         raise RequestTimeout(f"the login by {self._login.mechanism} on {at} was not done within {limit}")
 

@@ -1,5 +1,5 @@
-"""TLS around the streams of a connector: the handshake, certificates that are read again when their files change, and
-errors that say which side refused, and why.
+"""TLS around a connector's streams: the handshake, reloading of changed certificates, and errors that name the side
+that refused, and the reason.
 """
 
 import contextlib
@@ -30,11 +30,11 @@ _log = logging.getLogger("aiokafkawire.security")
 _NOT_TLS: Final = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE")
 _HOST_CODES: Final = (62, 64)
 _ALERT_SECONDS: Final = 1.0
-_LOOK_SECONDS: Final = 3.0
-"""How long a second look at a broker that refused may take."""
-# ApiVersions v0 without a client id, which every broker answers; the number is to be found in the answer.
-_PLAIN_QUESTION: Final = b"\0\0\0\x0a\0\x12\0\0KAFK\xff\xff"
-_PLAIN_NUMBER: Final = b"KAFK"
+_PROBE_SECONDS: Final = 3.0
+"""How long another connection may take that finds the reason of a failure."""
+# ApiVersions v0 without a client id, which every broker answers with the same correlation id.
+_API_VERSIONS: Final = b"\0\0\0\x0a\0\x12\0\0KAFK\xff\xff"
+_CORRELATION_ID: Final = b"KAFK"
 
 
 class Tls:
@@ -42,7 +42,7 @@ class Tls:
 
     Args:
         config: the settings.
-        offload: runs what reads files.
+        offload: runs functions that read files.
     """
 
     def __init__(self, config: SecurityConfig, offload: Offload) -> None:
@@ -51,12 +51,12 @@ class Tls:
         self._stamp: object = None
 
     async def context(self) -> ssl.SSLContext:
-        """The context for a new connection, of the files as they are now.
+        """Return the context for a new connection, made from the current files.
 
-        Files that were changed and do not do any more, perhaps as they are half written, leave it as it was.
+        If changed files are invalid, perhaps since they are half written, the previous context remains.
 
         Raises:
-            ConfigError: it could not be made yet.
+            ConfigError: the files are invalid, and there is no previous context.
         """
         if self._config.ssl_context is not None:
             return self._config.ssl_context  # type: ignore[no-any-return]
@@ -78,28 +78,28 @@ class Tls:
         return made
 
     def around(self, connector: Connector) -> Connector:
-        """A connector that opens streams inside TLS.
+        """Return a connector that opens streams inside TLS.
 
-        It raises KafkaError where it is known what went wrong, and what the connector raises.
+        It raises KafkaError if the cause is known, and the errors of ``connector``.
         """
 
         async def connect(host: str, port: int) -> ByteStream:
-            seen: Any = _Seen(await self.context())
+            seen: Any = _ExposedContext(await self.context())
             transport = _Transport(await connector(host, port))
             try:
-                # Kafka's brokers leave without a goodbye; frames have lengths, so nothing can be cut off unseen.
+                # Brokers send no close_notify; frames have lengths, so a truncated stream is always noticed.
                 return await TLSStream.wrap(
                     transport, hostname=host, ssl_context=seen, standard_compatible=False, server_side=False
                 )
             except BaseException as error:
                 if isinstance(error, ssl.SSLError):
-                    await _say_why(transport, seen.outgoing)
+                    await _send_alert(transport, seen.outgoing)
                 with anyio.CancelScope(shield=True):
                     await anyio.aclose_forcefully(transport)
                 if not isinstance(error, Exception):
                     raise
-                told = await self._told(error, connector, Address(host, port), transport.heard)
-                raise told from (error if told is not error else error.__cause__)
+                explained = await self._explain(error, connector, Address(host, port), transport.received)
+                raise explained from (error if explained is not error else error.__cause__)
 
         return connect
 
@@ -109,62 +109,62 @@ class Tls:
         connector: Connector,
         dial: Callable[[type[TlsTransport]], Awaitable[TlsTransport]],
     ) -> TlsTransport:
-        """A wire inside TLS, on what ``dial`` opens; raises as what :meth:`around` gives.
+        """Return a transport inside TLS on the connection that ``dial`` opens; raises as connectors of :meth:`around`.
 
         Args:
-            at: the broker; its certificate is to be for that host.
-            connector: opens other connections to it.
-            dial: opens the connection, with a wire of that kind on it.
+            at: the broker; its certificate must be for that host.
+            connector: opens other connections to the broker.
+            dial: opens the connection, with a transport of the given class.
         """
         begin = partial(self._begin, await self.context(), at.host)
-        wire = await dial(TlsTransport)
+        transport = await dial(TlsTransport)
         try:
-            await wire.shake_hands(begin)
+            await transport.shake_hands(begin)
         except BaseException as error:
             with anyio.CancelScope(shield=True):
-                await wire.close()  # behind the alert that says why
+                await transport.close()  # after the alert was sent
             if not isinstance(error, Exception):
                 raise
-            told = await self._told(error, connector, at, wire.heard)
-            raise told from (error if told is not error else error.__cause__)
-        return wire
+            explained = await self._explain(error, connector, at, transport.received)
+            raise explained from (error if explained is not error else error.__cause__)
+        return transport
 
     async def _begin(
-        self, context: ssl.SSLContext, host: str, coming: ssl.MemoryBIO, going: ssl.MemoryBIO
+        self, context: ssl.SSLContext, host: str, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO
     ) -> ssl.SSLObject:
         if type(context) is ssl.SSLContext:
-            return context.wrap_bio(coming, going, server_hostname=host)
-        # Other kinds may look at more than memory.
-        return await self._offload(partial(context.wrap_bio, coming, going, server_hostname=host))
+            return context.wrap_bio(incoming, outgoing, server_hostname=host)
+        # Other context classes may read files.
+        return await self._offload(partial(context.wrap_bio, incoming, outgoing, server_hostname=host))
 
-    async def _told(self, error: Exception, connector: Connector, at: Address, heard: bytes) -> Exception:
-        where = str(at)
+    async def _explain(self, error: Exception, connector: Connector, at: Address, received: bytes) -> Exception:
+        broker = str(at)
         if isinstance(error, ssl.SSLCertVerificationError):
             names = None
             if error.verify_code in _HOST_CODES:
                 names = await self._names(connector, at)
-            return refused_by_us(where, at.host, error.verify_code, error.verify_message, names=names)
+            return refused_by_us(broker, at.host, error.verify_code, error.verify_message, names=names)
         if isinstance(error, ssl.SSLError):
-            if error.reason in _NOT_TLS and heard[:1] not in (b"\x15", b"\x16"):
-                return not_tls(where, heard)
-            alert = refused_by_broker(where, error.reason)
-            return alert or TlsFailed(f"the TLS handshake with {where} failed in this client: {error.reason or error}")
-        if not heard and isinstance(error, anyio.EndOfStream | anyio.BrokenResourceError):
+            if error.reason in _NOT_TLS and received[:1] not in (b"\x15", b"\x16"):
+                return not_tls(broker, received)
+            alert = refused_by_broker(broker, error.reason)
+            return alert or TlsFailed(f"the TLS handshake with {broker} failed in this client: {error.reason or error}")
+        if not received and isinstance(error, anyio.EndOfStream | anyio.BrokenResourceError):
             if await _speaks_plain_kafka(connector, at):
-                return not_tls(where, b"")
-            return ConnectionLost(f"{where} closed the connection on the TLS handshake (is it a TLS listener?)")
+                return not_tls(broker, b"")
+            return ConnectionLost(f"{broker} closed the connection on the TLS handshake (is it a TLS listener?)")
         if isinstance(error, anyio.EndOfStream):
-            return ConnectionLost(f"{where} closed the connection in the midst of the TLS handshake")
+            return ConnectionLost(f"{broker} closed the connection in the midst of the TLS handshake")
         return error
 
     async def _names(self, connector: Connector, at: Address) -> tuple[str, ...] | None:
-        """The names that a certificate is for: OpenSSL does not show the one it has just refused.
+        """Return the names in the broker's certificate, since OpenSSL does not give the one it has just refused.
 
-        It is looked at once more, over a connection that checks who signed it, and on which nothing is said.
+        Another connection, which verifies the signature but not the host name, gets the certificate and is closed.
         """
         if self._config.ssl_context is not None:
             return None
-        with anyio.move_on_after(_LOOK_SECONDS):
+        with anyio.move_on_after(_PROBE_SECONDS):
             try:
                 context = await self._offload(lambda: make_context(self._config, looking=True))
                 async with await connector(*at) as stream:
@@ -172,24 +172,24 @@ class Tls:
                         stream, hostname=at.host, ssl_context=context, standard_compatible=False, server_side=False
                     )
                     certificate: Any = seen.extra(TLSAttribute.peer_certificate, {})  # noqa: S610
-            except Exception:  # then it is told without them
+            except Exception:  # the error then lacks the names
                 return None
-            held = certificate.get("subjectAltName", ())
-            return tuple(value for kind, value in held if kind in ("DNS", "IP Address"))
+            names = certificate.get("subjectAltName", ())
+            return tuple(value for name_type, value in names if name_type in ("DNS", "IP Address"))
         return None
 
 
 async def _speaks_plain_kafka(connector: Connector, at: Address) -> bool:
-    """Whether who hung up on a TLS handshake answers Kafka's first question outside of TLS."""
-    with anyio.move_on_after(_LOOK_SECONDS):
+    """Return whether a broker that closed the connection on a TLS handshake answers ApiVersions without TLS."""
+    with anyio.move_on_after(_PROBE_SECONDS):
         try:
             async with await connector(*at) as stream:
-                await stream.send(_PLAIN_QUESTION)
-                heard = b""
-                while len(heard) < 8:
-                    heard += await stream.receive()
-                return heard[4:8] == _PLAIN_NUMBER
-        except Exception:  # it does not, or is gone
+                await stream.send(_API_VERSIONS)
+                received = b""
+                while len(received) < 8:
+                    received += await stream.receive()
+                return received[4:8] == _CORRELATION_ID
+        except Exception:  # no answer, or no connection
             return False
     return False
 
@@ -202,8 +202,8 @@ def _stamp_of(path: str) -> object:
     return seen.st_mtime_ns, seen.st_size, seen.st_ino
 
 
-class _Seen:
-    """A context whose outgoing bytes can be looked at: the alert that ends a failed handshake is left there."""
+class _ExposedContext:
+    """A context that exposes its outgoing bytes, which include the alert of a failed handshake."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self.outgoing: ssl.MemoryBIO | None = None
@@ -214,8 +214,8 @@ class _Seen:
         return self._context.wrap_bio(incoming, outgoing, *rest, **more)
 
 
-async def _say_why(stream: ByteStream, outgoing: ssl.MemoryBIO | None) -> None:
-    """Send the alert, so that the broker's log says why we left."""
+async def _send_alert(stream: ByteStream, outgoing: ssl.MemoryBIO | None) -> None:
+    """Send the alert, so that the broker logs why the client closed the connection."""
     alert = outgoing.read() if outgoing is not None else b""
     if alert:
         with anyio.move_on_after(_ALERT_SECONDS), contextlib.suppress(Exception):
@@ -223,13 +223,13 @@ async def _say_why(stream: ByteStream, outgoing: ssl.MemoryBIO | None) -> None:
 
 
 class _Transport(ByteStream):
-    """The stream under TLS. Reading may have to send, too; so sends take turns."""
+    """The stream under TLS. Reading may also send, so a lock serializes sends."""
 
     def __init__(self, stream: ByteStream) -> None:
-        self.heard = b""
-        """How what the other side said began."""
+        self.received = b""
+        """The first received bytes."""
         self._stream = stream
-        self._turn = anyio.Lock()
+        self._sending = anyio.Lock()
 
     @property
     def extra_attributes(self) -> Mapping[Any, Callable[[], Any]]:
@@ -237,12 +237,12 @@ class _Transport(ByteStream):
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
         data = await self._stream.receive(max_bytes)
-        if len(self.heard) < 64:
-            self.heard += data[:64]
+        if len(self.received) < 64:
+            self.received += data[:64]
         return data
 
     async def send(self, item: bytes) -> None:
-        async with self._turn:
+        async with self._sending:
             await self._stream.send(item)
 
     async def send_eof(self) -> None:

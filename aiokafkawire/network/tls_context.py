@@ -1,4 +1,4 @@
-"""An SSLContext from the settings, with errors that say which file is wrong and in what; blocking, so for a thread."""
+"""Makes an SSLContext from the settings; errors name the file and what is wrong with it. Blocking."""
 
 import contextlib
 import os
@@ -15,11 +15,11 @@ from .certificates import certificates_in, has_encrypted_key, has_key, validity
 
 __all__ = ("files_of", "make_context")
 
-_LARGEST_FILE: Final = 16 * 1024 * 1024
+_MAX_FILE: Final = 16 * 1024 * 1024
 
 
 def files_of(config: SecurityConfig) -> tuple[str, ...]:
-    """The files that a context is made of."""
+    """Return the files from which a context is made."""
     named = (
         config.ssl_ca_location,
         config.ssl_certificate_location,
@@ -30,15 +30,16 @@ def files_of(config: SecurityConfig) -> tuple[str, ...]:
 
 
 def make_context(config: SecurityConfig, *, looking: bool = False) -> ssl.SSLContext:
-    """TLS 1.2 and later, with the authorities to trust and the certificate to show.
+    """Make a context for TLS 1.2 and later, with the trusted authorities and the client's certificate.
 
     Args:
         config: the settings; with ``ssl_context`` this is not called.
-        looking: at the certificate of a broker that is for another host: then ours is not shown.
+        looking: whether only the broker's certificate is needed: the host name is not verified, and the client's
+            certificate is not sent.
 
     Raises:
-        ConfigError: a file is not there or does not hold what it should, a password or a key is wrong, a certificate
-            has expired.
+        ConfigError: a file is missing or its content is invalid, a password or a key is wrong, a certificate has
+            expired.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -55,7 +56,7 @@ def make_context(config: SecurityConfig, *, looking: bool = False) -> ssl.SSLCon
 
 
 def _trust(context: ssl.SSLContext, config: SecurityConfig) -> None:
-    where, text = "ssl_ca_pem", config.ssl_ca_pem
+    source, text = "ssl_ca_pem", config.ssl_ca_pem
     location = config.ssl_ca_location
     if location is None and text is None:
         context.load_default_certs()
@@ -64,67 +65,69 @@ def _trust(context: ssl.SSLContext, config: SecurityConfig) -> None:
         if os.path.isdir(location):
             context.load_verify_locations(capath=location)
             return
-        where, text = f"ssl_ca_location {location!r}", _read_text("ssl_ca_location", location)
+        source, text = f"ssl_ca_location {location!r}", _read_text("ssl_ca_location", location)
     assert text is not None
     if not certificates_in(text):
-        raise ConfigError(f"{where} holds no certificate in PEM (-----BEGIN CERTIFICATE-----)")
+        raise ConfigError(f"{source} holds no certificate in PEM (-----BEGIN CERTIFICATE-----)")
     try:
-        # Comments around the certificates may have other letters.
+        # Comments around the certificates may not be ASCII.
         context.load_verify_locations(cadata=text.encode("ascii", "replace").decode())
     except (ssl.SSLError, ValueError) as error:
-        raise ConfigError(f"{where}: its certificates cannot be read: {_said(error)}") from None
+        raise ConfigError(f"{source}: its certificates cannot be read: {_reason(error)}") from None
 
 
 def _show_pem(context: ssl.SSLContext, config: SecurityConfig) -> None:
-    where, certificate = "ssl_certificate_pem", config.ssl_certificate_pem
+    source, certificate = "ssl_certificate_pem", config.ssl_certificate_pem
     if config.ssl_certificate_location is not None:
-        where = f"ssl_certificate_location {config.ssl_certificate_location!r}"
+        source = f"ssl_certificate_location {config.ssl_certificate_location!r}"
         certificate = _read_text("ssl_certificate_location", config.ssl_certificate_location)
     if certificate is None:
         return
     key = config.ssl_key_pem
     if config.ssl_key_location is not None:
         key = _read_text("ssl_key_location", config.ssl_key_location)
-    _show(context, where, certificate, certificate if key is None else key, config.ssl_key_password)
+    _show(context, source, certificate, certificate if key is None else key, config.ssl_key_password)
 
 
-def _show(context: ssl.SSLContext, where: str, certificate: str, key: str, password: str | None) -> None:
-    held = certificates_in(certificate)
-    if not held:
-        raise ConfigError(f"{where} holds no certificate in PEM (-----BEGIN CERTIFICATE-----)")
+def _show(context: ssl.SSLContext, source: str, certificate: str, key: str, password: str | None) -> None:
+    found = certificates_in(certificate)
+    if not found:
+        raise ConfigError(f"{source} holds no certificate in PEM (-----BEGIN CERTIFICATE-----)")
     if not has_key(key):
-        raise ConfigError(f"there is no private key in PEM for {where}: set ssl_key_location or ssl_key_pem")
+        raise ConfigError(f"there is no private key in PEM for {source}: set ssl_key_location or ssl_key_pem")
     encrypted = has_encrypted_key(key)
     if encrypted and not password:
-        raise ConfigError(f"the private key for {where} is encrypted: set ssl_key_password")
-    _check_times(where, held[0])
+        raise ConfigError(f"the private key for {source} is encrypted: set ssl_key_password")
+    _check_times(source, found[0])
     try:
         with _as_file(certificate) as certificate_file, _as_file(key) as key_file:
-            # Without a password, OpenSSL would ask for one on the terminal.
+            # Without this function, OpenSSL would prompt for a password on the terminal.
             context.load_cert_chain(certificate_file, key_file, lambda: password or "")
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
-            raise ConfigError(f"the private key does not belong to the certificate in {where}") from None
+            raise ConfigError(f"the private key does not belong to the certificate in {source}") from None
         if encrypted:
-            raise ConfigError(f"the private key for {where} cannot be decrypted: ssl_key_password is wrong") from None
-        raise ConfigError(f"{where}: certificate or key cannot be read: {_said(error)}") from None
+            raise ConfigError(f"the private key for {source} cannot be decrypted: ssl_key_password is wrong") from None
+        raise ConfigError(f"{source}: certificate or key cannot be read: {_reason(error)}") from None
     except ValueError as error:  # a password that is too long for OpenSSL
-        raise ConfigError(f"{where}: certificate or key cannot be read: {error}") from None
+        raise ConfigError(f"{source}: certificate or key cannot be read: {error}") from None
 
 
-def _check_times(where: str, certificate: bytes) -> None:
-    holds = validity(certificate)
-    if holds is None:
-        return  # whoever is shown it will say what is wrong
+def _check_times(source: str, certificate: bytes) -> None:
+    valid = validity(certificate)
+    if valid is None:
+        return  # OpenSSL or the broker reports the problem
     now = datetime.now(UTC)
-    if now > holds.ends:
-        raise ConfigError(f"the certificate in {where} has expired: it held until {holds.ends:%Y-%m-%d %H:%M:%S} UTC")
-    if now < holds.begins:
-        raise ConfigError(f"the certificate in {where} does not hold yet: from {holds.begins:%Y-%m-%d %H:%M:%S} UTC on")
+    if now > valid.ends:
+        raise ConfigError(
+            f"the certificate in {source} has expired: it was valid until {valid.ends:%Y-%m-%d %H:%M:%S} UTC"
+        )
+    if now < valid.begins:
+        raise ConfigError(f"the certificate in {source} is not valid before {valid.begins:%Y-%m-%d %H:%M:%S} UTC")
 
 
 def _unpacked(location: FilePath, password: str | None) -> tuple[str, str, str]:
-    """Certificates and key of a PKCS12 file, in PEM; the key is encrypted again, with a password that is given."""
+    """Return the certificates and the key of a PKCS12 file in PEM, and the new password that encrypts the key."""
     try:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.serialization import pkcs12
@@ -132,18 +135,18 @@ def _unpacked(location: FilePath, password: str | None) -> tuple[str, str, str]:
         needed = "ssl_keystore_location needs the library cryptography: pip install 'aiokafkawire[security]'"
         raise ConfigError(f"{needed}, or use ssl_certificate_location and ssl_key_location (PEM)") from None
     data = _read("ssl_keystore_location", location)
-    where = f"ssl_keystore_location {location!r}"
+    source = f"ssl_keystore_location {location!r}"
     if data.startswith(b"\xfe\xed\xfe\xed"):
-        raise ConfigError(f"{where} is a Java keystore (JKS): convert it by keytool -importkeystore to PKCS12")
+        raise ConfigError(f"{source} is a Java keystore (JKS): convert it by keytool -importkeystore to PKCS12")
     try:
         key, certificate, more = pkcs12.load_key_and_certificates(data, None if password is None else password.encode())
     except ValueError:
         wrong = "is wrong" if password is not None else "is not set"
-        raise ConfigError(f"{where} cannot be opened: ssl_keystore_password {wrong}, or it is no PKCS12") from None
+        raise ConfigError(f"{source} cannot be opened: ssl_keystore_password {wrong}, or it is no PKCS12") from None
     if key is None or certificate is None:
-        raise ConfigError(f"{where} holds no private key with its certificate")
+        raise ConfigError(f"{source} holds no private key with its certificate")
     chain = [certificate, *more]
-    text = "".join(one.public_bytes(serialization.Encoding.PEM).decode() for one in chain)
+    text = "".join(link.public_bytes(serialization.Encoding.PEM).decode() for link in chain)
     secret = secrets.token_hex(16)
     encryption = serialization.BestAvailableEncryption(secret.encode())
     shape = serialization.PrivateFormat.PKCS8
@@ -152,12 +155,12 @@ def _unpacked(location: FilePath, password: str | None) -> tuple[str, str, str]:
 
 @contextlib.contextmanager
 def _as_file(text: str) -> Iterator[str]:
-    """A file to read a text from, since OpenSSL takes keys from files alone; in memory where the system can."""
+    """Yield the path of a file with this text, since OpenSSL reads keys only from files; in memory if possible."""
     if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
         descriptor = os.memfd_create("aiokafkawire")
         path = f"/proc/self/fd/{descriptor}"
     else:
-        descriptor, path = tempfile.mkstemp(prefix="aiokafkawire-")  # for this user's eyes alone
+        descriptor, path = tempfile.mkstemp(prefix="aiokafkawire-")  # readable only by this user
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
@@ -172,13 +175,13 @@ def _as_file(text: str) -> Iterator[str]:
 def _read(setting: str, location: FilePath) -> bytes:
     try:
         with open(location, "rb") as file:
-            data = file.read(_LARGEST_FILE + 1)
+            data = file.read(_MAX_FILE + 1)
     except OSError as error:
         raise ConfigError(f"{setting} {location!r} cannot be read: {error.strerror or error}") from None
     except ValueError as error:  # a NUL in the name
         raise ConfigError(f"{setting} {location!r} cannot be read: {error}") from None
-    if len(data) > _LARGEST_FILE:
-        raise ConfigError(f"{setting} {location!r} is larger than {_LARGEST_FILE} bytes: is it the right file?")
+    if len(data) > _MAX_FILE:
+        raise ConfigError(f"{setting} {location!r} is larger than {_MAX_FILE} bytes: is it the right file?")
     return data
 
 
@@ -186,5 +189,5 @@ def _read_text(setting: str, location: FilePath) -> str:
     return _read(setting, location).decode(errors="replace")
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return str(getattr(error, "reason", None) or error)

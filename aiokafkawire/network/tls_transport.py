@@ -1,4 +1,4 @@
-"""TLS over asyncio's own transports: what the socket brings is decrypted right into the frames."""
+"""TLS over asyncio's transports: received bytes are decrypted directly into the frames."""
 
 import ssl
 from collections.abc import Awaitable, Callable
@@ -15,43 +15,43 @@ __all__ = ("TlsTransport",)
 Begin = Callable[[ssl.MemoryBIO, ssl.MemoryBIO], Awaitable[ssl.SSLObject]]
 
 _FIRST: Final = 16 * 1024
-_MOST: Final = 256 * 1024
-"""How much is read from the socket at once, on a connection that brings so much."""
-_TELLING: Final = 64
+_MAX_READ: Final = 256 * 1024
+"""How much is read from the socket at once, on a busy connection."""
+_KEPT: Final = 64
 
 
 class TlsTransport(AsyncioTransport):
-    """A wire inside TLS, to be used from :meth:`shake_hands` on; arguments are those of its plain kind.
+    """A transport inside TLS, to be used after :meth:`shake_hands`; its arguments are those of the base class.
 
-    Nobody says goodbye: Kafka's brokers do not, and frames have lengths, so nothing can be cut off unseen.
+    Neither side sends close_notify: Kafka's brokers do not, and frames have lengths, so truncation is always noticed.
     """
 
-    def __init__(self, pipeline: Pipeline, where: str, limit: float, on_fault: Callable[[Exception], None]) -> None:
-        super().__init__(pipeline, where, limit, on_fault)
-        self.heard: bytes = b""
-        """How what the other side said began."""
-        self._coming, self._going = ssl.MemoryBIO(), ssl.MemoryBIO()
+    def __init__(self, pipeline: Pipeline, broker: str, limit: float, on_fault: Callable[[Exception], None]) -> None:
+        super().__init__(pipeline, broker, limit, on_fault)
+        self.received: bytes = b""
+        """The first received bytes."""
+        self._incoming, self._outgoing_tls = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._session: ssl.SSLObject | None = None
         self._is_open = False
         self._shaken = anyio.Event()
         self._refused: Exception | None = None
         self._encrypted = bytearray(_FIRST)
-        # What OpenSSL takes only after it has read something, as when the other side wants new keys.
-        self._unsaid = b""
+        # Bytes that OpenSSL accepts only after it has read more, as when the broker updates keys.
+        self._unwritten = b""
 
     async def shake_hands(self, begin: Begin) -> None:
-        """Agree on everything; the time for that is the caller's to limit. If it fails the wire is to be closed.
+        """Perform the handshake. The caller limits the time, and closes the transport after a failure.
 
         Args:
-            begin: makes the client's side of a session, of what comes and what goes.
+            begin: makes the client's side of a session from the incoming and the outgoing BIO.
 
         Raises:
             ssl.SSLError: one side refuses.
-            EndOfStream, BrokenResourceError: the other side hung up.
+            EndOfStream, BrokenResourceError: the broker closed the connection.
         """
-        self._session = await begin(self._coming, self._going)
+        self._session = await begin(self._incoming, self._outgoing_tls)
         ended, self._refused = self._refused, None
-        self._shake()  # even with who has left already: what they said counts
+        self._shake()  # even if the broker has closed the connection: its last bytes may have the reason
         if ended is not None:
             self._refuse(ended)
         await self._shaken.wait()
@@ -59,16 +59,16 @@ class TlsTransport(AsyncioTransport):
             raise self._refused
 
     def _shake(self) -> None:
-        assert self._session is not None  # or nothing was said yet that could be answered
+        assert self._session is not None  # the caller has checked this
         try:
             self._session.do_handshake()
             self._is_open = True
             self._shaken.set()
         except ssl.SSLWantReadError:
             pass
-        except Exception as error:  # an ssl.SSLError, unless the context is of another kind
+        except Exception as error:  # an ssl.SSLError, unless the user's context raises others
             self._refuse(error)
-        self._flush()  # which, if it failed, says why
+        self._flush()  # after a failure this sends the alert
 
     def _refuse(self, error: Exception) -> None:
         if not self._is_open and self._refused is None:
@@ -76,36 +76,36 @@ class TlsTransport(AsyncioTransport):
             self._shaken.set()
 
     def _flush(self) -> None:
-        if self._going.pending and self._transport is not None and not self._transport.is_closing():
-            self._transport.write(self._going.read())
+        if self._outgoing_tls.pending and self._transport is not None and not self._transport.is_closing():
+            self._transport.write(self._outgoing_tls.read())
 
-    # --- what goes out ---------------------------------------------------------------------------------
+    # --- writing ---------------------------------------------------------------------------------------
 
     def _write(self, data: bytes) -> None:
         assert self._session is not None
-        self._unsaid += data
+        self._unwritten += data
         try:
-            while self._unsaid:
-                self._unsaid = self._unsaid[self._session.write(self._unsaid) :]
+            while self._unwritten:
+                self._unwritten = self._unwritten[self._session.write(self._unwritten) :]
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLError as cause:
-            self._break(cause)
+            self._fail_with(cause)
             return
         self._flush()
 
-    # --- what the transport tells ----------------------------------------------------------------------
+    # --- called by asyncio's transport -----------------------------------------------------------------
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next bytes go."""
+        """Return the buffer for the next encrypted bytes."""
         return memoryview(self._encrypted)
 
     def _take(self, count: int) -> None:
-        with memoryview(self._encrypted) as seen:
-            self._coming.write(seen[:count])
-            if len(self.heard) < _TELLING:
-                self.heard += seen[: min(count, _TELLING)]
-        if count == len(self._encrypted) < _MOST:  # this one brings much
+        with memoryview(self._encrypted) as view:
+            self._incoming.write(view[:count])
+            if len(self.received) < _KEPT:
+                self.received += view[: min(count, _KEPT)]
+        if count == len(self._encrypted) < _MAX_READ:  # a busy connection
             self._encrypted = bytearray(4 * count)
         if not self._is_open and self._refused is None and self._session is not None:
             self._shake()
@@ -114,36 +114,36 @@ class TlsTransport(AsyncioTransport):
 
     def _decrypt(self) -> None:
         assert self._session is not None
-        read: Any = self._session.read  # into any buffer, whatever is declared
+        read: Any = self._session.read  # reads into any buffer, although typeshed declares fewer
         try:
             while self._pipeline.failure is None:
-                with self._pipeline.room() as room:
-                    count = read(len(room), room)
+                with self._pipeline.buffer() as buffer:
+                    count = read(len(buffer), buffer)
                 if count:
                     self._pipeline.filled(count)
-                else:  # the other side said goodbye
-                    self._pipeline.hung_up()
+                else:  # the broker sent close_notify
+                    self._pipeline.connection_closed()
                     self.abort()
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLError as cause:
-            self._break(cause)
-        if self._unsaid and self._pipeline.failure is None:
+            self._fail_with(cause)
+        if self._unwritten and self._pipeline.failure is None:
             self._write(b"")
         self._flush()
 
-    def _break(self, cause: ssl.SSLError) -> None:
-        self._pipeline.fail(broken(self._where, cause))
+    def _fail_with(self, cause: ssl.SSLError) -> None:
+        self._pipeline.fail(broken(self._broker, cause))
         self._flush()
         self.abort()
 
     def eof_received(self) -> None:
-        """The broker sends no more; the transport closes itself."""
+        """Fail the handshake or the pipeline, since the broker closed the connection."""
         self._refuse(anyio.EndOfStream())
         super().eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
+        """Fail the handshake or the pipeline with the cause of the end."""
         lost = anyio.EndOfStream() if exc is None else anyio.BrokenResourceError()
         lost.__cause__ = exc
         self._refuse(lost)

@@ -82,8 +82,8 @@ class Entrance:
         known = self._cluster.snapshot.topics.get(topic)
         if known is None or known.error != ErrorCode.NONE or not known.partitions:
             check_topic_name(topic)
-            self._cluster.use((topic,))
-            self._cluster.outdated(self._cluster.snapshot)
+            self._cluster.track_topics((topic,))
+            self._cluster.mark_stale(self._cluster.snapshot)
             raise self._cluster.not_ready(topic)
         available = self._led(topic, known)
         turn = None if self._partitioning.turns is None else self._partitioning.turns.get(topic)

@@ -86,7 +86,7 @@ class Flights:
             magic = magic_of(spoken)
             if self._codec:
                 release = connection.known.release if connection.known is not None else None
-                check_codec(self._codec, connection.versions[ProduceRequest.api_key], connection.where, release)
+                check_codec(self._codec, connection.versions[ProduceRequest.api_key], connection.broker, release)
             if magic < NEWEST_MAGIC and not self._sealed(flight, magic):
                 return
             slot = flight if self._acks else None
@@ -98,7 +98,7 @@ class Flights:
             else:
                 connection.submit(self._message(flight.batches, magic), slot, spoken=spoken, now=now)
         except Exception as error:  # nothing was put in the connection's line
-            self._lost(flight, as_kafka_error(error, f"producing to {connection.where}"), sent=False)
+            self._lost(flight, as_kafka_error(error, f"producing to {connection.broker}"), sent=False)
         else:
             if slot is None:
                 self._posted.append(flight)
@@ -114,7 +114,7 @@ class Flights:
         refused: list[tuple[Batch, UnsupportedVersion]] = []
         for batch in flight.batches:
             try:
-                self._check_numbers(batch, flight.connection.where)
+                self._check_numbers(batch, flight.connection.broker)
                 batch.seal(magic)
             except UnsupportedVersion as error:
                 refused.append((batch, error))
@@ -163,7 +163,7 @@ class Flights:
             flight.connection.transmit_soon()
             await flight.connection.written()
         except Exception as error:
-            self._lost(flight, as_kafka_error(error, f"producing to {flight.connection.where}"))
+            self._lost(flight, as_kafka_error(error, f"producing to {flight.connection.broker}"))
         else:
             self._over(flight)
             self._outcomes.posted(flight)
@@ -188,7 +188,7 @@ class Flights:
                 yield left
                 continue
             silent = f"left Produce unanswered for {self.timeout:g} s (request_timeout_ms)"
-            tasks.start_soon(oldest.connection.close, ConnectionLost(f"{oldest.connection.where} {silent}"))
+            tasks.start_soon(oldest.connection.close, ConnectionLost(f"{oldest.connection.broker} {silent}"))
 
     async def quiet(self) -> None:
         """Wait until no request is on its way, whatever waits."""

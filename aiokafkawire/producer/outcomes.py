@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Node, Snapshot
-from ..cluster.retry import Backoff, remedy
+from ..cluster.retry import Backoff, retry_action
 from ..config import ProducerConfig
 from ..errors import (
     ErrorCode,
@@ -136,9 +136,9 @@ class Outcomes:
         if batch.base_sequence >= 0:
             verdict = judge(error, first=first, transactional=batch.transactional)
         accumulator.arrived(batch)
-        retry, refresh = remedy(error)
+        retry, refresh = retry_action(error)
         if refresh is Refresh.METADATA and not self._knows_better(batch, flight):
-            self._cluster.outdated(flight.snapshot)
+            self._cluster.mark_stale(flight.snapshot)
         if batch.result.settled:  # it became too late meanwhile
             return
         again = batch.tries <= self._config.retries

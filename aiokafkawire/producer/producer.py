@@ -99,7 +99,7 @@ class Producer(Generic[K, V]):
             except BaseException:
                 await finish(self._stop)
                 raise
-        self._watching.enter_context(self._cluster.watched(self._appender.forget))
+        self._watching.enter_context(self._cluster.on_update(self._appender.forget))
         self._appender.bind()
         self._entrance.state = "open"
         return self

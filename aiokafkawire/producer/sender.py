@@ -168,15 +168,15 @@ class Sender:
             retry_at = self._cluster.brokers.retry_at(node.address, self._lane)
             if retry_at > now:
                 # Another may lead long before this one is back, or is dialled again.
-                self._cluster.outdated(self._cluster.snapshot)
+                self._cluster.mark_stale(self._cluster.snapshot)
                 yield min(retry_at - now, self._cluster.config.retry_backoff_ms / 1000)
             elif node.node_id not in self._opening:
                 self._opening.add(node.node_id)
                 tasks.start_soon(self._open, node)
         if self._unled:
             self._unled = False
-            self._cluster.use(dict.fromkeys(batch.where.topic for batch in self.accumulator.unfinished))
-            self._cluster.outdated(self._cluster.snapshot)
+            self._cluster.track_topics(dict.fromkeys(batch.where.topic for batch in self.accumulator.unfinished))
+            self._cluster.mark_stale(self._cluster.snapshot)
             yield self._cluster.config.retry_backoff_ms / 1000
 
     def _submit_what_is_due(self, now: float) -> tuple[Drained, list[Connection]]:
@@ -207,7 +207,7 @@ class Sender:
             self._stalls.tried(node_id, now, sent=False)
         for node_id, batches in drained.requests:
             self._stalls.tried(node_id, now, sent=True)
-            self._cluster.use([batch.where.topic for batch in batches], now)
+            self._cluster.track_topics([batch.where.topic for batch in batches], now)
         self._soonest = drained.soonest
         self._heavy += drained.heavy
         self._unled = self._unled or drained.unled
@@ -311,7 +311,7 @@ class Sender:
             await self._cluster.brokers.connection(node.address, self._lane)
         except Exception as error:
             # Who cannot be reached may lead no more.
-            self._cluster.outdated(snapshot)
+            self._cluster.mark_stale(snapshot)
             cause = as_kafka_error(error, f"connecting to {node.address}")
             snapshot = self._cluster.snapshot
             if isinstance(cause, AuthenticationFailed | ConfigError):  # which no retry mends

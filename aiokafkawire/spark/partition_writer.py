@@ -62,7 +62,7 @@ def _stopping_at_failure(kafka: blocking.Client, producer: blocking.Producer[byt
     Spark tries the task again, so each record that is sent from then on would be in the topic twice.
     """
     made = producer._producer
-    kafka.loop.here(made._stop_at_failure)
+    kafka.loop.call_sync(made._stop_at_failure)
     try:
         yield
     except Exception as error:

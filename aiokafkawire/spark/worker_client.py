@@ -52,7 +52,7 @@ class _Worker:
             return None
         theirs, kafka = kept
         # Of another process than this one, in which it would not run, if this was forked from a worker.
-        if theirs == settings and not kafka.loop.is_elsewhere:
+        if theirs == settings and not kafka.loop.in_forked_process:
             return kafka
         kafka.close()
         return None

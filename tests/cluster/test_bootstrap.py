@@ -88,7 +88,7 @@ async def test_a_broker_that_comes_up_in_time_is_found() -> None:
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (metadata(hosts=[]), "b:9092 knows of no broker, itself included"),
+        (metadata(hosts=[]), "b:9092 lists no brokers, not even itself"),
         (metadata(error=ErrorCode.UNKNOWN_SERVER_ERROR), "b:9092 to Metadata: UNKNOWN_SERVER_ERROR"),
     ],
 )

@@ -102,12 +102,12 @@ async def test_a_snapshot_that_was_replaced_already_asks_for_nothing() -> None:
             old = cluster.snapshot
             new = await cluster.refresh(old, cluster.deadline(10))
             count = broker.count(MetadataRequest)
-            cluster.outdated(old)
+            cluster.mark_stale(old)
             assert await cluster.refresh(old, cluster.deadline(10)) is new
             await anyio.wait_all_tasks_blocked()
             assert broker.count(MetadataRequest) == count
-            cluster.outdated(new)
-            assert (await cluster.newer(new)).generation == new.generation + 1
+            cluster.mark_stale(new)
+            assert (await cluster.wait_for_update(new)).generation == new.generation + 1
 
 
 async def test_metadata_that_does_not_come_says_why() -> None:
@@ -124,7 +124,7 @@ async def test_only_topics_in_use_are_asked_for_and_nothing_is_created() -> None
     async with ScriptedBroker() as broker:
         answering(broker, metadata())
         async with opened(broker.connect) as cluster:
-            cluster.use(["t", "u", "t"])
+            cluster.track_topics(["t", "u", "t"])
             await cluster.refresh(cluster.snapshot, cluster.deadline(10))
         assert asked_topics(broker) == [[], ["t", "u"]]
         assert not any(request.allow_auto_topic_creation for request in broker.seen)
@@ -341,7 +341,7 @@ async def test_closing_tells_those_who_wait() -> None:
             far_ahead = attrs.evolve(cluster.snapshot, generation=1 << 40)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(wait, cluster.topic("t", cluster.deadline(60)))
-                tasks.start_soon(wait, cluster.newer(far_ahead))
+                tasks.start_soon(wait, cluster.wait_for_update(far_ahead))
                 tasks.start_soon(wait, cluster.ask(lambda _: None, DELETE, cluster.deadline(60)))
                 await anyio.wait_all_tasks_blocked()
                 with anyio.fail_after(5):

@@ -241,7 +241,7 @@ async def test_an_answer_without_what_was_asked_is_an_error(answer: FindCoordina
 
 
 async def test_only_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinators_module, "_REMEMBERED", 2)
+    monkeypatch.setattr(coordinators_module, "_MAX_CACHED", 2)
     async with ScriptedBroker() as broker:
         broker.on[ApiKey.METADATA] = lambda _: metadata()
         broker.on[ApiKey.FIND_COORDINATOR] = found

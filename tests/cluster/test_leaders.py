@@ -130,7 +130,7 @@ async def test_who_waits_for_news_hears_of_it_without_a_request() -> None:
             seen, found = cluster.snapshot, list[Snapshot]()
 
             async def wait() -> None:
-                found.append(await cluster.newer(seen))
+                found.append(await cluster.wait_for_update(seen))
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(wait)
@@ -144,7 +144,7 @@ async def test_who_waits_for_news_hears_of_it_without_a_request() -> None:
             assert found == [cluster.snapshot]
             assert (await cluster.leader(T0, cluster.deadline(10))) == NEW
             # Whoever acted on the snapshot before is told that a newer one is there.
-            cluster.outdated(seen)
+            cluster.mark_stale(seen)
             await anyio.wait_all_tasks_blocked()
         assert broker.count(MetadataRequest) == 1
 
@@ -167,7 +167,7 @@ async def test_a_leader_named_while_a_thread_merges_is_not_lost(
 
             cluster.runtime = attrs.evolve(cluster.runtime, offload=held)  # type: ignore[arg-type]  # a generic one
             broker.on[ApiKey.METADATA] = lambda _: known(epoch=epoch)
-            cluster.outdated(seen)
+            cluster.mark_stale(seen)
             await merging.wait()
             for newer in (6, 7, 8):
                 cluster.use_leaders({T0: (7, newer)}, [NEW])
@@ -175,7 +175,7 @@ async def test_a_leader_named_while_a_thread_merges_is_not_lost(
             assert named.generation == seen.generation + 3
             gate.set()
             with anyio.fail_after(5):
-                merged = await cluster.newer(named)
+                merged = await cluster.wait_for_update(named)
             assert merged.generation > named.generation
             assert cluster._named is None
             assert led(merged) == {T0: (leader, max(epoch, 8)), T1: (1, epoch), U0: (1, epoch)}

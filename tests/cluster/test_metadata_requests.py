@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from aiokafkawire.cluster.metadata_requests import excuse_starting, keep_only, metadata_forms
+from aiokafkawire.cluster.metadata_requests import add_starting_broker, keep_only, metadata_variants
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.compiler import encode
 from aiokafkawire.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
@@ -19,7 +19,7 @@ def answer(*topics: str, error: int = 0) -> MetadataResponse:
 
 def asked(topics: Sequence[str] | None, version: int, *, allow: bool) -> tuple[bytes, Versions]:
     """The question that a broker gets that speaks up to this version."""
-    for request, wanted in metadata_forms(topics, allow_creation=allow):
+    for request, wanted in metadata_variants(topics, allow_creation=allow):
         if wanted.first <= version:
             return encode(request, min(version, wanted.last)), wanted
     raise AssertionError("nothing to ask")
@@ -68,6 +68,6 @@ def test_what_was_asked_for_stays(topics: list[str] | None, version: int) -> Non
 
 def test_a_broker_that_is_starting_has_no_leaders_yet() -> None:
     response = answer("a", error=ErrorCode.UNKNOWN_SERVER_ERROR)
-    excuse_starting(response, Address("b", 1))
+    add_starting_broker(response, Address("b", 1))
     assert response.topics[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
     assert [(one.node_id, one.host, one.port) for one in response.brokers] == [(-1, "b", 1)]

@@ -109,7 +109,7 @@ async def test_a_topic_that_is_created_meanwhile_is_found_and_logged(caplog: pyt
             broker.on[ApiKey.METADATA] = lambda _: metadata(topic("late", partition(0)))
     what_to_do = "check the spelling, create the topic, or set allow_auto_create_topics=True"
     assert [(one.levelname, one.name, one.getMessage()) for one in caplog.records] == [
-        ("INFO", CLUSTER, "topic 'late' does not exist, says the cluster; asking again"),
+        ("INFO", CLUSTER, "topic 'late' does not exist in the cluster; requesting metadata again"),
         ("WARNING", CLUSTER, f"topic 'late' does not exist in the cluster (UNKNOWN_TOPIC_OR_PARTITION): {what_to_do}"),
         ("INFO", CLUSTER, "topic 'late' exists now"),
     ]
@@ -147,7 +147,7 @@ async def test_a_topic_that_is_followed_and_missing_is_looked_for_every_ten_seco
         broker.on[ApiKey.METADATA] = lambda asked: missing(*(one.name for one in asked.request.topics))
         async with opened(broker.connect, **DEFAULTS) as cluster:
             with cluster.following(lambda: ["late"]):
-                cluster.outdated(cluster.snapshot)
+                cluster.mark_stale(cluster.snapshot)
                 await anyio.sleep(3000)
                 assert cluster.missing_of(["late", "other"]) == ["late"]
                 assert 250 <= broker.count(MetadataRequest) <= 305

@@ -16,7 +16,7 @@ from aiokafkawire.cluster.connection_pool import CONTROL, ConnectionPool
 from aiokafkawire.config import ClientConfig
 from aiokafkawire.errors import ErrorCode, SecurityMismatch
 from aiokafkawire.network.connection import Connection
-from aiokafkawire.network.legacy_version_probe import agreed
+from aiokafkawire.network.legacy_version_probe import negotiate_versions
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.group import HeartbeatResponse
 from aiokafkawire.protocol.messages.group_admin import ListGroupsResponse
@@ -189,7 +189,7 @@ async def test_an_answer_that_comes_as_another_way_is_found_counts_and_the_other
         return other
 
     with anyio.fail_after(5):
-        chosen: Any = await agreed(cast("Connection", first), open_as, 0.01)
+        chosen: Any = await negotiate_versions(cast("Connection", first), open_as, 0.01)
     assert chosen is first
     assert (first.closed, other.closed) == (False, True)
 
@@ -222,7 +222,7 @@ async def test_a_connection_that_is_cut_makes_an_old_broker_no_older(first: int,
         return Answers(next(counts), known)
 
     with anyio.fail_after(5):
-        found: Any = await agreed(cast("Connection", Answers(0, BrokerVersion())), open_as, 5)
+        found: Any = await negotiate_versions(cast("Connection", Answers(0, BrokerVersion())), open_as, 5)
     assert found.known.release == "0.8.2"
 
 

@@ -49,7 +49,7 @@ async def test_a_topic_that_nobody_uses_is_no_longer_asked_for() -> None:
             await cluster.topic("used", cluster.deadline(1))
             for _ in range(5):
                 await anyio.sleep(60)
-                cluster.use(["used"])
+                cluster.track_topics(["used"])
             assert [one.name for one in broker.seen[-1].topics] == ["used"]
             assert set(cluster.snapshot.topics) == {"used"}
 

@@ -27,30 +27,30 @@ def recovery(**options: Any) -> RebootstrapPolicy:
 
 def test_known_brokers_are_asked_first_and_not_for_ever() -> None:
     one = recovery()
-    assert one.round((), (C,), 0.0) == MetadataCandidates((), None, (C,))
-    first = one.round((A, B), (B, C), 100.0)
+    assert one.candidates((), (C,), 0.0) == MetadataCandidates((), None, (C,))
+    first = one.candidates((A, B), (B, C), 100.0)
     assert (first.known, first.bootstrap) == ((A, B), (C,))
     assert first.until is not None
     assert first.until.at == 110.0
-    assert one.round((A, B), (B, C), 109.0).known == (A, B)
-    assert one.round((A, B), (B, C), 110.0) == MetadataCandidates((), None, (B, C))
+    assert one.candidates((A, B), (B, C), 109.0).known == (A, B)
+    assert one.candidates((A, B), (B, C), 110.0) == MetadataCandidates((), None, (B, C))
     one.learned()
-    assert one.round((A, B), (B, C), 111.0).known == (A, B)
+    assert one.candidates((A, B), (B, C), 111.0).known == (A, B)
 
 
 def test_a_demand_holds_until_there_is_metadata() -> None:
     one = recovery()
     assert one.demanded()
-    assert one.round((A,), (A, C), 0.0) == MetadataCandidates((), None, (A, C))
+    assert one.candidates((A,), (A, C), 0.0) == MetadataCandidates((), None, (A, C))
     one.learned()
-    assert one.round((A,), (A, C), 0.0).known == (A,)
+    assert one.candidates((A,), (A, C), 0.0).known == (A,)
 
 
 def test_none_means_the_known_brokers_alone() -> None:
     one = recovery(metadata_recovery_strategy="none")
     assert not one.demanded()
-    assert one.round((A,), (C,), 1e9) == MetadataCandidates((A,), None, (C,)[1:])
-    assert one.round((), (C,), 1e9).bootstrap == (C,)
+    assert one.candidates((A,), (C,), 1e9) == MetadataCandidates((A,), None, (C,)[1:])
+    assert one.candidates((), (C,), 1e9).bootstrap == (C,)
 
 
 def told(host: str, cluster_id: str | None = None, *topics: Any, error: int = 0) -> Any:
@@ -66,7 +66,7 @@ async def test_when_all_known_brokers_are_gone_the_bootstrap_addresses_are_asked
         old.on[ApiKey.METADATA] = lambda _: told("known", "one", topic("t", partition(0, epoch=7)))
         new.on[ApiKey.METADATA] = lambda _: told("fresh", "two", topic("t", partition(0, epoch=1)))
         async with opened(net.connect, "seed:9092") as cluster:
-            cluster.use(("t",))
+            cluster.track_topics(("t",))
             snapshot = await cluster.refresh(cluster.snapshot, cluster.deadline(5))
             del net.hosts["known"]
             net.hosts["seed"] = net.hosts["fresh"] = new.connect
@@ -87,7 +87,7 @@ async def test_without_recovery_the_known_brokers_alone_are_asked() -> None:
         async with opened(net.connect, "seed:9092", metadata_recovery_strategy="none") as cluster:
             del net.hosts["known"]
             net.dials.clear()
-            cluster.outdated(cluster.snapshot)
+            cluster.mark_stale(cluster.snapshot)
             await eventually(lambda: len(net.dials) > 3)
             assert set(net.dials) == {"known"}
             net.hosts["known"] = broker.connect
@@ -139,7 +139,7 @@ async def test_brokers_behind_nat_are_dialled_where_the_map_says() -> None:
         async with opened(net.connect, "seed:9092", advertised_listeners_map=outside) as cluster:
             node = cluster.snapshot.nodes[1]
             connection = await cluster.connection(node)
-            assert connection.where == "inside:9092"
+            assert connection.broker == "inside:9092"
             assert node.address.host == "inside"
         assert net.dials == ["seed", "outside"]
         assert asked == [("inside", 9092)]
@@ -150,9 +150,9 @@ async def test_brokers_behind_nat_are_dialled_where_the_map_says() -> None:
     ("given", "message"),
     [
         (lambda host, port: {}[host], "advertised_listeners_map failed for inside:9092: KeyError"),
-        (lambda host, port: ("", port), "gave no host and port for inside:9092"),
-        (lambda host, port: ("h", "1"), "gave no host and port for inside:9092"),
-        (lambda host, port: ("h", 0), "gave no host and port for inside:9092"),
+        (lambda host, port: ("", port), "returned no host and port for inside:9092"),
+        (lambda host, port: ("h", "1"), "returned no host and port for inside:9092"),
+        (lambda host, port: ("h", 0), "returned no host and port for inside:9092"),
         (lambda host, port: None, "advertised_listeners_map failed for inside:9092: TypeError"),
     ],
 )

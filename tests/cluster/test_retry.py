@@ -6,7 +6,7 @@ import pytest
 from support.rows import every_row
 
 from aiokafkawire import errors
-from aiokafkawire.cluster.retry import Backoff, Deadline, remedy
+from aiokafkawire.cluster.retry import Backoff, Deadline, retry_action
 from aiokafkawire.errors import (
     BrokerError,
     ConnectionLost,
@@ -68,7 +68,7 @@ def test_a_deadline_counts_down_to_zero_and_no_further() -> None:
 
 @pytest.mark.parametrize("error", [ConnectionLost("x"), RequestTimeout("x"), NoBrokerReachable("x")], ids=repr)
 def test_a_broken_or_silent_connection_is_tried_elsewhere(error: Exception) -> None:
-    assert remedy(error) == (True, Refresh.METADATA)
+    assert retry_action(error) == (True, Refresh.METADATA)
 
 
 @pytest.mark.parametrize(
@@ -84,14 +84,14 @@ def test_a_broken_or_silent_connection_is_tried_elsewhere(error: Exception) -> N
     ids=repr,
 )
 def test_what_no_retry_mends_is_raised(error: Exception) -> None:
-    assert remedy(error) == (False, Refresh.NOTHING)
+    assert retry_action(error) == (False, Refresh.NOTHING)
 
 
 @every_row("code", [code for code in ErrorCode if code is not ErrorCode.NONE])
 def test_what_a_broker_answers_is_retried_as_its_error_says(code: ErrorCode) -> None:
     error = broker_error(code)
     assert isinstance(error, BrokerError)
-    assert remedy(error) == (error.retriable, error.refresh)
+    assert retry_action(error) == (error.retriable, error.refresh)
 
 
 @pytest.mark.parametrize(
@@ -104,4 +104,4 @@ def test_what_a_broker_answers_is_retried_as_its_error_says(code: ErrorCode) -> 
     ],
 )
 def test_the_remedies_that_everything_rests_on(name: str, expected: tuple[bool, Refresh]) -> None:
-    assert remedy(getattr(errors, name)("x")) == expected
+    assert retry_action(getattr(errors, name)("x")) == expected

@@ -55,7 +55,7 @@ async def test_a_member_of_a_misspelt_topic_warns_names_it_and_stalls(
             assert (health.why_idle or "").startswith(f"topic '{name}' does not exist in the cluster")
             await log.until(lambda lines: any("WARNING cluster: " in line for line in lines))
     assert [line for line in log.of("cluster") if "coordinator" not in line] == [
-        f"INFO cluster: topic '{name}' does not exist, says the cluster; asking again",
+        f"INFO cluster: topic '{name}' does not exist in the cluster; requesting metadata again",
         f"WARNING cluster: topic '{name}' does not exist in the cluster (UNKNOWN_TOPIC_OR_PARTITION): {ADVICE}",
     ]
 
@@ -93,7 +93,7 @@ async def test_a_topic_that_is_created_while_a_producer_waits_gets_its_record(
     cluster: Where, new_name: Callable[[], str]
 ) -> None:
     name = new_name()
-    missing = f"INFO cluster: topic '{name}' does not exist, says the cluster; asking again"
+    missing = f"INFO cluster: topic '{name}' does not exist in the cluster; requesting metadata again"
     with watched_log() as log:
 
         async def create_when_it_is_missing() -> None:

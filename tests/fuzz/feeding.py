@@ -64,7 +64,7 @@ class _Slot:
 def fed(waiting: int, pieces: Iterable[bytes]) -> Heard:
     """Feed the pieces to a pipeline on which :func:`asked` waits."""
     heard = Heard([], None, 0)
-    pipeline = Pipeline(client_id="me", where="b:9092", max_frame=MAX_FRAME)
+    pipeline = Pipeline(client_id="me", broker="b:9092", max_frame=MAX_FRAME)
     for number, (request, version) in enumerate(asked(waiting)):
         pipeline.send(request, version, _Slot(heard, number, type(request).response, version))
     try:

@@ -65,7 +65,7 @@ def test_who_answers_is_there_whatever_it_says(code: ErrorCode) -> None:
 def test_who_says_that_it_is_none_or_that_there_is_none_is_away_after_a_second(api: ApiKey, code: ErrorCode) -> None:
     @alone
     async def _(life: Life) -> None:
-        life.cluster.doubt_coordinator(CoordinatorType.GROUP, GROUP)
+        life.cluster.invalidate_coordinator(CoordinatorType.GROUP, GROUP)
         life.sim.broker.on(api, answer=code, times=None)
         found, took = await life.look()
         assert found is CoordinatorStatus.UNAVAILABLE
@@ -92,7 +92,7 @@ def test_who_is_named_and_cannot_be_reached_is_away() -> None:
 def test_who_is_silent_is_not_known_to_be_away_even_if_its_connection_broke_before(api: ApiKey) -> None:
     @alone
     async def _(life: Life) -> None:
-        life.cluster.doubt_coordinator(CoordinatorType.GROUP, GROUP)
+        life.cluster.invalidate_coordinator(CoordinatorType.GROUP, GROUP)
         if api is ApiKey.DESCRIBE_GROUPS:
             life.sim.broker.on(api, drop="before", times=1)
         life.sim.broker.on(api, swallow="before", times=None)

@@ -263,7 +263,9 @@ class InThread:
         self._wanted = reports
         self.loop = LoopThread("aiokafkawire-heartbeat")
         self.loop.start()
-        self.sender = self.loop.here(lambda: HeartbeatSender(config, address_of, self._report, max_poll_interval=60.0))
+        self.sender = self.loop.call_sync(
+            lambda: HeartbeatSender(config, address_of, self._report, max_poll_interval=60.0)
+        )
         self.loop.begin(self.sender.run)
 
     def _report(self, report: HeartbeatReport) -> None:

@@ -98,7 +98,7 @@ async def test_a_wrong_password(kafka: KafkaRelease, mechanism: str) -> None:
         return
     error = await refusal(kafka.addresses["GUARDED"], **wrong, bootstrap_timeout_ms=1_000)
     assert type(error) is NoBrokerReachable
-    assert "a broker from before 1.0 does so if it refuses the login" in str(error)
+    assert "brokers before 1.0 do so if they refuse the login" in str(error)
 
 
 async def test_what_does_not_fit(kafka: KafkaRelease, papers: Papers, tmp_path: Path) -> None:

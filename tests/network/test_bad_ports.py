@@ -121,7 +121,7 @@ async def wrong_answer(stream: SocketStream) -> None:
         (garbage, WireError, r"{at} sent a frame of -66052 bytes, allowed are 4 to \d+ \(receive_message_max_bytes\)"),
         (huge_frame, WireError, r"{at} sent a frame of 1073741823 bytes, allowed are 4 to \d+ "),
         (wrong_answer, WireError, r"{at} answered ApiVersionsResponse v5"),
-        (kafka_07, WireError, r"{at} sent a frame of 2 bytes, .*; it is older than Kafka 0\.8, .* or no Kafka"),
+        (kafka_07, WireError, r"{at} sent a frame of 2 bytes, .*; it is older than Kafka 0\.8, .* or not Kafka"),
         (silence, NoBrokerReachable, r"{at} did not answer ApiVersions \(is it a Kafka listener\?\) within 0\.2 s"),
         (hang_up, NoBrokerReachable, r"{at}: ({at} closed the connection|the connection to {at} broke)"),
         (half_a_frame_and_silence, NoBrokerReachable, r"{at} did not answer ApiVersions .*within 0\.2 s"),

@@ -32,7 +32,7 @@ def gathered(made: Any, rest: bytes, steps: list[int]) -> bytes:
     """The frame, of bytes that come so many at a time; beyond the steps as many as there is room for."""
     taken = iter(steps)
     while True:
-        room = made.room()
+        room = made.buffer()
         count = min(len(room), next(taken, len(room)))
         room[:count], rest = rest[:count], rest[count:]
         del room
@@ -55,24 +55,24 @@ def test_it_is_what_came_however_it_came(twin: ModuleType, data: bytes, more: st
 @every_twin
 def test_the_room_ends_with_the_frame(twin: ModuleType) -> None:
     made = twin.Frame(10, b"abc")
-    assert len(made.room()) == 7
+    assert len(made.buffer()) == 7
 
 
 @every_twin
 def test_a_large_frame_takes_room_as_it_comes(twin: ModuleType) -> None:
-    assert len(twin.Frame(1 << 27, b"abc").room()) <= 64 * 1024
+    assert len(twin.Frame(1 << 27, b"abc").buffer()) <= 64 * 1024
 
 
 @compiled
 def test_a_room_that_is_still_held_keeps_its_bytes() -> None:
     made = _hot.Frame(5000, b"")
-    room = made.room()
+    room = made.buffer()
     assert len(room) == 4096
     made.filled(4096)
-    with pytest.raises(BufferError, match="still held"):
-        made.room()
+    with pytest.raises(BufferError, match="not released"):
+        made.buffer()
     del room
-    last = made.room()
+    last = made.buffer()
     whole = made.filled(len(last))
     assert whole is not None
     last[:] = b"x" * len(last)  # nobody would; but the memory is there
@@ -120,7 +120,7 @@ def test_what_somebody_has_is_left_alone() -> None:
 def test_of_a_connection_that_ends_in_the_middle_of_a_frame_nothing_is_left() -> None:
     large(2_000_000, b"a")
     cut = _hot.Frame(2_000_000, b"b")
-    cut.room()[:5] = b"bbbbb"
+    cut.buffer()[:5] = b"bbbbb"
     cut.filled(5)
     del cut
     assert large(2_000_000, b"c") == b"c" * 2_000_000

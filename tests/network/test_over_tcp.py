@@ -106,7 +106,7 @@ def posted(size: int) -> ProduceRequest:
 
 async def test_on_asyncio_no_task_stands_between(papers: Papers | None, anyio_backend_name: str) -> None:
     async with ScriptedBroker() as broker, fronted(broker, papers) as front, connected(front) as connection:
-        assert isinstance(connection._wire, AsyncioTransport) == (anyio_backend_name == "asyncio")
+        assert isinstance(connection._transport, AsyncioTransport) == (anyio_backend_name == "asyncio")
 
 
 async def test_answers_of_all_sizes_come_whole(papers: Papers | None) -> None:
@@ -177,7 +177,7 @@ async def test_who_waits_hears_that_the_broker_hung_up(papers: Papers | None) ->
             await tasks.start(ask, connection, "a", heard)
             await broker.peers[0].next()
             await broker.peers[0].stream.aclose()
-        told = f"127.0.0.1:{front.port} closed the connection (does this listener ask for a SASL login?"
+        told = f"127.0.0.1:{front.port} closed the connection (does this listener require SASL?"
         assert [str(error)[: len(told)] for error in heard] == [told]  # it has answered nothing but ApiVersions
 
 
@@ -227,7 +227,7 @@ async def test_a_fault_in_a_slot_ends_the_connection_and_is_told(papers: Papers 
 async def test_the_system_asks_whether_the_broker_is_there(papers: Papers | None, wanted: bool) -> None:
     options: dict[str, Any] = {"socket_keepalive_enable": wanted}
     async with ScriptedBroker() as broker, fronted(broker, papers) as front, connected(front, **options) as connection:
-        wire: Any = connection._wire
+        wire: Any = connection._transport
         over = isinstance(wire, AsyncioTransport)
         under = wire._transport.get_extra_info("socket") if over else wire._stream.extra(SocketAttribute.raw_socket)
         assert bool(under.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)) == wanted
@@ -243,7 +243,7 @@ async def test_what_is_dialled_elsewhere_needs_no_stream_either(papers: Papers |
             connection = await Connection.open(
                 connect_tcp, "inside", 9092, config=config, owner=owner, runtime=Runtime(), dialled=there
             )
-            assert connection.where == "inside:9092"
-            assert isinstance(connection._wire, AsyncioTransport) == (anyio_backend_name == "asyncio")
+            assert connection.broker == "inside:9092"
+            assert isinstance(connection._transport, AsyncioTransport) == (anyio_backend_name == "asyncio")
         finally:
             await owner.close()

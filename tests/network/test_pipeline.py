@@ -46,7 +46,7 @@ class Box:
 
 
 def make(max_frame: int = MAX_FRAME) -> Pipeline:
-    return Pipeline(client_id="me", where="b:9092", max_frame=max_frame)
+    return Pipeline(client_id="me", broker="b:9092", max_frame=max_frame)
 
 
 def metadata(*topics: str) -> MetadataRequest:
@@ -199,7 +199,7 @@ def poisoned_by(data: bytes, step: int = 1 << 20) -> WireError:
 
 
 def test_an_answer_out_of_turn_ends_it_for_all() -> None:
-    told = "b:9092 answered correlation id 1 where 0 (MetadataRequest) was next"
+    told = "b:9092 answered correlation id 1 when 0 (MetadataRequest) was next"
     assert str(poisoned_by(answered(1, b"second"))) == told
 
 
@@ -215,7 +215,7 @@ def test_what_came_before_the_fault_still_counts() -> None:
 
 def test_an_answer_that_nobody_asked_for_is_told() -> None:
     pipeline = make()
-    with pytest.raises(WireError, match=r"^b:9092 sent a frame of 9 bytes that nothing asked for$"):
+    with pytest.raises(WireError, match=r"^b:9092 sent a frame of 9 bytes that answers no request$"):
         pipeline.receive(answered(0, b"body"))
 
 

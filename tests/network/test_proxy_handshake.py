@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from aiokafkawire.config.network import Proxy, parse_proxy
 from aiokafkawire.errors import ConfigError, ProxyFailed, ProxyRefused, WireError
-from aiokafkawire.network.proxy_handshake import talk
+from aiokafkawire.network.proxy_handshake import handshake
 from aiokafkawire.types import Address
 
 BROKER = Address("kafka-1.internal", 9092)
@@ -22,7 +22,7 @@ ASKS = b"\5\1\0\3\x10kafka-1.internal\x23\x84"
 
 def run(proxy: Proxy, answers: bytes, to: Address = BROKER, *, piece: int = 10**6) -> tuple[list[bytes], bytes]:
     """What is said while a proxy says this, so many bytes at once; and what of it was not read."""
-    conversation, said, heard = talk(proxy, to), list[bytes](), None
+    conversation, said, heard = handshake(proxy, to), list[bytes](), None
     for _ in range(100_000):
         try:
             turn = conversation.send(heard)
@@ -85,25 +85,25 @@ def test_http_connect_to_an_ipv6_address() -> None:
 @pytest.mark.parametrize(
     ("proxy", "answers", "error", "told"),
     [
-        (SOCKS5, b"\5\xff", ProxyRefused, "the SOCKS5 proxy p:1080 wants a login"),
-        (SOCKS5_LOGIN, b"\5\xff", ProxyRefused, "takes no login by name and password"),
-        (SOCKS5_LOGIN, b"\5\2\1\1", ProxyRefused, "did not take the name and password"),
-        (SOCKS5, b"\5\2", WireError, "chose a way to log in that was not offered: 2"),
-        (SOCKS5, b"HTTP/1.1 400", WireError, "did not answer as SOCKS5 does, but with 4854"),
-        (SOCKS5, b"\5\0\4\0\0\1", WireError, "it says version 4"),
+        (SOCKS5, b"\5\xff", ProxyRefused, "the SOCKS5 proxy p:1080 requires a name and password"),
+        (SOCKS5_LOGIN, b"\5\xff", ProxyRefused, "does not support name and password"),
+        (SOCKS5_LOGIN, b"\5\2\1\1", ProxyRefused, "refused the name and password"),
+        (SOCKS5, b"\5\2", WireError, "chose an authentication method that was not offered: 2"),
+        (SOCKS5, b"HTTP/1.1 400", WireError, "did not answer as a SOCKS5 proxy, but with 4854"),
+        (SOCKS5, b"\5\0\4\0\0\1", WireError, "but with version 4"),
         (SOCKS5, b"\5\0\5\2\0\1", ProxyRefused, "did not connect to kafka-1.internal:9092: its rules do not allow"),
         (SOCKS5, b"\5\0\5\4\0\1", ProxyFailed, "the host is unreachable"),
         (SOCKS5, b"\5\0\5\x63\0\1", ProxyFailed, "reply 99"),
-        (SOCKS5, b"\5\0\5\0\0\7", WireError, "address of an unknown kind: 7"),
-        (HTTP, b"HTTP/1.1 407 Log in\r\n\r\n", ProxyRefused, "with 407 Log in: it wants a login"),
-        (HTTP_LOGIN, b"HTTP/1.1 407 No\r\n\r\n", ProxyRefused, "did not take the name and password"),
+        (SOCKS5, b"\5\0\5\0\0\7", WireError, "unknown address type: 7"),
+        (HTTP, b"HTTP/1.1 407 Log in\r\n\r\n", ProxyRefused, "with 407 Log in: it requires a name and password"),
+        (HTTP_LOGIN, b"HTTP/1.1 407 No\r\n\r\n", ProxyRefused, "refused the name and password"),
         (HTTP, b"HTTP/1.1 403 No\x1b[0m\r\n\r\n", ProxyRefused, "403 No?[0m: its rules do not allow"),
         (HTTP, b"HTTP/1.1 502 Bad Gateway\r\nA: b\r\n\r\n<html>", ProxyFailed, "with 502 Bad Gateway"),
         (HTTP, b"HTTP/1.1 100 Continue\r\n\r\n", ProxyFailed, "with 100 Continue"),
-        (HTTP, b"\5\0\5\0\0\1", WireError, "did not answer as HTTP does"),
-        (HTTP, b"SSH-2.0-x\r\n", WireError, "did not answer as HTTP does"),
-        (HTTP, b"HTTP/1.1 2OO OK\r\n\r\n", WireError, "did not answer as HTTP does"),
-        (HTTP, b"HTTP/1.1 200 OK\r\n\r\n\0", WireError, "sent more than its answer"),
+        (HTTP, b"\5\0\5\0\0\1", WireError, "did not answer in HTTP"),
+        (HTTP, b"SSH-2.0-x\r\n", WireError, "did not answer in HTTP"),
+        (HTTP, b"HTTP/1.1 2OO OK\r\n\r\n", WireError, "did not answer in HTTP"),
+        (HTTP, b"HTTP/1.1 200 OK\r\n\r\n\0", WireError, "sent bytes after its answer"),
         (HTTP, b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 10_000, WireError, "a header larger than 16384 bytes"),
     ],
 )
@@ -143,9 +143,9 @@ def test_urls_are_read() -> None:
 @pytest.mark.parametrize(
     ("url", "told"),
     [
-        ("p:1080", "proxy is not understood: write socks5://host:port"),
+        ("p:1080", "proxy is not understood: use socks5://host:port"),
         ("ftp://s3cret:s3cret@p:1", "is not understood"),
-        ("https://s3cret:s3cret@p:1", "TLS to the proxy itself is not spoken"),
+        ("https://s3cret:s3cret@p:1", "TLS to the proxy is not supported"),
         ("socks5://s3cret:s3cret@p", "proxy needs a port"),
         ("socks5://s3cret:s3cret@p:0", "proxy needs a port"),
         ("socks5://s3cret:s3cret@p:70000", "proxy is no URL"),
@@ -155,8 +155,8 @@ def test_urls_are_read() -> None:
         ("socks5://p:1?s3cret", "is not understood"),
         ("socks5://s3cret@p:1", "a login needs a name and a password"),
         ("socks5://:s3cret@p:1", "a login needs a name and a password"),
-        (f"socks5://s3cret:{'x' * 256}@p:1", "are of 255 bytes at most"),
-        ("http://s3cret%3A:s3cret@p:1", "cannot hold a colon"),
+        (f"socks5://s3cret:{'x' * 256}@p:1", "have at most 255 bytes"),
+        ("http://s3cret%3A:s3cret@p:1", "cannot contain a colon"),
         ("", "is not understood"),
     ],
 )

@@ -106,8 +106,8 @@ class AnySequence(RuleBasedStateMachine):
             runtime=SimpleNamespace(now=lambda: self.now),
             snapshot=EMPTY,
             backoff=lambda: Backoff(0.01, 0.1, Random(1)),
-            use=lambda topics: None,
-            outdated=lambda snapshot: None,
+            track_topics=lambda topics: None,
+            mark_stale=lambda snapshot: None,
         )
         self.outcomes = Counted(cluster, config, self.gathered, lambda: None, lambda: None, None)
         self.outcomes.ended = []

@@ -137,7 +137,7 @@ def test_keys_and_passwords_that_are_wrong(papers: Papers, tmp_path: Path) -> No
     assert "cannot be read" in told(**own, ssl_key_pem=damaged)
 
 
-@pytest.mark.parametrize(("days", "words"), [(-2, "has expired: it held until "), (2, "does not hold yet: from ")])
+@pytest.mark.parametrize(("days", "words"), [(-2, "has expired: it was valid until "), (2, "is not valid before ")])
 def test_a_certificate_of_another_time(papers: Papers, days: int, words: str) -> None:
     moment = dt.datetime.now(dt.UTC) + dt.timedelta(days=days)
     begins, ends = (moment - dt.timedelta(1), moment) if days < 0 else (moment, moment + dt.timedelta(1))

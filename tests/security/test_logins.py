@@ -90,21 +90,21 @@ async def test_a_mechanism_that_the_broker_lacks() -> None:
     async with Broker(users=USERS, sasl_enabled_mechanisms=["SCRAM-SHA-512"]) as broker:
         error = await refusal(broker.bootstrap, **alice("PLAIN"))
         assert type(error) is UnsupportedSaslMechanism
-        assert "does not take PLAIN; it takes SCRAM-SHA-512" in str(error)
+        assert "does not support PLAIN; it supports SCRAM-SHA-512" in str(error)
 
 
 async def test_a_login_where_none_is_wanted() -> None:
     async with Broker() as broker:
         error = await refusal(broker.bootstrap, **alice("PLAIN"))
         assert type(error) is IllegalSaslState
-        assert "asks for no login: set security_protocol to PLAINTEXT or SSL" in str(error)
+        assert "does not use SASL: set security_protocol to PLAINTEXT or SSL" in str(error)
 
 
 async def test_no_login_where_one_is_wanted() -> None:
     async with Broker(users=USERS, connection_failed_authentication_delay_ms=0) as broker:
         error = await refusal(broker.bootstrap)
         assert type(error) is SecurityMismatch
-        assert f"{broker.bootstrap} asks for a SASL login, by PLAIN, " in str(error)
+        assert f"{broker.bootstrap} requires SASL authentication with PLAIN, " in str(error)
         assert "set security_protocol to SASL_SSL or SASL_PLAINTEXT" in str(error)
 
 
@@ -119,7 +119,7 @@ async def test_a_broker_that_hangs_up_on_whoever_asks_may_be_back_soon() -> None
             error = await refusal("b:9092", connector=broker.connect, bootstrap_timeout_ms=1_000)
             tasks.cancel_scope.cancel()
         assert type(error) is NoBrokerReachable
-        assert "does this listener ask for a SASL login?" in str(error)
+        assert "does this listener require SASL?" in str(error)
         assert broker.count(SaslHandshakeRequest) > 1
 
 
@@ -143,7 +143,7 @@ async def test_a_broker_from_before_saslauthenticate() -> None:
             broker.bootstrap, bootstrap_timeout_ms=1_000, **alice("PLAIN", sasl_password="wrong-secret")
         )
         assert type(error) is NoBrokerReachable
-        assert "a broker from before 1.0 does so if it refuses the login" in str(error)
+        assert "brokers before 1.0 do so if they refuse the login" in str(error)
 
 
 # --- tokens, on the in-process broker --------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ async def test_a_function_that_does_not_come_back_is_left_behind() -> None:
         return "late"
 
     async with scripted(let_in()) as broker:
-        with anyio.fail_after(10), pytest.raises(ConnectionLost, match=r"did not let us log in within 0\.05 s"):
+        with anyio.fail_after(10), pytest.raises(ConnectionLost, match=r"did not complete the login within 0\.05 s"):
             async with connected(broker.connect, **oauth(hang), socket_connection_setup_timeout_ms=50):
                 raise AssertionError("opened")
     assert not left.is_set()
@@ -303,7 +303,7 @@ async def test_a_function_that_does_not_come_back_is_left_behind() -> None:
 async def test_an_answer_that_is_larger_than_any_login_s_is_not_read(mechanism: str) -> None:
     options = alice(mechanism) if mechanism != "OAUTHBEARER" else oauth(lambda: "token")
     async with scripted(let_in(b"[" * 256 * 1024 + b"]")) as broker:
-        with pytest.raises(AuthenticationFailed, match=rf"^b:9092: {mechanism}: the broker said 262145 bytes, more"):
+        with pytest.raises(AuthenticationFailed, match=rf"^b:9092: {mechanism}: .* token has 262145 bytes, more"):
             async with connected(broker.connect, **options):
                 raise AssertionError("opened")
 
@@ -330,7 +330,7 @@ async def test_a_broker_that_lies_is_not_believed(said: bytes) -> None:
 async def test_a_broker_that_is_silent_in_the_midst_is_given_up() -> None:
     async with ScriptedBroker() as broker:
         broker.on[ApiKey.SASL_HANDSHAKE] = handshake
-        with pytest.raises(ConnectionLost, match=r"did not let us log in within 0\.05 s"):
+        with pytest.raises(ConnectionLost, match=r"did not complete the login within 0\.05 s"):
             async with connected(broker.connect, **alice("PLAIN"), socket_connection_setup_timeout_ms=50):
                 raise AssertionError("opened")
 
@@ -374,6 +374,6 @@ async def test_an_unknown_error_of_a_broker_is_one_of_its_errors() -> None:
         error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=None, auth_bytes=b""
     )
     async with scripted(answer) as broker:
-        with pytest.raises(SaslAuthenticationFailed, match="it does not say why"):
+        with pytest.raises(SaslAuthenticationFailed, match="it gives no reason"):
             async with connected(broker.connect, **alice("PLAIN")):
                 raise AssertionError("opened")

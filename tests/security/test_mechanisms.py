@@ -65,7 +65,7 @@ def test_plain_is_the_example_of_rfc_4616() -> None:
 
 
 def rfc(**more: Any) -> Exchange:
-    return scram("SCRAM-SHA-256", "user", "pencil", NONCE, **{"most_iterations": 100_000, **more})
+    return scram("SCRAM-SHA-256", "user", "pencil", NONCE, **{"max_iterations": 100_000, **more})
 
 
 def test_scram_is_the_example_of_rfc_7677() -> None:
@@ -76,7 +76,7 @@ def test_scram_is_the_example_of_rfc_7677() -> None:
 
 
 def test_a_name_is_escaped() -> None:
-    first = next(scram("SCRAM-SHA-512", "a=b,c", "p", "n", most_iterations=4096))
+    first = next(scram("SCRAM-SHA-512", "a=b,c", "p", "n", max_iterations=4096))
     assert first == b"n,,n=a=3Db=2Cc,r=n"
 
 
@@ -111,15 +111,15 @@ def server(mechanism: str, password: str, salt: bytes, iterations: int) -> Calla
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 @pytest.mark.parametrize("password", ["pencil", "Gruß = x,y", "pªss Ⅸ"])  # the last, SASLprep would change; Kafka not
 def test_both_sides_prove_the_password(mechanism: str, password: str) -> None:
-    exchange = scram(mechanism, "user", password, NONCE, most_iterations=4096)
+    exchange = scram(mechanism, "user", password, NONCE, max_iterations=4096)
     server(mechanism, password, b"salt", 4096)(exchange)
 
 
 @pytest.mark.parametrize(
     ("first", "told"),
     [
-        (SERVER_FIRST.replace(NONCE, "another"), "nonce does not go on from ours"),
-        (f"r={NONCE},s=c2FsdA==,i=4096", "nonce does not go on from ours"),
+        (SERVER_FIRST.replace(NONCE, "another"), "nonce does not begin with the client's"),
+        (f"r={NONCE},s=c2FsdA==,i=4096", "nonce does not begin with the client's"),
         (SERVER_FIRST.replace("4096", "1"), "asks for 1 iterations, allowed are 4096 to 100000"),
         (SERVER_FIRST.replace("4096", "4095"), "asks for 4095 iterations"),
         (SERVER_FIRST.replace("4096", "0"), "asks for 0 iterations"),
@@ -128,7 +128,7 @@ def test_both_sides_prove_the_password(mechanism: str, password: str) -> None:
         (SERVER_FIRST.replace("4096", "9" * 30), "is no SCRAM message"),
         (SERVER_FIRST.replace("4096", "-4096"), "is no SCRAM message"),
         (SERVER_FIRST.replace("4096", "٤٠٩٦"), "is no SCRAM message"),
-        (f"m=ext,{SERVER_FIRST}", "asks for an extension"),
+        (f"m=ext,{SERVER_FIRST}", "needs an extension"),
         (SERVER_FIRST.replace("W22ZaJ0SNY7soEsUEjb6gQ==", ""), "empty salt"),
         (SERVER_FIRST.replace("gQ==", "gQ="), "is no SCRAM message"),
         (f"{SERVER_FIRST},x={'y' * 5000}", "is no SCRAM message"),
@@ -146,9 +146,9 @@ def test_a_first_answer_that_lies(first: str, told: str) -> None:
 @pytest.mark.parametrize(
     ("final", "told"),
     [
-        ("v=" + base64.b64encode(bytes(32)).decode(), "it does not know the password itself"),
+        ("v=" + base64.b64encode(bytes(32)).decode(), "it does not know the password, so"),
         ("v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4", "is no SCRAM message"),
-        ("v=", "it does not know the password itself"),
+        ("v=", "it does not know the password, so"),
         ("", "is no SCRAM message"),
         ("e=invalid-proof", "the broker refused the login: 'invalid-proof'"),
     ],
@@ -180,7 +180,7 @@ def test_a_token_is_shown_as_rfc_7628_says() -> None:
     ("answer", "told"),
     [
         (b'{"status":"invalid_token","scope":"s"}', "status 'invalid_token', scope 's'"),
-        (b"{}", "it did not say why"),
+        (b"{}", "it gives no reason"),
         (b"[]", "the token: '\\[\\]'"),
         (b"\xff\xfe", "refused the token"),
         (b"[" * 100_000, "refused the token"),

@@ -42,13 +42,13 @@ def test_without_asking_for_it_nothing_is_looked_up(text: str) -> None:
 @pytest.mark.parametrize(
     ("reference", "told"),
     [
-        ("${vault:a:b}", "there is no provider 'vault', but directory, env, file"),
-        ("${env:NOT_SET_ANYWHERE}", "nothing is there of that name"),
-        ("${env:somewhere:HOME}", "nothing is there of that name"),
+        ("${vault:a:b}", "unknown provider 'vault'; known: directory, env, file"),
+        ("${env:NOT_SET_ANYWHERE}", "there is no value of that name"),
+        ("${env:somewhere:HOME}", "there is no value of that name"),
         ("${file:/nowhere/at.all:key}", "No such file or directory"),
         ("${directory:/nowhere:key}", "No such file or directory"),
-        ("${directory:/:../etc/hostname}", "nothing is there of that name"),
-        ("${file:/dev/zero:key}", "nothing is there of that name"),
+        ("${directory:/:../etc/hostname}", "there is no value of that name"),
+        ("${file:/dev/zero:key}", "there is no value of that name"),
     ],
 )
 def test_what_is_not_there_is_named(reference: str, told: str) -> None:

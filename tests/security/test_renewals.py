@@ -115,7 +115,7 @@ async def test_a_renewal_that_comes_to_no_end_ends_the_connection() -> None:
         await tasks.start(ask, connection, "meanwhile", heard)
         await eventually(lambda: bool(heard))
         assert type(heard[0]) is ConnectionLost
-        told = "the login was not renewed: the login by OAUTHBEARER on b:9092 was not done within 0.2 s"
+        told = "reauthentication timed out: the login by OAUTHBEARER on b:9092 was not done within 0.2 s"
         assert told in str(heard[0])
         await broker.peers[0].hung_up()
 

@@ -73,15 +73,18 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({**SASL, "sasl_mechanism": "PLAIN", "sasl_password": ""}, "sasl_password must not be empty"),
     (
         {**SASL, "sasl_mechanism": "PLAIN", "sasl_username": "a\ud800"},
-        "sasl_username has letters that UTF-8 cannot say",
+        "sasl_username has characters that UTF-8 cannot encode",
     ),
     ({**SASL, "sasl_mechanism": "PLAIN", "sasl_username": 5}, "sasl_username must be a string or None, got 5"),
-    ({**OIDC, "sasl_oauthbearer_client_id": "\udc00"}, "sasl_oauthbearer_client_id has letters that UTF-8 cannot say"),
-    ({**OIDC, "sasl_oauthbearer_scope": "\udc00"}, "sasl_oauthbearer_scope has letters that UTF-8 cannot say"),
-    ({**SASL, "sasl_mechanism": "PLAIN", "sasl_password": "s3cret\0"}, "cannot hold a NUL"),
+    (
+        {**OIDC, "sasl_oauthbearer_client_id": "\udc00"},
+        "sasl_oauthbearer_client_id has characters that UTF-8 cannot encode",
+    ),
+    ({**OIDC, "sasl_oauthbearer_scope": "\udc00"}, "sasl_oauthbearer_scope has characters that UTF-8 cannot encode"),
+    ({**SASL, "sasl_mechanism": "PLAIN", "sasl_password": "s3cret\0"}, "cannot contain a NUL"),
     (
         {**SASL, "sasl_mechanism": "PLAIN", "sasl_password": "s3cret\ud800"},
-        "sasl_password has letters that UTF-8 cannot",
+        "sasl_password has characters that UTF-8 cannot",
     ),
     (
         {**SASL, "sasl_mechanism": "PLAIN", "sasl_password": b"s3cret"},
@@ -98,17 +101,20 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({**TLS, "sasl_username": "a"}, "sasl_username is set, but security_protocol is SSL"),
     (
         {**TLS, "ssl_ca_location": "/ca.pem", "ssl_ca_pem": "x"},
-        "ssl_ca_location and ssl_ca_pem are the same thing twice",
+        "ssl_ca_location and ssl_ca_pem are two sources of the same",
     ),
-    ({**TLS, "ssl_key_location": "/k", "ssl_key_pem": "s3cret"}, "ssl_key_location and ssl_key_pem are the same"),
-    ({**TLS, "ssl_key_location": "/k"}, "ssl_key_location needs ssl_certificate_location or ssl_certificate_pem"),
-    ({**TLS, "ssl_key_password": "s3cret"}, "ssl_key_password needs ssl_certificate_location"),
+    ({**TLS, "ssl_key_location": "/k", "ssl_key_pem": "s3cret"}, "ssl_key_location and ssl_key_pem are two sources"),
+    (
+        {**TLS, "ssl_key_location": "/k"},
+        "ssl_key_location needs the certificate: ssl_certificate_location or ssl_certificate_pem",
+    ),
+    ({**TLS, "ssl_key_password": "s3cret"}, "ssl_key_password needs the certificate: ssl_certificate_location"),
     ({**TLS, "ssl_keystore_password": "s3cret"}, "ssl_keystore_password needs ssl_keystore_location"),
     (
         {**TLS, "ssl_keystore_location": "/k", "ssl_certificate_pem": "x"},
-        "ssl_certificate_pem and ssl_keystore_location both say which certificate to show",
+        "ssl_certificate_pem and ssl_keystore_location both set the client's certificate",
     ),
-    ({**TLS, "ssl_keystore_location": "/k", "ssl_key_password": "s3cret"}, "a keystore has its key inside"),
+    ({**TLS, "ssl_keystore_location": "/k", "ssl_key_password": "s3cret"}, "a keystore contains its key"),
     ({**TLS, "ssl_context": "x"}, "ssl_context must be an ssl.SSLContext or None, got 'x'"),
     (
         {**TLS, "ssl_context": ssl.create_default_context(), "ssl_ca_location": "/ca.pem"},

@@ -55,7 +55,7 @@ class Peer(asyncio.Transport):
         super().__init__()
         self.coming, self.going = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.session = context.wrap_bio(self.coming, self.going, server_side=True)
-        self.pipeline = Pipeline(client_id="c", where=str(AT), max_frame=2 * SIZE)
+        self.pipeline = Pipeline(client_id="c", broker=str(AT), max_frame=2 * SIZE)
         self.wire = TlsTransport(self.pipeline, str(AT), 30.0, self._fault)
         self.rooms: list[int] = []
         self.refused: ssl.SSLError | None = None
@@ -116,7 +116,7 @@ class Peer(asyncio.Transport):
     def ask(self) -> Slot:
         """Have the wire send a request."""
         slot = Slot()
-        self.wire.put(self.pipeline.send(MetadataRequest(topics=[]), 1, slot))
+        self.wire.enqueue(self.pipeline.send(MetadataRequest(topics=[]), 1, slot))
         self.wire.transmit_soon()
         return slot
 
@@ -203,7 +203,7 @@ async def test_who_is_refused_after_the_handshake_hears_why(papers: Papers) -> N
     with anyio.fail_after(10):
         while not peer.is_over:
             await anyio.lowlevel.checkpoint()
-    with pytest.raises(ClientCertificateRefused, match="asks for a certificate of this client, and got none"):
+    with pytest.raises(ClientCertificateRefused, match="requires a certificate of this client, and got none"):
         peer.ask()
 
 
@@ -243,7 +243,7 @@ async def test_whoever_spoke_plainly_before_hanging_up_is_known_by_it(papers: Pa
     peer = Peer(papers.server())
     peer.deliver(b"SSH-2.0-OpenSSH_9.6\r\n")
     peer.wire.eof_received()
-    with pytest.raises(SecurityMismatch, match=r"it said b['\"]SSH-2\.0"):
+    with pytest.raises(SecurityMismatch, match=r"it sent b['\"]SSH-2\.0"):
         await peer.shaken(papers)
 
 
@@ -284,7 +284,7 @@ async def test_what_cannot_be_said_yet_is_said_first_later(papers: Papers) -> No
     wire._session = Wanting(wire._session)
     sent = [bytes([number]) * 3000 for number in range(2)]
     for frame in sent:
-        wire.put(frame)
+        wire.enqueue(frame)
         wire.transmit_soon()
     with pytest.raises(ssl.SSLWantReadError):
         peer.session.read(1)

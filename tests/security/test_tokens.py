@@ -113,7 +113,7 @@ async def test_connections_share_a_token_until_it_is_time_for_the_next(
     assert (await tokens.get()).value == "t1"
     clock.now += 1
     assert (await tokens.get()).value == "t2"
-    tokens.forget()
+    tokens.invalidate()
     assert (await tokens.get()).value == "t3"
 
 
@@ -143,10 +143,10 @@ async def test_a_token_whose_end_is_not_known_is_not_kept(source: Source, tokens
 @pytest.mark.parametrize(
     ("given", "kind", "told"),
     [
-        (5, ConfigError, "sasl_oauthbearer_token must give text or an OAuthBearerToken, not a int"),
+        (5, ConfigError, "sasl_oauthbearer_token must return a str or an OAuthBearerToken, not a int"),
         (None, ConfigError, "not a NoneType"),
-        ("", ConfigError, "is empty, or has letters that no token has"),
-        (OAuthBearerToken("t", 999_000), AuthenticationFailed, "has expired 1 s ago"),
+        ("", ConfigError, "is empty, or has invalid characters"),
+        (OAuthBearerToken("t", 999_000), AuthenticationFailed, "expired 1 s ago"),
         (OAuthBearerToken("t", None, {"auth": "x"}), ConfigError, "the SASL extension 'auth'"),
     ],
 )
@@ -195,7 +195,7 @@ def test_an_endpoint_need_not_say_until_when(more: str) -> None:
         (200, b"<html>", AuthenticationFailed, "without an access_token"),
         (200, b'{"access_token":5}', AuthenticationFailed, "without an access_token"),
         (200, b"[" * 100_000, AuthenticationFailed, "without an access_token"),
-        (200, b"x" * (1024 * 1024 + 1), ConnectionLost, "its answer is larger than"),
+        (200, b"x" * (1024 * 1024 + 1), ConnectionLost, "its response is larger than"),
     ],
 )
 def test_an_endpoint_that_gives_none(code: int, body: bytes, kind: type[KafkaError], told: str) -> None:
@@ -256,7 +256,7 @@ def test_an_endpoint_with_a_certificate_that_is_not_trusted_is_told_at_once(
 ) -> None:
     papers = make_papers(tmp_path)
     with endpoint(answering(200, b'{"access_token":"tok"}'), tls=papers.server()) as (url, _):
-        with pytest.raises(AuthenticationFailed, match=r"its certificate is refused: .*SSL_CERT_FILE"):
+        with pytest.raises(AuthenticationFailed, match=r"its certificate is not trusted: .*SSL_CERT_FILE"):
             fetch_token(settings_for(url))
         monkeypatch.setenv("SSL_CERT_FILE", papers.ca)
         assert fetch_token(settings_for(url)).value == "tok"

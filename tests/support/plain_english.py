@@ -27,7 +27,7 @@ VERBS = frozenset(
     disconnect dispatch display divide double drain draw drive drop elect emit enable encode encrypt end enforce
     enqueue enter escape estimate evict examine exchange exclude execute exit expand expect expire explain export
     extend extract fail fetch fill filter find finish fix flip flush follow forget format forward free freeze
-    gather generate get give go group grow guard handle hash hide hold ignore import increment infer inflate
+    gather generate get give go group grow guard guess handle hash hide hold ignore import increment infer inflate
     inject insert inspect install intercept invalidate iterate join keep kill lay leave lend let limit list load
     locate lock log look lookup lose lower make map mark match measure merge migrate modify monitor move name
     negotiate normalize note notify number omit open order override pack parse partition pass patch pause perform
@@ -38,7 +38,7 @@ VERBS = frozenset(
     return reuse reveal revoke rewind rewrite rotate route run sample save scan schedule seal search seek select
     send separate serialize serve set settle share shield shift show shut sign simulate skip sleep sort spawn
     split start step stop store stream strip submit subscribe suggest sum summarize suspend swap switch take test
-    throttle time track transform translate trim truncate try turn unblock undo unescape unpack unregister
+    throttle time track transform translate transmit trim truncate try turn unblock undo unescape unpack unregister
     unsubscribe unwrap update upgrade use validate verify view visit wait wake walk warn watch weigh withdraw
     withhold wrap write yield
     """.split()  # noqa: SIM905  # words read better in lines than in a column
