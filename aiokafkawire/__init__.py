@@ -50,7 +50,7 @@ from .types import (
 
 if TYPE_CHECKING:
     from .exactly_once import Outgoing
-    from .producer.transacting import Transaction
+    from .producer.user_transaction import Transaction
 
 __all__ = (
     "Admin",
@@ -105,7 +105,7 @@ __all__ = (
 # Programs choose what is shown and where: docs/logging.md.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-_LATER = {"Outgoing": "exactly_once", "Transaction": "producer.transacting"}
+_LATER = {"Outgoing": "exactly_once", "Transaction": "producer.user_transaction"}
 
 
 def __getattr__(name: str) -> object:

@@ -94,7 +94,7 @@ async def test_nothing_is_accepted_any_more_while_a_producer_closes() -> None:
             await producer.enqueue("a", b"0")
             await cluster.holds(1)
             tasks.start_soon(producer.close)
-            await eventually(lambda: producer._entrance.state != "open")
+            await eventually(lambda: producer._state != "open")
             with pytest.raises(UsageError, match="the producer is closing"):
                 await producer.enqueue("a", b"lost?")
             await cluster.held[0].answer(cluster.written(cluster.held[0]))
