@@ -282,10 +282,10 @@ def test_only_what_was_asked_has_an_end(machine: TransactionStateMachine, coordi
     machine.commit()
     ask = due(machine)
     other = TransactionRequest(ask.request, ask.coordinator_type, ask.key, ask.versions, ask.check)
-    with pytest.raises(UsageError, match="not on its way"):
+    with pytest.raises(UsageError, match="not in flight"):
         machine.failed(other, FENCED)
     machine.succeeded(ask, coordinators.answer(ask))
-    with pytest.raises(UsageError, match="not on its way"):
+    with pytest.raises(UsageError, match="not in flight"):
         machine.succeeded(ask, coordinators.answer(ask))
 
 

@@ -108,7 +108,7 @@ class AnySequence(RuleBasedStateMachine):
 
     # --- the user --------------------------------------------------------------------------------------
 
-    @precondition(lambda self: self.machine.state is READY)
+    @precondition(lambda self: self.machine.phase is READY)
     @rule(version=st.integers(0, 2))
     def begin(self, version: int) -> None:
         assert not self.coordinator.is_open
@@ -131,7 +131,7 @@ class AnySequence(RuleBasedStateMachine):
     def commit(self) -> None:
         self.machine.commit()
 
-    @precondition(lambda self: self.machine.state is OPEN)
+    @precondition(lambda self: self.machine.phase is OPEN)
     @rule()
     def abort(self) -> None:
         self.machine.abort()
@@ -141,7 +141,7 @@ class AnySequence(RuleBasedStateMachine):
 
     # --- leaders ---------------------------------------------------------------------------------------
 
-    @precondition(lambda self: self.machine.state is OPEN)
+    @precondition(lambda self: self.machine.phase is OPEN)
     @rule(where=partitions, fails=st.sampled_from([False, False, False, True]))
     def send(self, where: TopicPartition, fails: bool) -> None:
         if not self.machine.may_send(where):
