@@ -139,11 +139,11 @@ _ADVICE: Final[Mapping[type[KafkaError], str]] = {
 
 def explained(transactional_id: str, error: KafkaError, request: Request[Any] | None = None) -> KafkaError:
     """Return the error to raise from now on: the same class, with what to do. ``request`` failed, if not a batch."""
-    whose = f"transactional_id {transactional_id!r}"
+    prefix = f"transactional_id {transactional_id!r}"
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):
-        found: KafkaError = ProducerFenced(f"{whose}: {_FENCED}; close this one, or {_ANOTHER}: {error}")
+        found: KafkaError = ProducerFenced(f"{prefix}: {_FENCED}; close this one, or {_ANOTHER}: {error}")
     else:
-        found = _same(error, f"{whose}: {_advice(error, request)}: {error}")
+        found = _same(error, f"{prefix}: {_advice(error, request)}: {error}")
     found.__cause__ = error
     return found
 
@@ -152,7 +152,7 @@ def _advice(error: KafkaError, request: Request[Any] | None) -> str:
     if isinstance(error, UnsupportedVersion | UnsupportedVersionAnswered):
         if isinstance(request, InitProducerIdRequest) and request.producer_id >= 0:
             return f"before Kafka 2.5 a producer cannot go on after this; {_ANOTHER}"
-        return "the brokers are too old for what was asked"
+        return "the brokers are too old for this request"
     if isinstance(request, EndTxnRequest) and not (isinstance(error, BrokerError) and error.fatal):
         ending = "committed" if request.committed else "aborted"
         return f"whether the transaction was {ending} is not known; {_ANOTHER}: it finishes or fences what is left"

@@ -60,28 +60,28 @@ class TransactionManager:
         self._log_failure()
         request = self.state.next_request()
         if request is not None:
-            tasks.start_soon(self._request, request)
+            tasks.start_soon(self._send, request)
 
-    async def _request(self, asked: TransactionRequest) -> None:
+    async def _send(self, request: TransactionRequest) -> None:
         config = self._cluster.config
         backoff = Backoff(_FIRST_BACKOFF, config.retry_backoff_max_ms / 1000, self._cluster.runtime.chance)
         try:
-            answer = await self._cluster.ask_coordinator(
-                asked.coordinator_type,
-                asked.key,
-                asked.request,
+            response = await self._cluster.ask_coordinator(
+                request.coordinator_type,
+                request.key,
+                request.request,
                 self._commit_by or self._deadline(),
-                wanted=asked.versions,
-                check=asked.check,
+                wanted=request.versions,
+                check=request.check,
                 backoff=backoff,
             )
         except Exception as error:
-            name = type(asked.request).__name__.removesuffix("Request")
+            name = type(request.request).__name__.removesuffix("Request")
             failed = as_kafka_error(error, f"{name} of {self.state.transactional_id!r}")
-            self.state.failed(asked, failed)
+            self.state.failed(request, failed)
             _log.debug("transactional id %r: %s failed: %s", self.state.transactional_id, name, failed)
         else:
-            self._succeeded(asked, answer)
+            self._succeeded(request, response)
         self._notify()
         self.wake()
 

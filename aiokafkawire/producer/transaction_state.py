@@ -216,8 +216,8 @@ class TransactionStateMachine:
         if self.error is not None:
             raise again(self.error)
         if self.phase is not phase:
-            whose = f"the producer with transactional_id {self.transactional_id!r}"
-            raise UsageError(f"{refusal}: {whose} is {self.phase.value}, not {phase.value}")
+            producer = f"the producer with transactional_id {self.transactional_id!r}"
+            raise UsageError(f"{refusal}: {producer} is {self.phase.value}, not {phase.value}")
 
     # --- results from brokers ----------------------------------------------------------------------------
 

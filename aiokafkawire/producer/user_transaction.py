@@ -60,7 +60,7 @@ class Transaction(Generic[K, V]):
     """Records and offsets of which read_committed consumers see all or none (KIP-98); see ``Producer.transaction``.
 
     An exception in its body aborts it and propagates. If it cannot be committed, leaving it raises why and aborts it.
-    The producer can then begin the next one, unless it was fenced or failed for good: then begin raises why.
+    The producer can then begin the next one, unless it was fenced or has failed; then the next one raises why.
     """
 
     def __init__(self, producer: "Producer[K, V]", sender: Sender, manager: TransactionManager) -> None:

@@ -187,7 +187,7 @@ def test_brokers_that_are_too_old(what: str, version: int) -> None:
     machine, ask = asked(what, version, Coordinators())
     machine.failed(ask, UnsupportedVersion("b:9092 speaks EndTxn 0-2"))
     check_failed(machine, UnsupportedVersion)
-    with pytest.raises(UnsupportedVersion, match=r"the brokers are too old for what was asked: b:9092 speaks"):
+    with pytest.raises(UnsupportedVersion, match=r"the brokers are too old for this request: b:9092 speaks"):
         machine.begin(1)
 
 
@@ -449,7 +449,7 @@ def code(name: str) -> BrokerError:
             lambda: refuse("InitProducerId", code("INVALID_TRANSACTION_TIMEOUT")),
             "lower transaction_timeout_ms, or raise the brokers' transaction.max.timeout.ms: b:9092",
         ),
-        (lambda: refuse("InitProducerId", code("UNSUPPORTED_VERSION")), "the brokers are too old for what was asked"),
+        (lambda: refuse("InitProducerId", code("UNSUPPORTED_VERSION")), "the brokers are too old for this request"),
         (lambda: refuse("InitProducerId", RequestTimeout("late")), "make another producer with this transactional_id"),
         (
             lambda: bumping(UnsupportedVersion("InitProducerId 0-2")),
