@@ -3,6 +3,7 @@
 import logging
 from typing import TYPE_CHECKING
 
+from ._lazy_exports import lazy_exports
 from .admin.admin import Admin, NewTopic
 from .admin.descriptions import GroupDescription, GroupListing, GroupMember
 from .client import Client
@@ -49,8 +50,8 @@ from .types import (
 )
 
 if TYPE_CHECKING:
-    from .exactly_once import Outgoing
     from .producer.user_transaction import Transaction
+    from .transform import OutgoingRecord
 
 __all__ = (
     "Admin",
@@ -84,7 +85,7 @@ __all__ = (
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "OffsetSpec",
-    "Outgoing",
+    "OutgoingRecord",
     "Producer",
     "ProducerFenced",
     "ProducerIdentity",
@@ -105,16 +106,14 @@ __all__ = (
 # Programs choose what is shown and where: docs/logging.md.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-_LATER = {"Outgoing": "exactly_once", "Transaction": "producer.user_transaction"}
+# Only those who make transactions load these modules.
+_load_later = lazy_exports(__name__, {"OutgoingRecord": ".transform", "Transaction": ".producer.user_transaction"})
 
 
 def __getattr__(name: str) -> object:
-    """Names whose modules only those who make transactions load."""
-    if name not in _LATER:
-        from .foreign_names import MODULE
+    """Import a name on first use; suggest ours for a name of another client."""
+    from .other_clients_names import MODULE
 
-        hint = f"; here: {MODULE[name]}" if name in MODULE else ""
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
-    from importlib import import_module
-
-    return getattr(import_module(f".{_LATER[name]}", __name__), name)
+    if name in MODULE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; here: {MODULE[name]}")
+    return _load_later(name)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar
 
-from .cluster.offsets import look_up_offsets
+from .cluster.list_offsets import look_up_offsets
 from .cluster.retry import Deadline
 from .config import ConsumerOptions
 from .consumer.consumer import Consumer, ConsumerBatch
@@ -27,7 +27,7 @@ from .types import IsolationLevel, OffsetSpec, TopicPartition, check_partition, 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ("BatchReader", "BoundedReader", "Bounds", "RecordReader", "reader_options")
+__all__ = ("BoundedBatches", "BoundedReader", "Bounds", "BoundedRecords", "reader_options")
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -207,7 +207,7 @@ class BoundedReader(AsyncIterator[T]):
         return {partition: at.offset for partition, at in found.items() if at is not None}
 
 
-class RecordReader(BoundedReader[ConsumerRecord[K, V]]):
+class BoundedRecords(BoundedReader[ConsumerRecord[K, V]]):
     """Reads record by record.
 
     A DeserializationError does not end it: iterate it again, and it goes on behind the record.
@@ -238,7 +238,7 @@ class RecordReader(BoundedReader[ConsumerRecord[K, V]]):
         return self._records.popleft()
 
 
-class BatchReader(BoundedReader["pa.RecordBatch"]):
+class BoundedBatches(BoundedReader["pa.RecordBatch"]):
     """Reads Arrow record batches, with the columns of ``ConsumerBatch.to_arrow``, or some of them.
 
     One holds records of one or more partitions. A damaged batch raises CorruptBatch, and is left out if it is iterated

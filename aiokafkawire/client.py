@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 import anyio
 
 from .admin.admin import Admin
-from .arguments import check_flag, flattened, items_of, shown
+from .argument_checks import check_flag, flattened, items_of, shown
 from .cluster.cluster import Cluster
 from .config import (
     AutoOffsetReset,
@@ -19,21 +19,21 @@ from .config import (
     ConsumerOptions,
     ProducerConfig,
     ProducerOptions,
-    make,
+    make_config,
     parse_servers,
 )
 from .consumer.consumer import Consumer
 from .errors import ConfigError, UsageError
-from .foreign_names import CLIENT, add_hints
-from .network.stream import Connector, connect_tcp
+from .network.connector import Connector, connect_tcp
+from .other_clients_names import CLIENT, add_hints
 from .producer.producer import Producer
 from .runtime import Runtime, finish, opened_at, warn_unclosed
 from .types import BytesLike, OffsetSpec, ProducerIdentity, check_topic_name
 
 if TYPE_CHECKING:
-    from .bounded_reads import BatchReader, Bounds, RecordReader
-    from .exactly_once import Process
+    from .bounded_reads import BoundedBatches, BoundedRecords, Bounds
     from .group.assignors import Assignor
+    from .transform import Process
 
 __all__ = ("Client",)
 
@@ -69,7 +69,7 @@ class Client:
         runtime: Runtime | None = None,
         **options: Unpack[ClientOptions],
     ) -> None:
-        config = make(ClientConfig, options)
+        config = make_config(ClientConfig, options)
         if not callable(connector):
             raise ConfigError(f"connector must be a coroutine function of host and port, got {shown(connector)}")
         if runtime is not None and not isinstance(runtime, Runtime):
@@ -181,7 +181,7 @@ class Client:
         shared = identity.transactional_id if identity is not None else options.get("transactional_id")
         if options.setdefault("transactional_id", shared) != shared:
             raise ConfigError(f"transactional_id is {shared!r} with this identity")
-        config = make(ProducerConfig, options)
+        config = make_config(ProducerConfig, options)
         self._cluster.owner.require_loop("producer")
         lane = f"produce-{next(self._lanes)}"
         return Producer(self._cluster, config, lane, key_serializer, value_serializer, identity)
@@ -251,7 +251,7 @@ class Client:
         *,
         joins: bool = True,
     ) -> Consumer[Any, Any]:
-        config = make(ConsumerConfig, options)
+        config = make_config(ConsumerConfig, options)
         _check_membership(config)
         _check_functions(key_deserializer=key_deserializer, value_deserializer=value_deserializer)
         _check_assignors(assignors)
@@ -273,7 +273,7 @@ class Client:
     @overload
     def read_records(
         self, topic: str, *, start: "Bounds" = ..., end: "Bounds | None" = None, **options: Unpack[ConsumerOptions]
-    ) -> "RecordReader[bytes, bytes]": ...
+    ) -> "BoundedRecords[bytes, bytes]": ...
     @overload
     def read_records(
         self,
@@ -283,7 +283,7 @@ class Client:
         end: "Bounds | None" = None,
         key_deserializer: Callable[[bytes], K],
         **options: Unpack[ConsumerOptions],
-    ) -> "RecordReader[K, bytes]": ...
+    ) -> "BoundedRecords[K, bytes]": ...
     @overload
     def read_records(
         self,
@@ -293,7 +293,7 @@ class Client:
         end: "Bounds | None" = None,
         value_deserializer: Callable[[bytes], V],
         **options: Unpack[ConsumerOptions],
-    ) -> "RecordReader[bytes, V]": ...
+    ) -> "BoundedRecords[bytes, V]": ...
     @overload
     def read_records(
         self,
@@ -304,7 +304,7 @@ class Client:
         key_deserializer: Callable[[bytes], K],
         value_deserializer: Callable[[bytes], V],
         **options: Unpack[ConsumerOptions],
-    ) -> "RecordReader[K, V]": ...
+    ) -> "BoundedRecords[K, V]": ...
     def read_records(
         self,
         topic: str,
@@ -314,7 +314,7 @@ class Client:
         key_deserializer: Callable[[bytes], Any] | None = None,
         value_deserializer: Callable[[bytes], Any] | None = None,
         **options: Unpack[ConsumerOptions],
-    ) -> "RecordReader[Any, Any]":
+    ) -> "BoundedRecords[Any, Any]":
         """Read a topic from a start to an end, record by record; the iteration ends by itself.
 
         It ends on topics with transactions, compacted ones and empty ones too, whose last offset may be no record's.
@@ -334,10 +334,10 @@ class Client:
             ConfigError: a setting is wrong, or there is a ``group_id``.
             UsageError: what is given is no topic, no offset, or not of this topic.
         """
-        from .bounded_reads import RecordReader, reader_options
+        from .bounded_reads import BoundedRecords, reader_options
 
         consumer = self._consumer((), reader_options(options), key_deserializer, value_deserializer)
-        return RecordReader(consumer, topic, start, end)
+        return BoundedRecords(consumer, topic, start, end)
 
     def read_batches(
         self,
@@ -347,7 +347,7 @@ class Client:
         end: "Bounds | None" = None,
         columns: Sequence[str] | None = None,
         **options: Unpack[ConsumerOptions],
-    ) -> "BatchReader":
+    ) -> "BoundedBatches":
         """Read a topic from a start to an end as ``pyarrow.RecordBatch``, in bounded memory; see :meth:`read_records`.
 
         Args:
@@ -358,9 +358,9 @@ class Client:
             ConfigError, UsageError: as :meth:`read_records`; also if there is no such column.
             ImportError: pyarrow is not installed (``pip install aiokafkawire[arrow]``).
         """
-        from .bounded_reads import BatchReader, reader_options
+        from .bounded_reads import BoundedBatches, reader_options
 
-        return BatchReader(self._consumer((), reader_options(options)), topic, start, end, columns)
+        return BoundedBatches(self._consumer((), reader_options(options)), topic, start, end, columns)
 
     async def transform(
         self,
@@ -385,7 +385,7 @@ class Client:
 
         Args:
             source: a topic, or several; records of open and aborted transactions are not read.
-            process: is called with records, and returns what to send as :class:`~.exactly_once.Outgoing`, if anything.
+            process: is called with records, and returns a list of :class:`~.transform.OutgoingRecord` to send, or None.
             group_id: under whose name offsets are committed.
             transactional_id: whoever transforms for this group has to have the same one: then the last to begin fences
                 those before it, whose next transaction fails, and no two count the same record.
@@ -405,7 +405,7 @@ class Client:
             KafkaError: reading or writing fails, at once or for ``default_api_timeout_ms``, and retries do not mend it.
             ConfigError: a setting is wrong, or is said twice.
         """
-        from .exactly_once import ExactlyOnce, joined
+        from .transform import TransformLoop, joined
 
         topics = (source,) if isinstance(source, str) else tuple(items_of("source", source, "'orders' or ['orders']"))
         if not topics:
@@ -423,7 +423,7 @@ class Client:
         consumer = self._consumer(topics, joined(consumer_options, reads), joins=False)
         producer = self.producer(**joined(producer_options, writes))
         limits = {"max_records": max_records, "commit_interval_ms": commit_interval_ms}
-        loop = ExactlyOnce(self._cluster, consumer, producer, process, **limits)
+        loop = TransformLoop(self._cluster, consumer, producer, process, **limits)
         # First the producer: it ends what another with its id has left open, and so the offsets are settled.
         async with producer, consumer:
             return await loop.run(stop, until_end=until_end)

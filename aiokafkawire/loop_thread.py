@@ -16,42 +16,42 @@ import anyio.from_thread
 
 from .errors import UsageError
 
-__all__ = ("Call", "Loop")
+__all__ = ("ThreadCall", "LoopThread")
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Loop:
-    """An event loop on a thread of its own, which other threads call into."""
+class LoopThread:
+    """An event loop on a thread of its own, with this ``name``, which other threads call into."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "aiokafkawire-blocking") -> None:
+        self._name = name
         self._pid = os.getpid()
         self._thread: threading.Thread | None = None
         self._running: Running | None = None
-        self._calls: set[Call[Any]] = set()
+        self._calls: set[ThreadCall[Any]] = set()
 
     def start(self) -> None:
         """Start the thread. Once it is running, or was stopped, it cannot be started again."""
         if self._thread is not None:
             raise UsageError("this event loop was started before: make another")
-        started: Call[Running] = Call()
+        started: ThreadCall[Running] = ThreadCall()
         # A daemon: who forgets to close a client must not wait for ever when the interpreter ends.
-        self._thread = threading.Thread(
-            target=_serve, args=(started, self._calls), name="aiokafkawire-blocking", daemon=True
-        )
-        self._thread.start()
+        thread = threading.Thread(target=_serve, args=(started, self._calls), name=self._name, daemon=True)
+        thread.start()
+        self._thread = thread
         self._running = started.wait()
 
-    def stop(self) -> None:
-        """Cancel what still runs there, and wait until the thread has ended. May be called again."""
+    def stop(self, within: float | None = None) -> None:
+        """Cancel what still runs there, and wait, ``within`` so many seconds, for the thread's end. May be repeated."""
         running, self._running = self._running, None
         if running is None or self.is_elsewhere:
             return
         with suppress(RuntimeError):  # the loop is closed
             running.loop.call_soon_threadsafe(running.stop.set)
         assert self._thread is not None
-        self._thread.join()
+        self._thread.join(within)
 
     @property
     def is_running(self) -> bool:
@@ -84,7 +84,7 @@ class Loop:
         running = self.require()
         if self._thread is threading.current_thread():
             raise UsageError("this is the client's own thread, where waiting for a call would take for ever")
-        call: Call[T] = Call(partial(function, *args, **kwargs))
+        call: ThreadCall[T] = ThreadCall(partial(function, *args, **kwargs))
         try:
             self._calls.add(call)
             self.post(running.tasks.start_soon, call.run)
@@ -140,7 +140,7 @@ class Running:
         self.stop: anyio.Event = anyio.Event()
 
 
-class Call(Generic[T]):
+class ThreadCall(Generic[T]):
     """A call that one thread waits for and the loop's thread makes.
 
     Ctrl-C may interrupt the waiting thread between any two calls of functions. So the two threads share a plain lock,
@@ -199,7 +199,7 @@ class Call(Generic[T]):
             del error  # its traceback refers to this frame
 
 
-def _serve(started: Call[Running], calls: set[Call[Any]]) -> None:
+def _serve(started: ThreadCall[Running], calls: set[ThreadCall[Any]]) -> None:
     outside = copy_context()
 
     async def serve() -> None:

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
 import attrs
 
-from .arguments import INT32, INT64, check_mapping, check_text, is_integer, items_of, shown
+from .argument_checks import INT32, INT64, check_mapping, check_text, is_integer, items_of, shown
 from .errors import UsageError
 
 __all__ = (

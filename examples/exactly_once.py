@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import anyio
 
-from aiokafkawire import Client, ConsumerRecord, Outgoing
+from aiokafkawire import Client, ConsumerRecord, OutgoingRecord
 from aiokafkawire.testing.broker import Broker
 
 BOOKINGS = 1000
@@ -27,7 +27,7 @@ class Service:
     def __init__(self, tickets: str, survives: int) -> None:
         self.tickets, self.left = tickets, survives
 
-    def process(self, bookings: list[ConsumerRecord[bytes, bytes]]) -> list[Outgoing]:
+    def process(self, bookings: list[ConsumerRecord[bytes, bytes]]) -> list[OutgoingRecord]:
         """Called with some records at a time. What it returns and the offsets after them are one transaction."""
         made = []
         for booking in bookings:
@@ -36,7 +36,7 @@ class Service:
             self.left -= 1
             assert booking.value is not None
             ticket = {"passenger": json.loads(booking.value)["passenger"], "price": 99}
-            made.append(Outgoing(self.tickets, json.dumps(ticket).encode(), key=booking.key))
+            made.append(OutgoingRecord(self.tickets, json.dumps(ticket).encode(), key=booking.key))
         return made
 
 

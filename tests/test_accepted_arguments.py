@@ -11,8 +11,17 @@ import anyio.to_thread
 import attrs
 import pytest
 
-from aiokafkawire import Client, ConfigError, NewTopic, OffsetSpec, TopicPartition, UsageError, blocking, foreign_names
-from aiokafkawire.config import ClientConfig, ConsumerConfig, ProducerConfig, make
+from aiokafkawire import (
+    Client,
+    ConfigError,
+    NewTopic,
+    OffsetSpec,
+    TopicPartition,
+    UsageError,
+    blocking,
+    other_clients_names,
+)
+from aiokafkawire.config import ClientConfig, ConsumerConfig, ProducerConfig, make_config
 from aiokafkawire.testing.broker import Broker
 
 pytestmark = pytest.mark.anyio
@@ -210,17 +219,17 @@ async def test_another_thread_is_refused_and_changes_nothing() -> None:
 )
 def test_a_setting_of_elsewhere_is_hinted(config: Any, name: str, told: str) -> None:
     with pytest.raises(ConfigError, match=rf"^unknown setting '{name}': .*{told}"):
-        make(config, {name: 1})
+        make_config(config, {name: 1})
 
 
 async def test_an_attribute_of_elsewhere_is_hinted() -> None:
     async with running() as client, client.producer(transactional_id="x") as producer, client.consumer("t") as consumer:
         faces: list[tuple[Any, Any]] = [
-            (client, foreign_names.CLIENT),
-            (client.admin, foreign_names.ADMIN),
-            (producer, foreign_names.PRODUCER),
-            (producer.transaction(), foreign_names.TRANSACTION),
-            (consumer, foreign_names.CONSUMER),
+            (client, other_clients_names.CLIENT),
+            (client.admin, other_clients_names.ADMIN),
+            (producer, other_clients_names.PRODUCER),
+            (producer.transaction(), other_clients_names.TRANSACTION),
+            (consumer, other_clients_names.CONSUMER),
         ]
         for face, names in faces:
             for name, hint in names.items():
@@ -245,9 +254,9 @@ async def test_a_listener_is_hinted() -> None:
 @pytest.mark.parametrize(
     ("face", "names"),
     [
-        (blocking.Producer, foreign_names.BLOCKING_PRODUCER),
-        (blocking.Consumer, foreign_names.BLOCKING_CONSUMER),
-        (blocking.Admin, foreign_names.ADMIN),
+        (blocking.Producer, other_clients_names.BLOCKING_PRODUCER),
+        (blocking.Consumer, other_clients_names.BLOCKING_CONSUMER),
+        (blocking.Admin, other_clients_names.ADMIN),
     ],
 )
 def test_hints_of_the_blocking_client_await_nothing(face: Any, names: Any) -> None:
@@ -262,7 +271,7 @@ def test_hints_of_the_blocking_client_await_nothing(face: Any, names: Any) -> No
 def test_a_module_has_hints_too() -> None:
     import aiokafkawire
 
-    for name in foreign_names.MODULE:
+    for name in other_clients_names.MODULE:
         with pytest.raises(AttributeError, match="; here: "):
             getattr(aiokafkawire, name)
     assert blocking.Client is not None

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from aiokafkawire import GroupMetadata, Outgoing, TopicPartition, UsageError, blocking
+from aiokafkawire import GroupMetadata, OutgoingRecord, TopicPartition, UsageError, blocking
 from aiokafkawire.consumer.health import PartitionHealth
 from aiokafkawire.group.assignors import RoundRobinAssignor
 from aiokafkawire.records.batch import ConsumerRecord
-from aiokafkawire.testing.background import BackgroundBroker
+from aiokafkawire.testing.threaded_broker import BackgroundBroker
 
 Partitions = tuple[TopicPartition, ...]
 Consumer = blocking.Consumer[bytes, bytes]
@@ -172,7 +172,7 @@ def test_after_a_commit_what_was_read_ahead_holds_no_rebalance_up(
         with member(another, topic, **options) as second:
             wait_for(lambda: second.assignment)  # the first member makes no call meanwhile
             others = second.assignment
-            assert len(first.assignment) == 1
+            wait_for(lambda: len(first.assignment) == 1)
             mine = [(record.partition, record.offset) for _, record in zip(range(200), first, strict=False)]
             theirs = [(record.partition, record.offset) for record in second.poll(5, timeout=30)]
     assert {partition for partition, _ in mine} == {1 - others[0].partition}
@@ -264,12 +264,12 @@ def test_transform_processes_on_the_calling_thread(kafka: blocking.Client, topic
     threads = set()
     fails = True
 
-    def process(records: list[ConsumerRecord[bytes, bytes]]) -> Iterator[Outgoing]:
+    def process(records: list[ConsumerRecord[bytes, bytes]]) -> Iterator[OutgoingRecord]:
         threads.add(threading.get_ident())
         if fails and any(record.offset > 150 for record in records):
             raise ZeroDivisionError
         for record in records:
-            yield Outgoing(out, b"%d-%d" % (record.partition, record.offset))
+            yield OutgoingRecord(out, b"%d-%d" % (record.partition, record.offset))
             if record.offset == 299:
                 stop.set()
 
@@ -286,7 +286,7 @@ def test_transform_processes_on_the_calling_thread(kafka: blocking.Client, topic
 
 
 def test_interrupting_transform_aborts_what_is_open(kafka: blocking.Client, topic: str) -> None:
-    def interrupted(records: object) -> list[Outgoing]:
+    def interrupted(records: object) -> list[OutgoingRecord]:
         raise KeyboardInterrupt
 
     options: dict[str, Any] = {"group_id": topic, "transactional_id": topic}

@@ -15,7 +15,7 @@ from aiokafkawire.config import (
     ProducerConfig,
     ProducerOptions,
     duration_ms,
-    make,
+    make_config,
     parse_servers,
 )
 from aiokafkawire.errors import ConfigError
@@ -38,8 +38,8 @@ def test_keyword_arguments_are_those_of_the_config_in_names_order_and_types(opti
 
 @pytest.mark.parametrize("config", [config for _, config in PAIRS])
 def test_a_config_is_frozen_and_its_defaults_are_allowed(config: Any) -> None:
-    made = make(config, {})
-    assert make(config, attrs.asdict(made)) == made
+    made = make_config(config, {})
+    assert make_config(config, attrs.asdict(made)) == made
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         setattr(made, attrs.fields(config)[0].name, None)
 
@@ -48,7 +48,7 @@ def test_a_config_is_frozen_and_its_defaults_are_allowed(config: Any) -> None:
 def test_every_setting_refuses_a_value_of_another_kind(config: Any, name: str) -> None:
     shown = r"a tuple \(not shown\)" if name in SECRETS else r"\(\)"
     with pytest.raises(ConfigError, match=rf"^{name} must be .*, got {shown}$"):
-        make(config, {name: ()})
+        make_config(config, {name: ()})
 
 
 WHOLE = [(cls, name) for cls, name in FIELDS if get_type_hints(cls)[name] is int]
@@ -58,8 +58,8 @@ WHOLE = [(cls, name) for cls, name in FIELDS if get_type_hints(cls)[name] is int
 @pytest.mark.parametrize("value", [-1, 2**31, 1.5, "5", True, None])
 def test_a_number_has_bounds(config: Any, name: str, value: object) -> None:
     with pytest.raises(ConfigError, match=rf"^{name} must be a whole number from \d+ to 2147483647, got "):
-        make(config, {name: value})
-    assert getattr(make(config, {name: 2**31 - 1}), name) == 2**31 - 1
+        make_config(config, {name: value})
+    assert getattr(make_config(config, {name: 2**31 - 1}), name) == 2**31 - 1
 
 
 CHOICES: list[tuple[Any, str, Sequence[object], Sequence[object]]] = [
@@ -84,10 +84,10 @@ CHOICES: list[tuple[Any, str, Sequence[object], Sequence[object]]] = [
 @pytest.mark.parametrize(("config", "name", "good", "bad"), CHOICES, ids=[name for _, name, _, _ in CHOICES])
 def test_a_choice_takes_what_it_lists(config: Any, name: str, good: Sequence[object], bad: Sequence[object]) -> None:
     for value in good:
-        assert getattr(make(config, {name: value}), name) == value
+        assert getattr(make_config(config, {name: value}), name) == value
     for value in bad:
         with pytest.raises(ConfigError, match=rf"^{name} must be one of .*, got {value!r}$"):
-            make(config, {name: value})
+            make_config(config, {name: value})
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_choice_takes_what_it_lists(config: Any, name: str, good: Sequence[obj
     ],
 )
 def test_a_reset_may_be_a_duration(reset: str, ms: int | None) -> None:
-    assert make(ConsumerConfig, {"auto_offset_reset": reset}).auto_offset_reset == reset
+    assert make_config(ConsumerConfig, {"auto_offset_reset": reset}).auto_offset_reset == reset
     assert duration_ms(reset) == ms
 
 
@@ -110,14 +110,14 @@ def test_a_reset_may_be_a_duration(reset: str, ms: int | None) -> None:
 )
 def test_another_reset_is_refused(reset: str) -> None:
     with pytest.raises(ConfigError, match=r"^auto_offset_reset must be 'earliest', 'latest', 'none' or 'by_duration:'"):
-        make(ConsumerConfig, {"auto_offset_reset": reset})
+        make_config(ConsumerConfig, {"auto_offset_reset": reset})
 
 
 @pytest.mark.parametrize("given", [[], "range", ["ranged"], ["range", "range"], [RangeAssignor()]])
 def test_strategies_are_names_of_assignors(given: object) -> None:
     with pytest.raises(ConfigError, match=r"^partition_assignment_strategy "):
-        make(ConsumerConfig, {"partition_assignment_strategy": given})
-    assert make(ConsumerConfig, {"partition_assignment_strategy": ["sticky"]}).partition_assignment_strategy == (
+        make_config(ConsumerConfig, {"partition_assignment_strategy": given})
+    assert make_config(ConsumerConfig, {"partition_assignment_strategy": ["sticky"]}).partition_assignment_strategy == (
         "sticky",
     )
 
@@ -157,7 +157,7 @@ def test_acks_all_is_minus_one_on_the_wire() -> None:
 )
 def test_an_unknown_name_gets_a_suggestion(name: str, hint: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        make(ClientConfig, {name: 1})
+        make_config(ClientConfig, {name: 1})
     assert str(caught.value).startswith(f"unknown setting {name!r}: {hint}")
 
 
@@ -234,7 +234,7 @@ def test_whatever_a_setting_is_given_is_taken_or_refused_in_words(cls: Any, name
     refused = 0
     for value in strange:
         try:
-            make(cls, {name: value})
+            make_config(cls, {name: value})
         except ConfigError as error:
             refused += 1
             told = str(error)
@@ -243,10 +243,10 @@ def test_whatever_a_setting_is_given_is_taken_or_refused_in_words(cls: Any, name
     if name in ("group_id", "group_instance_id", "transactional_id", "client_id"):
         for value in ("\ud800", "x" * 40_000):
             with pytest.raises(ConfigError, match=name):
-                make(cls, {name: value})
+                make_config(cls, {name: value})
 
 
 @pytest.mark.parametrize("reset", ["by_duration:P" + "9" * 400 + "D", "by_duration:PT" + "9" * 400 + "S"])
 def test_a_duration_beyond_all_times_is_the_beginning(reset: str) -> None:
-    assert make(ConsumerConfig, {"auto_offset_reset": reset})
+    assert make_config(ConsumerConfig, {"auto_offset_reset": reset})
     assert (duration_ms(reset) or 0) > 10**15

@@ -5,11 +5,11 @@ from typing import Any, Final, TypeAlias, overload
 
 import attrs
 
-from ..arguments import INT16, INT32, check_flag, check_mapping, check_text, is_integer, items_of, shown
+from ..argument_checks import INT16, INT32, check_flag, check_mapping, check_text, is_integer, items_of, shown
 from ..cluster.cluster import controller
-from ..cluster.forms import Form, in_newest_form
+from ..cluster.list_offsets import look_up_offsets
 from ..cluster.metadata import EMPTY, Topic, is_large, merge
-from ..cluster.offsets import look_up_offsets
+from ..cluster.request_variants import RequestVariant, in_newest_form
 from ..cluster.retry import Deadline
 from ..errors import ErrorCode, NotController, UnsupportedVersion, UsageError, WireError, broker_error
 from ..protocol.messages.metadata import MetadataResponseTopic
@@ -24,7 +24,7 @@ from ..protocol.messages.topics import (
 )
 from ..protocol.schema import Request, Versions
 from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_topic_name, given_specs
-from .groups import AdministersGroups
+from .groups import GroupAdmin
 
 __all__ = ("Admin", "NewTopic", "NewTopics")
 
@@ -85,7 +85,7 @@ NewTopics: TypeAlias = Mapping[str, int | NewTopic] | Iterable[NewTopic] | NewTo
 """What ``create_topics`` takes."""
 
 
-class Admin(AdministersGroups):
+class Admin(GroupAdmin):
     """Changes and describes the cluster; it is at :attr:`Client.admin`.
 
     Every ``timeout`` is in seconds, ``default_api_timeout_ms`` if not given; past it, RequestTimeout is raised.
@@ -137,7 +137,9 @@ class Admin(AdministersGroups):
                 controller, request, deadline, lane=_LANE, wanted=wanted, check=_by_the_controller
             )
 
-        response = await in_newest_form((Form(newer, _DELETES_BY_STATE), Form(older, _DELETES_BY_NAME)), ask)
+        response = await in_newest_form(
+            (RequestVariant(newer, _DELETES_BY_STATE), RequestVariant(older, _DELETES_BY_NAME)), ask
+        )
         for topic in response.responses:
             _raise_for(topic.error_code, f"deleting topic {topic.name!r}", topic.error_message)
 

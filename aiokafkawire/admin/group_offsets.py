@@ -2,15 +2,15 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
-from ..arguments import check_mapping
+from ..argument_checks import check_mapping
 from ..cluster.cluster import Cluster
+from ..cluster.list_offsets import look_up_offsets
 from ..cluster.metadata import Node
-from ..cluster.offsets import look_up_offsets
 from ..cluster.retry import Deadline
 from ..errors import ErrorCode, UnknownMemberId, UnsupportedVersion, WireError, broker_error
-from ..group.committed import groups_fetched, groups_question, only_committed
-from ..group.offsets import GroupOffsets
-from ..group.subscriptions import by_topic
+from ..group.committed_offsets import GroupOffsets
+from ..group.consumer_protocol import by_topic
+from ..group.offset_fetch_messages import groups_fetched, groups_question, only_committed
 from ..protocol.messages.group_offsets import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,

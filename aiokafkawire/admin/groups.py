@@ -5,18 +5,18 @@ The messages of groups are loaded with the first call.
 
 from collections.abc import Collection, Iterable, Mapping
 
-from ..arguments import check_flag, check_seconds, check_text, flattened, items_of, shown
+from ..argument_checks import check_flag, check_seconds, check_text, flattened, items_of, shown
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
 from ..errors import UsageError
-from ..foreign_names import ADMIN, add_hints
+from ..other_clients_names import ADMIN, add_hints
 from ..types import IsolationLevel, OffsetAndMetadata, OffsetSpec, TopicPartition, check_group_id, given_partitions
 from .descriptions import GroupDescription, GroupListing, GroupMember
 
-__all__ = ("AdministersGroups",)
+__all__ = ("GroupAdmin",)
 
 
-class AdministersGroups:
+class GroupAdmin:
     """The half of :class:`~.admin.Admin` that is about groups."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -50,7 +50,7 @@ class AdministersGroups:
             UnsupportedVersion: a broker is too old to choose by state or by type.
             ClusterAuthorizationFailed, ...: what a broker answers.
         """
-        from .group_questions import list_groups
+        from .group_requests import list_groups
 
         states, types = _names("states", states), _names("types", types)
 
@@ -74,7 +74,7 @@ class AdministersGroups:
             GroupAuthorizationFailed, ...: what a broker answers.
             RequestTimeout: not in time; the message has the last cause.
         """
-        from .group_questions import describe_groups
+        from .group_requests import describe_groups
 
         check_flag("include_authorized_operations", include_authorized_operations)
         deadline, names = self._deadline(timeout), _group_ids(group_ids)
@@ -87,7 +87,7 @@ class AdministersGroups:
             NonEmptyGroup, GroupIdNotFound, ...: the first that a broker refuses; those before it are gone.
             RequestTimeout: not in time; the message has the last cause.
         """
-        from .group_questions import delete_groups
+        from .group_requests import delete_groups
 
         await delete_groups(self._cluster, _group_ids(group_ids), self._deadline(timeout))
 
@@ -113,7 +113,7 @@ class AdministersGroups:
             GroupAuthorizationFailed, ...: what a broker answers.
             RequestTimeout: not in time; the message has the last cause.
         """
-        from .group_questions import remove_members
+        from .group_requests import remove_members
 
         check_group_id(group_id)
         if members is not None:
@@ -254,7 +254,7 @@ class AdministersGroups:
         return await lag_of(self._cluster, group_id, isolation_level, self._deadline(timeout))
 
 
-add_hints(AdministersGroups, ADMIN)
+add_hints(GroupAdmin, ADMIN)
 
 
 def _group_ids(given: tuple[str | Collection[str], ...]) -> tuple[str, ...]:

@@ -8,9 +8,9 @@ from contextlib import AsyncExitStack
 import anyio
 import attrs
 
-from ..testing.broker import Broker, Refused
+from ..testing.broker import ApiError, Broker
 from ..types import Address
-from .endings import INTERRUPTED, MISSING, CommandFailed, run_until_signalled
+from .exit_status import INTERRUPTED, MISSING, CommandFailed, run_until_signalled
 
 __all__ = ("BrokerOptions", "run_broker")
 
@@ -87,7 +87,7 @@ def _why(error: OSError) -> str:
 def _create(broker: Broker, name: str, partitions: int) -> None:
     try:
         broker.create_topic(name, partitions)
-    except Refused as refused:
+    except ApiError as refused:
         raise CommandFailed(f"--topic {name}:{partitions}: {refused.message or refused}", MISSING) from None
 
 

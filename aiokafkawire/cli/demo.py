@@ -14,11 +14,11 @@ from ..client import Client
 from ..config import CompressionType
 from ..errors import KafkaError, TopicAlreadyExists, UnknownTopicOrPartition
 from ..testing.broker import Broker
-from .endings import CommandFailed, run_until_signalled
+from .delivery_check import Flow
+from .exit_status import CommandFailed, run_until_signalled
 from .flights import FLIGHTS, Flight, data_folder, read_airlines, read_flights
-from .ledger import Flow
 from .report import Report
-from .streaming import Reader, Stream
+from .streaming import TopicReader, TopicStream
 
 __all__ = ("DemoOptions", "run_demo")
 
@@ -62,7 +62,7 @@ async def _demo(bootstrap: str, folder: Path, options: DemoOptions, report: Repo
     ):
         where = f"the in-process broker at {bootstrap}" if options.bootstrap is None else bootstrap
         report.say(f"Flights through topic {topic} on {where}, compression: {options.compression}")
-        stream = Stream(kafka, topic, options.compression)
+        stream = TopicStream(kafka, topic, options.compression)
         with closing(read_flights(folder, options.limit)) as flights:
             produced, consumed, reader = await _stream(stream, flights, options, report)
     report.carriers(reader.delays.carriers, reader.delays.total, read_airlines(folder))
@@ -75,8 +75,8 @@ async def _demo(bootstrap: str, folder: Path, options: DemoOptions, report: Repo
 
 
 async def _stream(
-    stream: Stream, flights: Iterator[Flight], options: DemoOptions, report: Report
-) -> tuple[Flow, Flow, Reader]:
+    stream: TopicStream, flights: Iterator[Flight], options: DemoOptions, report: Report
+) -> tuple[Flow, Flow, TopicReader]:
     """Produce and consume at the same time, until the consumer is where the producer has ended."""
     expected = FLIGHTS if options.limit is None else min(options.limit, FLIGHTS)
     reader = await stream.reader()

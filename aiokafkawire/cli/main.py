@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import anyio
 
-from .endings import MISSING, CommandFailed, explain
+from .exit_status import MISSING, CommandFailed, explain
 from .standard_streams import open_closed_streams
 from .wire import options as wire_options
 

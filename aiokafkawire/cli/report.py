@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
+from .delivery_check import Flow
 from .flights import CarrierDelay
-from .ledger import Flow
 
 __all__ = ("Bars", "Report")
 

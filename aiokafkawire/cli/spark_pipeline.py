@@ -20,7 +20,7 @@ from ..errors import KafkaError
 from ..spark.foreach_batch import to_topic
 from ..testing.broker import Broker
 from ..types import OffsetSpec, TopicPartition
-from .endings import CommandFailed
+from .exit_status import CommandFailed
 from .flights import CarrierDelay, Flight, data_folder, key_of, read_airlines, read_flights
 from .report import Report
 from .spark_session import check_java, check_pyspark, running_spark

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .endings import MISSING, CommandFailed
+from .exit_status import MISSING, CommandFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,11 +12,11 @@ from ..config import CompressionType
 from ..consumer.consumer import Consumer, ConsumerBatch
 from ..errors import UnknownTopicOrPartition
 from ..types import OffsetSpec, TopicPartition
-from .endings import CommandFailed
+from .delivery_check import Flow, Ledger
+from .exit_status import CommandFailed
 from .flights import Delays, Flight, key_of
-from .ledger import Flow, Ledger
 
-__all__ = ("Reader", "Stream")
+__all__ = ("TopicReader", "TopicStream")
 
 SILENCE: Final = 60.0
 """Seconds without a single batch after which the reader gives up."""
@@ -33,7 +33,7 @@ _BUFFER_MEMORY: Final = 4 * 1024 * 1024
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
-class Reader:
+class TopicReader:
     """The consuming side: what came, where it stands, and where it is to end once that is known."""
 
     def __init__(self, starts: dict[TopicPartition, int]) -> None:
@@ -98,22 +98,22 @@ class Reader:
 
 
 @attrs.frozen
-class Stream:
+class TopicStream:
     """A topic, and what is needed to stream flights through it."""
 
     kafka: Client
     topic: str
     compression: CompressionType
 
-    async def reader(self) -> Reader:
+    async def reader(self) -> TopicReader:
         """A reader of what is produced from now on.
 
         Raises:
             UnknownTopicOrPartition: no broker knows the topic, however long it was made ago.
         """
-        return Reader(await self._ends(await self._places()))
+        return TopicReader(await self._ends(await self._places()))
 
-    async def produce(self, flights: Iterable[Flight], flow: Flow, reader: Reader) -> None:
+    async def produce(self, flights: Iterable[Flight], flow: Flow, reader: TopicReader) -> None:
         """Send all flights, wait until they are acknowledged, and tell the reader where they end.
 
         Each carries its number among those of its key, so that the other side can tell what is due.
@@ -136,7 +136,7 @@ class Stream:
             flow.ended = anyio.current_time()
         reader.end_at(await self._ends(reader.places))
 
-    async def consume(self, flow: Flow, reader: Reader) -> None:
+    async def consume(self, flow: Flow, reader: TopicReader) -> None:
         """Read until the reader is where the producer has ended.
 
         Raises:

@@ -17,19 +17,19 @@ from ..errors import (
     UsageError,
 )
 from ..network.connection import ANY_VERSION, Connection
-from ..network.stream import Connector
+from ..network.connector import Connector
 from ..protocol.messages.metadata import MetadataResponse
 from ..protocol.schema import Request, Response, Versions
 from ..runtime import Runtime
 from ..types import Address, CoordinatorType, TopicPartition
-from .brokers import CONTROL
+from .attempts import Attempts
+from .connection_pool import CONTROL
 from .coordinators import Coordinators, coordinator_in, lookup_forms, named
-from .forms import in_newest_form
-from .learning import LearnsMetadata
 from .metadata import Node, Snapshot, Topic
-from .metadata_forms import keep_only, metadata_forms
+from .metadata_requests import keep_only, metadata_forms
+from .metadata_updater import MetadataUpdater
+from .request_variants import in_newest_form
 from .retry import Backoff, Deadline
-from .tries import Tries
 
 if TYPE_CHECKING:
     from ..protocol.messages.group import FindCoordinatorResponse
@@ -57,7 +57,7 @@ def controller(snapshot: Snapshot) -> Node | None:
     return snapshot.nodes.get(snapshot.controller_id)
 
 
-class Cluster(LearnsMetadata):
+class Cluster(MetadataUpdater):
     """The brokers behind a list of bootstrap addresses. Opened once, shared by producers, consumers and the admin."""
 
     def __init__(
@@ -127,7 +127,7 @@ class Cluster(LearnsMetadata):
 
     async def _ask(
         self,
-        tries: Tries,
+        tries: Attempts,
         route: Route,
         request: Request[R],
         lane: str,
@@ -169,8 +169,8 @@ class Cluster(LearnsMetadata):
         check(answer)
         return answer
 
-    def _tries(self, what: str, deadline: Deadline, backoff: Backoff | None = None) -> Tries:
-        return Tries(what, deadline, backoff or self.backoff(), self.runtime.now)
+    def _tries(self, what: str, deadline: Deadline, backoff: Backoff | None = None) -> Attempts:
+        return Attempts(what, deadline, backoff or self.backoff(), self.runtime.now)
 
     async def ask_metadata(
         self, topics: Sequence[str] | None, deadline: Deadline, *, lane: str = CONTROL
@@ -280,7 +280,7 @@ class Cluster(LearnsMetadata):
             await tries.wait()
         raise tries.late()
 
-    async def _look_up_coordinator(self, kind: CoordinatorType, key: str, tries: Tries) -> Node:
+    async def _look_up_coordinator(self, kind: CoordinatorType, key: str, tries: Attempts) -> Node:
         def check(answer: "FindCoordinatorResponse") -> None:
             coordinator_in(answer, kind, key)
 

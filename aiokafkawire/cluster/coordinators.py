@@ -9,10 +9,10 @@ import anyio
 from ..errors import ErrorCode, KafkaError, WireError, again, broker_error
 from ..protocol.schema import Versions
 from ..types import Address, CoordinatorType
-from .forms import Form
+from .attempts import Attempts
 from .metadata import Node
+from .request_variants import RequestVariant
 from .retry import Deadline, remedy
-from .tries import Tries
 
 if TYPE_CHECKING:  # many a client needs no coordinator
     from ..protocol.messages.group import FindCoordinatorResponse
@@ -34,13 +34,13 @@ def named(kind: CoordinatorType, key: str) -> str:
     return f"group {key!r}" if kind is CoordinatorType.GROUP else f"transactional id {key!r}"
 
 
-def lookup_forms(kind: CoordinatorType, key: str) -> "tuple[Form[FindCoordinatorResponse], ...]":
+def lookup_forms(kind: CoordinatorType, key: str) -> "tuple[RequestVariant[FindCoordinatorResponse], ...]":
     """FindCoordinator for brokers from 3.0 on, and for older ones."""
     from ..protocol.messages.group import FindCoordinatorRequest
 
     newer = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
     older = FindCoordinatorRequest(key_type=kind, key=key)
-    return Form(newer, _MANY_KEYS), Form(older, _ONE_KEY[kind])
+    return RequestVariant(newer, _MANY_KEYS), RequestVariant(older, _ONE_KEY[kind])
 
 
 def coordinator_in(answer: "FindCoordinatorResponse", kind: CoordinatorType, key: str) -> Node:
@@ -66,7 +66,7 @@ class _Lookup:
     def __init__(self) -> None:
         self.turn = anyio.Lock()
         self.callers = 0
-        self.tries: Tries | None = None
+        self.tries: Attempts | None = None
         self.refused: KafkaError | None = None
 
 
@@ -128,8 +128,8 @@ class Coordinators:
 
     def __init__(
         self,
-        look_up: Callable[[CoordinatorType, str, Tries], Awaitable[Node]],
-        tries: Callable[[str, Deadline], Tries],
+        look_up: Callable[[CoordinatorType, str, Attempts], Awaitable[Node]],
+        tries: Callable[[str, Deadline], Attempts],
     ) -> None:
         self._look_up, self._tries = look_up, tries
         self._known: dict[_Key, Node] = {}
@@ -164,7 +164,7 @@ class Coordinators:
             if not lookup.callers:
                 self._end(asked, lookup)
 
-    async def _find_in_turn(self, asked: _Key, lookup: _Lookup, mine: Tries) -> Node:
+    async def _find_in_turn(self, asked: _Key, lookup: _Lookup, mine: Attempts) -> Node:
         known = self._known.get(asked)
         if known is not None:
             return known

@@ -7,24 +7,24 @@ import attrs
 from ..errors import BrokerError, ConnectionLost, Refresh, RequestTimeout
 from ..types import Chance
 
-__all__ = ("Backoff", "Deadline", "Remedy", "remedy", "tells_more")
+__all__ = ("Backoff", "Deadline", "RetryAction", "remedy", "tells_more")
 
 
-class Remedy(NamedTuple):
+class RetryAction(NamedTuple):
     """Whether to try again, and what to look up before."""
 
     retry: bool
     refresh: Refresh
 
 
-_RAISE = Remedy(retry=False, refresh=Refresh.NOTHING)
-_ELSEWHERE = Remedy(retry=True, refresh=Refresh.METADATA)
+_RAISE = RetryAction(retry=False, refresh=Refresh.NOTHING)
+_ELSEWHERE = RetryAction(retry=True, refresh=Refresh.METADATA)
 
 
-def remedy(error: Exception) -> Remedy:
+def remedy(error: Exception) -> RetryAction:
     """What an error asks for. A broken or silent connection may mean that another broker leads by now."""
     if isinstance(error, BrokerError):
-        return Remedy(error.retriable, error.refresh)
+        return RetryAction(error.retriable, error.refresh)
     if isinstance(error, ConnectionLost | RequestTimeout):
         return _ELSEWHERE
     return _RAISE

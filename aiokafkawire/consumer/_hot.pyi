@@ -1,13 +1,13 @@
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from ._pure import Marks
+from ._pure import IteratorState
 
-__all__ = ("Marks", "RecordIterator")
+__all__ = ("IteratorState", "RecordIterator")
 
 class RecordIterator:
     def __new__(
-        cls, marks: Marks, slow: Callable[[RecordIterator], Coroutine[Any, Any, Any]], reads_clock: bool
+        cls, marks: IteratorState, slow: Callable[[RecordIterator], Coroutine[Any, Any, Any]], reads_clock: bool
     ) -> RecordIterator: ...
     def __aiter__(self) -> RecordIterator: ...
     def __anext__(self) -> Any: ...

@@ -9,7 +9,7 @@ from ..records._hot cimport ConsumerRecord, RecordReader
 
 cimport cython
 
-__all__ = ("Marks", "RecordIterator")
+__all__ = ("IteratorState", "RecordIterator")
 
 
 cdef extern from "Python.h":
@@ -51,7 +51,7 @@ cdef int64_t YIELD_EVERY = 10  # ms after which a loop that never has to wait le
 
 @cython.final
 @cython.no_gc
-cdef class Marks:
+cdef class IteratorState:
     """Counts what a loop over records has to know between two of them."""
 
     cdef public Py_ssize_t changes, asked
@@ -67,7 +67,7 @@ cdef class RecordIterator:
         reads_clock: whether the time that passes is the machine's.
     """
 
-    cdef Marks marks
+    cdef IteratorState marks
     cdef object slow, place
     cdef RecordReader reader
     cdef Py_ssize_t seen
@@ -75,7 +75,7 @@ cdef class RecordIterator:
     cdef bint reads_clock
     cdef int64_t since
 
-    def __cinit__(self, Marks marks not None, slow, bint reads_clock):
+    def __cinit__(self, IteratorState marks not None, slow, bint reads_clock):
         self.marks, self.slow, self.reads_clock = marks, slow, reads_clock
 
     def adopt(self, reader, place):

@@ -2,11 +2,11 @@
 
 from typing import final
 
-__all__ = ("Marks",)
+__all__ = ("IteratorState",)
 
 
 @final
-class Marks:
+class IteratorState:
     """Counts what a loop over records has to know between two of them."""
 
     __slots__ = ("asked", "changes")

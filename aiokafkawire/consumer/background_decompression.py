@@ -10,7 +10,7 @@ from ..cluster.cluster import Cluster
 from ..records.batch import AnyBatch
 from ..runtime import new_event
 from ..types import Event
-from .fetch import Fetched
+from .fetch import CompletedFetch
 
 __all__ = ("LARGE", "BackgroundDecompression")
 
@@ -32,11 +32,11 @@ class BackgroundDecompression:
 
     def __init__(self, cluster: Cluster, *, check_crcs: bool, on_done: Callable[[], None]) -> None:
         self._cluster, self._check_crcs, self._on_done = cluster, check_crcs, on_done
-        self._work: tuple[Fetched, AnyBatch] | None = None
+        self._work: tuple[CompletedFetch, AnyBatch] | None = None
         self._wake: Event | None = None
         self._scope = anyio.CancelScope()
 
-    def is_done(self, fetched: Fetched, batch: AnyBatch) -> bool:
+    def is_done(self, fetched: CompletedFetch, batch: AnyBatch) -> bool:
         """Return whether the batch that ``fetched`` has begun is decompressed; begin with it if no other is at work.
 
         Raises:
@@ -66,7 +66,7 @@ class BackgroundDecompression:
                 if self._work is not None:
                     await self._decompress(*self._work)
 
-    async def _decompress(self, fetched: Fetched, batch: AnyBatch) -> None:
+    async def _decompress(self, fetched: CompletedFetch, batch: AnyBatch) -> None:
         try:
             await self._cluster.runtime.offload(partial(batch.prepare, check_crcs=self._check_crcs))
             fetched.is_decompressed = True

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Never, Self, TypeVar
 
 import anyio
 
-from ..arguments import INT64, check_integer, check_seconds, flattened, shown
+from ..argument_checks import INT64, check_integer, check_seconds, flattened, shown
 from ..cluster.cluster import Cluster
-from ..cluster.offsets import look_up_offsets
+from ..cluster.list_offsets import look_up_offsets
 from ..cluster.retry import Deadline
 from ..config import ConsumerConfig
 from ..errors import UsageError
-from ..foreign_names import CONSUMER, add_hints, refuse_keywords
+from ..other_clients_names import CONSUMER, add_hints, refuse_keywords
 from ..records.batch import ConsumerRecord
 from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
 from ..types import (
@@ -28,21 +28,21 @@ from ..types import (
     given_partitions,
     given_specs,
 )
+from .all_partitions import AllPartitions
 from .fetcher import Fetcher
 from .health import ConsumerHealth, look_at
-from .positions import Positions
-from .reading import ConsumerBatch, ReadsRecords
-from .resets import reset_to
-from .whole_topics import WholeTopics
+from .offset_reset import reset_to
+from .record_iteration import ConsumerBatch, RecordIteration
+from .subscription_state import SubscriptionState
 
 if TYPE_CHECKING:  # many a consumer has no group
     import re
 
     from ..group.assignors import Assignor
-    from ..group.offsets import GroupOffsets
-    from .committing import Commits
-    from .in_group import InGroup
-    from .subscription import Listener
+    from ..group.committed_offsets import GroupOffsets
+    from .coordinator import ConsumerCoordinator
+    from .offset_commits import OffsetCommitter
+    from .topic_subscription import Listener
 
 __all__ = ("Consumer", "ConsumerBatch")
 
@@ -50,7 +50,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Consumer(ReadsRecords[K, V]):
+class Consumer(RecordIteration[K, V]):
     """Reads records; made by :meth:`Client.consumer`, and used as ``async with``.
 
     Iterate it for records, or :meth:`batches` for whole batches. An error ends neither: enter the loop again, and
@@ -81,17 +81,17 @@ class Consumer(ReadsRecords[K, V]):
             check_topic_name(topic)
         offsets = None
         if config.group_id is not None:
-            from ..group.offsets import GroupOffsets
+            from ..group.committed_offsets import GroupOffsets
 
             # A commit may wait for replicas, and heartbeats must not wait behind it.
             offsets = GroupOffsets(cluster, config.group_id, f"commit-{lane}")
-        positions = Positions(reset_to(config.auto_offset_reset), in_group=offsets is not None)
+        positions = SubscriptionState(reset_to(config.auto_offset_reset), in_group=offsets is not None)
         fetcher = Fetcher(cluster, config, positions, f"fetch-{lane}", offsets)
         super().__init__(cluster, config, positions, fetcher, key_deserializer, value_deserializer)
         self._topics, self._lane, self._assignors = topics, lane, assignors
         self._offsets, self._joins = offsets, joins
         self._commits = _commits(cluster, config, positions, offsets) if offsets is not None else None
-        self._in_group: InGroup | None = None
+        self._in_group: ConsumerCoordinator | None = None
         self._background = anyio.CancelScope()
         self._has_closed = anyio.Event()
         self._opened_at = ""
@@ -107,7 +107,7 @@ class Consumer(ReadsRecords[K, V]):
             if self._topics and self._commits is not None and self._joins:
                 self.subscribe(*self._topics)
             elif self._topics:
-                whole = WholeTopics(self._cluster, self._positions, self._fetcher, self._topics)
+                whole = AllPartitions(self._cluster, self._positions, self._fetcher, self._topics)
                 await whole.take(self._deadline(None))
                 self._cluster.owner.spawn(self._follow, whole)
         except BaseException:
@@ -171,11 +171,11 @@ class Consumer(ReadsRecords[K, V]):
         elif self._commits is not None and self._config.enable_auto_commit:
             await self._commits.commit_finished(within=deadline.left(self._cluster.runtime.now()))
 
-    async def _keep_committing(self, commits: "Commits") -> None:
+    async def _keep_committing(self, commits: "OffsetCommitter") -> None:
         with self._background:
             await commits.keep_committing()
 
-    async def _follow(self, whole: WholeTopics) -> None:
+    async def _follow(self, whole: AllPartitions) -> None:
         with self._background:
             await whole.follow()
 
@@ -240,9 +240,9 @@ class Consumer(ReadsRecords[K, V]):
             raise UsageError("partitions are assigned by hand already: make another consumer to subscribe")
         if unknown:
             raise refuse_keywords("subscribe", unknown)
-        from .subscription import Listeners, subscription_to
+        from .topic_subscription import RebalanceListeners, subscription_to
 
-        subscription = subscription_to(flattened(topics), pattern, Listeners(on_assigned, on_revoked, on_lost))
+        subscription = subscription_to(flattened(topics), pattern, RebalanceListeners(on_assigned, on_revoked, on_lost))
         if self._in_group is None:
             self._in_group = self._take_part(self._commits)
         self._in_group.subscribe(subscription)
@@ -262,12 +262,12 @@ class Consumer(ReadsRecords[K, V]):
         if self._in_group is not None:
             await self._in_group.unsubscribe(self._deadline(timeout))
 
-    def _take_part(self, commits: "Commits") -> "InGroup":
+    def _take_part(self, commits: "OffsetCommitter") -> "ConsumerCoordinator":
         from ..group.consumer_member import make_assignors
-        from .in_group import InGroup
+        from .coordinator import ConsumerCoordinator
 
         assignors = self._assignors or make_assignors(self._config.partition_assignment_strategy)
-        part = InGroup(
+        part = ConsumerCoordinator(
             self._cluster,
             self._config,
             self._positions,
@@ -512,7 +512,7 @@ class Consumer(ReadsRecords[K, V]):
         asked = given_partitions(partitions)
         return await self._offsets.committed(asked, self._deadline(timeout)) if asked else {}
 
-    def _committing(self) -> "Commits":
+    def _committing(self) -> "OffsetCommitter":
         if self._commits is None:
             raise UsageError("offsets are committed for a group: make the consumer with a group_id")
         if self._state != "closing":
@@ -523,7 +523,9 @@ class Consumer(ReadsRecords[K, V]):
 add_hints(Consumer, CONSUMER)
 
 
-def _commits(cluster: Cluster, config: ConsumerConfig, positions: Positions, offsets: "GroupOffsets") -> "Commits":
-    from .committing import Commits
+def _commits(
+    cluster: Cluster, config: ConsumerConfig, positions: SubscriptionState, offsets: "GroupOffsets"
+) -> "OffsetCommitter":
+    from .offset_commits import OffsetCommitter
 
-    return Commits(cluster, positions, offsets, config.auto_commit_interval_ms / 1000)
+    return OffsetCommitter(cluster, positions, offsets, config.auto_commit_interval_ms / 1000)

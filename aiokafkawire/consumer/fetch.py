@@ -26,10 +26,10 @@ from ..protocol.messages.fetch import AbortedTransaction, PartitionData
 from ..records import layout
 from ..records.batch import AnyBatch, AnyHeader, AnyReader, split
 from ..types import TimestampType, TopicPartition
-from .positions import Place
-from .source import source
+from .preferred_replica import source
+from .subscription_state import PartitionState
 
-__all__ = ("AT_LEAST_ONE_SINCE", "Ask", "Fetched", "plan", "rooms", "within")
+__all__ = ("AT_LEAST_ONE_SINCE", "PartitionFetch", "CompletedFetch", "plan", "rooms", "within")
 
 _MUCH: Final = 64 * 1024
 """Bytes of a partition from which on the next ones are asked for: with fewer its end is near."""
@@ -38,13 +38,13 @@ AT_LEAST_ONE_SINCE: Final = 3
 
 
 @attrs.frozen
-class Ask:
+class PartitionFetch:
     """One partition of a fetch: whose place, from which offset, under which epoch.
 
     ``leader_epoch`` is the leader's, -1 where that is not known; ``max_bytes`` how much may come.
     """
 
-    place: Place
+    place: PartitionState
     epoch: int
     offset: int
     leader_epoch: int = -1
@@ -57,11 +57,11 @@ class Ask:
         return self.place.epoch == self.epoch
 
 
-class Fetched:
+class CompletedFetch:
     """The unread batches of one partition, split off one by one as they are reached."""
 
-    def __init__(self, ask: Ask, data: PartitionData, *, committed_only: bool) -> None:
-        self.ask: Ask = ask
+    def __init__(self, ask: PartitionFetch, data: PartitionData, *, committed_only: bool) -> None:
+        self.ask: PartitionFetch = ask
         self.records: memoryview = memoryview(data.records or b"")
         self._end: int | None = -1  # nobody has asked
         self.high_watermark: int = data.high_watermark
@@ -168,21 +168,21 @@ class _Aborted:
 
 def plan(
     snapshot: Snapshot,
-    places: Iterable[Place],
-    unread: Mapping[TopicPartition, Fetched],
+    places: Iterable[PartitionState],
+    unread: Mapping[TopicPartition, CompletedFetch],
     ahead: Container[TopicPartition],
     busy: Container[int],
     *,
     max_bytes: int,
     now: float,
-) -> tuple[dict[int, list[Ask]], TopicPartition | None]:
+) -> tuple[dict[int, list[PartitionFetch]], TopicPartition | None]:
     """The partitions to ask each broker for now, and one that is wanted and has no known leader, if there is any.
 
     ``places`` are all of each broker that is to be asked. What is ``ahead`` comes after what is ``unread`` of the same
     partition. ``max_bytes`` is how much may come of one partition; ``now`` is in seconds.
     """
     occupied: set[int] = set()
-    free: list[tuple[Place, Node | None, int | None]] = []
+    free: list[tuple[PartitionState, Node | None, int | None]] = []
     for place in sorted(places, key=lambda place: place.served):
         if place.rests:
             continue
@@ -194,7 +194,7 @@ def plan(
             free.append((place, node, fetched.end))
         elif node is not None:
             occupied.add(node.node_id)
-    asks: dict[int, list[Ask]] = {}
+    asks: dict[int, list[PartitionFetch]] = {}
     unled: TopicPartition | None = None
     for place, node, offset in free:
         if offset is None or place.lost or (place.until is not None and offset >= place.until):
@@ -205,12 +205,12 @@ def plan(
         elif node.node_id not in busy and node.node_id not in occupied and _goes_on(place, known, unread):
             limit = max(max_bytes, place.fetch_bytes or 0)
             from_leader = node.node_id == known.leader
-            ask = Ask(place, place.epoch, offset, known.leader_epoch, limit, from_leader)
+            ask = PartitionFetch(place, place.epoch, offset, known.leader_epoch, limit, from_leader)
             asks.setdefault(node.node_id, []).append(ask)
     return asks, unled
 
 
-def _goes_on(place: Place, known: Partition, unread: Mapping[TopicPartition, Fetched]) -> bool:
+def _goes_on(place: PartitionState, known: Partition, unread: Mapping[TopicPartition, CompletedFetch]) -> bool:
     """Whether the log that its leader has now is known to go with what is before."""
     fetched = unread.get(place.where)
     if fetched is not None and fetched.ask.leader_epoch != known.leader_epoch:
@@ -219,7 +219,7 @@ def _goes_on(place: Place, known: Partition, unread: Mapping[TopicPartition, Fet
 
 
 def rooms(
-    asked: Iterable[int], brokers: int, unread: Iterable[Fetched], promised: Iterable[int], limit: int
+    asked: Iterable[int], brokers: int, unread: Iterable[CompletedFetch], promised: Iterable[int], limit: int
 ) -> dict[int, int]:
     """How many bytes the next fetch of each broker may bring: none gets so much that another has to wait for it.
 
@@ -236,7 +236,7 @@ def rooms(
     return found
 
 
-def within(asks: list[Ask], version: int, room: int) -> list[Ask]:
+def within(asks: list[PartitionFetch], version: int, room: int) -> list[PartitionFetch]:
     """What to ask for in a version of Fetch. Where that has no limit for all partitions, they share it.
 
     Then a partition whose next message is larger than its share is asked for alone.

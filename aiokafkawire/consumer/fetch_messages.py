@@ -14,13 +14,13 @@ from ..protocol.messages.fetch import (
     PartitionData,
 )
 from ..types import TopicPartition
-from .fetch import Ask, Fetched
-from .sessions import Turn
+from .fetch import CompletedFetch, PartitionFetch
+from .fetch_session import FetchSessionRequest
 
 __all__ = ("answers", "leaders_named", "request")
 
 
-def request(turn: Turn, config: ConsumerConfig, room: int) -> FetchRequest:
+def request(turn: FetchSessionRequest, config: ConsumerConfig, room: int) -> FetchRequest:
     """The fetch for one broker. ``room`` is how many bytes it may bring."""
     return FetchRequest(
         max_wait_ms=config.fetch_max_wait_ms,
@@ -35,7 +35,7 @@ def request(turn: Turn, config: ConsumerConfig, room: int) -> FetchRequest:
     )
 
 
-def _named(asks: Iterable[Ask], ids: Mapping[str, UUID]) -> list[FetchTopic]:
+def _named(asks: Iterable[PartitionFetch], ids: Mapping[str, UUID]) -> list[FetchTopic]:
     topics: dict[str, FetchTopic] = {}
     for ask in asks:
         name, partition = ask.place.where
@@ -64,8 +64,8 @@ def _forgotten(partitions: Iterable[TopicPartition], ids: Mapping[str, UUID]) ->
 
 
 def answers(
-    turn: Turn, response: FetchResponse, *, committed_only: bool, where: str
-) -> Iterator[tuple[Ask, Fetched | KafkaError]]:
+    turn: FetchSessionRequest, response: FetchResponse, *, committed_only: bool, where: str
+) -> Iterator[tuple[PartitionFetch, CompletedFetch | KafkaError]]:
     """What the answer brings: for each partition that it has data, or an error.
 
     A full fetch is answered for every partition, unless a quota has emptied the answer (KIP-219).
@@ -76,7 +76,7 @@ def answers(
         if data.error_code != ErrorCode.NONE:
             yield ask, _refused(ask, data)
         else:
-            yield ask, Fetched(ask, data, committed_only=committed_only)
+            yield ask, CompletedFetch(ask, data, committed_only=committed_only)
     if not turn.is_full or (not found and response.throttle_time_ms > 0):
         return
     for place, ask in turn.asks.items():
@@ -84,7 +84,7 @@ def answers(
             yield ask, WireError(f"{where} answered Fetch without {place}, which was asked")
 
 
-def _answered(turn: Turn, response: FetchResponse) -> Iterator[tuple[Ask, PartitionData]]:
+def _answered(turn: FetchSessionRequest, response: FetchResponse) -> Iterator[tuple[PartitionFetch, PartitionData]]:
     """Partitions that were not asked for are passed over."""
     names = {topic_id: name for name, topic_id in turn.ids.items()}
     for topic in response.responses:
@@ -95,7 +95,7 @@ def _answered(turn: Turn, response: FetchResponse) -> Iterator[tuple[Ask, Partit
                 yield ask, data
 
 
-def leaders_named(turn: Turn, response: FetchResponse) -> dict[TopicPartition, tuple[int, int]]:
+def leaders_named(turn: FetchSessionRequest, response: FetchResponse) -> dict[TopicPartition, tuple[int, int]]:
     """The leader's id and epoch of each partition whose error tells them (v16, KIP-951)."""
     return {
         ask.place.where: (data.current_leader.leader_id, data.current_leader.leader_epoch)
@@ -104,5 +104,5 @@ def leaders_named(turn: Turn, response: FetchResponse) -> dict[TopicPartition, t
     }
 
 
-def _refused(ask: Ask, answer: PartitionData) -> BrokerError:
+def _refused(ask: PartitionFetch, answer: PartitionData) -> BrokerError:
     return broker_error(answer.error_code, f"Fetch of {ask.place.where} at offset {ask.offset}")

@@ -21,18 +21,18 @@ from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Versions
 from ..runtime import Worker
 from ..types import Address, IsolationLevel, TopicPartition
-from .arrivals import Arrivals, Came
-from .attention import Attention
-from .fetch import Ask, Fetched, plan, rooms, within
+from .fetch import CompletedFetch, PartitionFetch, plan, rooms, within
+from .fetch_buffer import FetchBuffer, FetchContext
 from .fetch_messages import answers, leaders_named, request
-from .lookup import Lookup
-from .positions import Place, Positions, some_of
-from .sessions import FetchSession, Turn
-from .trouble import Troubles
-from .validation import Validation
+from .fetch_scope import FetchScope
+from .fetch_session import FetchSession, FetchSessionRequest
+from .offset_fetcher import OffsetFetcher
+from .partition_errors import PartitionErrors
+from .position_validation import PositionValidator
+from .subscription_state import PartitionState, SubscriptionState, some_of
 
 if TYPE_CHECKING:  # many a consumer has no group
-    from ..group.offsets import GroupOffsets
+    from ..group.committed_offsets import GroupOffsets
 
 __all__ = ("Fetcher",)
 
@@ -59,7 +59,7 @@ class Fetcher:
         self,
         cluster: Cluster,
         config: ConsumerConfig,
-        positions: Positions,
+        positions: SubscriptionState,
         lane: str,
         group: "GroupOffsets | None" = None,
     ) -> None:
@@ -77,23 +77,23 @@ class Fetcher:
         self._backoffs: dict[int, Backoff] = {}
         self._committed = config.isolation is IsolationLevel.READ_COMMITTED
         settings = cluster.config
-        self._troubles = Troubles(positions, settings.default_api_timeout_ms / 1000)
-        self._arrivals = Arrivals(
+        self._troubles = PartitionErrors(positions, settings.default_api_timeout_ms / 1000)
+        self._arrivals = FetchBuffer(
             positions,
             self._troubles,
             replica_age=settings.metadata_max_age_ms / 1000,
             largest=settings.receive_message_max_bytes,
         )
-        self._lookup = Lookup(cluster, positions, self._troubles, config.isolation, self._changed, group)
-        self._validation = Validation(cluster, positions, self._troubles, self._changed)
-        self._attention = Attention(positions)
+        self._lookup = OffsetFetcher(cluster, positions, self._troubles, config.isolation, self._changed, group)
+        self._validation = PositionValidator(cluster, positions, self._troubles, self._changed)
+        self._attention = FetchScope(positions)
 
     @property
-    def unread(self) -> dict[TopicPartition, Fetched]:
+    def unread(self) -> dict[TopicPartition, CompletedFetch]:
         """Fetched data by partition, in the order in which it came."""
         return self._arrivals.unread
 
-    def used_up(self, fetched: Fetched) -> None:
+    def used_up(self, fetched: CompletedFetch) -> None:
         """The user has read this, or cannot: there is room for more."""
         if self._arrivals.used_up(fetched):
             self.tell()
@@ -104,7 +104,7 @@ class Fetcher:
         """Whether nothing is fetched any more."""
         return self._worker.ended.is_set()
 
-    def wake(self, places: Iterable[Place] = ()) -> None:
+    def wake(self, places: Iterable[PartitionState] = ()) -> None:
         """Something changed: the assignment, a position, what is unread; if ``places`` are given, of these alone."""
         self._attention.turn_to(places)
         self._worker.wake()
@@ -114,7 +114,7 @@ class Fetcher:
         arrived, self.arrived = self.arrived, anyio.Event()
         arrived.set()
 
-    def _changed(self, places: Iterable[Place] = ()) -> None:
+    def _changed(self, places: Iterable[PartitionState] = ()) -> None:
         self.wake(places)
         self.tell()
 
@@ -162,7 +162,7 @@ class Fetcher:
         cluster.outdated(snapshot)
         return cluster.config.retry_backoff_ms / 1000
 
-    def _start_fetches(self, tasks: TaskGroup, snapshot: Snapshot, asks: dict[int, list[Ask]]) -> None:
+    def _start_fetches(self, tasks: TaskGroup, snapshot: Snapshot, asks: dict[int, list[PartitionFetch]]) -> None:
         limit = self._config.fetch_max_bytes
         kept = chain(self.unread.values(), self._arrivals.ahead.values())
         found = rooms(asks, self._attention.brokers, kept, self._promised.values(), limit)
@@ -173,7 +173,7 @@ class Fetcher:
             # Whoever makes room may be of another broker.
             self._attention.turn_to()
 
-    async def _fetch(self, snapshot: Snapshot, node_id: int, asks: list[Ask], room: int) -> None:
+    async def _fetch(self, snapshot: Snapshot, node_id: int, asks: list[PartitionFetch], room: int) -> None:
         """One fetch to one broker, and the rest that it gets after it."""
         began = self._cluster.runtime.now()
         session = self._sessions.setdefault(node_id, FetchSession())
@@ -209,7 +209,7 @@ class Fetcher:
             self.tell()
 
     async def _exchange(
-        self, snapshot: Snapshot, node_id: int, asks: list[Ask], room: int, session: FetchSession
+        self, snapshot: Snapshot, node_id: int, asks: list[PartitionFetch], room: int, session: FetchSession
     ) -> tuple[float, bool]:
         """Ask, and take the answer. How long the broker is to rest, in seconds, and whether there is something new."""
         began = self._cluster.runtime.now()
@@ -229,7 +229,9 @@ class Fetcher:
             raise broker_error(response.error_code, f"{connection.where} to Fetch")
         session.answered(turn, response.session_id)
         now = self.answered[node_id] = self._cluster.runtime.now()
-        failed, waits, told = self._take(turn, response, session, connection.where, Came(snapshot, began, now, version))
+        failed, waits, told = self._take(
+            turn, response, session, connection.where, FetchContext(snapshot, began, now, version)
+        )
         if failed:
             return self._failed(node_id), told
         self._backoffs.pop(node_id, None)
@@ -239,7 +241,7 @@ class Fetcher:
         hurried = waits and now - began < self._config.fetch_max_wait_ms / 2000
         return self._cluster.config.retry_backoff_ms / 1000 if hurried else 0.0, told
 
-    async def _ask(self, connection: Connection, turn: Turn, version: int, room: int) -> FetchResponse:
+    async def _ask(self, connection: Connection, turn: FetchSessionRequest, version: int, room: int) -> FetchResponse:
         long_poll = self._config.fetch_max_wait_ms / 1000
         return await connection.request(
             request(turn, self._config, room),
@@ -248,7 +250,7 @@ class Fetcher:
         )
 
     def _take(
-        self, turn: Turn, response: FetchResponse, session: FetchSession, where: str, came: Came
+        self, turn: FetchSessionRequest, response: FetchResponse, session: FetchSession, where: str, came: FetchContext
     ) -> tuple[bool, bool, bool]:
         """Whether something failed, whether there was nothing to do at all, and whether there is something new."""
         self._use_leaders(turn, response)
@@ -262,11 +264,11 @@ class Fetcher:
                 self._cluster.outdated(came.snapshot)
             del quiet[ask.place.where]
             failed, told = failed or outcome.failed, told or outcome.told
-            waits = waits and not outcome.moved and not (isinstance(answer, Fetched) and answer.records)
+            waits = waits and not outcome.moved and not (isinstance(answer, CompletedFetch) and answer.records)
         self._troubles.all_over(quiet)
         return failed, waits, told
 
-    def _use_leaders(self, turn: Turn, response: FetchResponse) -> None:
+    def _use_leaders(self, turn: FetchSessionRequest, response: FetchResponse) -> None:
         leaders = leaders_named(turn, response)
         if leaders:
             nodes = [Node(one.node_id, Address(one.host, one.port), one.rack) for one in response.node_endpoints]
@@ -275,7 +277,7 @@ class Fetcher:
     def _failed(self, node_id: int) -> float:
         return self._backoffs.setdefault(node_id, self._cluster.backoff()).next()
 
-    def _troubled(self, snapshot: Snapshot, places: list[Place], error: KafkaError, began: float) -> None:
+    def _troubled(self, snapshot: Snapshot, places: list[PartitionState], error: KafkaError, began: float) -> None:
         if remedy(error).refresh is Refresh.METADATA:
             self._cluster.outdated(snapshot)
         self._troubles.failed(places, error, began, self._cluster.runtime.now())

@@ -8,15 +8,15 @@ import attrs
 from ..cluster.cluster import Cluster
 from ..cluster.missing_topics import say_missing
 from ..errors import KafkaError, LeaderNotAvailable
-from ..group.states import GroupState
+from ..group.classic_transitions import GroupState
 from ..types import Address, CoordinatorType, GroupMetadata, TopicPartition
 from .fetcher import Fetcher
-from .positions import Place, Positions
-from .source import source
+from .preferred_replica import source
+from .subscription_state import PartitionState, SubscriptionState
 
 if TYPE_CHECKING:  # who assigns by hand joins no group
-    from ..group.membership import Membership
-    from .in_group import InGroup
+    from ..group.membership_manager import MembershipManager
+    from .coordinator import ConsumerCoordinator
 
 __all__ = ("ConsumerHealth", "MemberHealth", "PartitionHealth", "look_at", "why_idle")
 
@@ -147,9 +147,9 @@ def _trouble(one: PartitionHealth) -> str | None:
 
 def look_at(
     cluster: Cluster,
-    positions: Positions,
+    positions: SubscriptionState,
     fetcher: Fetcher,
-    part: "InGroup | None",
+    part: "ConsumerCoordinator | None",
     got_at: float | None,
     topics: Iterable[str] = (),
 ) -> ConsumerHealth:
@@ -182,7 +182,7 @@ def look_at(
     )
 
 
-def _partition(cluster: Cluster, fetcher: Fetcher, place: Place, now: float) -> PartitionHealth:
+def _partition(cluster: Cluster, fetcher: Fetcher, place: PartitionState, now: float) -> PartitionHealth:
     node = source(cluster.snapshot, place, now)
     answered = fetcher.answered.get(node.node_id) if node is not None else None
     trouble = fetcher.trouble(place.where)
@@ -201,7 +201,7 @@ def _partition(cluster: Cluster, fetcher: Fetcher, place: Place, now: float) -> 
     )
 
 
-def _member(cluster: Cluster, membership: "Membership", now: float) -> MemberHealth:
+def _member(cluster: Cluster, membership: "MembershipManager", now: float) -> MemberHealth:
     machine = membership.machine
     node = cluster.known_coordinator(CoordinatorType.GROUP, machine.settings.group_id)
     return MemberHealth(

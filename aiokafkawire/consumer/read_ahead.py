@@ -20,8 +20,8 @@ import attrs
 
 from ..errors import ConsumerStalled, CorruptBatch, UsageError
 from ..records.batch import ConsumerRecord
-from .fetch import Fetched
-from .reading import ConsumerBatch, ReadsRecords
+from .fetch import CompletedFetch
+from .record_iteration import ConsumerBatch, RecordIteration
 
 __all__ = ("Lent", "ReadAhead")
 
@@ -36,7 +36,7 @@ _RECURRING = (ConsumerStalled, CorruptBatch, StopAsyncIteration, UsageError)
 class _Part(Generic[K, V]):
     """The records of one partition among those that are lent; their indexes are ``first`` to ``last - 1``."""
 
-    fetched: Fetched
+    fetched: CompletedFetch
     records: list[ConsumerRecord[K, V]]
     start: int
     """The position before the first of them."""
@@ -101,7 +101,7 @@ class ReadAhead(Generic[K, V]):
     Every method runs on the loop's thread.
     """
 
-    def __init__(self, reads: ReadsRecords[K, V]) -> None:
+    def __init__(self, reads: RecordIteration[K, V]) -> None:
         self._reads, self._positions = reads, reads._positions
         self._lent: Lent[K, V] | None = None
         self._positions.lent = self
@@ -194,7 +194,7 @@ class ReadAhead(Generic[K, V]):
             lent.error = error
         return lent if lent.has_more else None
 
-    def _add_records(self, lent: Lent[K, V], fetched: Fetched, most: int) -> None:
+    def _add_records(self, lent: Lent[K, V], fetched: CompletedFetch, most: int) -> None:
         """Add records of one partition: of the batch that is begun, and of those after it in the same fetch."""
         place = fetched.ask.place
         assert place.position is not None  # there are records after it
@@ -219,7 +219,7 @@ class ReadAhead(Generic[K, V]):
             lent.parts.append(part)
             place.position, place.leader_epoch = part.start, part.start_epoch
 
-    def _begin_next_batch(self, fetched: Fetched) -> bool:
+    def _begin_next_batch(self, fetched: CompletedFetch) -> bool:
         """Begin the next batch of the same fetch, if that takes no time. What is used up or damaged is left as it is.
 
         The consumer finds that out once the records before are taken.
@@ -242,7 +242,7 @@ class ReadAhead(Generic[K, V]):
             self._add_records(lent, fetched, most)
 
 
-def _add_batch(lent: Lent[K, V], fetched: Fetched) -> None:
+def _add_batch(lent: Lent[K, V], fetched: CompletedFetch) -> None:
     """Lend the batch that is begun as a whole."""
     place, reader = fetched.ask.place, fetched.reader
     if reader is None:

@@ -6,8 +6,8 @@ from enum import IntEnum
 from typing import Protocol
 
 from ..types import TopicPartition
-from .java_order import hash_ordered, sort_key
-from .subscriptions import Assignment, PartitionInfo, Partitions, Subscription
+from .consumer_protocol import Assignment, PartitionInfo, Partitions, Subscription
+from .java_hash_order import hash_ordered, sort_key
 
 __all__ = (
     "Assignor",

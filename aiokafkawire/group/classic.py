@@ -4,8 +4,8 @@ The rules:
 
 1. One of JoinGroup, SyncGroup and LeaveGroup is under way at a time, and at most one Heartbeat beside it. An answer
    counts only while the member is where it was when it asked.
-2. Before it joins, a member gives up what its protocol demands (:class:`Prepare`); heartbeats go on meanwhile, and end
-   with the JoinGroup, which the coordinator takes for a sign of life.
+2. Before it joins, a member gives up what its protocol demands (:class:`PrepareRejoin`); heartbeats go on meanwhile,
+   and end with the JoinGroup, which the coordinator takes for a sign of life.
 3. A member keeps what it has until somebody says otherwise: a coordinator that is silent, or away, says nothing.
 4. What ends a membership ends it at once: the member has nothing any more, and joins as a new one (LOSE), or under its
    id with a new generation (LOSE_GENERATION).
@@ -23,11 +23,11 @@ from typing import Any, Final
 
 from ..errors import BrokerError, ErrorCode, FencedInstanceId, KafkaError, RequestTimeout, WireError, broker_error
 from ..types import GroupMetadata
-from .membership_requests import Ask, MemberSettings, heartbeat, join, leave, sync
-from .states import NEXT, THEN, GroupState, Kind, Then
-from .tasks import Assign, GiveUpAll, JoinedMember, Prepare, Resume, Take, Task
+from .classic_transitions import NEXT, THEN, ErrorAction, GroupState, RequestKind
+from .member_tasks import ApplyAssignment, Assign, JoinedMember, LosePartitions, PrepareRejoin, Resume, Task
+from .membership_requests import CoordinatorRequest, MemberSettings, heartbeat, join, leave, sync
 
-__all__ = ("GroupMachine",)
+__all__ = ("ClassicMembership",)
 
 _OUTSIDE, _PREPARING, _JOINING = GroupState.OUTSIDE, GroupState.PREPARING, GroupState.JOINING
 _ASSIGNING, _SYNCING, _STABLE = GroupState.ASSIGNING, GroupState.SYNCING, GroupState.STABLE
@@ -39,7 +39,7 @@ _BEATING: Final = (_PREPARING, _ASSIGNING, _SYNCING, _STABLE)
 """When heartbeats are due, if there is a generation: a JoinGroup is a sign of life by itself."""
 
 
-class GroupMachine:
+class ClassicMembership:
     """The membership of one member.
 
     Whoever drives it asks the coordinator for what is :meth:`due` and tells of the end by :meth:`answered` or
@@ -79,8 +79,8 @@ class GroupMachine:
         self._own = False
         # Why to join again once there is a coordinator, for who has resumed.
         self._wish: str | None = None
-        self._asked: Ask | None = None
-        self._beating: Ask | None = None
+        self._asked: CoordinatorRequest | None = None
+        self._beating: CoordinatorRequest | None = None
         self._beat_at = 0.0
         self._interval = settings.heartbeat_interval
         self._rest_until = 0.0
@@ -169,12 +169,12 @@ class GroupMachine:
     def expelled(self, reason: str) -> None:
         """The member gives up its place, since ``reason``; once it wants to join again it does so as a new one."""
         self.leave(reason)
-        self.task = GiveUpAll(reason)
+        self.task = LosePartitions(reason)
 
     # --- what the member has done ------------------------------------------------------------------------
 
     def prepared(self, task: Task, protocols: Sequence[tuple[str, bytes]]) -> None:
-        """:class:`Prepare` is done: join with these, each a protocol's name and what to tell its leader."""
+        """:class:`PrepareRejoin` is done: join with these, each a protocol's name and what to tell its leader."""
         if task is self.task:
             self.task, self._protocols = None, protocols
             self._enter(_JOINING)
@@ -186,7 +186,10 @@ class GroupMachine:
             self._enter(_SYNCING)
 
     def taken(self, task: Task, *, rejoin: str | None = None) -> None:
-        """:class:`Take`, :class:`Resume` or :class:`GiveUpAll` is done; ``rejoin`` says why to join again, if so."""
+        """Go on after :class:`ApplyAssignment`, :class:`Resume` or :class:`LosePartitions`.
+
+        ``rejoin`` says why to join again, if it has to.
+        """
         if task is not self.task:
             return
         self.task = None
@@ -202,7 +205,7 @@ class GroupMachine:
 
     # --- what to ask -------------------------------------------------------------------------------------
 
-    def due(self, now: float) -> list[Ask]:
+    def due(self, now: float) -> list[CoordinatorRequest]:
         """What to ask the coordinator now; nothing of it is due again before its end was told."""
         asks = []
         if self._asked is None and now >= self._rest_until:
@@ -230,7 +233,7 @@ class GroupMachine:
         """Whether it sends heartbeats; it has no use for them before it has joined, nor while it joins again."""
         return self.state in _BEATING and self.is_member
 
-    def _next_ask(self) -> Ask | None:
+    def _next_ask(self) -> CoordinatorRequest | None:
         settings = self.settings
         if self.state is _JOINING:
             return join(settings, self.member_id, self._protocols, self.reason)
@@ -240,40 +243,40 @@ class GroupMachine:
             return leave(settings, self.member_id, self.reason)
         return None
 
-    def is_current(self, ask: Ask) -> bool:
+    def is_current(self, ask: CoordinatorRequest) -> bool:
         """Whether its answer would count."""
         return ask is self._asked or ask is self._beating
 
     # --- what came of it ---------------------------------------------------------------------------------
 
-    def answered(self, ask: Ask, response: Any, now: float) -> None:
+    def answered(self, ask: CoordinatorRequest, response: Any, now: float) -> None:
         """The coordinator has answered, with an error or not."""
         if not self.is_current(ask):
             return
         self._over(ask)
-        if ask.kind is Kind.LEAVE:
+        if ask.kind is RequestKind.LEAVE:
             self._left()
         elif response.error_code == ErrorCode.NONE:
             self._heard(now)
-            if ask.kind is Kind.JOIN:
+            if ask.kind is RequestKind.JOIN:
                 self._joined(response)
-            elif ask.kind is Kind.SYNC:
+            elif ask.kind is RequestKind.SYNC:
                 self._synced(response, now)
         else:
             error = broker_error(response.error_code, f"{ask.kind.value} of {self.settings.named}")
             self._told(ask.kind, error, now, getattr(response, "member_id", ""))
 
-    def refused(self, ask: Ask, error: KafkaError, now: float) -> None:
+    def refused(self, ask: CoordinatorRequest, error: KafkaError, now: float) -> None:
         """There was no answer, whatever was tried."""
         if not self.is_current(ask):
             return
         self._over(ask)
-        if ask.kind is Kind.LEAVE:
+        if ask.kind is RequestKind.LEAVE:
             self._left()
         elif isinstance(error, RequestTimeout):
-            if ask.kind is Kind.SYNC:
+            if ask.kind is RequestKind.SYNC:
                 self._prepare("the coordinator did not answer SyncGroup")
-            elif ask.kind is Kind.HEARTBEAT:
+            elif ask.kind is RequestKind.HEARTBEAT:
                 self._beat_at = now
             # A JoinGroup is due again: whoever waits for the others waits on.
         elif isinstance(error, BrokerError):
@@ -283,8 +286,8 @@ class GroupMachine:
 
     def commit_refused(self, group: GroupMetadata, error: BrokerError, now: float) -> None:
         """A commit was refused to ``group``: that may be the first to be heard of the end of a membership."""
-        if group == self.group and (Kind.COMMIT, error.code) in THEN and self.state in (_STABLE, _PREPARING):
-            self._told(Kind.COMMIT, error, now)
+        if group == self.group and (RequestKind.COMMIT, error.code) in THEN and self.state in (_STABLE, _PREPARING):
+            self._told(RequestKind.COMMIT, error, now)
 
     def heard_beside(self, group: GroupMetadata, code: int, now: float) -> None:
         """Another has sent a heartbeat for this member, and this is what it was answered."""
@@ -294,9 +297,9 @@ class GroupMachine:
             self._heard(now)
             self._beat_at = now + self.settings.heartbeat_interval
         else:
-            self._told(Kind.HEARTBEAT, broker_error(code, f"Heartbeat of {self.settings.named}"), now)
+            self._told(RequestKind.HEARTBEAT, broker_error(code, f"Heartbeat of {self.settings.named}"), now)
 
-    def _over(self, ask: Ask) -> None:
+    def _over(self, ask: CoordinatorRequest) -> None:
         if ask is self._asked:
             self._asked = None
         else:
@@ -335,26 +338,26 @@ class GroupMachine:
         self._own = False
         self._interval = self.settings.heartbeat_interval * _SOON
         self._beat_at = min(self._beat_at, now + self._interval)
-        self.task = Take(self.protocol, self.generation, bytes(response.assignment), self.leads)
+        self.task = ApplyAssignment(self.protocol, self.generation, bytes(response.assignment), self.leads)
         self._enter(_STABLE)
 
-    def _told(self, kind: Kind, error: BrokerError, now: float, member_id: str = "") -> None:
-        then = THEN.get((kind, error.code), Then.FAIL)
-        if kind in (Kind.JOIN, Kind.SYNC) and then is not Then.FAIL:
+    def _told(self, kind: RequestKind, error: BrokerError, now: float, member_id: str = "") -> None:
+        then = THEN.get((kind, error.code), ErrorAction.FAIL)
+        if kind in (RequestKind.JOIN, RequestKind.SYNC) and then is not ErrorAction.FAIL:
             # The first is in the nature of things; a coordinator that goes on like this is not asked in a tight loop.
             self._failures += 1
             self._rest_until = now + self.settings.retry_backoff * min(self._failures - 1, _MOST_RESTS)
-        if then is Then.JOIN_WITH_ID:
+        if then is ErrorAction.JOIN_WITH_ID:
             self.member_id = member_id or self.member_id
-        elif then is Then.REJOIN:
+        elif then is ErrorAction.REJOIN:
             self._heard(now)
             # Before, the answer to SyncGroup will tell.
-            if self.state is _STABLE or kind is Kind.SYNC:
+            if self.state is _STABLE or kind is RequestKind.SYNC:
                 self._prepare("the group is rebalancing")
-        elif then in (Then.LOSE, Then.LOSE_GENERATION):
-            self._reset(lose_id=then is Then.LOSE)
+        elif then in (ErrorAction.LOSE, ErrorAction.LOSE_GENERATION):
+            self._reset(lose_id=then is ErrorAction.LOSE)
             self._prepare(_lost_because(then, error))
-        elif then is Then.FAIL:
+        elif then is ErrorAction.FAIL:
             self._fail(error)
 
     def _prepare(self, reason: str) -> None:
@@ -363,7 +366,7 @@ class GroupMachine:
         self._again = self._wish = None
         self.resumed = False
         self._enter(_PREPARING)
-        self.task = Prepare(lost=not self.is_member, reason=reason)
+        self.task = PrepareRejoin(lost=not self.is_member, reason=reason)
 
     def _left(self) -> None:
         self._enter(_OUTSIDE)
@@ -376,7 +379,7 @@ class GroupMachine:
         self.error = error
         self._enter(_FAILED)
         self._reset(lose_id=lose_id)
-        self.task = GiveUpAll(str(error))
+        self.task = LosePartitions(str(error))
 
     def _reset(self, *, lose_id: bool) -> None:
         self.generation, self.leads = -1, False
@@ -394,8 +397,8 @@ class GroupMachine:
         self.on_enter(before)
 
 
-def _lost_because(then: Then, error: BrokerError) -> str:
-    if then is Then.LOSE:
+def _lost_because(then: ErrorAction, error: BrokerError) -> str:
+    if then is ErrorAction.LOSE:
         why = "no heartbeat reached it within session_timeout_ms, or the member was removed"
     else:
         why = "the group has rebalanced without it"

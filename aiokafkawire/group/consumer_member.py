@@ -9,8 +9,7 @@ from ..cluster.metadata import Snapshot
 from ..errors import UsageError, WireError
 from ..types import TopicPartition
 from .assignors import Assignor, RangeAssignor, RebalanceProtocol, RoundRobinAssignor
-from .sticky import CooperativeStickyAssignor, StickyAssignor
-from .subscriptions import (
+from .consumer_protocol import (
     NO_GENERATION,
     Assignment,
     PartitionInfo,
@@ -21,9 +20,10 @@ from .subscriptions import (
     encode_assignment,
     encode_subscription,
 )
-from .tasks import JoinedMember, Take
+from .member_tasks import ApplyAssignment, JoinedMember
+from .sticky import CooperativeStickyAssignor, StickyAssignor
 
-__all__ = ("Change", "ConsumerMember", "make_assignors", "partitions_of")
+__all__ = ("AssignmentDelta", "ConsumerMember", "make_assignors", "partitions_of")
 
 _ASSIGNORS: Final[Mapping[str, type[Assignor]]] = {
     "range": RangeAssignor,
@@ -55,7 +55,7 @@ def partitions_of(snapshot: Snapshot, topics: Iterable[str]) -> dict[str, list[P
 
 
 @attrs.frozen
-class Change:
+class AssignmentDelta:
     """What an assignment changes: what others get, what is new, and what it is in all."""
 
     revoked: tuple[TopicPartition, ...]
@@ -180,7 +180,7 @@ class ConsumerMember:
 
     # --- taking ------------------------------------------------------------------------------------------
 
-    def change(self, take: Take) -> Change:
+    def change(self, take: ApplyAssignment) -> AssignmentDelta:
         """What an assignment changes.
 
         Raises:
@@ -193,18 +193,18 @@ class ConsumerMember:
         wanted = frozenset(self.topics)
         assigned = tuple(dict.fromkeys(where for where in told.partitions if where.topic in wanted))
         before, after = frozenset(self.owned), frozenset(assigned)
-        return Change(
+        return AssignmentDelta(
             revoked=tuple(where for where in self.owned if where not in after),
             added=tuple(where for where in assigned if where not in before),
             assigned=assigned,
             told=told,
         )
 
-    def stayed(self, take: Take) -> None:
+    def stayed(self, take: ApplyAssignment) -> None:
         """Another rebalance has come before it could take that: it has what it had, in the new generation."""
         self._generation = take.generation
 
-    def took(self, take: Take, change: Change) -> None:
+    def took(self, take: ApplyAssignment, change: AssignmentDelta) -> None:
         """It has what the assignment gives it, and nothing else."""
         self.owned, self._generation = change.assigned, take.generation
         self._assignors[take.protocol].on_assignment(change.told, take.generation)

@@ -4,10 +4,10 @@ import logging
 from typing import TYPE_CHECKING
 
 from ..errors import FencedInstanceId
-from .states import GroupState
+from .classic_transitions import GroupState
 
 if TYPE_CHECKING:
-    from .classic import GroupMachine
+    from .classic import ClassicMembership
 
 __all__ = ("MemberLog",)
 
@@ -17,7 +17,7 @@ _log = logging.getLogger("aiokafkawire.group")
 class MemberLog:
     """The log of one member: a line for each change of its membership, not for each request or retry."""
 
-    def __init__(self, machine: "GroupMachine") -> None:
+    def __init__(self, machine: "ClassicMembership") -> None:
         self._machine = machine
         self._generation = -1
         self._last = ""

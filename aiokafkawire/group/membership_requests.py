@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import attrs
 
-from ..cluster.forms import Form
+from ..cluster.request_variants import RequestVariant
 from ..errors import UnsupportedVersion
 from ..protocol.messages.group import (
     HeartbeatRequest,
@@ -18,9 +18,9 @@ from ..protocol.messages.group import (
 )
 from ..protocol.schema import Versions
 from ..types import GroupMetadata
-from .states import Kind
+from .classic_transitions import RequestKind
 
-__all__ = ("Ask", "MemberSettings", "explained", "heartbeat", "join", "leave", "sync")
+__all__ = ("CoordinatorRequest", "MemberSettings", "explained", "heartbeat", "join", "leave", "sync")
 
 _ANY: Final = Versions.parse("0+")
 # KIP-345: older versions cannot say who a static member is.
@@ -55,14 +55,16 @@ class MemberSettings:
 
 
 @attrs.frozen(eq=False)
-class Ask:
+class CoordinatorRequest:
     """A question, in the forms that it has for newer and for older brokers."""
 
-    kind: Kind
-    forms: tuple[Form[Any], ...]
+    kind: RequestKind
+    forms: tuple[RequestVariant[Any], ...]
 
 
-def join(settings: MemberSettings, member_id: str, protocols: Sequence[tuple[str, bytes]], reason: str) -> Ask:
+def join(
+    settings: MemberSettings, member_id: str, protocols: Sequence[tuple[str, bytes]], reason: str
+) -> CoordinatorRequest:
     """JoinGroup: answered once all members have joined, or ``rebalance_timeout_ms`` is over.
 
     Brokers of v0 (0.9 and 0.10.0) wait for the session timeout instead, and take none above 30 s unless they are told
@@ -70,9 +72,11 @@ def join(settings: MemberSettings, member_id: str, protocols: Sequence[tuple[str
     """
     newest = _join(settings, settings.session_timeout_ms, member_id, protocols, reason)
     if settings.group_instance_id is not None:
-        return Ask(Kind.JOIN, (Form(newest, _STATIC_JOIN),))
+        return CoordinatorRequest(RequestKind.JOIN, (RequestVariant(newest, _STATIC_JOIN),))
     oldest = _join(settings, min(settings.session_timeout_ms, _LONGEST_IN_V0), member_id, protocols, "")
-    return Ask(Kind.JOIN, (Form(newest, _WITH_REBALANCE_TIMEOUT), Form(oldest, _WITHOUT)))
+    return CoordinatorRequest(
+        RequestKind.JOIN, (RequestVariant(newest, _WITH_REBALANCE_TIMEOUT), RequestVariant(oldest, _WITHOUT))
+    )
 
 
 def _join(
@@ -94,7 +98,9 @@ def _join(
     )
 
 
-def sync(settings: MemberSettings, group: GroupMetadata, protocol: str, assignments: Mapping[str, bytes]) -> Ask:
+def sync(
+    settings: MemberSettings, group: GroupMetadata, protocol: str, assignments: Mapping[str, bytes]
+) -> CoordinatorRequest:
     """SyncGroup: answered once the leader has brought the assignments."""
     request = SyncGroupRequest(
         group_id=group.group_id,
@@ -107,10 +113,10 @@ def sync(settings: MemberSettings, group: GroupMetadata, protocol: str, assignme
             SyncGroupRequestAssignment(member_id=member_id, assignment=data) for member_id, data in assignments.items()
         ],
     )
-    return Ask(Kind.SYNC, (Form(request, _of_any(group)),))
+    return CoordinatorRequest(RequestKind.SYNC, (RequestVariant(request, _of_any(group)),))
 
 
-def heartbeat(group: GroupMetadata) -> Ask:
+def heartbeat(group: GroupMetadata) -> CoordinatorRequest:
     """Heartbeat."""
     request = HeartbeatRequest(
         group_id=group.group_id,
@@ -118,22 +124,24 @@ def heartbeat(group: GroupMetadata) -> Ask:
         member_id=group.member_id,
         group_instance_id=group.group_instance_id,
     )
-    return Ask(Kind.HEARTBEAT, (Form(request, _of_any(group)),))
+    return CoordinatorRequest(RequestKind.HEARTBEAT, (RequestVariant(request, _of_any(group)),))
 
 
-def leave(settings: MemberSettings, member_id: str, reason: str) -> Ask:
+def leave(settings: MemberSettings, member_id: str, reason: str) -> CoordinatorRequest:
     """LeaveGroup, of a member that is not static."""
     member = MemberIdentity(member_id=member_id, reason=reason[:255])
     newer = LeaveGroupRequest(group_id=settings.group_id, members=[member])
     older = LeaveGroupRequest(group_id=settings.group_id, member_id=member_id)
-    return Ask(Kind.LEAVE, (Form(newer, _MANY_LEAVE), Form(older, _ONE_LEAVES)))
+    return CoordinatorRequest(
+        RequestKind.LEAVE, (RequestVariant(newer, _MANY_LEAVE), RequestVariant(older, _ONE_LEAVES))
+    )
 
 
-def explained(ask: Ask, settings: MemberSettings, refused: UnsupportedVersion) -> UnsupportedVersion:
+def explained(ask: CoordinatorRequest, settings: MemberSettings, refused: UnsupportedVersion) -> UnsupportedVersion:
     """What to do where the brokers are too old for what is asked."""
     if settings.group_instance_id is not None:
         told = f"static members (group_instance_id) came with Kafka 2.3 (KIP-345): {refused}"
-    elif ask.kind is Kind.JOIN:
+    elif ask.kind is RequestKind.JOIN:
         told = (
             f"{settings.named} cannot be joined, for groups came with Kafka 0.9: assign() partitions instead of "
             f"subscribing; commit() works on Kafka 0.8.1 and later: {refused}"

@@ -9,10 +9,10 @@ from ..protocol.primitives import Array, Int32, String
 from ..protocol.schema import Message, field, message, nested
 from ..types import TopicPartition
 from .assignors import RebalanceProtocol, subscribed_partitions
-from .constrained import assign_equal_shares
-from .general import assign_by_moving
-from .ownership import Held, Racks, Topics, settle
-from .subscriptions import NO_GENERATION, Assignment, Partitions, Subscription, by_topic
+from .consumer_protocol import NO_GENERATION, Assignment, Partitions, Subscription, by_topic
+from .current_assignment import OwnedPartitions, Racks, Topics, settle
+from .sticky_constrained import assign_equal_shares
+from .sticky_general import assign_by_moving
 
 __all__ = ("CooperativeStickyAssignor", "StickyAssignor", "StickyUserData", "StickyUserDataTopic")
 
@@ -114,7 +114,7 @@ class CooperativeStickyAssignor:
 
 
 def _assign(
-    topics: Topics, subscriptions: Mapping[str, Subscription], held: Mapping[str, Held]
+    topics: Topics, subscriptions: Mapping[str, Subscription], held: Mapping[str, OwnedPartitions]
 ) -> tuple[Mapping[str, list[TopicPartition]], _Moving | None]:
     """Who gets what; and of that what is to be given up first, where this is found on the way."""
     ownership, racks = settle(topics, subscriptions, held), Racks(topics, subscriptions)
@@ -138,22 +138,22 @@ def _moving(assigned: Mapping[str, list[TopicPartition]], subscriptions: Mapping
     }
 
 
-def _told_in_user_data(user_data: bytes | None) -> Held:
+def _told_in_user_data(user_data: bytes | None) -> OwnedPartitions:
     if not user_data:
-        return Held()
+        return OwnedPartitions()
     for version in (1, 0):
         try:
             told, _ = decode_prefix(StickyUserData, version, user_data)
         except WireError:
             continue
         had = [TopicPartition(each.topic, one) for each in told.previous_assignment for one in each.partitions]
-        return Held(had, told.generation)
-    return Held()  # whatever it is, this member had nothing
+        return OwnedPartitions(had, told.generation)
+    return OwnedPartitions()  # whatever it is, this member had nothing
 
 
-def _told_in_subscription(subscription: Subscription) -> Held:
+def _told_in_subscription(subscription: Subscription) -> OwnedPartitions:
     generation = subscription.generation_id
     if generation == NO_GENERATION and subscription.user_data is not None:
         with suppress(WireError):
             generation = decode_prefix(CooperativeUserData, 0, subscription.user_data)[0].generation
-    return Held(subscription.owned_partitions, generation)
+    return OwnedPartitions(subscription.owned_partitions, generation)

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, TypeAlias, Unpack
 
-from ..arguments import check_mapping, refuse_list, shown
-from ..config import make
+from ..argument_checks import check_mapping, refuse_list, shown
+from ..config import make_config
 from ..errors import (
     BrokerError,
     ConfigError,
@@ -14,7 +14,7 @@ from ..errors import (
     UsageError,
     WireError,
 )
-from ..network.stream import Connector, connect_tcp
+from ..network.connector import Connector, connect_tcp
 from ..records.compression import Codec
 from ..runtime import Runtime
 from ..types import Address
@@ -83,7 +83,7 @@ class LegacyClient:
             raise ConfigError(f"the host must be a string, got {shown(host)}")
         if not callable(connector):
             raise ConfigError(f"connector must be a coroutine function of host and port, got {shown(connector)}")
-        self.config: LegacyConfig = make(LegacyConfig, options)
+        self.config: LegacyConfig = make_config(LegacyConfig, options)
         self._link = Link(Address(host, port), connector, self.config, runtime or Runtime())
         self.where: str = self._link.where
         self._codec = Codec.parse(self.config.compression_type)

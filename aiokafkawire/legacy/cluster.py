@@ -6,7 +6,7 @@ from typing import Final, Unpack
 import anyio
 
 from ..errors import ConnectionLost, WireError
-from ..network.stream import Connector, connect_tcp
+from ..network.connector import Connector, connect_tcp
 from ..runtime import Runtime
 from ..types import Address
 from .client import LegacyClient

@@ -9,10 +9,10 @@ from typing import Final, Literal, Self, Unpack
 import anyio
 import attrs
 
-from ..arguments import INT32, is_integer, shown
-from ..config import make
+from ..argument_checks import INT32, is_integer, shown
+from ..config import make_config
 from ..errors import ConfigError, ConnectionLost, ErrorCode, KafkaError, OffsetOutOfRange, RequestTimeout, again
-from ..network.stream import Connector, connect_tcp
+from ..network.connector import Connector, connect_tcp
 from ..runtime import Owner, Runtime
 from ..types import Address
 from .client import LegacyClient
@@ -113,7 +113,7 @@ class LegacyConsumer:
         if auto_offset_reset not in _RESETS:
             raise ConfigError(f"auto_offset_reset must be one of {', '.join(_RESETS)}, got {auto_offset_reset!r}")
         _check_times(auto_commit_interval_ms=auto_commit_interval_ms, rebalance_backoff_ms=rebalance_backoff_ms)
-        self._config = make(LegacyConfig, options)
+        self._config = make_config(LegacyConfig, options)
         self._runtime = runtime or Runtime()
         self._reset = auto_offset_reset
         self.member: str = f"{group}_{consumer_id or self._made_up_id()}"

@@ -8,7 +8,7 @@ from anyio.abc import ByteStream
 from ..config import ClientConfig
 from ..errors import ConnectionLost, KafkaError, RequestTimeout, UnsupportedVersion, WireError, again
 from ..network.connection import Connection
-from ..network.stream import Connector
+from ..network.connector import Connector
 from ..runtime import Owner, Runtime
 from ..types import Address
 from .connection import LegacyConnection

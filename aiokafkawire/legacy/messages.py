@@ -14,7 +14,7 @@ import attrs
 
 from ..errors import CorruptBatch, UsageError
 from ..records.compression import Buffer, Codec, compress, decompress
-from ..records.reading import DEFAULT_INFLATE_LIMIT
+from ..records.interfaces import DEFAULT_INFLATE_LIMIT
 from .errors import MisalignedOffset
 
 __all__ = ("Entry", "LegacyMessage", "MessageSet", "encode_entry", "encode_messages")

@@ -8,9 +8,9 @@ from typing import Final, Self, TypeAlias, Unpack
 
 import anyio
 
-from ..arguments import is_integer, shown
+from ..argument_checks import is_integer, shown
 from ..errors import ConfigError, ConnectionLost, KafkaError, UsageError
-from ..network.stream import Connector, connect_tcp
+from ..network.connector import Connector, connect_tcp
 from ..runtime import Owner, Runtime
 from .cluster import BrokerClients, Registry
 from .errors import SessionExpired

@@ -9,7 +9,7 @@ import anyio
 
 from ..config import parse_servers
 from ..errors import ConfigError, ConnectionLost, UsageError
-from ..network.stream import Connector, connect_tcp
+from ..network.connector import Connector, connect_tcp
 from ..runtime import Runtime
 from ..types import Address
 from . import jute

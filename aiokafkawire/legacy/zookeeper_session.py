@@ -11,7 +11,7 @@ import attrs
 from anyio.abc import ByteStream
 
 from ..errors import ConnectionLost, KafkaError, RequestTimeout, UsageError, WireError, again, as_kafka_error
-from ..network.stream import Connector
+from ..network.connector import Connector
 from ..runtime import Owner, Runtime
 from ..types import Address
 from . import jute

@@ -5,8 +5,8 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
-from ..config_fields import is_text
-from ..config_security import SecurityConfig
+from ..config.fields import is_text
+from ..config.security import SecurityConfig
 from ..errors import (
     AuthenticationFailed,
     ConfigError,
@@ -24,10 +24,10 @@ from ..protocol.schema import Request, Response, Versions
 from ..runtime import Runtime
 from ..types import Address, AwsCredentials
 from .oauth import Tokens
-from .sasl import Exchange, Need, Offload, check_extensions, oauthbearer, plain, printable
+from .sasl import Exchange, Need, RunInThread, check_extensions, oauthbearer, plain, printable
 from .scram import scram
 
-__all__ = ("Ask", "AskBare", "Login")
+__all__ = ("SendSaslRequest", "AskBare", "Login")
 
 R = TypeVar("R", bound=Response)
 
@@ -37,7 +37,7 @@ _LARGEST: Final = 256 * 1024
 """Bytes of what a broker says in a login: mechanisms read it on the loop. Tickets are of 64 KiB at most."""
 
 
-class Ask(Protocol):
+class SendSaslRequest(Protocol):
     """Asks the broker over the connection that logs in, and waits for the answer."""
 
     async def __call__(self, request: Request[R], *, wanted: Versions) -> R: ...
@@ -70,7 +70,7 @@ class Login:
         self._tokens = Tokens(self._new_token, runtime.wall_ms)
 
     async def authenticate(
-        self, ask: Ask, versions: Mapping[int, Versions], at: Address, ask_bare: AskBare | None = None
+        self, ask: SendSaslRequest, versions: Mapping[int, Versions], at: Address, ask_bare: AskBare | None = None
     ) -> int:
         """Log in on one connection.
 
@@ -137,7 +137,7 @@ class Login:
             for _ in range(_MOST_STEPS):
                 if isinstance(step, bytes):
                     step = exchange.send(_bounded(await broker.say(step), self.mechanism))
-                elif isinstance(step, Offload):
+                elif isinstance(step, RunInThread):
                     step = exchange.send(await self._runtime.offload_waiting(step.function))
                 else:
                     step = exchange.send(await self._needed(step))
@@ -189,7 +189,7 @@ class Login:
 class _Asking:
     """Says tokens by SaslAuthenticate."""
 
-    def __init__(self, ask: Ask, mechanism: str, at: Address) -> None:
+    def __init__(self, ask: SendSaslRequest, mechanism: str, at: Address) -> None:
         self.lifetime_ms = 0
         self._ask, self._mechanism, self._at = ask, mechanism, at
 

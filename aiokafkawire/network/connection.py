@@ -13,19 +13,19 @@ from ..errors import ConnectionLost, ErrorCode, KafkaError, RequestTimeout, Wire
 from ..protocol.api import ApiKey, choose_version
 from ..protocol.compiler import decode
 from ..protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
-from ..protocol.old_brokers import ANSWERS_API_VERSIONS, Known
+from ..protocol.pre_api_versions import ANSWERS_API_VERSIONS, BrokerVersion
 from ..protocol.primitives import Buffer
 from ..protocol.schema import Request, Response, Versions
 from ..runtime import Owner, Runtime, background_tasks
 from ..types import Address
-from .kept_login import KeptLogin
-from .pipeline import Pipeline, Slot
-from .recognising import agreed
+from .broker_connector import BrokerConnector
+from .connector import Connector
+from .legacy_version_probe import agreed
+from .pipeline import Pipeline, ResponseHandler
+from .reauthentication import Reauthenticator
 from .request_log import LOG, log_answer, log_request
 from .security import Security
-from .stream import Connector
-from .way import Way
-from .wire import Wire
+from .transport import Transport
 
 __all__ = ("ANY_VERSION", "Connection")
 
@@ -87,14 +87,20 @@ class Connection:
     """
 
     def __init__(
-        self, wire: Wire, pipeline: Pipeline, at: Address, config: ClientConfig, runtime: Runtime, security: Security
+        self,
+        wire: Transport,
+        pipeline: Pipeline,
+        at: Address,
+        config: ClientConfig,
+        runtime: Runtime,
+        security: Security,
     ) -> None:
         self.where: str = str(at)
         self.versions: Mapping[int, Versions] = {}
         """What the broker speaks, by API key."""
         self.features: Mapping[str, int] = {}
         """The levels of features that the cluster has finalised, by name (KIP-584); empty where it says none."""
-        self.known: Known | None = None
+        self.known: BrokerVersion | None = None
         """What the broker was found to be, or taken for."""
         self._wire, self._pipeline, self._runtime = wire, pipeline, runtime
         self._request_timeout = config.request_timeout_ms / 1000
@@ -102,7 +108,7 @@ class Connection:
         # What is asked while the login is renewed; None while it is not.
         self._held_back: deque[bytes] | None = None
         self._renewed = anyio.Event()
-        self._login = KeptLogin(self, security, at, runtime.chance)
+        self._login = Reauthenticator(self, security, at, runtime.chance)
         self._uses_sasl = config.uses_sasl
         self.used_at: float = runtime.now()
         """When it was last asked something, in seconds of the runtime's clock."""
@@ -119,7 +125,7 @@ class Connection:
         runtime: Runtime,
         within: float | None = None,
         security: Security | None = None,
-        known: Known | None = None,
+        known: BrokerVersion | None = None,
         dialled: Address | None = None,
     ) -> "Connection":
         """Connect, agree on versions and log in, ``within`` so many seconds or ``socket_connection_setup_timeout_ms``.
@@ -144,7 +150,7 @@ class Connection:
             with anyio.move_on_after(limit):
                 pipeline = Pipeline(client_id=config.client_id, where=where, max_frame=config.receive_message_max_bytes)
                 patience = config.request_timeout_ms / 1000
-                way = Way(connector, security, at, dialled or at, keepalive=config.socket_keepalive_enable)
+                way = BrokerConnector(connector, security, at, dialled or at, keepalive=config.socket_keepalive_enable)
                 wire = await way.open(pipeline, patience, owner.faulted)
                 made = cls(wire, pipeline, at, config, runtime, security)
                 owner.spawn(made._run)
@@ -224,7 +230,7 @@ class Connection:
     def submit(
         self,
         request: Request[Any],
-        slot: Slot | None,
+        slot: ResponseHandler | None,
         *,
         wanted: Versions = ANY_VERSION,
         spoken: int | None = None,
@@ -249,7 +255,7 @@ class Connection:
         return spoken
 
     def submit_encoded(
-        self, kind: type[Request[Any]], spoken: int, body: Sequence[Buffer], slot: Slot | None, now: float
+        self, kind: type[Request[Any]], spoken: int, body: Sequence[Buffer], slot: ResponseHandler | None, now: float
     ) -> None:
         """As :meth:`submit`, of a request of that ``kind`` that its caller has encoded: the parts of its ``body``."""
         self.used_at = now

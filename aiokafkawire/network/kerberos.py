@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from ..errors import AuthenticationFailed, ConfigError
-from .sasl import Exchange, Offload
+from .sasl import Exchange, RunInThread
 
 __all__ = ("kerberos",)
 
@@ -22,21 +22,21 @@ def kerberos(service: str, host: str) -> Exchange:
         ConfigError: the library is not there.
         AuthenticationFailed: there is no ticket, or the broker's answer makes no sense.
     """
-    context = yield Offload(lambda: _begin(service, host))
+    context = yield RunInThread(lambda: _begin(service, host))
     said: bytes | None = None
     while True:
-        token = yield Offload(lambda heard=said: _guarded(context.step, heard))  # type: ignore[misc]
+        token = yield RunInThread(lambda heard=said: _guarded(context.step, heard))  # type: ignore[misc]
         if token is None and context.complete:
             token = b""  # it is the broker's turn to offer its layers
         said = yield bytes(token or b"")
         if context.complete:
             break
-    yield Offload(lambda: _check_mutual(context))
-    offered = yield Offload(lambda: _guarded(context.unwrap, said))
+    yield RunInThread(lambda: _check_mutual(context))
+    offered = yield RunInThread(lambda: _guarded(context.unwrap, said))
     layers = bytes(offered.message)
     if len(layers) != 4 or not layers[0] & _NO_LAYER:
         raise AuthenticationFailed("GSSAPI: the broker offers no login without a security layer of SASL's own")
-    chosen = yield Offload(lambda: _guarded(context.wrap, bytes((_NO_LAYER, 0, 0, 0)), False))
+    chosen = yield RunInThread(lambda: _guarded(context.wrap, bytes((_NO_LAYER, 0, 0, 0)), False))
     yield bytes(chosen.message)
 
 

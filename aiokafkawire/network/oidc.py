@@ -13,7 +13,7 @@ from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, Final
 
-from ..config_security import SecurityConfig
+from ..config.security import SecurityConfig
 from ..errors import AuthenticationFailed, ConnectionLost, KafkaError
 from ..types import OAuthBearerToken
 from .sasl import printable

@@ -15,9 +15,9 @@ from ..protocol.api import RequestHeader, ResponseHeader, request_header_version
 from ..protocol.compiler import decode_prefix, encode, encode_into
 from ..protocol.primitives import Buffer
 from ..protocol.schema import Request
-from .frame import Frame
+from ._implementation import Frame
 
-__all__ = ("Pipeline", "Slot")
+__all__ = ("Pipeline", "ResponseHandler")
 
 _INT32: Final = Struct(">i")
 _CORRELATION_IDS: Final = 2**31
@@ -31,7 +31,7 @@ _FIRST: Final = 16 * 1024
 """How much is read before the size of a frame is known; what is longer goes into a place of its own at once."""
 
 
-class Slot(Protocol):
+class ResponseHandler(Protocol):
     """A place in line for an answer."""
 
     def resolve(self, frame: bytes, position: int) -> None:
@@ -74,14 +74,14 @@ class Pipeline:
     def __init__(self, *, client_id: str, where: str, max_frame: int) -> None:
         self._client_id, self._where, self._max_frame = client_id, where, max_frame
         self._correlation_id = 0
-        self._waiting: deque[tuple[int, _Form, Slot]] = deque()
+        self._waiting: deque[tuple[int, _Form, ResponseHandler]] = deque()
         self._forms: dict[tuple[type[Request[Any]], int], _Form] = {}
         # What is neither whole nor lost: a frame, or the first bytes of its size.
         self._frame: Frame | None = None
         self._size_begun = b""
         self._first: bytearray | None = None
         # Those whose frames are to go out later, behind those that go ahead meanwhile.
-        self._held_back: deque[tuple[int, _Form, Slot]] | None = None
+        self._held_back: deque[tuple[int, _Form, ResponseHandler]] | None = None
         self._on_idle: Callable[[], None] | None = None
         self.failure: KafkaError | None = None
 
@@ -96,7 +96,7 @@ class Pipeline:
         return self._correlation_id - self.in_flight
 
     @property
-    def next_answered(self) -> tuple[str, Slot] | None:
+    def next_answered(self) -> tuple[str, ResponseHandler] | None:
         """The name of the request that waits longest, and its slot; None if none waits."""
         return (self._waiting[0][1].name, self._waiting[0][2]) if self._waiting else None
 
@@ -111,14 +111,14 @@ class Pipeline:
         self._waiting.extend(self._held_back or ())
         self._held_back = self._on_idle = None
 
-    def send_bare(self, token: bytes, slot: Slot) -> bytes:
+    def send_bare(self, token: bytes, slot: ResponseHandler) -> bytes:
         """The frame of a SASL token without a header, as after SaslHandshake v0; the answer has none either."""
         if self.failure is not None:
             raise again(self.failure)
         self._waiting.append((-1, _BARE, slot))
         return _INT32.pack(len(token)) + token
 
-    def send(self, request: Request[Any], version: int, slot: Slot | None, *, ahead: bool = False) -> bytes:
+    def send(self, request: Request[Any], version: int, slot: ResponseHandler | None, *, ahead: bool = False) -> bytes:
         """The frame of a request, whose answer will go to ``slot``; None where the broker will not answer.
 
         Frames must reach the wire in the order in which they were made; but those that go ``ahead`` come before those
@@ -134,7 +134,13 @@ class Pipeline:
         return self.send_encoded(type(request), version, body, slot, ahead=ahead)
 
     def send_encoded(
-        self, kind: type[Request[Any]], version: int, body: Sequence[Buffer], slot: Slot | None, *, ahead: bool = False
+        self,
+        kind: type[Request[Any]],
+        version: int,
+        body: Sequence[Buffer],
+        slot: ResponseHandler | None,
+        *,
+        ahead: bool = False,
     ) -> bytes:
         """As :meth:`send`, of a request of that ``kind`` that is encoded already: the parts of its ``body``."""
         if self.failure is not None:

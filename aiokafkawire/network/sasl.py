@@ -1,6 +1,6 @@
 """SASL on the client's side. A mechanism is a generator: it yields what to do next and is sent what came of it.
 
-It yields ``bytes`` for the broker, and is sent the broker's answer; or an :class:`Offload`, and is sent what the
+It yields ``bytes`` for the broker, and is sent the broker's answer; or an :class:`RunInThread`, and is sent what the
 function returned; or a :class:`Need`, and is sent what was needed. When it returns, the client is content. It raises
 AuthenticationFailed, and nothing else, whatever the broker says.
 """
@@ -19,7 +19,7 @@ from ..types import Chance, OAuthBearerToken
 __all__ = (
     "Exchange",
     "Need",
-    "Offload",
+    "RunInThread",
     "check_extensions",
     "check_token",
     "oauthbearer",
@@ -30,7 +30,7 @@ __all__ = (
 
 
 @attrs.frozen
-class Offload:
+class RunInThread:
     """Something that takes its time: a thread is to call it."""
 
     function: Callable[[], Any] = attrs.field(repr=False)
@@ -45,7 +45,7 @@ class Need(Enum):
     """An :class:`~aiokafkawire.types.AwsCredentials`."""
 
 
-Exchange: TypeAlias = Generator[bytes | Offload | Need, Any, None]
+Exchange: TypeAlias = Generator[bytes | RunInThread | Need, Any, None]
 """One login under way."""
 
 

@@ -12,7 +12,7 @@ import re
 from typing import Final
 
 from ..errors import AuthenticationFailed
-from .sasl import Exchange, Offload
+from .sasl import Exchange, RunInThread
 
 __all__ = ("LEAST_ITERATIONS", "scram")
 
@@ -51,7 +51,7 @@ def scram(mechanism: str, username: str, password: str, nonce: str, *, most_iter
     salt = _decoded(found["salt"], mechanism)
     if not salt:
         raise AuthenticationFailed(f"{mechanism}: the broker sent an empty salt")
-    salted = yield Offload(lambda: hashlib.pbkdf2_hmac(name, password.encode(), salt, iterations))
+    salted = yield RunInThread(lambda: hashlib.pbkdf2_hmac(name, password.encode(), salt, iterations))
     without_proof = f"c=biws,r={found['nonce']}"
     signed = f"{bare},{first},{without_proof}".encode()
     client_key = hmac.digest(salted, b"Client Key", name)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import anyio
 
 from ..config import ClientConfig
-from ..config_security import SecurityConfig
+from ..config.security import SecurityConfig
 from ..errors import RequestTimeout
 from ..protocol.schema import Versions
 from ..runtime import Runtime
 from ..types import Address
-from .stream import Connector
+from .connector import Connector
 
 if TYPE_CHECKING:
-    from .authentication import Ask, AskBare, Login
+    from .authentication import AskBare, Login, SendSaslRequest
     from .tls import Tls
 
 __all__ = ("Security",)
@@ -59,7 +59,7 @@ class Security:
                 await self._login.prepare()
 
     async def log_in(
-        self, ask: "Ask", versions: Mapping[int, Versions], at: Address, ask_bare: "AskBare | None" = None
+        self, ask: "SendSaslRequest", versions: Mapping[int, Versions], at: Address, ask_bare: "AskBare | None" = None
     ) -> int:
         """Log in on a connection, where that is wanted; as :meth:`.authentication.Login.authenticate`.
 

@@ -14,14 +14,14 @@ import anyio
 from anyio.abc import ByteStream
 from anyio.streams.tls import TLSAttribute, TLSStream
 
-from ..config_security import SecurityConfig
+from ..config.security import SecurityConfig
 from ..errors import ConfigError, ConnectionLost, TlsFailed
 from ..runtime import Offload
 from ..types import Address
-from .stream import Connector
+from .connector import Connector
 from .tls_context import files_of, make_context
-from .tls_transport import TlsTransportWire
-from .tls_trouble import not_tls, refused_by_broker, refused_by_us
+from .tls_errors import not_tls, refused_by_broker, refused_by_us
+from .tls_transport import TlsTransport
 
 __all__ = ("Tls",)
 
@@ -107,8 +107,8 @@ class Tls:
         self,
         at: Address,
         connector: Connector,
-        dial: Callable[[type[TlsTransportWire]], Awaitable[TlsTransportWire]],
-    ) -> TlsTransportWire:
+        dial: Callable[[type[TlsTransport]], Awaitable[TlsTransport]],
+    ) -> TlsTransport:
         """A wire inside TLS, on what ``dial`` opens; raises as what :meth:`around` gives.
 
         Args:
@@ -117,7 +117,7 @@ class Tls:
             dial: opens the connection, with a wire of that kind on it.
         """
         begin = partial(self._begin, await self.context(), at.host)
-        wire = await dial(TlsTransportWire)
+        wire = await dial(TlsTransport)
         try:
             await wire.shake_hands(begin)
         except BaseException as error:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from ..config_security import FilePath, SecurityConfig
+from ..config.security import FilePath, SecurityConfig
 from ..errors import ConfigError
 from .certificates import certificates_in, has_encrypted_key, has_key, validity
 

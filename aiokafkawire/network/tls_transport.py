@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import anyio
 
+from .asyncio_transport import AsyncioTransport
 from .pipeline import Pipeline
-from .transport import TransportWire
-from .wire import broken
+from .transport import broken
 
-__all__ = ("TlsTransportWire",)
+__all__ = ("TlsTransport",)
 
 Begin = Callable[[ssl.MemoryBIO, ssl.MemoryBIO], Awaitable[ssl.SSLObject]]
 
@@ -20,7 +20,7 @@ _MOST: Final = 256 * 1024
 _TELLING: Final = 64
 
 
-class TlsTransportWire(TransportWire):
+class TlsTransport(AsyncioTransport):
     """A wire inside TLS, to be used from :meth:`shake_hands` on; arguments are those of its plain kind.
 
     Nobody says goodbye: Kafka's brokers do not, and frames have lengths, so nothing can be cut off unseen.

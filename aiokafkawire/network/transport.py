@@ -1,180 +1,192 @@
-"""Frames over asyncio's own transports: no task between the socket and those who wait."""
+"""What moves a connection's frames over a byte stream: in line, whole, and in order."""
 
-import asyncio
-import sys
 from collections import deque
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Final, Protocol
 
 import anyio
-import anyio.lowlevel
+from anyio.abc import ByteStream
 
-from ..errors import ConnectionLost, KafkaError
-from ..types import Address
-from .dialing import addresses_of, dial
+from ..errors import ConnectionLost, KafkaError, again
+from ..runtime import background_tasks
 from .pipeline import Pipeline
-from .stream import keep_alive
-from .wire import Waiters, broken, next_write, stalled
+from .tls_errors import refused_by_broker
 
-__all__ = ("TransportWire", "open_transport")
+__all__ = ("StreamTransport", "IdleWaiters", "Transport", "broken", "next_write", "stalled")
 
-
-W = TypeVar("W", bound="TransportWire")
-
-
-async def open_transport(at: Address, make: Callable[[], W], *, keepalive: bool = False) -> W:
-    """A TCP connection, on the first of the host's addresses that takes it; ``make`` is called for each that is tried.
-
-    Raises:
-        OSError: it cannot be opened.
-    """
-    loop = asyncio.get_running_loop()
-
-    async def connect(address: str) -> W:
-        wire = make()
-        # The transport calls back in the context in which it is made, and outside of any task.
-        sniffio = sys.modules.get("sniffio")
-        token = sniffio.current_async_library_cvar.set("asyncio") if sniffio is not None else None
-        try:
-            transport, _ = await loop.create_connection(lambda: wire, address, at.port)
-        finally:
-            if sniffio is not None:
-                sniffio.current_async_library_cvar.reset(token)
-        if keepalive:
-            keep_alive(transport.get_extra_info("socket"))
-        return wire
-
-    return await dial(await addresses_of(*at), connect, TransportWire.abort)
+_OWN_WRITE: Final = 64 * 1024
+"""Small frames up to this many bytes go out as one."""
+_READ: Final = 256 * 1024
+_WRITE_STALL_SECONDS: Final = 5.0
+"""How long a frame that its caller writes may take; the caller cannot be cancelled meanwhile."""
 
 
-class TransportWire(asyncio.BufferedProtocol):
-    """A wire on asyncio or uvloop. The socket writes into the frames themselves; answers are given from its callback.
-
-    Args:
-        limit: how long the socket may take for a frame, in seconds.
-        on_fault: hears of what should not have happened while an answer was given; the connection is closed then.
-    """
-
-    def __init__(self, pipeline: Pipeline, where: str, limit: float, on_fault: Callable[[Exception], None]) -> None:
-        self._pipeline, self._where, self._limit, self._on_fault = pipeline, where, limit, on_fault
-        self._loop = asyncio.get_running_loop()
-        self._transport: asyncio.Transport | None = None
-        self._outgoing: deque[bytes] = deque()
-        # While the transport holds bytes that the socket did not take.
-        self._stall: asyncio.TimerHandle | None = None
-        self._stalled_size = 0
-        self._waiters = Waiters(pipeline, lambda: self._stall is not None or bool(self._outgoing))
-        self._lost = anyio.Event()
-
-    async def run(self) -> None:
-        """As :meth:`.wire.Wire.run`."""
-        try:
-            await self._lost.wait()
-        finally:
-            self._pipeline.fail(ConnectionLost(f"the connection to {self._where} was closed"))
-            await self.close()
-
-    # --- what the connection asks ----------------------------------------------------------------------
+class Transport(Protocol):
+    """What comes over it goes into the connection's pipeline, and so does the cause of its end."""
 
     def put(self, frame: bytes) -> None:
-        """As :meth:`.wire.Wire.put`."""
+        """Put a frame in line; it goes out on :meth:`transmit` or :meth:`transmit_soon`."""
+
+    async def transmit(self) -> None:
+        """Write what is in line, here and now if nothing is being written."""
+
+    def transmit_soon(self) -> None:
+        """Have what is in line written, without waiting for anything."""
+
+    def transmit_at_once(self) -> bool:
+        """Write what is in line if that never takes waiting, as with a loop's own transport; whether it is so."""
+
+    async def written(self) -> None:
+        """Wait until nothing is in line.
+
+        Raises:
+            ConnectionLost, WireError: the connection broke.
+        """
+
+    async def run(self) -> None:
+        """Last as long as the connection; it is closed if this is cancelled."""
+
+    async def close(self) -> None:
+        """Close the stream. May be called again."""
+
+
+def broken(where: str, cause: BaseException) -> KafkaError:
+    """The error of those who wait when a stream has failed."""
+    lost = refused_by_broker(where, getattr(cause, "reason", None))
+    lost = lost or ConnectionLost(f"the connection to {where} broke: {cause.__cause__ or cause}")
+    lost.__cause__ = cause
+    return lost
+
+
+class IdleWaiters:
+    """Those who wait until nothing is in line. ``is_busy`` says whether something is."""
+
+    def __init__(self, pipeline: Pipeline, is_busy: Callable[[], bool]) -> None:
+        self._pipeline, self._is_busy = pipeline, is_busy
+        self._event: anyio.Event | None = None
+
+    async def wait(self) -> None:
+        """As :meth:`Transport.written`."""
+        while self._is_busy() and self._pipeline.failure is None:
+            if self._event is None:
+                self._event = anyio.Event()
+            await self._event.wait()
+        if self._pipeline.failure is not None:
+            raise again(self._pipeline.failure)
+
+    def tell(self) -> None:
+        """Something was written, or never will be: have them look."""
+        event, self._event = self._event, None
+        if event is not None:
+            event.set()
+
+
+class StreamTransport:
+    """Over any stream of anyio's: one task reads, one writes what callers leave.
+
+    Args:
+        limit: how long the stream may take for a frame, in seconds.
+    """
+
+    def __init__(self, stream: ByteStream, pipeline: Pipeline, where: str, limit: float) -> None:
+        self._stream, self._pipeline, self._where, self._limit = stream, pipeline, where, limit
+        self._outgoing: deque[bytes] = deque()
+        self._writing = False
+        self._to_write = anyio.Event()
+        self._waiters = IdleWaiters(pipeline, lambda: self._writing or bool(self._outgoing))
+
+    def put(self, frame: bytes) -> None:
+        """As :meth:`Transport.put`."""
         self._outgoing.append(frame)
 
     async def transmit(self) -> None:
-        """As :meth:`.wire.Wire.transmit`."""
-        self.transmit_soon()
+        """As :meth:`Transport.transmit`; on an idle transport the caller itself writes a small frame."""
+        if len(self._outgoing) == 1 and not self._writing and len(self._outgoing[0]) <= _OWN_WRITE:
+            await self._write(self._outgoing.popleft(), min(_WRITE_STALL_SECONDS, self._limit))
+        else:
+            self.transmit_soon()
 
     def transmit_soon(self) -> None:
-        """As :meth:`.wire.Wire.transmit_soon`: a transport takes everything at once."""
-        while self._outgoing and self._stall is None and self._transport is not None:
-            data = self._outgoing.popleft() if len(self._outgoing) == 1 else next_write(self._outgoing)
-            self._stalled_size = len(data)
-            self._write(data)
+        """As :meth:`Transport.transmit_soon`."""
+        if self._outgoing:
+            self._to_write.set()
 
     def transmit_at_once(self) -> bool:
-        """As :meth:`.wire.Wire.transmit_at_once`."""
-        self.transmit_soon()
-        return True
-
-    def _write(self, data: bytes) -> None:
-        assert self._transport is not None  # or nothing is transmitted
-        self._transport.write(data)
+        """As :meth:`Transport.transmit_at_once`."""
+        return False
 
     async def written(self) -> None:
-        """As :meth:`.wire.Wire.written`."""
-        self.transmit_soon()
+        """As :meth:`Transport.written`."""
         await self._waiters.wait()
 
     async def close(self) -> None:
-        """As :meth:`.wire.Wire.close`."""
-        if self._transport is not None:
-            self._transport.close()
-            # Where there is something to say at the end, as in TLS, it is said meanwhile.
-            with anyio.CancelScope(shield=True):
-                await anyio.lowlevel.checkpoint()
-            self._transport.abort()
+        """As :meth:`Transport.close`."""
+        with anyio.CancelScope(shield=True):
+            await self._stream.aclose()
 
-    # --- what the transport tells ----------------------------------------------------------------------
+    async def run(self) -> None:
+        """As :meth:`Transport.run`: read until the stream ends or fails, and write what callers have left."""
+        async with background_tasks() as group:
+            group.start_soon(self._write_what_is_left)
+            try:
+                await self._read()
+            finally:
+                self._pipeline.fail(ConnectionLost(f"the connection to {self._where} was closed"))
+                group.cancel_scope.cancel()
+                self._waiters.tell()
+                await self.close()
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is open."""
-        # uvloop's transports say no class of asyncio's their own.
-        self._transport = cast("asyncio.Transport", transport)
-        # It is paused as long as there is anything that the socket did not take.
-        self._transport.set_write_buffer_limits(high=0)
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next bytes go."""
-        return self._pipeline.room()
-
-    def buffer_updated(self, nbytes: int) -> None:
-        """So many bytes came."""
+    async def _read(self) -> None:
         try:
-            self._take(nbytes)
-        except KafkaError:
-            self.abort()  # the pipeline has failed, and knows why
-        except Exception as fault:
-            self._fail(ConnectionLost(f"the connection to {self._where} was closed: its answer met {fault!r}"))
-            self._on_fault(fault)
+            while self._pipeline.failure is None:
+                self._pipeline.receive(await self._stream.receive(_READ))
+        except (KafkaError, anyio.ClosedResourceError):
+            return  # the pipeline has failed already, and knows why
+        except anyio.EndOfStream:
+            self._pipeline.hung_up()
+        except (anyio.BrokenResourceError, OSError) as cause:
+            self._pipeline.fail(broken(self._where, cause))
 
-    def _take(self, count: int) -> None:
-        self._pipeline.filled(count)
-
-    def pause_writing(self) -> None:
-        """The socket takes no more."""
-        self._stall = self._loop.call_later(self._limit, self._stop_waiting)
-
-    def resume_writing(self) -> None:
-        """The socket has taken everything."""
-        if self._stall is not None:
-            self._stall.cancel()
-            self._stall = None
-        self.transmit_soon()
-        if self._stall is None:
+    async def _write(self, data: bytes, limit: float) -> None:
+        self._writing = True
+        try:
+            # Half a frame would spoil everything behind it: a cancelled caller lets its frame out first.
+            with anyio.CancelScope(deadline=anyio.current_time() + limit, shield=True) as in_time:
+                await self._stream.send(data)
+            if in_time.cancelled_caught:
+                await self._fail(stalled(self._where, len(data), limit))
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as cause:
+            await self._fail(broken(self._where, cause))
+        except Exception as cause:  # a stream that fails in a way of its own may have written half the frame
+            await self._fail(ConnectionLost(f"the connection to {self._where} broke: {cause!r}"))
+            raise
+        finally:
+            self._writing = False
             self._waiters.tell()
+            if self._outgoing:
+                self._to_write.set()
 
-    def _stop_waiting(self) -> None:
-        self._fail(stalled(self._where, self._stalled_size, self._limit))
-
-    def eof_received(self) -> None:
-        """The broker sends no more; the transport closes itself."""
-        self._pipeline.hung_up()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
-        if exc is not None:
-            self._pipeline.fail(broken(self._where, exc))
-        self._pipeline.hung_up()
-        if self._stall is not None:
-            self._stall.cancel()
-        self._waiters.tell()
-        self._lost.set()
-
-    def _fail(self, error: ConnectionLost) -> None:
+    async def _fail(self, error: KafkaError) -> None:
         self._pipeline.fail(error)
-        self.abort()
+        await self.close()
 
-    def abort(self) -> None:
-        """Close it at once, whatever was not sent yet."""
-        if self._transport is not None:
-            self._transport.abort()
+    async def _write_what_is_left(self) -> None:
+        while True:
+            await self._to_write.wait()
+            self._to_write = anyio.Event()
+            while self._outgoing and not self._writing:
+                # Nobody's cancellation waits for this one, and a large frame may take its time on a slow line.
+                await self._write(next_write(self._outgoing), self._limit)
+
+
+def next_write(outgoing: deque[bytes]) -> bytes:
+    """Take the next frame out of the line, and small ones behind it along."""
+    data = outgoing.popleft()
+    while outgoing and len(data) + len(outgoing[0]) <= _OWN_WRITE:
+        data += outgoing.popleft()
+    return data
+
+
+def stalled(where: str, size: int, limit: float) -> ConnectionLost:
+    """The error of those who wait when a stream takes no bytes."""
+    return ConnectionLost(f"{where} did not take {size} bytes within {limit:g} s")

@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar, final
 from ..errors import BufferFull, KafkaError, TopicNotReady
 from ..records._pure import Delivery
 from ..records.batch import BatchBuilder, record_size_bound
-from ..records.delivery import DeliveryResult
+from ..records.delivery_result import DeliveryResult
 from ..types import Header, Headers, RecordMetadata
 from .record_arguments import (
     RECORD_OVERHEAD,

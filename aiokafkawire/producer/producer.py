@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
-from ..arguments import refuse_list
+from ..argument_checks import refuse_list
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Topic
 from ..config import ProducerConfig
 from ..errors import BufferFull, DeliveryFailed, ErrorCode, KafkaError, TopicNotReady, UsageError, again
-from ..foreign_names import PRODUCER, add_hints
+from ..other_clients_names import PRODUCER, add_hints
 from ..records.batch import Delivery
 from ..records.compression import Codec, check_level
 from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed

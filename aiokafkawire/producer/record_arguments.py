@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ..arguments import is_text, shown
+from ..argument_checks import is_text, shown
 from ..errors import UsageError
 from ..types import Header, Headers
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Generic, Protocol, Self, TypeVar
 
-from ..arguments import INT32, check_integer, check_text, shown
+from ..argument_checks import INT32, check_integer, check_text, shown
 from ..errors import (
     CommitFailed,
     InvalidProducerEpoch,
@@ -15,7 +15,7 @@ from ..errors import (
     UsageError,
     again,
 )
-from ..foreign_names import TRANSACTION, add_hints
+from ..other_clients_names import TRANSACTION, add_hints
 from ..records.batch import Delivery
 from ..runtime import CLOSE_SECONDS, finish
 from ..types import (

@@ -1,7 +1,7 @@
 # cython: language_level=3, binding=False, always_allow_keywords=False, infer_types=False
 """The message decoder, compiled: the fast twin of the functions that emit_decode.py writes.
 
-A message in one version is a ``Struct`` of ``Field``s (made by plan.py), and reading it walks them: values go straight
+A message in one version is a ``Struct`` of ``Field``s (made by decode_plan.py), and reading it walks them: values go straight
 into the slots of new objects, past ``__init__``. It refuses the same bytes as the pure decoder, with a bare ValueError:
 whoever called it asks the pure one then, which knows what to say.
 

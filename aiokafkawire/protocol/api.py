@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from enum import IntEnum
 
 from ..errors import UnsupportedVersion
+from .introduced_in import brought_by
 from .primitives import Int16, Int32, String
 from .schema import Message, Request, Response, Versions, field, message
-from .since import brought_by
 
 __all__ = (
     "ApiKey",

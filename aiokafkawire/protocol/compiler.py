@@ -16,19 +16,21 @@ import linecache
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
+from .._accelerators import load_twin
 from ..errors import InvalidMessage, KafkaError, UnsupportedVersion, WireError
-from ..twins import load_twin
 from .emit_decode import emit_decoder
 from .emit_encode import emit_encoder
 from .primitives import Buffer
 from .schema import Message, Versions
-from .source import Unit, locate
+from .source_builder import Unit, locate
 
 __all__ = ("DECODERS", "IMPLEMENTATION", "decode", "decode_prefix", "encode", "encode_into")
 
 M = TypeVar("M", bound=Message)
 
-IMPLEMENTATION, _twin = load_twin(__package__ or "", {"cython": "plan", "pure": "emit_decode"}, "AIOKAFKAWIRE_MESSAGES")
+IMPLEMENTATION, _twin = load_twin(
+    __package__ or "", {"cython": "decode_plan", "pure": "emit_decode"}, "AIOKAFKAWIRE_MESSAGES"
+)
 """Which decoder is in use: ``cython`` or ``pure``."""
 
 

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import attrs
 
-from .primitives import STRUCT_CODES, Wire, decode_tags, finish_uvarint
+from .primitives import STRUCT_CODES, WireType, decode_tags, finish_uvarint
 from .schema import FieldSchema, Message, Versions
-from .source import Blame, Loop, Unit, default_expression, is_flexible, present_fields
+from .source_builder import ArrayLoop, Blame, Unit, default_expression, is_flexible, present_fields
 
 __all__ = ("emit_decoder",)
 
@@ -60,7 +60,7 @@ class _Decoder:
         """Read one field; the local name that holds it."""
         if field.array:
             return self.array(field)
-        if isinstance(field.kind, Wire):
+        if isinstance(field.kind, WireType):
             return self.primitive(field, field.kind)
         name = self.unit.name(field.name)
         if self.version not in field.nullable:
@@ -77,17 +77,17 @@ class _Decoder:
             self.unit.line(f"{name} = {built}")
         return name
 
-    def primitive(self, field: FieldSchema, wire: Wire) -> str:
+    def primitive(self, field: FieldSchema, wire: WireType) -> str:
         if wire in STRUCT_CODES:
             return self.fixed(field, STRUCT_CODES[wire])
         name, about = self.unit.name(field.name), self.unit.about(field)
-        if wire is Wire.UUID:
+        if wire is WireType.UUID:
             self.flush()
             self.unit.line(f"{name} = UUID(bytes=data[p:p + 16])", about)
             self.unit.line("p += 16")
             return name
         count = self.length(field)
-        read = f"{name} = data[p:p + {count}].decode()" if wire is Wire.STRING else f"{name} = view[p:p + {count}]"
+        read = f"{name} = data[p:p + {count}].decode()" if wire is WireType.STRING else f"{name} = view[p:p + {count}]"
         with self.unless_null(field, name, count):
             self.unit.line(read, about)
             self.unit.line(f"p += {count}")
@@ -97,7 +97,7 @@ class _Decoder:
         name, about = self.unit.name(field.name), self.unit.about(field)
         count = self.length(field)
         with self.unless_null(field, name, count):
-            if isinstance(field.kind, Wire) and field.kind in STRUCT_CODES:
+            if isinstance(field.kind, WireType) and field.kind in STRUCT_CODES:
                 code = STRUCT_CODES[field.kind]
                 self.unit.line(f"{name} = list(unpack_from(f'>{{{count}}}{code}', data, p))", about)
                 self.unit.line(f"p += {count} * {struct.calcsize('>' + code)}")
@@ -106,8 +106,8 @@ class _Decoder:
             self.unit.line(f"{name} = []")
             self.unit.line(f"{add} = {name}.append")
             with self.unit.indented(f"for {index} in range({count}):"):
-                with self.unit.inside(field.name, Loop(index)):
-                    if isinstance(field.kind, Wire):
+                with self.unit.inside(field.name, ArrayLoop(index)):
+                    if isinstance(field.kind, WireType):
                         built = self.primitive(attrs.evolve(field, name="", array=False, nullable=_NO), field.kind)
                     else:
                         built = self.struct(field.kind)
@@ -130,11 +130,11 @@ class _Decoder:
     def length(self, field: FieldSchema) -> str:
         """Read a length or count; the local name that holds it, negative for null."""
         if not is_flexible(field, self.cls.flexible, self.version):
-            name = self.fixed(field, "h" if field.kind is Wire.STRING and not field.array else "i")
+            name = self.fixed(field, "h" if field.kind is WireType.STRING and not field.array else "i")
             self.flush()
             return name
         self.flush()
-        name = self.uvarint(self.unit.about(field), string=field.kind is Wire.STRING and not field.array)
+        name = self.uvarint(self.unit.about(field), string=field.kind is WireType.STRING and not field.array)
         self.unit.line(f"{name} -= 1")
         return name
 

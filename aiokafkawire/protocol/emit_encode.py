@@ -8,9 +8,9 @@ from typing import Any
 import attrs
 
 from ..errors import UnsupportedVersion
-from .primitives import STRUCT_CODES, Wire, as_bytes, as_list, encode_tags, encode_uvarint
+from .primitives import STRUCT_CODES, WireType, as_bytes, as_list, encode_tags, encode_uvarint
 from .schema import FieldSchema, Message
-from .source import Blame, Loop, Unit, default_expression, is_flexible, present_fields
+from .source_builder import ArrayLoop, Blame, Unit, default_expression, is_flexible, present_fields
 
 __all__ = ("emit_encoder",)
 
@@ -74,14 +74,14 @@ class _Encoder:
         with self.branch(f"if {name} is None:"):
             self.unit.line(f"{self.sink}({self.null(field)})")
         with self.branch("else:"):
-            if not field.array and not isinstance(field.kind, Wire):
+            if not field.array and not isinstance(field.kind, WireType):
                 self.unit.line(f"{self.sink}(b'\\x01')")
             self.present(field, name)
 
     def present(self, field: FieldSchema, expression: str) -> None:
         if field.array:
             self.array(field, expression)
-        elif isinstance(field.kind, Wire):
+        elif isinstance(field.kind, WireType):
             self.primitive(field, field.kind, expression)
         else:
             name = self.unit.name("e")
@@ -90,15 +90,15 @@ class _Encoder:
             with self.unit.inside(field.name):
                 self.struct(field.kind, name)
 
-    def primitive(self, field: FieldSchema, wire: Wire, expression: str) -> None:
+    def primitive(self, field: FieldSchema, wire: WireType, expression: str) -> None:
         if wire in STRUCT_CODES:
             self.fixed(field, _code(wire), expression, expression)
-        elif wire is Wire.UUID:
+        elif wire is WireType.UUID:
             self.flush()
             self.unit.line(f"{self.sink}({expression}.bytes)", self.unit.about(field, expression))
         else:
             name = self.unit.name("s")
-            convert = f"{expression}.encode()" if wire is Wire.STRING else f"as_bytes({expression})"
+            convert = f"{expression}.encode()" if wire is WireType.STRING else f"as_bytes({expression})"
             self.unit.line(f"{name} = {convert}", self.unit.about(field, expression))
             self.length(field, name, expression)
             self.flush()
@@ -109,20 +109,20 @@ class _Encoder:
         about = self.unit.about(field, expression)
         # A string is a sequence of strings, too, and so would pass for an array of them.
         self.unit.line(
-            f"{name} = as_list({expression})" if field.kind is Wire.STRING else f"{name} = {expression}", about
+            f"{name} = as_list({expression})" if field.kind is WireType.STRING else f"{name} = {expression}", about
         )
         self.length(field, name, name)
         self.flush()
-        if isinstance(field.kind, Wire) and field.kind in STRUCT_CODES:
+        if isinstance(field.kind, WireType) and field.kind in STRUCT_CODES:
             code = _code(field.kind)
             self.unit.line(f"{self.sink}(pack(f'>{{len({name})}}{code}', *{name}))", about)
             return
         element = self.unit.name("e")
         with (
             self.unit.indented(f"for {element} in {name}:", about),
-            self.unit.inside(field.name, Loop(None, name, element)),
+            self.unit.inside(field.name, ArrayLoop(None, name, element)),
         ):
-            if isinstance(field.kind, Wire):
+            if isinstance(field.kind, WireType):
                 self.primitive(attrs.evolve(field, name="", array=False), field.kind, element)
             else:
                 self.struct(field.kind, element)
@@ -132,22 +132,22 @@ class _Encoder:
         """The length or count of ``name``, in line with its neighbours where it is of fixed width."""
         about = self.unit.about(field, shown)
         if not is_flexible(field, self.cls.flexible, self.version):
-            code = "h" if field.kind is Wire.STRING and not field.array else "i"
+            code = "h" if field.kind is WireType.STRING and not field.array else "i"
             self.fixed(field, code, f"len({name})", shown)
         else:
             self.flush()
-            if field.kind is Wire.STRING and not field.array:
+            if field.kind is WireType.STRING and not field.array:
                 # The compact form could hold more, and a broker refuses it all the same.
                 with self.unit.indented(f"if len({name}) > 32767:"):
                     self.unit.line("raise ValueError('at most 32767 bytes are allowed')", about)
             self.unit.line(f"{self.sink}(encode_uvarint(len({name}) + 1))", about)
 
     def null(self, field: FieldSchema) -> str:
-        if not field.array and not isinstance(field.kind, Wire):
+        if not field.array and not isinstance(field.kind, WireType):
             return "b'\\xff'"
         if is_flexible(field, self.cls.flexible, self.version):
             return "b'\\0'"
-        return "b'\\xff\\xff'" if field.kind is Wire.STRING and not field.array else "b'\\xff\\xff\\xff\\xff'"
+        return "b'\\xff\\xff'" if field.kind is WireType.STRING and not field.array else "b'\\xff\\xff\\xff\\xff'"
 
     def fixed(self, field: FieldSchema, code: str, packed: str, shown: str) -> None:
         self.run.append(self.unit.about(field, shown, packed, code))
@@ -187,6 +187,6 @@ class _Encoder:
             self.flush()
 
 
-def _code(wire: Wire) -> str:
+def _code(wire: WireType) -> str:
     # "?" takes whatever is true or false, None and words included; "b" takes bool and refuses those.
-    return "b" if wire is Wire.BOOL else STRUCT_CODES[wire]
+    return "b" if wire is WireType.BOOL else STRUCT_CODES[wire]

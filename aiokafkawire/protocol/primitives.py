@@ -24,7 +24,7 @@ __all__ = (
     "String",
     "UInt16",
     "Uuid",
-    "Wire",
+    "WireType",
     "ZERO_UUID",
     "as_bytes",
     "as_list",
@@ -36,7 +36,7 @@ __all__ = (
 )
 
 
-class Wire(Enum):
+class WireType(Enum):
     """A primitive type of the wire; the value is its name in Kafka's message definitions."""
 
     BOOL = "bool"
@@ -53,13 +53,13 @@ class Wire(Enum):
 
 
 STRUCT_CODES: Final = {
-    Wire.BOOL: "?",
-    Wire.INT8: "b",
-    Wire.INT16: "h",
-    Wire.UINT16: "H",
-    Wire.INT32: "i",
-    Wire.INT64: "q",
-    Wire.FLOAT64: "d",
+    WireType.BOOL: "?",
+    WireType.INT8: "b",
+    WireType.INT16: "h",
+    WireType.UINT16: "H",
+    WireType.INT32: "i",
+    WireType.INT64: "q",
+    WireType.FLOAT64: "d",
 }
 """Fixed-width types that :mod:`struct` knows."""
 
@@ -67,17 +67,17 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 """What a byte field takes. Decoded ones are memoryviews into the frame, which they keep alive."""
 
 # The annotation of a field is its static type and its wire type at once.
-Bool = Annotated[bool, Wire.BOOL]
-Int8 = Annotated[int, Wire.INT8]
-Int16 = Annotated[int, Wire.INT16]
-UInt16 = Annotated[int, Wire.UINT16]
-Int32 = Annotated[int, Wire.INT32]
-Int64 = Annotated[int, Wire.INT64]
-Float64 = Annotated[float, Wire.FLOAT64]
-Uuid = Annotated[UUID, Wire.UUID]
-String = Annotated[str, Wire.STRING]
-Bytes = Annotated[Buffer, Wire.BYTES]
-Records = Annotated[Buffer, Wire.RECORDS]
+Bool = Annotated[bool, WireType.BOOL]
+Int8 = Annotated[int, WireType.INT8]
+Int16 = Annotated[int, WireType.INT16]
+UInt16 = Annotated[int, WireType.UINT16]
+Int32 = Annotated[int, WireType.INT32]
+Int64 = Annotated[int, WireType.INT64]
+Float64 = Annotated[float, WireType.FLOAT64]
+Uuid = Annotated[UUID, WireType.UUID]
+String = Annotated[str, WireType.STRING]
+Bytes = Annotated[Buffer, WireType.BYTES]
+Records = Annotated[Buffer, WireType.RECORDS]
 Array = list
 
 T = TypeVar("T")

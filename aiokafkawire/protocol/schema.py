@@ -33,7 +33,7 @@ from typing import (
 
 import attrs
 
-from .primitives import Wire
+from .primitives import WireType
 
 __all__ = (
     "FieldSchema",
@@ -101,7 +101,7 @@ class FieldSchema:
     """
 
     name: str
-    kind: "Wire | type[Any]"
+    kind: "WireType | type[Any]"
     array: bool
     versions: Versions
     nullable: Versions
@@ -293,7 +293,7 @@ def _field_schema(attribute: "attrs.Attribute[Any]") -> FieldSchema:
     return FieldSchema(name=attribute.name, kind=kind, array=array, default=default, **attribute.metadata)
 
 
-def _kind_of(annotation: Any) -> "tuple[Wire | type[Any], bool]":
+def _kind_of(annotation: Any) -> "tuple[WireType | type[Any], bool]":
     """Read ``String``, ``Array[Int32]``, ``Topic | None``: the wire type or struct, and whether it is an array."""
     if get_origin(annotation) in (Union, UnionType):
         (annotation,) = (arm for arm in get_args(annotation) if arm is not type(None))

@@ -9,7 +9,7 @@ from . import layout
 from ._pure_builder import BatchBuilder, record_size_bound
 from ._pure_record import ConsumerRecord, Source, undeserializable
 from .columns import Columns, columns_of
-from .delivery import DeliveryResult
+from .delivery_result import DeliveryResult
 from .pickling import RAW
 from .varint import UNZIGZAG, read_varint
 

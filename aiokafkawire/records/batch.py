@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
+from .._accelerators import load_twin
 from ..errors import CorruptBatch, UsageError
-from ..twins import load_twin
 from . import layout
 from .checksum import crc32c
 from .compression import decompress
-from .delivery import DeliveryResult
+from .delivery_result import DeliveryResult
 from .header import BatchHeader
-from .reading import DEFAULT_INFLATE_LIMIT, AnyBatch, AnyHeader, AnyReader
+from .interfaces import DEFAULT_INFLATE_LIMIT, AnyBatch, AnyHeader, AnyReader
 
 if TYPE_CHECKING:
     from ._pure import BatchBuilder, ConsumerRecord, Delivery, RecordReader, record_size_bound

@@ -14,9 +14,9 @@ from ..errors import CorruptBatch
 from ..types import TimestampType
 from . import layout
 from .compression import Codec, decompress
+from .interfaces import DEFAULT_INFLATE_LIMIT
 from .lz4_frames import with_right_checksum
 from .message_reader import MessageReader, key_and_value
-from .reading import DEFAULT_INFLATE_LIMIT
 
 __all__ = ("MessageSet", "MessageSetHeader")
 

@@ -8,8 +8,8 @@ from ..errors import UnsupportedVersion, UsageError
 from ..types import Header, TimestampType
 from . import layout
 from .compression import Codec, compress
+from .interfaces import DEFAULT_INFLATE_LIMIT, AnyBatch, AnyReader
 from .lz4_frames import with_old_checksum
-from .reading import DEFAULT_INFLATE_LIMIT, AnyBatch, AnyReader
 
 __all__ = ("Content", "down_convert", "encode_message_set")
 

@@ -1,1 +1,40 @@
-"""Kafka in PySpark without a jar: a data source, ranges read by hand, offsets committed to groups."""
+"""Kafka in PySpark without a jar: a data source, ranges, exactly-once sinks, committed offsets; see docs/spark.md."""
+
+from typing import TYPE_CHECKING
+
+from .._lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from .errors import DataLost
+    from .exactly_once import ExactlyOnceSink
+    from .foreach_batch import ranges_in, to_topic
+    from .listener import CommitsToGroup
+    from .ranges import OffsetRange, plan_ranges, read_ranges
+    from .source import KafkaSource, register
+
+__all__ = (
+    "CommitsToGroup",
+    "DataLost",
+    "ExactlyOnceSink",
+    "KafkaSource",
+    "OffsetRange",
+    "plan_ranges",
+    "ranges_in",
+    "read_ranges",
+    "register",
+    "to_topic",
+)
+
+_MODULES = {
+    "CommitsToGroup": ".listener",
+    "DataLost": ".errors",
+    "ExactlyOnceSink": ".exactly_once",
+    "KafkaSource": ".source",
+    "OffsetRange": ".ranges",
+    "plan_ranges": ".ranges",
+    "ranges_in": ".foreach_batch",
+    "read_ranges": ".ranges",
+    "register": ".source",
+    "to_topic": ".foreach_batch",
+}
+__getattr__ = lazy_exports(__name__, _MODULES)

@@ -13,9 +13,9 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 from ..errors import ConfigError, UsageError
 from ..types import ProducerIdentity
 from .options import WriteOptions, write_options
-from .placing import Placing
+from .partition_writer import check_columns, write_batches
+from .row_partitioner import Placing
 from .transactions import BatchTransactions
-from .writing import check_columns, write_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,9 +11,9 @@ from ..client import Client
 from ..errors import BrokerError, ConfigError, UsageError
 from ..types import OffsetSpec, TopicPartition
 from .admission import ranges_between
-from .failures import DataLost
+from .errors import DataLost
 from .offsets import EARLIEST, LATEST, OffsetRange, Offsets
-from .options import Bound, ReadOptions, Topics
+from .options import Bound, ReadOptions, TopicSelection
 
 __all__ = ("batch_ranges", "data_lost", "ends", "partitions_now", "partitions_of", "resolve")
 
@@ -25,7 +25,7 @@ _BETWEEN: Final = 0.1
 """Seconds between two questions."""
 
 
-async def partitions_of(kafka: Client, topics: Topics) -> list[TopicPartition]:
+async def partitions_of(kafka: Client, topics: TopicSelection) -> list[TopicPartition]:
     """The partitions that are read, sorted.
 
     Raises:
@@ -44,7 +44,9 @@ async def partitions_of(kafka: Client, topics: Topics) -> list[TopicPartition]:
     return sorted(topics.assigned or found)
 
 
-async def partitions_now(kafka: Client, topics: Topics, known: Collection[TopicPartition]) -> list[TopicPartition]:
+async def partitions_now(
+    kafka: Client, topics: TopicSelection, known: Collection[TopicPartition]
+) -> list[TopicPartition]:
     """Return the partitions that are read. If ``known`` ones are missing, ask again for a while before believing it.
 
     Brokers hear of new partitions one after the other, so the next broker that is asked may not know of them yet.

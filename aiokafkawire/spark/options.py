@@ -7,13 +7,13 @@ from typing import Final, Literal
 
 import attrs
 
-from ..config_properties import KafkaSettings
+from ..config.properties import KafkaSettings
 from ..errors import ConfigError, UsageError
 from ..types import TopicPartition, check_topic_name
 from .offsets import EARLIEST, LATEST, Offsets, parse_assign, parse_offsets, parse_times
 from .settings import read_settings, write_settings
 
-__all__ = ("Bound", "ReadOptions", "Topics", "WriteOptions", "read_options", "write_options")
+__all__ = ("Bound", "ReadOptions", "TopicSelection", "WriteOptions", "read_options", "write_options")
 
 _READING: Final = (
     "subscribe",
@@ -47,7 +47,7 @@ _UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 
 
 
 @attrs.frozen
-class Topics:
+class TopicSelection:
     """What is read: topics by name, all that match a pattern as a whole, or single partitions."""
 
     names: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class ReadOptions:
     """What a source was told. Plain data: it is pickled for every task."""
 
     settings: KafkaSettings
-    topics: Topics
+    topics: TopicSelection
     start: Bound
     end: Bound
     too_late: Literal["error", "latest"]
@@ -167,14 +167,14 @@ def _known(options: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]
     return given
 
 
-def _topics(given: Mapping[str, str]) -> Topics:
+def _topics(given: Mapping[str, str]) -> TopicSelection:
     said = [name for name in _STRATEGIES if name.lower() in given]
     if len(said) != 1:
         told = f"got {' and '.join(said)}" if said else "got none"
         raise ConfigError(f"exactly one of {', '.join(_STRATEGIES)} says what is read; {told}")
     text = given[said[0].lower()].strip()
     if said[0] == "assign":
-        return Topics(assigned=parse_assign(text))
+        return TopicSelection(assigned=parse_assign(text))
     if said[0] == "subscribePattern":
         try:
             re.compile(text)
@@ -182,13 +182,13 @@ def _topics(given: Mapping[str, str]) -> Topics:
             raise ConfigError(f"subscribePattern {text!r} is no regular expression: {error}") from error
         if not text:
             raise ConfigError("subscribePattern must not be empty")
-        return Topics(pattern=text)
+        return TopicSelection(pattern=text)
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
         raise ConfigError("subscribe must name a topic, or several with commas between")
     for name in names:
         _topic(name, "subscribe")
-    return Topics(names=names)
+    return TopicSelection(names=names)
 
 
 def _start(given: Mapping[str, str], default: int) -> Bound:

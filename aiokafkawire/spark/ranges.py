@@ -7,8 +7,8 @@ from .. import blocking
 from .lookup import batch_ranges
 from .offsets import OffsetRange
 from .options import ReadOptions, read_options
+from .partition_reader import read_range
 from .planning import split_up
-from .reading import read_range
 from .source import spark_schema
 
 if TYPE_CHECKING:

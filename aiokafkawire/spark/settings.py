@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from ..config_properties import KafkaSettings, settings_from
+from ..config.properties import KafkaSettings, settings_from
 from ..errors import ConfigError
 
 __all__ = ("read_settings", "write_settings")

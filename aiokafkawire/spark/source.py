@@ -23,9 +23,9 @@ from pyspark.sql.types import (
 
 from .. import blocking
 from ..errors import ConfigError
+from .input_partitions import Part, parts_of, read_part
 from .lookup import batch_ranges
 from .options import ReadOptions, WriteOptions, read_options, write_options
-from .parts import Part, parts_of, read_part
 from .stream import LIMITS, StreamReader, SupportsTriggerAvailableNow
 
 try:  # Spark 4.1 and later
@@ -72,10 +72,10 @@ class KafkaSource(DataSource):
         headers = str(self.options.get("includeHeaders", "false")).strip().lower() == "true"
         return spark_schema(headers=headers)
 
-    def reader(self, schema: StructType) -> "BatchReader":
+    def reader(self, schema: StructType) -> "ArrowBatchReader":
         """A batch query. Raises ConfigError."""
         self._check(schema)
-        return BatchReader(read_options(self.options, streaming=False))
+        return ArrowBatchReader(read_options(self.options, streaming=False))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's names
         """A streaming query; what it returns for wrong options raises ConfigError when Spark calls it."""
@@ -129,7 +129,7 @@ class _Refused(DataSourceStreamReader, SupportsTriggerAvailableNow):
         raise self._error
 
 
-class BatchReader(DataSourceReader):
+class ArrowBatchReader(DataSourceReader):
     """A batch query: its ranges are settled before any task runs."""
 
     def __init__(self, options: ReadOptions) -> None:
@@ -148,7 +148,7 @@ class BatchReader(DataSourceReader):
 
 
 def _written(options: WriteOptions, batches: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
-    from .writing import write_batches  # a process that only reads is the sooner ready without it
+    from .partition_writer import write_batches  # a process that only reads is the sooner ready without it
 
     write_batches(options, batches)
     return WriterCommitMessage()

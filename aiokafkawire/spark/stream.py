@@ -13,10 +13,10 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from .. import blocking
 from ..types import OffsetSpec, TopicPartition
 from .admission import Admission, lost_between, ranges_between
+from .input_partitions import Part, parts_of, read_part
 from .lookup import data_lost, ends, partitions_now, partitions_of, resolve
 from .offsets import Offsets, SparkOffsets, read_offsets, write_offsets
 from .options import ReadOptions
-from .parts import Part, parts_of, read_part
 
 try:  # Spark 4.2 and later say where a batch begins, and how much it may have
     from pyspark.sql.streaming.datasource import (

@@ -14,8 +14,8 @@ from typing import Final
 from .. import blocking
 from ..errors import ConfigError, InvalidProducerEpoch, InvalidTxnState, KafkaError, ProducerFenced
 from ..types import OffsetAndMetadata, ProducerIdentity, TopicPartition
+from .batch_markers import group_of, is_unknown, is_written, mark_of
 from .options import WriteOptions
-from .replays import group_of, is_unknown, is_written, mark_of
 
 __all__ = ("BatchTransactions",)
 

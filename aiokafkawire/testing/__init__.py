@@ -1,1 +1,63 @@
-"""An in-process Kafka broker for tests, demos and benchmarks; see :mod:`aiokafkawire.testing.broker`."""
+"""An in-process Kafka broker for tests, demos and benchmarks, and a cluster in virtual time; see docs/broker.md."""
+
+from typing import TYPE_CHECKING
+
+from .._lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ..error_codes import ErrorCode
+    from ..protocol.api import ApiKey
+    from .broker import ApiError, Broker, UnusedFaultRules
+    from .cluster.replicas import HostedPartition
+    from .faults.request_log import LoggedRequest, RequestLog, RequestOutcome
+    from .faults.rules import FaultRule, Hold
+    from .legacy.server import LegacyServer
+    from .logs.log import PartitionLog
+    from .security.bearer_tokens import BearerToken, TokenRefused
+    from .simulation import Run, Simulation, simulate
+    from .threaded_broker import BackgroundBroker
+
+__all__ = (
+    "ApiError",
+    "ApiKey",
+    "BackgroundBroker",
+    "BearerToken",
+    "Broker",
+    "ErrorCode",
+    "FaultRule",
+    "Hold",
+    "HostedPartition",
+    "LegacyServer",
+    "LoggedRequest",
+    "PartitionLog",
+    "RequestLog",
+    "RequestOutcome",
+    "Run",
+    "Simulation",
+    "TokenRefused",
+    "UnusedFaultRules",
+    "simulate",
+)
+
+_MODULES = {
+    "ApiError": ".broker",
+    "ApiKey": "..protocol.api",
+    "ErrorCode": "..error_codes",
+    "BackgroundBroker": ".threaded_broker",
+    "BearerToken": ".security.bearer_tokens",
+    "Broker": ".broker",
+    "FaultRule": ".faults.rules",
+    "Hold": ".faults.rules",
+    "HostedPartition": ".cluster.replicas",
+    "LegacyServer": ".legacy.server",
+    "LoggedRequest": ".faults.request_log",
+    "PartitionLog": ".logs.log",
+    "RequestLog": ".faults.request_log",
+    "RequestOutcome": ".faults.request_log",
+    "Run": ".simulation",
+    "Simulation": ".simulation",
+    "TokenRefused": ".security.bearer_tokens",
+    "UnusedFaultRules": ".broker",
+    "simulate": ".simulation",
+}
+__getattr__ = lazy_exports(__name__, _MODULES)

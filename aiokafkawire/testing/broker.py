@@ -19,25 +19,25 @@ from uuid import UUID, uuid4
 import anyio.lowlevel
 from anyio.abc import ByteStream
 
-from ..arguments import shown
+from ..argument_checks import shown
 from ..runtime import Owner
 from ..types import Address
-from .arguments import check_choices, check_index, check_kinds, check_listening, check_name, check_nodes
-from .cluster.refused import Refused
+from .broker_options import check_choices, check_index, check_kinds, check_listening, check_name, check_nodes
+from .cluster.api_error import ApiError
 from .cluster.releases import newest, release_named
-from .cluster.state import ClusterState, Node, Settings
-from .cluster.topics import Topic
+from .cluster.state import BrokerNode, ClusterState, Settings
+from .cluster.topics import HostedTopic
+from .cluster_control import ClusterControl
+from .faults.fault_api import Faults
+from .faults.rules import UnusedFaultRules
 from .logs.log import PartitionLog
-from .orders.orders import UnmetOrders
-from .orders.taking_orders import TakesOrders
 from .security.bearer_tokens import TokenValidator, bearer_tokens
 from .security.credentials import Credentials
 from .security.mechanisms import MECHANISMS, enabled_mechanisms
 from .serving.apis import APIS
 from .serving.listening import NodeServer
-from .steering import SteersCluster
 
-__all__ = ("Broker", "Refused", "UnmetOrders")
+__all__ = ("Broker", "ApiError", "UnusedFaultRules")
 
 _CLUSTER_ID: Final = "YWlva2Fma2F3aXJlLTAwMQ"  # Kafka's are UUIDs in URL-safe base64, too
 _MEMORY_PORT: Final = 9092
@@ -57,7 +57,7 @@ class _Servers(dict[int, NodeServer]):
         raise KeyError(f"no broker {node_id}: there are {', '.join(map(str, self))}")
 
 
-class Broker(SteersCluster, TakesOrders):
+class Broker(ClusterControl, Faults):
     """A cluster that runs while its context is open, and holds its topics in memory. One broker is one, too.
 
     1. Leaving the context drops every connection at once and leaves no task behind. It may be left in another task
@@ -181,13 +181,13 @@ class Broker(SteersCluster, TakesOrders):
             connection_failed_authentication_delay_ms=connection_failed_authentication_delay_ms,
         )
         numbers = count(1)
-        made, self._servers = list[Node](), _Servers()
+        made, self._servers = list[BrokerNode](), _Servers()
         for index in range(nodes):
             number = node_id + index
             at = (
                 (f"memory-{number}", _MEMORY_PORT) if port is None else (advertised_host or host, port and port + index)
             )
-            node = Node(number, *at, release, rack=racks[index] if racks else None)
+            node = BrokerNode(number, *at, release, rack=racks[index] if racks else None)
             listens_on = None if port is None else (host, port and port + index)
             made.append(node)
             self._servers[number] = NodeServer(node, listens_on, lambda: next(numbers), self._failed, tls)
@@ -207,7 +207,7 @@ class Broker(SteersCluster, TakesOrders):
 
     # --- for tests ---------------------------------------------------------------------------------------------
 
-    def create_topic(self, name: str, partitions: int = 1, *, configs: Mapping[str, str] | None = None) -> Topic:
+    def create_topic(self, name: str, partitions: int = 1, *, configs: Mapping[str, str] | None = None) -> HostedTopic:
         """Make a topic, as CreateTopics does; ``configs`` are settings, such as ``{"cleanup.policy": "compact"}``.
 
         Raises:

@@ -25,11 +25,11 @@ import trio
 from trio._core import _run  # for what no public name tells: see `_seeded_scheduler`
 
 from ..runtime import Owner, Runtime
-from .arguments import SimulatedArguments
 from .broker import Broker
+from .broker_options import SimulatedArguments
+from .virtual.broker_links import BrokerLinks
 from .virtual.chaos import Chaos, Fault
 from .virtual.clock import VirtualClock
-from .virtual.links import BrokerLinks
 from .virtual.network import Network
 from .virtual.trace import Trace
 

@@ -20,7 +20,7 @@ from support.needing import require
 
 from aiokafkawire import Client, Delivery, NewTopic, OffsetSpec, Producer, TopicPartition
 from aiokafkawire.cli.main import main
-from aiokafkawire.cli.streaming import Stream
+from aiokafkawire.cli.streaming import TopicStream
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import Broker
@@ -102,7 +102,7 @@ def test_a_new_topic_that_not_all_brokers_know_yet_is_waited_for() -> None:
         async with Broker(port=None) as broker, Client(broker.bootstrap, connector=broker.connect) as kafka:
             broker.create_topic("flights", partitions=2)
             order = broker.on(ApiKey.METADATA, answer=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic="flights", times=2)
-            reader = await Stream(kafka, "flights", "none").reader()
+            reader = await TopicStream(kafka, "flights", "none").reader()
             assert order.is_met
             assert list(reader.places) == [TopicPartition("flights", 0), TopicPartition("flights", 1)]
 

@@ -10,7 +10,7 @@ from importlib import metadata
 import pytest
 
 from aiokafkawire import KafkaError, UsageError
-from aiokafkawire.cli.endings import CommandFailed, explain
+from aiokafkawire.cli.exit_status import CommandFailed, explain
 from aiokafkawire.cli.main import main
 from aiokafkawire.protocol import compiler
 from aiokafkawire.records.batch import IMPLEMENTATION

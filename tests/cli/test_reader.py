@@ -6,8 +6,8 @@ from typing import Any, Self, cast
 import pytest
 
 from aiokafkawire import ConsumerRecord, TopicPartition
-from aiokafkawire.cli.endings import CommandFailed
-from aiokafkawire.cli.streaming import SILENCE, Reader
+from aiokafkawire.cli.exit_status import CommandFailed
+from aiokafkawire.cli.streaming import SILENCE, TopicReader
 
 trio = pytest.importorskip("trio")
 testing = pytest.importorskip("trio.testing")
@@ -53,16 +53,16 @@ def value(sequence: int) -> bytes:
     return b'{"carrier":"UA","arr_delay":null,"sequence":%d}' % sequence
 
 
-def read(batches: Iterable[Batch], *, start: int = 0, end: int, apart: float = 1.0) -> Reader:
+def read(batches: Iterable[Batch], *, start: int = 0, end: int, apart: float = 1.0) -> TopicReader:
     """What a reader makes of these batches, on a clock that jumps."""
 
-    async def main() -> Reader:
-        reader = Reader({WHERE: start})
+    async def main() -> TopicReader:
+        reader = TopicReader({WHERE: start})
         reader.end_at({WHERE: end})
         await reader.run(cast("Any", Consumer(batches, apart)))
         return reader
 
-    return cast("Reader", trio.run(main, clock=testing.MockClock(autojump_threshold=0)))
+    return cast("TopicReader", trio.run(main, clock=testing.MockClock(autojump_threshold=0)))
 
 
 def test_it_ends_where_the_partitions_end() -> None:
@@ -77,7 +77,7 @@ def test_nothing_to_read_ends_at_once() -> None:
 
 def test_it_ends_when_the_end_becomes_known_after_the_last_record() -> None:
     async def main() -> float:
-        reader = Reader({WHERE: 0})
+        reader = TopicReader({WHERE: 0})
         async with trio.open_nursery() as nursery:
             nursery.start_soon(reader.run, cast("Any", Consumer([Batch(1, value(0))], 1.0)))
             await trio.sleep(SILENCE / 2)

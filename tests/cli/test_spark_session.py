@@ -13,7 +13,7 @@ from support import spark
 from support.needing import require
 
 from aiokafkawire.cli import spark_pipeline
-from aiokafkawire.cli.endings import CommandFailed
+from aiokafkawire.cli.exit_status import CommandFailed
 from aiokafkawire.cli.main import main
 from aiokafkawire.cli.spark_session import check_java, check_pyspark, java_release, running_spark
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from support.wire_command import HELLO, METADATA, Capture, framed, objects, request, response, run
 
 from aiokafkawire.cli.main import main
-from aiokafkawire.cli.wire.reading import read_response
+from aiokafkawire.cli.wire.frame_decoder import read_response
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.protocol.catalogue import request_of
+from aiokafkawire.protocol.message_registry import request_of
 from aiokafkawire.protocol.messages.metadata import (
     ApiVersion,
     ApiVersionsResponse,

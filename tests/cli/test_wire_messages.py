@@ -14,17 +14,17 @@ from support.kafka_json import from_json
 from support.vectors import declared_messages, vectors
 
 from aiokafkawire.cli.wire.describe import Describer
-from aiokafkawire.cli.wire.lines import Style, hexdump, lines_of, quoted
-from aiokafkawire.cli.wire.plain_json import json_of
-from aiokafkawire.cli.wire.reading import read_request, read_response
+from aiokafkawire.cli.wire.frame_decoder import read_request, read_response
+from aiokafkawire.cli.wire.json_renderer import json_of
+from aiokafkawire.cli.wire.text_renderer import Style, hexdump, lines_of, quoted
 from aiokafkawire.protocol.api import (
     RequestHeader,
     ResponseHeader,
     request_header_version,
     response_header_version,
 )
-from aiokafkawire.protocol.catalogue import FAMILIES, request_of
 from aiokafkawire.protocol.compiler import decode, encode
+from aiokafkawire.protocol.message_registry import FAMILIES, request_of
 from aiokafkawire.protocol.messages.fetch import FetchRequest, FetchTopic
 from aiokafkawire.protocol.messages.group import JoinGroupRequest, JoinGroupRequestProtocol
 from aiokafkawire.protocol.messages.metadata import MetadataRequest

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiokafkawire.cli.endings import CommandFailed
-from aiokafkawire.cli.wire.notations import read_base64, read_bytes, read_text
+from aiokafkawire.cli.exit_status import CommandFailed
+from aiokafkawire.cli.wire.input_formats import read_base64, read_bytes, read_text
 
 FRAME = bytes.fromhex("000000230012000300000007000464656d6f000d61696f6b61666b617769726506302e312e3000")
 

@@ -12,9 +12,9 @@ from support.vectors import vectors
 
 from aiokafkawire.cli.wire.batches import describe_batches
 from aiokafkawire.cli.wire.describe import Describer
-from aiokafkawire.cli.wire.lines import Style, lines_of
-from aiokafkawire.cli.wire.plain_json import json_of
-from aiokafkawire.cli.wire.shown import Entry, Leaf, Struct
+from aiokafkawire.cli.wire.json_renderer import json_of
+from aiokafkawire.cli.wire.text_renderer import Style, lines_of
+from aiokafkawire.cli.wire.view_model import Leaf, NamedValue, Struct
 from aiokafkawire.protocol.compiler import encode
 from aiokafkawire.protocol.messages.control_records import ControlRecordTypeSchema, EndTxnMarker, LeaderChangeMessage
 from aiokafkawire.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
@@ -33,12 +33,12 @@ def batch(*values: bytes, offset: int = 0, codec: Codec = Codec.NONE, **state: A
 
 def told(data: bytes, style: Style | None = None) -> tuple[list[str], bool]:
     describer = Describer()
-    shown = Struct((Entry("records", Leaf(data, holds=describer.records(data))),))
+    shown = Struct((NamedValue("records", Leaf(data, holds=describer.records(data))),))
     return list(lines_of(shown, style or Style())), describer.damaged
 
 
 def as_json(data: bytes) -> Any:
-    return json_of(Struct((Entry("records", Leaf(data, holds=Describer().records(data))),)))["records_means"]
+    return json_of(Struct((NamedValue("records", Leaf(data, holds=Describer().records(data))),)))["records_means"]
 
 
 def test_a_batch_and_its_records() -> None:

@@ -11,19 +11,19 @@ from support.connecting import connected, eventually
 from support.scripted_broker import SPOKEN, ScriptedBroker, api_versions
 
 from aiokafkawire import Client, ConnectionLost, NoBrokerReachable
-from aiokafkawire.cluster.brokers import CONTROL, Brokers
 from aiokafkawire.cluster.cluster import Cluster
+from aiokafkawire.cluster.connection_pool import CONTROL, ConnectionPool
 from aiokafkawire.config import ClientConfig
 from aiokafkawire.errors import ErrorCode, SecurityMismatch
 from aiokafkawire.network.connection import Connection
-from aiokafkawire.network.recognising import agreed
+from aiokafkawire.network.legacy_version_probe import agreed
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.group import HeartbeatResponse
 from aiokafkawire.protocol.messages.group_admin import ListGroupsResponse
 from aiokafkawire.protocol.messages.group_offsets import OffsetFetchResponse
 from aiokafkawire.protocol.messages.offsets import ListOffsetsResponse
 from aiokafkawire.protocol.messages.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
-from aiokafkawire.protocol.old_brokers import SPOKEN_UNTOLD, Known
+from aiokafkawire.protocol.pre_api_versions import SPOKEN_UNTOLD, BrokerVersion
 from aiokafkawire.protocol.schema import Versions
 from aiokafkawire.runtime import Owner, Runtime
 from aiokafkawire.testing.broker import Broker
@@ -185,7 +185,7 @@ async def test_an_answer_that_comes_as_another_way_is_found_counts_and_the_other
 
     first, other = Talk(found.wait), Talk(answer_when_found)
 
-    async def open_as(known: Known) -> Any:
+    async def open_as(known: BrokerVersion) -> Any:
         return other
 
     with anyio.fail_after(5):
@@ -197,7 +197,7 @@ async def test_an_answer_that_comes_as_another_way_is_found_counts_and_the_other
 class Answers:
     """A connection of which the network lets so many answers through."""
 
-    def __init__(self, count: int, known: Known) -> None:
+    def __init__(self, count: int, known: BrokerVersion) -> None:
         self.left, self.known = count, known
 
     async def request(self, request: object, *, wanted: Versions) -> None:
@@ -218,11 +218,11 @@ class Answers:
 async def test_a_connection_that_is_cut_makes_an_old_broker_no_older(first: int, second: int) -> None:
     counts = iter([first, 0, second, 0])
 
-    async def open_as(known: Known) -> Any:
+    async def open_as(known: BrokerVersion) -> Any:
         return Answers(next(counts), known)
 
     with anyio.fail_after(5):
-        found: Any = await agreed(cast("Connection", Answers(0, Known())), open_as, 5)
+        found: Any = await agreed(cast("Connection", Answers(0, BrokerVersion())), open_as, 5)
     assert found.known.release == "0.8.2"
 
 
@@ -306,7 +306,7 @@ async def test_what_lanes_find_out_side_by_side_is_forgotten_with_any_of_them() 
     async with Broker(port=None, max_versions="0.9.0") as broker:
         owner = Owner()
         await owner.open()
-        brokers = Brokers(ClientConfig(**SOON), broker.connect, owner, Runtime())
+        brokers = ConnectionPool(ClientConfig(**SOON), broker.connect, owner, Runtime())
         async with anyio.create_task_group() as tasks:
             for lane in ("a", "b"):
                 tasks.start_soon(brokers.connection, address(broker), lane)

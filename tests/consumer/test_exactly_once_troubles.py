@@ -14,10 +14,10 @@ from support.fetching import numbers
 
 from aiokafkawire import Client, ConsumerRecord, KafkaError, TopicPartition
 from aiokafkawire.errors import ErrorCode, RequestTimeout, TopicAuthorizationFailed, TransactionAbortable
-from aiokafkawire.exactly_once import Outgoing
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.simulation import Simulation, simulate
+from aiokafkawire.transform import OutgoingRecord
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
 
@@ -28,9 +28,9 @@ class Loop:
     def __init__(self, broker: Broker, kafka: Client) -> None:
         self.broker, self.kafka, self.calls = broker, kafka, 0
 
-    def process(self, records: list[ConsumerRecord[bytes, bytes]]) -> list[Outgoing]:
+    def process(self, records: list[ConsumerRecord[bytes, bytes]]) -> list[OutgoingRecord]:
         self.calls += 1
-        return [Outgoing("out", record.value) for record in records]
+        return [OutgoingRecord("out", record.value) for record in records]
 
     async def run(self, **options: Any) -> int:
         with anyio.fail_after(10):

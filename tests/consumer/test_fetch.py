@@ -9,10 +9,10 @@ from support.message_sets import message, wrapper
 
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
 from aiokafkawire.config import ConsumerConfig
-from aiokafkawire.consumer.fetch import Ask, Fetched, plan
+from aiokafkawire.consumer.fetch import CompletedFetch, PartitionFetch, plan
 from aiokafkawire.consumer.fetch_messages import answers, request
-from aiokafkawire.consumer.positions import Positions
-from aiokafkawire.consumer.sessions import FetchSession
+from aiokafkawire.consumer.fetch_session import FetchSession
+from aiokafkawire.consumer.subscription_state import SubscriptionState
 from aiokafkawire.errors import CorruptBatch, KafkaError, NotLeaderOrFollower, WireError
 from aiokafkawire.protocol.messages.fetch import (
     AbortedTransaction,
@@ -37,20 +37,20 @@ def place(number: int) -> TopicPartition:
     return TopicPartition("a", number)
 
 
-def positions(*numbers: int) -> Positions:
-    made = Positions(OffsetSpec.LATEST)
+def positions(*numbers: int) -> SubscriptionState:
+    made = SubscriptionState(OffsetSpec.LATEST)
     made.assign({place(number): 10 * number for number in numbers})
     return made
 
 
 def planned(
     known: Snapshot,
-    wanted: Positions,
+    wanted: SubscriptionState,
     unread: Sequence[TopicPartition] = (),
     busy: Sequence[int] = (),
     *,
     max_bytes: int = 1_000,
-) -> tuple[dict[int, list[Ask]], TopicPartition | None]:
+) -> tuple[dict[int, list[PartitionFetch]], TopicPartition | None]:
     little = {where: fetched(b"") for where in unread}
     return plan(known, wanted, little, (), busy, max_bytes=max_bytes, now=0.0)
 
@@ -71,7 +71,7 @@ def batch(
     return set_base_offset(made, offset, 3)
 
 
-def fetched(data: bytes, offset: int = 0, aborted: Sequence[tuple[int, int]] = ()) -> Fetched:
+def fetched(data: bytes, offset: int = 0, aborted: Sequence[tuple[int, int]] = ()) -> CompletedFetch:
     made = positions(0)
     where = made.require(place(0))
     where.position = offset
@@ -79,10 +79,10 @@ def fetched(data: bytes, offset: int = 0, aborted: Sequence[tuple[int, int]] = (
     answer = PartitionData(
         partition_index=0, error_code=0, high_watermark=99, aborted_transactions=transactions, records=data
     )
-    return Fetched(Ask(where, where.epoch, offset), answer, committed_only=True)
+    return CompletedFetch(PartitionFetch(where, where.epoch, offset), answer, committed_only=True)
 
 
-def offsets(one: Fetched) -> list[int]:
+def offsets(one: CompletedFetch) -> list[int]:
     readers: list[AnyReader[bytes, bytes]] = [each.records("a", 0) for each in one]
     return [record.offset for reader in readers for record in reader]
 
@@ -118,10 +118,10 @@ def test_the_request_carries_the_position_the_leaders_epoch_and_the_limits() -> 
     assert (partition.fetch_offset, partition.current_leader_epoch, partition.partition_max_bytes) == (0, 3, 77)
 
 
-def one_answer(response: FetchResponse) -> Fetched | KafkaError:
+def one_answer(response: FetchResponse) -> CompletedFetch | KafkaError:
     made = positions(0)
     where = made.require(place(0))
-    turn = FetchSession().next([Ask(where, where.epoch, 0)], {"a": ID}, by_id=True)
+    turn = FetchSession().next([PartitionFetch(where, where.epoch, 0)], {"a": ID}, by_id=True)
     (pair,) = answers(turn, response, committed_only=False, where="node 1")
     return pair[1]
 
@@ -136,7 +136,7 @@ def data(index: int = 0, error: int = 0) -> PartitionData:
 
 def test_answers_are_found_by_topic_id() -> None:
     answer = one_answer(response(data()))
-    assert isinstance(answer, Fetched)
+    assert isinstance(answer, CompletedFetch)
     assert offsets(answer) == [0]
 
 

@@ -14,10 +14,10 @@ from support.connecting import eventually
 
 from aiokafkawire import Client, Consumer, TopicPartition
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
-from aiokafkawire.consumer.arrivals import Arrivals, Came
-from aiokafkawire.consumer.fetch import Ask, Fetched, plan
-from aiokafkawire.consumer.positions import Place, Positions
-from aiokafkawire.consumer.trouble import Troubles
+from aiokafkawire.consumer.fetch import CompletedFetch, PartitionFetch, plan
+from aiokafkawire.consumer.fetch_buffer import FetchBuffer, FetchContext
+from aiokafkawire.consumer.partition_errors import PartitionErrors
+from aiokafkawire.consumer.subscription_state import PartitionState, SubscriptionState
 from aiokafkawire.errors import BrokerError, CorruptBatch, ErrorCode, broker_error
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.fetch import FetchResponse, PartitionData
@@ -50,33 +50,33 @@ class Reading:
     """A fetcher without its tasks: of two partitions of one broker, from offset 7 on."""
 
     def __init__(self) -> None:
-        self.positions = Positions(OffsetSpec.EARLIEST)
+        self.positions = SubscriptionState(OffsetSpec.EARLIEST)
         self.positions.assign({A: 7, B: 7})
-        self.troubles = Troubles(self.positions, 10.0)
-        self.arrivals = Arrivals(self.positions, self.troubles, replica_age=100.0, largest=1_000_000)
+        self.troubles = PartitionErrors(self.positions, 10.0)
+        self.arrivals = FetchBuffer(self.positions, self.troubles, replica_age=100.0, largest=1_000_000)
 
-    def place(self, where: TopicPartition = A) -> Place:
+    def place(self, where: TopicPartition = A) -> PartitionState:
         return self.positions.require(where)
 
-    def asks(self, known: Snapshot | None = None) -> dict[TopicPartition, Ask]:
+    def asks(self, known: Snapshot | None = None) -> dict[TopicPartition, PartitionFetch]:
         arrivals = self.arrivals
         found, _ = plan(
             known or snapshot(), self.positions, arrivals.unread, arrivals.ahead, (), max_bytes=100_000, now=0.0
         )
         return {ask.place.where: ask for ask in found.get(1, ())}
 
-    def answer(self, ask: Ask, what: bytes | BrokerError) -> Fetched | None:
+    def answer(self, ask: PartitionFetch, what: bytes | BrokerError) -> CompletedFetch | None:
         """What came of it, if that was no error."""
-        came = Came(snapshot(), 1.0, 2.0, 12)
+        came = FetchContext(snapshot(), 1.0, 2.0, 12)
         if isinstance(what, BrokerError):
             self.outcome = self.arrivals.take(ask, what, came)
             return None
         data = PartitionData(partition_index=0, error_code=0, high_watermark=99, records=what)
-        one = Fetched(ask, data, committed_only=False)
+        one = CompletedFetch(ask, data, committed_only=False)
         self.outcome = self.arrivals.take(ask, one, came)
         return one
 
-    def begun(self, count: int = 2, size: int = 50_000) -> Fetched:
+    def begun(self, count: int = 2, size: int = 50_000) -> CompletedFetch:
         """What came first of A; of B there was nothing."""
         asks = self.asks()
         self.answer(asks[B], b"")
@@ -84,7 +84,7 @@ class Reading:
         assert first is not None
         return first
 
-    def read(self, fetched: Fetched) -> None:
+    def read(self, fetched: CompletedFetch) -> None:
         """The user reads it to its end."""
         for batch in fetched:
             fetched.ask.place.position = batch.header.next_offset

@@ -14,8 +14,8 @@ from support.raw_client import RawClient, batch_of
 from aiokafkawire import Client, Consumer, TopicPartition
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
 from aiokafkawire.consumer.fetch import plan
-from aiokafkawire.consumer.leader_epochs import Check, due, request, settle
-from aiokafkawire.consumer.positions import Place, Positions
+from aiokafkawire.consumer.offsets_for_leader_epoch import EpochCheck, due, request, settle
+from aiokafkawire.consumer.subscription_state import PartitionState, SubscriptionState
 from aiokafkawire.errors import ErrorCode, FencedLeaderEpoch, LogTruncated, TopicAuthorizationFailed
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.offsets import EpochEndOffset
@@ -30,9 +30,9 @@ def snapshot(epoch: int = 3, leader: int = 1) -> Snapshot:
     return Snapshot(1, "cluster", 1, nodes, {"t": Topic("t", UUID(int=1), 0, (partition(0, leader, epoch),))}, {})
 
 
-def read(default: OffsetSpec | None = None, **known: Any) -> tuple[Positions, Place]:
+def read(default: OffsetSpec | None = None, **known: Any) -> tuple[SubscriptionState, PartitionState]:
     """Positions with one place at offset 7, after a record of leader epoch 2."""
-    positions = Positions(default)
+    positions = SubscriptionState(default)
     positions.assign({T: 7})
     place = positions.require(T)
     for name, value in {"leader_epoch": 2, **known}.items():
@@ -59,7 +59,7 @@ def test_a_position_is_checked_once_for_each_leader(known: Snapshot, told: dict[
     assert (1 in found) is expected
     assert (plan(known, positions, {}, (), (), max_bytes=1, now=0.0)[0] == {}) is expected
     if expected:
-        assert found == {1: [Check(place, place.epoch, 7, 2, 3)]}
+        assert found == {1: [EpochCheck(place, place.epoch, 7, 2, 3)]}
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_seek_leaves_nothing_to_check() -> None:
 
 def test_the_question_names_both_epochs() -> None:
     _, place = read()
-    (topic,) = request([Check(place, place.epoch, 7, 2, 3)]).topics
+    (topic,) = request([EpochCheck(place, place.epoch, 7, 2, 3)]).topics
     (asked,) = topic.partitions
     assert (topic.topic, asked.partition, asked.current_leader_epoch, asked.leader_epoch) == ("t", 0, 3, 2)
 
@@ -106,7 +106,7 @@ def end(epoch: int, offset: int, error: int = 0) -> EpochEndOffset:
 @pytest.mark.parametrize("default", [None, OffsetSpec.EARLIEST])
 def test_an_epoch_that_reaches_the_position_is_well(offset: int, default: OffsetSpec | None) -> None:
     positions, place = read(default)
-    assert settle(positions, Check(place, place.epoch, 7, 2, 3), end(2, offset)) is None
+    assert settle(positions, EpochCheck(place, place.epoch, 7, 2, 3), end(2, offset)) is None
     assert (place.position, place.validated, place.leader_epoch) == (7, 3, 2)
     assert due(snapshot(), positions, ()) == {}
 
@@ -114,7 +114,7 @@ def test_an_epoch_that_reaches_the_position_is_well(offset: int, default: Offset
 def test_a_log_that_was_cut_off_is_read_on_from_there() -> None:
     positions, place = read(OffsetSpec.LATEST)
     before = place.epoch
-    assert settle(positions, Check(place, before, 7, 2, 3), end(1, 4)) is None
+    assert settle(positions, EpochCheck(place, before, 7, 2, 3), end(1, 4)) is None
     assert (place.position, place.validated, place.leader_epoch) == (4, 3, 1)
     assert place.epoch != before  # what was fetched before counts no more
 
@@ -122,7 +122,7 @@ def test_a_log_that_was_cut_off_is_read_on_from_there() -> None:
 @pytest.mark.parametrize("answer", [end(-1, -1), end(2, -1), end(-1, 5)])
 def test_an_epoch_that_the_leader_does_not_know_leads_to_the_default(answer: EpochEndOffset) -> None:
     positions, place = read(OffsetSpec.EARLIEST)
-    assert settle(positions, Check(place, place.epoch, 7, 2, 3), answer) is None
+    assert settle(positions, EpochCheck(place, place.epoch, 7, 2, 3), answer) is None
     assert (place.position, place.spec) == (None, OffsetSpec.EARLIEST)
 
 
@@ -132,7 +132,7 @@ def test_an_epoch_that_the_leader_does_not_know_leads_to_the_default(answer: Epo
 )
 def test_without_a_default_it_is_told(answer: EpochEndOffset, diverging: int | None, told: str) -> None:
     positions, place = read()
-    error = settle(positions, Check(place, place.epoch, 7, 2, 3), answer)
+    error = settle(positions, EpochCheck(place, place.epoch, 7, 2, 3), answer)
     assert isinstance(error, LogTruncated)
     assert (error.partition, error.position, error.diverging_offset) == (T, 7, diverging)
     assert told in str(error)
@@ -144,7 +144,7 @@ def test_without_a_default_it_is_told(answer: EpochEndOffset, diverging: int | N
 
 def test_an_error_is_one_of_the_partition() -> None:
     positions, place = read()
-    error = settle(positions, Check(place, place.epoch, 7, 2, 3), end(-1, -1, ErrorCode.FENCED_LEADER_EPOCH))
+    error = settle(positions, EpochCheck(place, place.epoch, 7, 2, 3), end(-1, -1, ErrorCode.FENCED_LEADER_EPOCH))
     assert isinstance(error, FencedLeaderEpoch)
     assert "OffsetForLeaderEpoch of t-0 at offset 7" in str(error)
     assert (place.position, place.validated, place.lost) == (7, None, False)

@@ -14,8 +14,8 @@ from support.raw_client import RawClient
 from support.scripted_broker import SPOKEN, Asked, api_versions
 
 from aiokafkawire import Client
-from aiokafkawire.consumer.fetch import Ask, within
-from aiokafkawire.consumer.positions import Place
+from aiokafkawire.consumer.fetch import PartitionFetch, within
+from aiokafkawire.consumer.subscription_state import PartitionState
 from aiokafkawire.errors import RecordTooLarge
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.fetch import FetchResponse
@@ -25,7 +25,7 @@ from aiokafkawire.types import TopicPartition
 
 
 def test_partitions_share_the_room_where_nothing_else_limits_an_answer() -> None:
-    asks = [Ask(Place(a(number), 0, None), 0, 0, max_bytes=1_000) for number in range(4)]
+    asks = [PartitionFetch(PartitionState(a(number), 0, None), 0, 0, max_bytes=1_000) for number in range(4)]
     assert within(asks, 3, 400) is asks
     assert [one.max_bytes for one in within(asks, 2, 400)] == [100] * 4
     assert [one.max_bytes for one in within(asks, 2, 40_000)] == [1_000] * 4
@@ -33,7 +33,7 @@ def test_partitions_share_the_room_where_nothing_else_limits_an_answer() -> None
 
 
 def test_a_partition_with_a_large_message_is_asked_for_alone() -> None:
-    asks = [Ask(Place(a(number), 0, None), 0, 0, max_bytes=1_000) for number in range(4)]
+    asks = [PartitionFetch(PartitionState(a(number), 0, None), 0, 0, max_bytes=1_000) for number in range(4)]
     asks[2].place.fetch_bytes = 1_000
     assert within(asks, 2, 400) == [asks[2]]
 

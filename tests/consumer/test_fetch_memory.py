@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from support.clusters import partition
 
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
-from aiokafkawire.consumer.fetch import Ask, Fetched, plan, rooms, within
-from aiokafkawire.consumer.positions import Positions
-from aiokafkawire.consumer.source import source
+from aiokafkawire.consumer.fetch import CompletedFetch, PartitionFetch, plan, rooms, within
+from aiokafkawire.consumer.preferred_replica import source
+from aiokafkawire.consumer.subscription_state import SubscriptionState
 from aiokafkawire.protocol.messages.fetch import PartitionData
 from aiokafkawire.types import Address, TopicPartition
 
@@ -30,13 +30,13 @@ class Reading:
 
     def __init__(self, version: int, replicas: list[int | None]) -> None:
         self.snapshot, self.version = snapshot(), version
-        self.positions = Positions(None)
+        self.positions = SubscriptionState(None)
         self.positions.assign({TopicPartition("a", index): 0 for index in range(PARTITIONS)})
         for place, replica in zip(self.positions, replicas, strict=True):
             place.replica, place.replica_until = replica, 1.0
-        self.unread: dict[TopicPartition, Fetched] = {}
+        self.unread: dict[TopicPartition, CompletedFetch] = {}
         self.promised: dict[int, int] = {}
-        self.asked: dict[int, list[Ask]] = {}
+        self.asked: dict[int, list[PartitionFetch]] = {}
 
     def ask(self) -> None:
         asks, _ = plan(
@@ -57,7 +57,7 @@ class Reading:
             room -= size
             if size:
                 data = PartitionData(partition_index=0, error_code=0, high_watermark=9, records=bytes(size))
-                self.unread[ask.place.where] = Fetched(ask, data, committed_only=False)
+                self.unread[ask.place.where] = CompletedFetch(ask, data, committed_only=False)
 
     @property
     def kept(self) -> int:

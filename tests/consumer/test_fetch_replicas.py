@@ -12,11 +12,11 @@ from support.fetching import values
 
 from aiokafkawire import Client, Consumer, TopicPartition
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
-from aiokafkawire.consumer.arrivals import Arrivals, Came
-from aiokafkawire.consumer.fetch import Ask, Fetched, plan
-from aiokafkawire.consumer.positions import Place, Positions
-from aiokafkawire.consumer.source import source
-from aiokafkawire.consumer.trouble import Troubles
+from aiokafkawire.consumer.fetch import CompletedFetch, PartitionFetch, plan
+from aiokafkawire.consumer.fetch_buffer import FetchBuffer, FetchContext
+from aiokafkawire.consumer.partition_errors import PartitionErrors
+from aiokafkawire.consumer.preferred_replica import source
+from aiokafkawire.consumer.subscription_state import PartitionState, SubscriptionState
 from aiokafkawire.errors import ErrorCode, broker_error
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.fetch import PartitionData
@@ -52,12 +52,12 @@ def snapshot(*, leader: int = 1, replicas: tuple[int, ...] = (1, 2), offline: tu
     ],
 )
 def test_who_is_asked(known: Snapshot, replica: int | None, until: float, expected: int | None) -> None:
-    node = source(known, Place(T, 0, None, replica=replica, replica_until=until), 5.0)
+    node = source(known, PartitionState(T, 0, None, replica=replica, replica_until=until), 5.0)
     assert (node.node_id if node is not None else None) == expected
 
 
 def test_a_broker_of_which_something_is_unread_is_not_asked_whatever_it_leads() -> None:
-    positions = Positions(None)
+    positions = SubscriptionState(None)
     positions.assign({T: 0})
     place = positions.require(T)
     place.replica, place.replica_until = 2, 10.0
@@ -69,30 +69,34 @@ def test_a_broker_of_which_something_is_unread_is_not_asked_whatever_it_leads() 
 # --- what an answer does -------------------------------------------------------------------------------------
 
 
-def arrivals(default: OffsetSpec | None = None) -> tuple[Arrivals, Place]:
-    positions = Positions(default)
+def arrivals(default: OffsetSpec | None = None) -> tuple[FetchBuffer, PartitionState]:
+    positions = SubscriptionState(default)
     positions.assign({T: 7})
-    made = Arrivals(positions, Troubles(positions, 10.0), replica_age=100.0, largest=1_000_000)
+    made = FetchBuffer(positions, PartitionErrors(positions, 10.0), replica_age=100.0, largest=1_000_000)
     return made, positions.require(T)
 
 
-CAME = Came(snapshot(), 1.0, 2.0, 12)
+CAME = FetchContext(snapshot(), 1.0, 2.0, 12)
 
 
-def preferring(ask: Ask, replica: int) -> Fetched:
+def preferring(ask: PartitionFetch, replica: int) -> CompletedFetch:
     data = PartitionData(partition_index=0, error_code=0, high_watermark=9, preferred_read_replica=replica, records=b"")
-    return Fetched(ask, data, committed_only=False)
+    return CompletedFetch(ask, data, committed_only=False)
 
 
 def test_the_replica_that_the_leader_names_is_asked_next_at_once_and_for_a_time() -> None:
     made, place = arrivals()
-    outcome = made.take(Ask(place, place.epoch, 7), preferring(Ask(place, place.epoch, 7), 2), CAME)
+    outcome = made.take(
+        PartitionFetch(place, place.epoch, 7), preferring(PartitionFetch(place, place.epoch, 7), 2), CAME
+    )
     assert (outcome.moved, outcome.failed, place.replica, place.replica_until) == (True, False, 2, 102.0)
 
 
 def test_a_replica_that_is_not_known_is_looked_up_and_the_leader_asked_after_a_rest() -> None:
     made, place = arrivals()
-    outcome = made.take(Ask(place, place.epoch, 7), preferring(Ask(place, place.epoch, 7), 9), CAME)
+    outcome = made.take(
+        PartitionFetch(place, place.epoch, 7), preferring(PartitionFetch(place, place.epoch, 7), 9), CAME
+    )
     assert (outcome.failed, outcome.outdated) == (True, True)
     assert place.replica is None
 
@@ -112,7 +116,7 @@ def test_a_replica_that_is_not_known_is_looked_up_and_the_leader_asked_after_a_r
 def test_after_an_error_of_a_replica_the_leader_is_asked_from_the_same_offset(code: ErrorCode) -> None:
     made, place = arrivals()
     place.replica, place.replica_until = 2, 100.0
-    outcome = made.take(Ask(place, place.epoch, 7, from_leader=False), broker_error(code), CAME)
+    outcome = made.take(PartitionFetch(place, place.epoch, 7, from_leader=False), broker_error(code), CAME)
     assert outcome.failed
     assert place.replica is None
     assert (place.position, place.lost) == (7, False)
@@ -120,7 +124,7 @@ def test_after_an_error_of_a_replica_the_leader_is_asked_from_the_same_offset(co
 
 def test_the_leaders_word_on_what_is_out_of_range_counts() -> None:
     made, place = arrivals(OffsetSpec.EARLIEST)
-    made.take(Ask(place, place.epoch, 7), broker_error(ErrorCode.OFFSET_OUT_OF_RANGE), CAME)
+    made.take(PartitionFetch(place, place.epoch, 7), broker_error(ErrorCode.OFFSET_OUT_OF_RANGE), CAME)
     assert (place.position, place.spec) == (None, OffsetSpec.EARLIEST)
 
 
@@ -134,7 +138,7 @@ def test_the_leaders_word_on_what_is_out_of_range_counts() -> None:
 )
 def test_errors_about_epochs_ask_for_metadata(code: ErrorCode, outdated: bool) -> None:
     made, place = arrivals()
-    outcome = made.take(Ask(place, place.epoch, 7), broker_error(code), CAME)
+    outcome = made.take(PartitionFetch(place, place.epoch, 7), broker_error(code), CAME)
     assert (outcome.failed, outcome.outdated) == (True, outdated)
 
 

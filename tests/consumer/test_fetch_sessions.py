@@ -12,15 +12,15 @@ from support.virtual_time import virtual_time
 
 from aiokafkawire import Client, Consumer, RequestTimeout
 from aiokafkawire.config import ConsumerConfig
-from aiokafkawire.consumer.fetch import Ask
+from aiokafkawire.consumer.fetch import PartitionFetch
 from aiokafkawire.consumer.fetch_messages import request
-from aiokafkawire.consumer.positions import Positions
-from aiokafkawire.consumer.sessions import FetchSession, Turn
+from aiokafkawire.consumer.fetch_session import FetchSession, FetchSessionRequest
+from aiokafkawire.consumer.subscription_state import SubscriptionState
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.compiler import encode
 from aiokafkawire.protocol.messages.fetch import FetchRequest, PartitionData
-from aiokafkawire.testing.broker import Broker, Refused
+from aiokafkawire.testing.broker import ApiError, Broker
 from aiokafkawire.testing.logs.sessions import FetchSessions
 from aiokafkawire.types import TopicPartition
 
@@ -36,16 +36,16 @@ class Wanted:
     """A consumer's partitions, and its session with one broker."""
 
     def __init__(self, *partitions: TopicPartition) -> None:
-        self.positions = Positions(None)
+        self.positions = SubscriptionState(None)
         self.positions.assign(dict.fromkeys(partitions, 0))
         self.session = FetchSession()
         self.ids = dict(IDS)
 
-    def asks(self, *without: TopicPartition, leader_epoch: int = 0) -> list[Ask]:
+    def asks(self, *without: TopicPartition, leader_epoch: int = 0) -> list[PartitionFetch]:
         places = [place for place in self.positions if place.where not in without]
-        return [Ask(place, place.epoch, place.position or 0, leader_epoch, 100) for place in places]
+        return [PartitionFetch(place, place.epoch, place.position or 0, leader_epoch, 100) for place in places]
 
-    def next(self, asks: list[Ask] | None = None, *, by_id: bool = True) -> Turn:
+    def next(self, asks: list[PartitionFetch] | None = None, *, by_id: bool = True) -> FetchSessionRequest:
         return self.session.next(self.asks() if asks is None else asks, self.ids, by_id=by_id)
 
     def opened(self) -> "Wanted":
@@ -53,7 +53,7 @@ class Wanted:
         return self
 
 
-def named(turn: Turn) -> list[TopicPartition]:
+def named(turn: FetchSessionRequest) -> list[TopicPartition]:
     return [ask.place.where for ask in turn.named]
 
 
@@ -87,7 +87,7 @@ def test_another_leader_epoch_limit_or_seek_is_told() -> None:
     assert named(turn) == [a(0), a(1)]
     wanted.session.answered(turn, 7)
     (one, two) = wanted.asks(leader_epoch=1)
-    turn = wanted.next([one, Ask(two.place, two.epoch, two.offset, 1, 200)])
+    turn = wanted.next([one, PartitionFetch(two.place, two.epoch, two.offset, 1, 200)])
     assert named(turn) == [a(1)]
     wanted.session.answered(turn, 7)
     wanted.positions.seek(a(0), 0)
@@ -165,7 +165,7 @@ def test_a_partition_that_was_assigned_anew_is_told_though_nothing_else_changed(
 
 def test_epochs_begin_again_at_one() -> None:
     wanted = Wanted(a(0)).opened()
-    wanted.session.answered(Turn(7, 2**31 - 1, {}, [], [], {}), 7)
+    wanted.session.answered(FetchSessionRequest(7, 2**31 - 1, {}, [], [], {}), 7)
     assert wanted.next().epoch == 1
 
 
@@ -205,7 +205,7 @@ def test_the_broker_always_reads_what_is_wanted_and_nothing_else(
         message = request(turn, ConsumerConfig(), 1_000)
         try:
             fetching = broker.begin(message, {A: "a"}.get, by_topic_id=by_id, now=0.0)
-        except Refused as refused:
+        except ApiError as refused:
             wanted.session.refused(refused.code)
             if (refused.code, fate) != (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "evicted"):
                 raise

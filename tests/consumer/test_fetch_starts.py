@@ -6,10 +6,10 @@ import anyio
 import pytest
 from support.faulty_cluster import a, serving
 
-from aiokafkawire.consumer.lookup import Lookup
-from aiokafkawire.consumer.positions import Positions
-from aiokafkawire.consumer.resets import Ago, Start, reset_to, spec_of
-from aiokafkawire.consumer.trouble import Troubles
+from aiokafkawire.consumer.offset_fetcher import OffsetFetcher
+from aiokafkawire.consumer.offset_reset import DurationReset, Start, reset_to, spec_of
+from aiokafkawire.consumer.partition_errors import PartitionErrors
+from aiokafkawire.consumer.subscription_state import SubscriptionState
 from aiokafkawire.protocol.messages.offsets import ListOffsetsRequest
 from aiokafkawire.runtime import Runtime
 from aiokafkawire.types import IsolationLevel, OffsetSpec
@@ -23,8 +23,8 @@ DAY = 24 * 60 * 60 * 1000
         ("earliest", OffsetSpec.EARLIEST),
         ("latest", OffsetSpec.LATEST),
         ("none", None),
-        ("by_duration:P1D", Ago(DAY)),
-        ("by_duration:PT0.5S", Ago(500)),
+        ("by_duration:P1D", DurationReset(DAY)),
+        ("by_duration:PT0.5S", DurationReset(500)),
     ],
 )
 def test_a_policy_is_a_place(policy: str, expected: Start | None) -> None:
@@ -35,9 +35,9 @@ def test_a_policy_is_a_place(policy: str, expected: Start | None) -> None:
     ("start", "expected"),
     [
         (OffsetSpec.LATEST, OffsetSpec.LATEST),
-        (Ago(DAY), OffsetSpec.at(100)),
-        (Ago(DAY + 100), OffsetSpec.at(0)),
-        (Ago(DAY + 101), OffsetSpec.at(0)),  # further back than time goes
+        (DurationReset(DAY), OffsetSpec.at(100)),
+        (DurationReset(DAY + 100), OffsetSpec.at(0)),
+        (DurationReset(DAY + 101), OffsetSpec.at(0)),  # further back than time goes
     ],
 )
 def test_a_duration_counts_from_now(start: Start, expected: OffsetSpec) -> None:
@@ -45,11 +45,11 @@ def test_a_duration_counts_from_now(start: Start, expected: OffsetSpec) -> None:
 
 
 def test_an_offset_that_is_gone_leads_there_too() -> None:
-    positions = Positions(Ago(DAY))
+    positions = SubscriptionState(DurationReset(DAY))
     positions.assign({a(0): 5, a(1): None})
-    assert positions.require(a(1)).spec == Ago(DAY)
+    assert positions.require(a(1)).spec == DurationReset(DAY)
     assert positions.reset(positions.require(a(0)))
-    assert positions.require(a(0)).spec == Ago(DAY)
+    assert positions.require(a(0)).spec == DurationReset(DAY)
 
 
 @pytest.mark.anyio
@@ -71,9 +71,9 @@ async def test_the_time_is_that_of_the_lookup_and_what_is_later_than_all_is_the_
         async with cluster.client() as client:
             opened = client._cluster
             opened.runtime = runtime
-            positions = Positions(Ago(DAY - 100))
-            troubles = Troubles(positions, 5.0)
-            lookup = Lookup(opened, positions, troubles, IsolationLevel.READ_UNCOMMITTED, lambda _: None)
+            positions = SubscriptionState(DurationReset(DAY - 100))
+            troubles = PartitionErrors(positions, 5.0)
+            lookup = OffsetFetcher(opened, positions, troubles, IsolationLevel.READ_UNCOMMITTED, lambda _: None)
             for time, timestamps, position in ((DAY, [100], 1), (DAY + 800, [900, -1], 3)):
                 wall = time
                 asked.clear()

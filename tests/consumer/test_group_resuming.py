@@ -16,9 +16,9 @@ from support.readers import Partitions, Reader
 
 from aiokafkawire import OffsetSpec, RequestTimeout, TopicPartition
 from aiokafkawire.errors import ErrorCode
-from aiokafkawire.group.states import GroupState
+from aiokafkawire.group.classic_transitions import GroupState
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.testing.orders.orders import Order
+from aiokafkawire.testing.faults.rules import FaultRule
 
 GROUP_REQUESTS = (
     ApiKey.JOIN_GROUP,
@@ -35,7 +35,7 @@ class Absence:
 
     life: Life
     loading: float | None = None
-    orders: list[Order] = attrs.field(factory=list)
+    orders: list[FaultRule] = attrs.field(factory=list)
     begun: bool = False
 
     def begin(self) -> None:
@@ -240,7 +240,7 @@ def test_what_only_the_coordinator_knows_waits_for_it(how: str) -> None:
             async with kafka.producer(transactional_id="x") as producer, producer.transaction() as transaction:
                 await transaction.commit_offsets({where: 2}, group=one.consumer.group_metadata())
 
-        absence: list[Order] = []
+        absence: list[FaultRule] = []
 
         async def lose_a_commit(partitions: Partitions) -> None:
             if how == "unknown":

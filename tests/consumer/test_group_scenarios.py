@@ -10,9 +10,9 @@ from support.group_lives import COUNT, GROUP, TOPIC, Life, in_a_group, membershi
 
 from aiokafkawire import TopicPartition
 from aiokafkawire.errors import ErrorCode
-from aiokafkawire.group.states import GroupState
+from aiokafkawire.group.classic_transitions import GroupState
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.testing.orders.journal import Outcome
+from aiokafkawire.testing.faults.request_log import RequestOutcome
 
 EAGER, COOPERATIVE = ["range"], ["cooperative-sticky"]
 
@@ -64,7 +64,7 @@ def test_a_commit_that_waits_for_replicas_holds_up_no_heartbeats() -> None:
             await anyio.sleep(4.5)
             beats = [beat.outcome for beat in life.broker.requests.of(ApiKey.HEARTBEAT)]
             assert len(beats) >= 4
-            assert set(beats) == {Outcome.ANSWERED}
+            assert set(beats) == {RequestOutcome.ANSWERED}
         await life.all_read()
         assert one.words() == ["assigned"]
         assert one.errors == []

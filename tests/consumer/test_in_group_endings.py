@@ -12,7 +12,7 @@ from support.readers import Reader
 
 from aiokafkawire import TopicPartition
 from aiokafkawire.errors import ErrorCode
-from aiokafkawire.group.states import GroupState
+from aiokafkawire.group.classic_transitions import GroupState
 from aiokafkawire.protocol.api import ApiKey
 
 

@@ -14,9 +14,9 @@ from support.readers import Reader
 from aiokafkawire import Consumer, ConsumerRecord, TopicPartition
 from aiokafkawire.errors import CommitFailed, ErrorCode, KafkaError
 from aiokafkawire.group.assignors import RebalanceProtocol
-from aiokafkawire.group.membership import Membership
-from aiokafkawire.group.states import GroupState
-from aiokafkawire.group.subscriptions import Assignment, Partitions, Subscription
+from aiokafkawire.group.classic_transitions import GroupState
+from aiokafkawire.group.consumer_protocol import Assignment, Partitions, Subscription
+from aiokafkawire.group.membership_manager import MembershipManager
 from aiokafkawire.protocol.api import ApiKey
 
 EAGER, COOPERATIVE = ["range"], ["cooperative-sticky"]
@@ -388,7 +388,7 @@ def test_a_generation_that_is_not_complete_yet_only_delays_a_commit() -> None:
         assert one.errors == []
 
 
-def _has_had(membership: Membership, rebalances: int) -> bool:
+def _has_had(membership: MembershipManager, rebalances: int) -> bool:
     return membership.machine.rebalances >= rebalances
 
 

@@ -10,7 +10,7 @@ from support.clusters import QUICK
 from support.virtual_time import virtual_time
 
 from aiokafkawire import Client, CommitFailed, OffsetAndMetadata, TopicPartition
-from aiokafkawire.consumer.positions import Positions
+from aiokafkawire.consumer.subscription_state import SubscriptionState
 from aiokafkawire.producer.transaction_state import TransactionPhase, TransactionStateMachine
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import Broker
@@ -20,9 +20,9 @@ A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 FIRST = GroupMetadata("g", 1, "me")
 
 
-def holding(*partitions: TopicPartition) -> Positions:
+def holding(*partitions: TopicPartition) -> SubscriptionState:
     """Partitions of which the user holds the records 3 and 4."""
-    positions = Positions(None, in_group=True)
+    positions = SubscriptionState(None, in_group=True)
     positions.add([A0, A1])
     for partition in partitions:
         place = positions.require(partition)

@@ -13,7 +13,7 @@ from support.clusters import QUICK
 from support.fetching import numbers
 
 from aiokafkawire import Client, Consumer, TopicPartition, UsageError
-from aiokafkawire.consumer import reading
+from aiokafkawire.consumer import record_iteration
 from aiokafkawire.errors import DeserializationError
 from aiokafkawire.runtime import Runtime
 from aiokafkawire.testing.broker import Broker
@@ -138,7 +138,7 @@ async def test_an_error_comes_after_the_records_before_it() -> None:
 
 async def test_a_poll_that_is_cancelled_costs_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
     """What has to be inflated on a thread is waited for with empty hands alone."""
-    monkeypatch.setattr(reading, "LARGE", 10)
+    monkeypatch.setattr(record_iteration, "LARGE", 10)
     inflated, scopes = 0, [anyio.CancelScope()]
 
     async def offload(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:

@@ -9,7 +9,7 @@ import anyio.lowlevel
 import pytest
 
 from aiokafkawire import Client, Consumer, TopicPartition
-from aiokafkawire.consumer.iterating import RecordIterator
+from aiokafkawire.consumer._implementation import RecordIterator
 from aiokafkawire.errors import DeserializationError
 from aiokafkawire.testing.broker import Broker
 

@@ -9,7 +9,7 @@ import pytest
 from support.apache_kafka import ApacheKafka
 
 from aiokafkawire import Client
-from aiokafkawire.network.stream import Connector, connect_tcp
+from aiokafkawire.network.connector import Connector, connect_tcp
 from aiokafkawire.testing.broker import Broker
 
 

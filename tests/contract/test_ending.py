@@ -14,7 +14,7 @@ import pytest
 import sniffio
 from support.reading import take
 
-from aiokafkawire import Client, ConsumerRecord, Outgoing, TopicPartition
+from aiokafkawire import Client, ConsumerRecord, OutgoingRecord, TopicPartition
 from aiokafkawire.errors import GroupIdNotFound
 
 pytestmark = pytest.mark.anyio
@@ -199,19 +199,21 @@ async def test_a_cancelled_transform_ends_and_is_begun_again(
         )
 
     async def body(ready: anyio.Event) -> None:
-        async def process(records: list[ConsumerRecord[bytes, bytes]]) -> list[Outgoing]:
+        async def process(records: list[ConsumerRecord[bytes, bytes]]) -> list[OutgoingRecord]:
             if len(seen) >= 4:
                 ready.set()
                 await anyio.sleep_forever()
             seen.extend(record.offset for record in records)
-            return [Outgoing(results, record.value) for record in records]
+            return [OutgoingRecord(results, record.value) for record in records]
 
         await transform(process)
 
     with anyio.fail_after(30):
         await cancelled(body)
         assert seen == [0, 1, 2, 3]
-        count = await transform(lambda records: [Outgoing(results, record.value) for record in records], until_end=True)
+        count = await transform(
+            lambda records: [OutgoingRecord(results, record.value) for record in records], until_end=True
+        )
         assert count == 6
         async with kafka.consumer(isolation_level="read_committed", auto_offset_reset="earliest") as consumer:
             consumer.assign([TopicPartition(results, 0)])

@@ -20,10 +20,10 @@ from support.transactional import settled
 
 from aiokafkawire import Client, ConfigError, ConsumerRecord, TopicPartition, UsageError
 from aiokafkawire.errors import InvalidTxnState, MessageTooLarge, ProducerFenced, RecordTooLarge
-from aiokafkawire.exactly_once import Outgoing
-from aiokafkawire.network.stream import Connector
+from aiokafkawire.network.connector import Connector
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
+from aiokafkawire.transform import OutgoingRecord
 
 pytestmark = [pytest.mark.anyio, BOTH_TRANSACTION_VERSIONS]
 
@@ -52,9 +52,9 @@ class Job:
             for number in range(first, end):
                 await producer.enqueue(self.source, b"%d" % number, partition=number % PARTITIONS)
 
-    def doubled(self, records: list[Record]) -> list[Outgoing]:
+    def doubled(self, records: list[Record]) -> list[OutgoingRecord]:
         """Twice the number, into the partition with the same index."""
-        return [Outgoing(self.target, b"%d" % (2 * number(one)), partition=one.partition) for one in records]
+        return [OutgoingRecord(self.target, b"%d" % (2 * number(one)), partition=one.partition) for one in records]
 
     async def run(self, process: Any = None, **arguments: Any) -> int:
         """The loop, to the end if nothing else is said."""
@@ -134,7 +134,7 @@ async def test_every_record_counts_once(job: Job) -> None:
     await job.fill(0, COUNT)
     sizes: list[int] = []
 
-    def process(records: list[Record]) -> Iterable[Outgoing]:
+    def process(records: list[Record]) -> Iterable[OutgoingRecord]:
         sizes.append(len(records))
         return job.doubled(records)
 
@@ -152,11 +152,11 @@ async def test_every_record_counts_once(job: Job) -> None:
 async def test_process_may_be_a_coroutine_a_generator_or_send_nothing(job: Job) -> None:
     await job.fill(0, 9)
 
-    async def asynchronously(records: list[Record]) -> list[Outgoing]:
+    async def asynchronously(records: list[Record]) -> list[OutgoingRecord]:
         await anyio.lowlevel.checkpoint()
         return job.doubled(records)
 
-    def one_by_one(records: list[Record]) -> Iterable[Outgoing]:
+    def one_by_one(records: list[Record]) -> Iterable[OutgoingRecord]:
         yield from job.doubled(records)
 
     assert await job.run(asynchronously) == 9
@@ -170,7 +170,7 @@ async def test_process_may_be_a_coroutine_a_generator_or_send_nothing(job: Job) 
 
 async def test_what_goes_out_is_as_it_was_said(job: Job) -> None:
     await job.fill(0, 1)
-    made = Outgoing(job.target, b"v", key=b"k", partition=1, headers=[("h", b"1")], timestamp_ms=1_000)
+    made = OutgoingRecord(job.target, b"v", key=b"k", partition=1, headers=[("h", b"1")], timestamp_ms=1_000)
     await job.run(lambda records: [made])
     async with job.kafka.consumer() as consumer:
         consumer.assign({TopicPartition(job.target, 1): 0})
@@ -185,7 +185,7 @@ async def test_process_raises_now_and_then(job: Job) -> None:
     await job.fill(0, COUNT)
     calls, failures = 0, 0
 
-    def process(records: list[Record]) -> Iterable[Outgoing]:
+    def process(records: list[Record]) -> Iterable[OutgoingRecord]:
         nonlocal calls
         calls += 1
         for index, one in enumerate(job.doubled(records)):
@@ -231,7 +231,7 @@ async def test_stopped_it_ends_with_the_transaction_at_hand(job: Job, cluster: W
     await job.fill(0, 100)
     stop = anyio.Event()
 
-    def process(records: list[Record]) -> Iterable[Outgoing]:
+    def process(records: list[Record]) -> Iterable[OutgoingRecord]:
         stop.set()
         return job.doubled(records)
 
@@ -258,7 +258,7 @@ async def test_stopped_while_nothing_comes_it_ends_at_once(job: Job) -> None:
 async def test_the_newer_one_fences_the_older(job: Job) -> None:
     await job.fill(0, 100)
 
-    async def process(records: list[Record]) -> list[Outgoing]:
+    async def process(records: list[Record]) -> list[OutgoingRecord]:
         async with job.kafka.producer(transactional_id=job.name):
             return job.doubled(records)
 
@@ -274,7 +274,7 @@ async def test_a_transaction_times_out(cluster: Where, job: Job) -> None:
     valve = Valve(cluster.connector, ApiKey.END_TXN)
     calls = 0
 
-    def process(records: list[Record]) -> list[Outgoing]:
+    def process(records: list[Record]) -> list[OutgoingRecord]:
         nonlocal calls
         calls += 1
         if calls == 3:
@@ -300,12 +300,12 @@ async def test_a_transaction_times_out(cluster: Where, job: Job) -> None:
 async def test_records_that_cannot_be_sent_end_it(job: Job) -> None:
     await job.fill(0, 10)
     with pytest.raises(RecordTooLarge):
-        await job.run(lambda records: [Outgoing(job.target, b"x" * 2_000_000)])
+        await job.run(lambda records: [OutgoingRecord(job.target, b"x" * 2_000_000)])
     large = {"max_request_size": 3_000_000}
     with pytest.raises(MessageTooLarge):
-        await job.run(lambda records: [Outgoing(job.target, b"x" * 2_000_000)], producer_options=large)
+        await job.run(lambda records: [OutgoingRecord(job.target, b"x" * 2_000_000)], producer_options=large)
     with pytest.raises(UsageError, match="has 2 partitions, no 7"):
-        await job.run(lambda records: [Outgoing(job.target, b"x", partition=7)])
+        await job.run(lambda records: [OutgoingRecord(job.target, b"x", partition=7)])
     assert await job.run() == 10
     assert await job.outcome() == doubles(10)
 
@@ -338,7 +338,7 @@ async def test_partitions_that_appear_are_read_as_well(cluster: Where, job: Job)
     await job.fill(0, 10)
     stop, seen = anyio.Event(), list[int]()
 
-    async def process(records: list[Record]) -> list[Outgoing]:
+    async def process(records: list[Record]) -> list[OutgoingRecord]:
         if not seen:
             async with raw(cluster) as client:
                 more = CreatePartitionsTopic(name=job.source, count=3, assignments=None)

@@ -30,7 +30,7 @@ from aiokafkawire.errors import (
     UnknownMemberId,
     UnknownTopicOrPartition,
 )
-from aiokafkawire.group.subscriptions import Assignment, encode_assignment
+from aiokafkawire.group.consumer_protocol import Assignment, encode_assignment
 
 pytestmark = pytest.mark.anyio
 

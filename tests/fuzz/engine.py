@@ -13,7 +13,7 @@ with atheris.instrument_imports(include=["aiokafkawire"]):
     from fuzz.targets import TARGETS
 
     from aiokafkawire.protocol import compiler
-    from aiokafkawire.protocol.source import Unit
+    from aiokafkawire.protocol.source_builder import Unit
 
     import_module("aiokafkawire.records.message_set")  # loaded on first use, which would be past the hook
 

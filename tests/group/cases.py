@@ -10,15 +10,15 @@ from uuid import UUID
 import attrs
 
 from aiokafkawire.group.assignors import RangeAssignor, RoundRobinAssignor
-from aiokafkawire.group.java_order import hash_ordered
-from aiokafkawire.group.sticky import CooperativeStickyAssignor, StickyAssignor
-from aiokafkawire.group.subscriptions import (
+from aiokafkawire.group.consumer_protocol import (
     Assignment,
     PartitionInfo,
     Subscription,
     decode_subscription,
     encode_subscription,
 )
+from aiokafkawire.group.java_hash_order import hash_ordered
+from aiokafkawire.group.sticky import CooperativeStickyAssignor, StickyAssignor
 from aiokafkawire.types import TopicPartition
 
 __all__ = ("ASSIGNORS", "Case", "Member", "rounds")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aiokafkawire.group.subscriptions import Assignment, Partitions, Subscription
+from aiokafkawire.group.consumer_protocol import Assignment, Partitions, Subscription
 from aiokafkawire.types import TopicPartition
 
 __all__ = ("given", "sizes", "wrongs")

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from aiokafkawire.group.assignors import Assignor, RangeAssignor, RebalanceProtocol, RoundRobinAssignor
+from aiokafkawire.group.consumer_protocol import Assignment, PartitionInfo, Partitions, Subscription
 from aiokafkawire.group.sticky import CooperativeStickyAssignor, StickyAssignor
-from aiokafkawire.group.subscriptions import Assignment, PartitionInfo, Partitions, Subscription
 from aiokafkawire.types import TopicPartition
 
 Given = dict[str, str]

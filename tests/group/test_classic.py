@@ -29,9 +29,9 @@ from aiokafkawire.errors import (
     WireError,
     broker_error,
 )
-from aiokafkawire.group.classic import GroupMachine
-from aiokafkawire.group.states import NEXT, THEN, GroupState, Kind, Then
-from aiokafkawire.group.tasks import Assign, GiveUpAll, JoinedMember, Prepare, Resume, Take
+from aiokafkawire.group.classic import ClassicMembership
+from aiokafkawire.group.classic_transitions import NEXT, THEN, ErrorAction, GroupState, RequestKind
+from aiokafkawire.group.member_tasks import ApplyAssignment, Assign, JoinedMember, LosePartitions, PrepareRejoin, Resume
 from aiokafkawire.types import GroupMetadata
 
 OUTSIDE, PREPARING, JOINING = GroupState.OUTSIDE, GroupState.PREPARING, GroupState.JOINING
@@ -41,10 +41,10 @@ UNKNOWN = 31_000
 """An error code that nobody has heard of."""
 
 
-def asked_in(state: GroupState, kind: Kind) -> tuple[GroupMachine, Any]:
+def asked_in(state: GroupState, kind: RequestKind) -> tuple[ClassicMembership, Any]:
     """A machine in this state that waits for an answer of this kind."""
     machine = machine_in(state)
-    return machine, beating(machine, 100) if kind is Kind.HEARTBEAT else flow(machine, 100)
+    return machine, beating(machine, 100) if kind is RequestKind.HEARTBEAT else flow(machine, 100)
 
 
 # --- from state to state -------------------------------------------------------------------------------------------
@@ -54,9 +54,9 @@ def test_a_leader_comes_all_the_way() -> None:
     machine = machine_in(OUTSIDE)
     assert (machine.due(0), machine.wait(0), machine.is_member) == ([], None, False)
     machine.want("why not")
-    assert doing(machine, Prepare).lost
+    assert doing(machine, PrepareRejoin).lost
     assert (machine.due(0), machine.is_rebalancing) == ([], True)
-    machine.prepared(doing(machine, Prepare), PROTOCOLS)
+    machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
     assert machine.task is None
     assert machine.wait(0) == 0
     ask = flow(machine)
@@ -77,10 +77,10 @@ def test_a_leader_comes_all_the_way() -> None:
     assert (request.generation_id, request.member_id, request.protocol_name) == (5, ME, "sticky")
     assert [(one.member_id, one.assignment) for one in request.assignments] == [(ME, b"mine")]
     machine.answered(ask, synced(protocol="sticky"), 2.0)
-    assert isinstance(machine.task, Take)
+    assert isinstance(machine.task, ApplyAssignment)
     assert (machine.task.assignment, machine.task.generation, machine.task.leader) == (b"mine", 5, True)
     assert (machine.state, machine.rebalances, machine.group) == (STABLE, 1, GroupMetadata("g", 5, ME, None))
-    machine.taken(doing(machine, Take))
+    machine.taken(doing(machine, ApplyAssignment))
     assert not machine.is_rebalancing
 
 
@@ -90,7 +90,7 @@ def test_a_follower_decides_nothing() -> None:
     assert said(ask).assignments == []
     # Before v5 nobody says which protocol it is.
     machine.answered(ask, synced(protocol=None), 0)
-    assert isinstance(machine.task, Take)
+    assert isinstance(machine.task, ApplyAssignment)
     assert machine.task.leader is False
 
 
@@ -101,22 +101,22 @@ def test_a_leader_that_was_away_looks_and_decides_nothing() -> None:
     assert (machine.task.decided, [one.member_id for one in machine.task.members]) == (True, [ME, "other-2"])
     machine.assigned(machine.task, {})
     machine.answered(flow(machine), synced(), 0)
-    assert isinstance(machine.task, Take)
+    assert isinstance(machine.task, ApplyAssignment)
     assert machine.task.leader
 
 
 # --- nobody coordinates --------------------------------------------------------------------------------------------
 
 
-def joining(own: str | None = None) -> tuple[GroupMachine, Any]:
+def joining(own: str | None = None) -> tuple[ClassicMembership, Any]:
     """A member of generation 5 that waits to join again, and its question."""
     machine = machine_in(STABLE)
-    machine.taken(doing(machine, Take))
+    machine.taken(doing(machine, ApplyAssignment))
     if own is not None:
         machine.want(own)
     else:
         machine.answered(beating(machine, 10), heard(ErrorCode.REBALANCE_IN_PROGRESS), 10)
-    machine.prepared(doing(machine, Prepare), PROTOCOLS)
+    machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
     return machine, flow(machine, 10)
 
 
@@ -143,14 +143,14 @@ def test_a_wish_of_its_own_waits_for_a_coordinator(when: str) -> None:
         machine.answered(ask, joined(generation=6, leader="other-2"), 20)
         machine.want("mine")
         machine.answered(flow(machine, 20), synced(ErrorCode.REBALANCE_IN_PROGRESS), 20)
-        machine.prepared(doing(machine, Prepare), PROTOCOLS)
+        machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
     if when == "joining":
         machine.want("mine")
     machine.resume(machine.group, 20)
     if when == "preparing":
         machine.answered(beating(machine, 20), heard(ErrorCode.REBALANCE_IN_PROGRESS), 20)
         machine.want("mine")
-        machine.prepared(doing(machine, Prepare), PROTOCOLS)
+        machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
         machine.resume(machine.group, 20)
     if when == "resumed":
         machine.want("mine")
@@ -159,7 +159,7 @@ def test_a_wish_of_its_own_waits_for_a_coordinator(when: str) -> None:
     assert (machine.state, machine.task, machine.resumed) == (STABLE, None, True)
     machine.found()
     assert not machine.resumed
-    assert isinstance(machine.task, Prepare)
+    assert isinstance(machine.task, PrepareRejoin)
     assert not machine.task.lost
     machine.prepared(machine.task, PROTOCOLS)
     assert said(flow(machine, 30)).reason == (
@@ -171,16 +171,16 @@ def test_a_wish_is_not_lost_by_a_rebalance_that_comes_before_it_and_is_none_any_
     machine, _ = joining("mine")
     machine.resume(machine.group, 20)
     machine.answered(beating(machine, 20), heard(ErrorCode.REBALANCE_IN_PROGRESS), 20)
-    machine.prepared(doing(machine, Prepare), PROTOCOLS)
+    machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
     machine.resume(machine.group, 20)
     machine.taken(doing(machine, Resume))
     machine.found()
-    machine.prepared(doing(machine, Prepare), PROTOCOLS)
+    machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
     machine.answered(flow(machine, 20), joined(generation=6, leader="other-2"), 20)
     machine.answered(flow(machine, 20), synced(), 20)
-    machine.taken(doing(machine, Take))
+    machine.taken(doing(machine, ApplyAssignment))
     machine.answered(beating(machine, 40), heard(ErrorCode.REBALANCE_IN_PROGRESS), 40)
-    machine.prepared(doing(machine, Prepare), PROTOCOLS)
+    machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
     machine.resume(machine.group, 40)
     machine.taken(doing(machine, Resume))
     machine.found()
@@ -199,7 +199,7 @@ def test_who_resumed_gives_up_again_when_a_coordinator_says_that_the_generation_
     machine, _ = joining()
     machine.resume(machine.group, 20)
     machine.answered(beating(machine, 20), heard(code), 20)
-    assert isinstance(machine.task, Prepare)
+    assert isinstance(machine.task, PrepareRejoin)
     assert machine.task.lost == lost
 
 
@@ -230,25 +230,25 @@ def test_who_leaves_after_resuming_wishes_for_nothing() -> None:
 # --- every answer --------------------------------------------------------------------------------------------------
 
 _WHERE = {
-    Kind.JOIN: [JOINING],
-    Kind.SYNC: [SYNCING],
-    Kind.HEARTBEAT: [ASSIGNING, SYNCING, STABLE],
+    RequestKind.JOIN: [JOINING],
+    RequestKind.SYNC: [SYNCING],
+    RequestKind.HEARTBEAT: [ASSIGNING, SYNCING, STABLE],
 }
 
 
-def after(state: GroupState, kind: Kind, then: Then) -> tuple[GroupState, str, int]:
+def after(state: GroupState, kind: RequestKind, then: ErrorAction) -> tuple[GroupState, str, int]:
     """Where an error leads to: the state, and the member's id and generation there."""
     before = ("", -1) if state is JOINING else (ME, 5)
     match then:
-        case Then.AGAIN:
+        case ErrorAction.AGAIN:
             return state, *before
-        case Then.JOIN_WITH_ID:
+        case ErrorAction.JOIN_WITH_ID:
             return state, "given-3", -1
-        case Then.REJOIN:
-            return (PREPARING if state is STABLE or kind is Kind.SYNC else state), *before
-        case Then.LOSE_GENERATION:
+        case ErrorAction.REJOIN:
+            return (PREPARING if state is STABLE or kind is RequestKind.SYNC else state), *before
+        case ErrorAction.LOSE_GENERATION:
             return PREPARING, before[0], -1
-        case Then.LOSE:
+        case ErrorAction.LOSE:
             return PREPARING, "", -1
     return FAILED, "", -1
 
@@ -262,43 +262,43 @@ def after(state: GroupState, kind: Kind, then: Then) -> tuple[GroupState, str, i
         for code in sorted({code for _, code in THEN} | {ErrorCode.FENCED_INSTANCE_ID, UNKNOWN})
     ],
 )
-def test_every_error_leads_where_the_table_says(state: GroupState, kind: Kind, code: int) -> None:
+def test_every_error_leads_where_the_table_says(state: GroupState, kind: RequestKind, code: int) -> None:
     machine, ask = asked_in(state, kind)
-    then = THEN.get((kind, code), Then.FAIL)
+    then = THEN.get((kind, code), ErrorAction.FAIL)
     machine.answered(ask, answer(kind, code), 100)
     assert (machine.state, machine.member_id, machine.generation) == after(state, kind, then)
     assert machine.state is state or machine.state in NEXT[state]
     if machine.state is PREPARING:
-        assert isinstance(machine.task, Prepare)
-        assert machine.task.lost is (then is not Then.REJOIN)
-    elif then is Then.FAIL:
-        assert isinstance(machine.task, GiveUpAll)
+        assert isinstance(machine.task, PrepareRejoin)
+        assert machine.task.lost is (then is not ErrorAction.REJOIN)
+    elif then is ErrorAction.FAIL:
+        assert isinstance(machine.task, LosePartitions)
         assert type(machine.error) is type(broker_error(code, ""))
         assert f"{kind.value} of group 'g'" in str(machine.error)
-    elif kind is Kind.HEARTBEAT:
+    elif kind is RequestKind.HEARTBEAT:
         assert machine.is_member
     else:
         assert machine.due(100) != []
 
 
 @pytest.mark.parametrize("state", [PREPARING, STABLE])
-@pytest.mark.parametrize("code", [code for kind, code in THEN if kind is Kind.COMMIT])
+@pytest.mark.parametrize("code", [code for kind, code in THEN if kind is RequestKind.COMMIT])
 def test_a_commit_that_is_refused_tells_of_the_end_as_well(state: GroupState, code: int) -> None:
     machine = stable_machine()
     if state is PREPARING:
         machine.want("again")
     task = machine.task
     machine.commit_refused(machine.group, broker_error(code, "OffsetCommit"), 1.0)
-    then = THEN[Kind.COMMIT, code]
+    then = THEN[RequestKind.COMMIT, code]
     assert (machine.state, machine.member_id, machine.generation) == (
         PREPARING,
-        "" if then is Then.LOSE else ME,
-        5 if then is Then.REJOIN else -1,
+        "" if then is ErrorAction.LOSE else ME,
+        5 if then is ErrorAction.REJOIN else -1,
     )
-    assert isinstance(machine.task, Prepare)
-    assert machine.task.lost is (then is not Then.REJOIN)
+    assert isinstance(machine.task, PrepareRejoin)
+    assert machine.task.lost is (then is not ErrorAction.REJOIN)
     # A member that prepares already for the next generation goes on with that.
-    assert (machine.task is task) is (state is PREPARING and then is Then.REJOIN)
+    assert (machine.task is task) is (state is PREPARING and then is ErrorAction.REJOIN)
 
 
 @pytest.mark.parametrize("state", [JOINING, ASSIGNING, SYNCING, LEAVING, FAILED, OUTSIDE])
@@ -347,13 +347,15 @@ def test_a_heartbeat_of_another_says_nothing_to_who_sends_none() -> None:
 @pytest.mark.parametrize(
     ("state", "kind", "reached"),
     [
-        (JOINING, Kind.JOIN, JOINING),
-        (SYNCING, Kind.SYNC, PREPARING),
-        (STABLE, Kind.HEARTBEAT, STABLE),
-        (LEAVING, Kind.LEAVE, OUTSIDE),
+        (JOINING, RequestKind.JOIN, JOINING),
+        (SYNCING, RequestKind.SYNC, PREPARING),
+        (STABLE, RequestKind.HEARTBEAT, STABLE),
+        (LEAVING, RequestKind.LEAVE, OUTSIDE),
     ],
 )
-def test_a_coordinator_that_is_silent_takes_nothing_away(state: GroupState, kind: Kind, reached: GroupState) -> None:
+def test_a_coordinator_that_is_silent_takes_nothing_away(
+    state: GroupState, kind: RequestKind, reached: GroupState
+) -> None:
     machine, ask = asked_in(state, kind)
     machine.refused(ask, RequestTimeout("silent"), 101)
     assert machine.state is reached
@@ -362,7 +364,7 @@ def test_a_coordinator_that_is_silent_takes_nothing_away(state: GroupState, kind
         # A heartbeat that was not answered goes out again at once.
         assert [ask.kind for ask in machine.due(101)] == ([] if reached is PREPARING else [kind])
     if reached is PREPARING:
-        assert isinstance(machine.task, Prepare)
+        assert isinstance(machine.task, PrepareRejoin)
         assert machine.task.lost is False
 
 
@@ -370,17 +372,19 @@ def test_a_coordinator_that_is_silent_takes_nothing_away(state: GroupState, kind
     "error",
     [broker_error(ErrorCode.GROUP_AUTHORIZATION_FAILED, "FindCoordinator"), WireError("nonsense"), UsageError("old")],
 )
-@pytest.mark.parametrize(("state", "kind"), [(JOINING, Kind.JOIN), (SYNCING, Kind.SYNC), (STABLE, Kind.HEARTBEAT)])
-def test_what_no_retry_mends_is_for_the_user(state: GroupState, kind: Kind, error: KafkaError) -> None:
+@pytest.mark.parametrize(
+    ("state", "kind"), [(JOINING, RequestKind.JOIN), (SYNCING, RequestKind.SYNC), (STABLE, RequestKind.HEARTBEAT)]
+)
+def test_what_no_retry_mends_is_for_the_user(state: GroupState, kind: RequestKind, error: KafkaError) -> None:
     machine, ask = asked_in(state, kind)
     machine.refused(ask, error, 101)
     assert (machine.state, machine.error, machine.is_member) == (FAILED, error, False)
-    assert isinstance(machine.task, GiveUpAll)
+    assert isinstance(machine.task, LosePartitions)
 
 
 @pytest.mark.parametrize("outcome", [left(), left(ErrorCode.UNKNOWN_MEMBER_ID), left(UNKNOWN), WireError("nonsense")])
 def test_whoever_leaves_has_left_whatever_comes_of_it(outcome: Any) -> None:
-    machine, ask = asked_in(LEAVING, Kind.LEAVE)
+    machine, ask = asked_in(LEAVING, RequestKind.LEAVE)
     (newer, _), (older, _) = ask.forms
     assert [(one.member_id, one.reason) for one in newer.members] == [(ME, "enough")]
     assert older.member_id == ME
@@ -396,7 +400,7 @@ def test_whoever_leaves_has_left_whatever_comes_of_it(outcome: Any) -> None:
 
 @pytest.mark.parametrize("state", [JOINING, SYNCING])
 def test_an_answer_that_comes_too_late_counts_no_more(state: GroupState) -> None:
-    machine, ask = asked_in(state, Kind.JOIN)
+    machine, ask = asked_in(state, RequestKind.JOIN)
     machine.leave("enough")
     reached = machine.state
     machine.answered(ask, joined() if state is JOINING else synced(), 101)
@@ -409,7 +413,7 @@ def test_a_heartbeat_that_is_answered_after_the_join_was_sent_counts_no_more() -
     ask = beating(machine, 5)
     machine.want("again")
     assert machine.is_current(ask)
-    assert isinstance(machine.task, Prepare)
+    assert isinstance(machine.task, PrepareRejoin)
     machine.prepared(machine.task, PROTOCOLS)
     assert not machine.is_current(ask)
     machine.answered(ask, heard(ErrorCode.UNKNOWN_MEMBER_ID), 1)

@@ -12,10 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from support.membership_answers import ME, PROTOCOLS, answer, heard, joined, left, said, synced
 
 from aiokafkawire.errors import ErrorCode, FencedInstanceId, KafkaError, RequestTimeout, UsageError, broker_error
-from aiokafkawire.group.classic import GroupMachine
-from aiokafkawire.group.membership_requests import Ask, MemberSettings
-from aiokafkawire.group.states import GroupState, Kind
-from aiokafkawire.group.tasks import Assign, GiveUpAll, Prepare, Resume, Take, Task
+from aiokafkawire.group.classic import ClassicMembership
+from aiokafkawire.group.classic_transitions import GroupState, RequestKind
+from aiokafkawire.group.member_tasks import ApplyAssignment, Assign, LosePartitions, PrepareRejoin, Resume, Task
+from aiokafkawire.group.membership_requests import CoordinatorRequest, MemberSettings
 
 OUTSIDE, LEAVING, FAILED, STABLE = GroupState.OUTSIDE, GroupState.LEAVING, GroupState.FAILED, GroupState.STABLE
 
@@ -51,17 +51,17 @@ class AnySequence(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.machine = GroupMachine(MemberSettings("g"))
+        self.machine = ClassicMembership(MemberSettings("g"))
         self.now = 0.0
-        self.under_way: list[Ask] = []
-        self.late: list[Ask] = []
+        self.under_way: list[CoordinatorRequest] = []
+        self.late: list[CoordinatorRequest] = []
         # What the driver does now, and those tasks that it was too slow for.
         self.doing: Task | None = None
         self.owns = False
 
     @initialize(instance=st.sampled_from([None, "i"]), wants=st.booleans())
     def start(self, instance: str | None, wants: bool) -> None:
-        self.machine = GroupMachine(MemberSettings("g", group_instance_id=instance))
+        self.machine = ClassicMembership(MemberSettings("g", group_instance_id=instance))
         if wants:
             self.machine.want("to begin")
 
@@ -83,7 +83,7 @@ class AnySequence(RuleBasedStateMachine):
 
     @rule(code=codes, is_current=st.booleans())
     def commit(self, code: int, is_current: bool) -> None:
-        group = self.machine.group if is_current else GroupMachine(MemberSettings("g")).group
+        group = self.machine.group if is_current else ClassicMembership(MemberSettings("g")).group
         self.machine.commit_refused(group, broker_error(code, "OffsetCommit"), self.now)
 
     @rule(code=st.one_of(st.just(0), codes))
@@ -96,7 +96,7 @@ class AnySequence(RuleBasedStateMachine):
     def ask(self, wait: float) -> None:
         self.now += wait
         for ask in self.machine.due(self.now):
-            assert ask.kind is not Kind.HEARTBEAT or said(ask).generation_id >= 0
+            assert ask.kind is not RequestKind.HEARTBEAT or said(ask).generation_id >= 0
             self.under_way.append(ask)
         for ask in [ask for ask in self.under_way if not self.machine.is_current(ask)]:
             self.under_way.remove(ask)
@@ -113,15 +113,15 @@ class AnySequence(RuleBasedStateMachine):
         task, self.doing = self.doing, None
         assert task is not None
         machine, is_wanted = self.machine, task is self.machine.task
-        if fails and not isinstance(task, GiveUpAll):
+        if fails and not isinstance(task, LosePartitions):
             machine.task_failed(task, UsageError("no"))
-        elif isinstance(task, Prepare):
+        elif isinstance(task, PrepareRejoin):
             # Eager: everything is given up, lost or not.
             self.owns = self.owns and not (is_wanted or task.lost)
             machine.prepared(task, PROTOCOLS)
         elif isinstance(task, Assign):
             machine.assigned(task, {})
-        elif isinstance(task, Take):
+        elif isinstance(task, ApplyAssignment):
             self.owns = self.owns or is_wanted
             machine.taken(task, rejoin=rejoin)
         elif isinstance(task, Resume):
@@ -151,7 +151,12 @@ class AnySequence(RuleBasedStateMachine):
     @rule(which=st.integers(0, 1), join=joins, sync=syncs)
     def grant(self, which: int, join: Any, sync: Any) -> None:
         ask = self.under_way.pop(which % len(self.under_way))
-        granted = {Kind.JOIN: join, Kind.SYNC: sync, Kind.HEARTBEAT: heard(), Kind.LEAVE: left()}
+        granted = {
+            RequestKind.JOIN: join,
+            RequestKind.SYNC: sync,
+            RequestKind.HEARTBEAT: heard(),
+            RequestKind.LEAVE: left(),
+        }
         self.machine.answered(ask, granted[ask.kind], self.now)
 
     @precondition(lambda self: self.under_way)
@@ -183,7 +188,7 @@ class AnySequence(RuleBasedStateMachine):
     def answer_late(self, code: int, join: Any) -> None:
         ask = self.late.pop()
         before = self.machine.state, self.machine.group, self.machine.task
-        self.machine.answered(ask, join if ask.kind is Kind.JOIN else answer(ask.kind, code), self.now)
+        self.machine.answered(ask, join if ask.kind is RequestKind.JOIN else answer(ask.kind, code), self.now)
         assert (self.machine.state, self.machine.group, self.machine.task) == before
 
     # --- what holds ------------------------------------------------------------------------------------
@@ -191,9 +196,9 @@ class AnySequence(RuleBasedStateMachine):
     @invariant()
     def one_flow_and_one_heartbeat_are_under_way(self) -> None:
         current = [ask.kind for ask in self.under_way if self.machine.is_current(ask)]
-        assert current.count(Kind.HEARTBEAT) <= 1
-        assert Kind.HEARTBEAT not in current or self.machine.state in BEATING
-        assert len(current) - current.count(Kind.HEARTBEAT) <= 1
+        assert current.count(RequestKind.HEARTBEAT) <= 1
+        assert RequestKind.HEARTBEAT not in current or self.machine.state in BEATING
+        assert len(current) - current.count(RequestKind.HEARTBEAT) <= 1
 
     @invariant()
     def there_is_always_something_that_goes_on(self) -> None:
@@ -201,7 +206,7 @@ class AnySequence(RuleBasedStateMachine):
         if machine.state in (GroupState.PREPARING, GroupState.ASSIGNING):
             assert machine.task is not None
         elif machine.state in (GroupState.JOINING, GroupState.SYNCING, LEAVING):
-            asked = any(machine.is_current(ask) and ask.kind is not Kind.HEARTBEAT for ask in self.under_way)
+            asked = any(machine.is_current(ask) and ask.kind is not RequestKind.HEARTBEAT for ask in self.under_way)
             assert asked or machine.wait(self.now) is not None
         elif machine.state is STABLE:
             assert machine.is_member
@@ -218,7 +223,7 @@ class AnySequence(RuleBasedStateMachine):
         machine = self.machine
         if self.owns and not machine.is_member:
             ends = machine.task if self.doing is None or self.doing is machine.task else machine.task or self.doing
-            assert isinstance(ends, GiveUpAll) or (isinstance(ends, Prepare) and ends.lost)
+            assert isinstance(ends, LosePartitions) or (isinstance(ends, PrepareRejoin) and ends.lost)
 
     @invariant()
     def the_error_is_there_when_it_counts(self) -> None:
@@ -237,7 +242,7 @@ class AnySequence(RuleBasedStateMachine):
         assert (self.machine.member_id, self.machine.generation, self.machine.task) == ("", -1, None)
 
 
-def behave(machine: GroupMachine, now: float) -> None:
+def behave(machine: ClassicMembership, now: float) -> None:
     """A coordinator, and a member, that do what they are asked until nothing is left to do but heartbeats."""
     generation = 10
     for ask in (machine._asked, machine._beating):
@@ -245,7 +250,7 @@ def behave(machine: GroupMachine, now: float) -> None:
             machine.refused(ask, RequestTimeout("late"), now)
     for _ in range(40):
         task = machine.task
-        if isinstance(task, Prepare):
+        if isinstance(task, PrepareRejoin):
             machine.prepared(task, PROTOCOLS)
         elif isinstance(task, Assign):
             machine.assigned(task, {})
@@ -257,12 +262,12 @@ def behave(machine: GroupMachine, now: float) -> None:
         now += 2.0
 
 
-def _granted(ask: Ask, generation: int, protocol: str) -> Any:
-    if ask.kind is Kind.JOIN and not said(ask).member_id and said(ask).group_instance_id is None:
+def _granted(ask: CoordinatorRequest, generation: int, protocol: str) -> Any:
+    if ask.kind is RequestKind.JOIN and not said(ask).member_id and said(ask).group_instance_id is None:
         return joined(ErrorCode.MEMBER_ID_REQUIRED)
-    if ask.kind is Kind.JOIN:
+    if ask.kind is RequestKind.JOIN:
         return joined(generation=generation)
-    return synced(protocol=protocol) if ask.kind is Kind.SYNC else answer(ask.kind, 0)
+    return synced(protocol=protocol) if ask.kind is RequestKind.SYNC else answer(ask.kind, 0)
 
 
 AnySequence.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None, derandomize=True)

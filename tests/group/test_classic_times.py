@@ -24,8 +24,8 @@ from aiokafkawire.errors import (
     ErrorCode,
     WireError,
 )
-from aiokafkawire.group.states import NEXT, THEN, GroupState, Kind
-from aiokafkawire.group.tasks import Assign, Prepare
+from aiokafkawire.group.classic_transitions import NEXT, THEN, GroupState, RequestKind
+from aiokafkawire.group.member_tasks import Assign, PrepareRejoin
 
 OUTSIDE, PREPARING, JOINING = GroupState.OUTSIDE, GroupState.PREPARING, GroupState.JOINING
 ASSIGNING, SYNCING, STABLE = GroupState.ASSIGNING, GroupState.SYNCING, GroupState.STABLE
@@ -97,16 +97,16 @@ def test_a_sync_for_another_protocol_is_for_the_user() -> None:
     assert (machine.state, type(machine.error)) == (FAILED, WireError)
 
 
-@pytest.mark.parametrize("kind", [Kind.JOIN, Kind.SYNC])
-@pytest.mark.parametrize("code", sorted({code for kind, code in THEN if kind is not Kind.COMMIT}))
-def test_a_coordinator_that_says_the_same_for_ever_is_not_asked_in_a_tight_loop(kind: Kind, code: int) -> None:
+@pytest.mark.parametrize("kind", [RequestKind.JOIN, RequestKind.SYNC])
+@pytest.mark.parametrize("code", sorted({code for kind, code in THEN if kind is not RequestKind.COMMIT}))
+def test_a_coordinator_that_says_the_same_for_ever_is_not_asked_in_a_tight_loop(kind: RequestKind, code: int) -> None:
     if (kind, code) not in THEN:
         return
     machine, now = machine_in(OUTSIDE), 0.0
     times: list[float] = []
     machine.want("to begin")
     while len(times) < 20:
-        if isinstance(machine.task, Prepare):
+        if isinstance(machine.task, PrepareRejoin):
             machine.prepared(machine.task, PROTOCOLS)
         elif isinstance(machine.task, Assign):
             machine.assigned(machine.task, {})
@@ -115,7 +115,7 @@ def test_a_coordinator_that_says_the_same_for_ever_is_not_asked_in_a_tight_loop(
                 times.append(now)
             is_asked = ask.kind is kind
             machine.answered(
-                ask, answer(kind, code) if is_asked else joined() if ask.kind is Kind.JOIN else heard(), now
+                ask, answer(kind, code) if is_asked else joined() if ask.kind is RequestKind.JOIN else heard(), now
             )
         if machine.task is None:
             now += machine.wait(now) or 0.0

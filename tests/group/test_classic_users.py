@@ -25,8 +25,8 @@ from aiokafkawire.errors import (
     UnknownMemberId,
     UsageError,
 )
-from aiokafkawire.group.states import GroupState, Kind
-from aiokafkawire.group.tasks import GiveUpAll, Prepare, Take
+from aiokafkawire.group.classic_transitions import GroupState, RequestKind
+from aiokafkawire.group.member_tasks import ApplyAssignment, LosePartitions, PrepareRejoin
 
 OUTSIDE, PREPARING, JOINING = GroupState.OUTSIDE, GroupState.PREPARING, GroupState.JOINING
 ASSIGNING, SYNCING, STABLE = GroupState.ASSIGNING, GroupState.SYNCING, GroupState.STABLE
@@ -45,7 +45,7 @@ def test_wanting_joins_at_once_or_later(state: GroupState, reached: GroupState) 
     machine.want("for other topics")
     assert machine.state is reached
     if reached is PREPARING and state is not PREPARING:
-        assert isinstance(machine.task, Prepare)
+        assert isinstance(machine.task, PrepareRejoin)
         assert machine.task.lost is (state is not STABLE)
 
 
@@ -59,11 +59,11 @@ def test_who_wants_while_a_rebalance_goes_on_joins_again_after_it(state: GroupSt
         assert machine.task is not None
         machine.assigned(machine.task, {})
     machine.answered(flow(machine), synced(), 0)
-    assert isinstance(machine.task, Take)
+    assert isinstance(machine.task, ApplyAssignment)
     assert machine.state is STABLE
     machine.taken(machine.task)
     assert machine.state is PREPARING
-    assert isinstance(machine.task, Prepare)
+    assert isinstance(machine.task, PrepareRejoin)
     machine.prepared(machine.task, PROTOCOLS)
     assert said(flow(machine)).reason == "for other topics"
 
@@ -85,7 +85,7 @@ def test_what_is_taken_may_call_for_another_rebalance() -> None:
     machine = machine_in(STABLE)
     assert machine.task is not None
     machine.taken(machine.task, rejoin="partitions were given up")
-    assert isinstance(machine.task, Prepare)
+    assert isinstance(machine.task, PrepareRejoin)
     assert (machine.state, machine.task.lost) == (PREPARING, False)
 
 
@@ -103,7 +103,7 @@ def test_leaving_ends_outside_and_a_static_member_tells_nobody(state: GroupState
     if instance is None and is_known:
         assert machine.state is LEAVING
         ask = flow(machine, 100)
-        assert ask.kind is Kind.LEAVE
+        assert ask.kind is RequestKind.LEAVE
         machine.answered(ask, left(), 100)
     assert (machine.state, machine.member_id, machine.generation, machine.due(200)) == (OUTSIDE, "", -1, [])
     assert machine.wait(200) is None
@@ -114,13 +114,13 @@ def test_leaving_ends_outside_and_a_static_member_tells_nobody(state: GroupState
 def test_who_is_expelled_gives_everything_up_and_may_come_back(state: GroupState, instance: str | None) -> None:
     machine = machine_in(state, group_instance_id=instance)
     machine.expelled("nothing was asked for")
-    assert isinstance(machine.task, GiveUpAll)
+    assert isinstance(machine.task, LosePartitions)
     assert machine.task.reason == "nothing was asked for"
     if machine.state is LEAVING:
         machine.answered(flow(machine, 100), left(), 100)
     assert machine.state is OUTSIDE
     machine.want("asked for again")
-    assert isinstance(machine.task, Prepare)
+    assert isinstance(machine.task, PrepareRejoin)
     assert (machine.task.lost, machine.member_id) == (True, "")
 
 
@@ -158,7 +158,7 @@ def test_a_static_member_says_who_it_is_everywhere() -> None:
     assert machine.task is not None
     machine.assigned(machine.task, {})
     asks += machine.due(0)
-    assert {ask.kind for ask in asks} == {Kind.JOIN, Kind.SYNC, Kind.HEARTBEAT}
+    assert {ask.kind for ask in asks} == {RequestKind.JOIN, RequestKind.SYNC, RequestKind.HEARTBEAT}
     assert {said(ask).group_instance_id for ask in asks} == {"i"}
     # Brokers that know no static members are not asked.
     assert [ask.forms[0][1].first for ask in asks] == [5, 3, 3]
@@ -192,7 +192,7 @@ def test_a_task_that_fails_is_for_the_user_and_the_coordinator_still_knows_the_m
     assert machine.task is not None
     machine.task_failed(machine.task, UsageError("no"))
     assert (machine.state, str(machine.error), machine.is_member) == (FAILED, "no", False)
-    assert isinstance(machine.task, GiveUpAll)
+    assert isinstance(machine.task, LosePartitions)
     machine.taken(machine.task)
     assert (machine.state, machine.member_id, machine.due(100)) == (FAILED, ME, [])
     # It leaves as the one that it was, or joins again as that.

@@ -10,8 +10,8 @@ from support.clusters import metadata, partition, topic
 from aiokafkawire.cluster.metadata import EMPTY, merge
 from aiokafkawire.errors import UsageError, WireError
 from aiokafkawire.group.assignors import RangeAssignor, RebalanceProtocol
-from aiokafkawire.group.consumer_member import Change, ConsumerMember, make_assignors, partitions_of
-from aiokafkawire.group.subscriptions import (
+from aiokafkawire.group.consumer_member import AssignmentDelta, ConsumerMember, make_assignors, partitions_of
+from aiokafkawire.group.consumer_protocol import (
     Assignment,
     PartitionInfo,
     Partitions,
@@ -21,7 +21,7 @@ from aiokafkawire.group.subscriptions import (
     encode_assignment,
     encode_subscription,
 )
-from aiokafkawire.group.tasks import JoinedMember, Take
+from aiokafkawire.group.member_tasks import ApplyAssignment, JoinedMember
 from aiokafkawire.types import TopicPartition
 
 A0, A1, B0, B1 = (TopicPartition(topic, index) for topic in "ab" for index in range(2))
@@ -51,8 +51,10 @@ class Decided:
         self.told.append((assignment, generation))
 
 
-def take(*partitions: TopicPartition, generation: int = 5, leader: bool = False, name: str = "decided") -> Take:
-    return Take(name, generation, encode_assignment(Assignment(partitions)), leader)
+def take(
+    *partitions: TopicPartition, generation: int = 5, leader: bool = False, name: str = "decided"
+) -> ApplyAssignment:
+    return ApplyAssignment(name, generation, encode_assignment(Assignment(partitions)), leader)
 
 
 def member_with(*owned: TopicPartition, protocols: tuple[RebalanceProtocol, ...] = (COOPERATIVE,)) -> ConsumerMember:
@@ -151,15 +153,15 @@ def test_who_could_not_take_what_it_was_given_has_what_it_had_in_the_new_generat
 @pytest.mark.parametrize(
     ("assigned", "change"),
     [
-        ((A0, B0), Change((), (), (A0, B0))),
-        ((A0, A1), Change((B0,), (A1,), (A0, A1))),
-        ((), Change((A0, B0), (), ())),
-        ((B1, A1), Change((A0, B0), (B1, A1), (B1, A1))),
-        ((A0, A0, B0), Change((), (), (A0, B0))),
-        ((A0, B0, TopicPartition("other", 0)), Change((), (), (A0, B0))),
+        ((A0, B0), AssignmentDelta((), (), (A0, B0))),
+        ((A0, A1), AssignmentDelta((B0,), (A1,), (A0, A1))),
+        ((), AssignmentDelta((A0, B0), (), ())),
+        ((B1, A1), AssignmentDelta((A0, B0), (B1, A1), (B1, A1))),
+        ((A0, A0, B0), AssignmentDelta((), (), (A0, B0))),
+        ((A0, B0, TopicPartition("other", 0)), AssignmentDelta((), (), (A0, B0))),
     ],
 )
-def test_what_an_assignment_changes(assigned: tuple[TopicPartition, ...], change: Change) -> None:
+def test_what_an_assignment_changes(assigned: tuple[TopicPartition, ...], change: AssignmentDelta) -> None:
     member = member_with(A0, B0)
     task = take(*assigned, generation=6)
     assert member.change(task) == change
@@ -170,8 +172,8 @@ def test_what_an_assignment_changes(assigned: tuple[TopicPartition, ...], change
 
 def test_a_member_that_its_leader_forgot_has_nothing() -> None:
     member = member_with(A0)
-    task = Take("decided", 6, b"", leader=False)
-    assert member.change(task) == Change((A0,), (), ())
+    task = ApplyAssignment("decided", 6, b"", leader=False)
+    assert member.change(task) == AssignmentDelta((A0,), (), ())
 
 
 def test_the_assignor_that_was_chosen_hears_of_the_assignment() -> None:
@@ -185,7 +187,7 @@ def test_the_assignor_that_was_chosen_hears_of_the_assignment() -> None:
 
 def test_an_assignment_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(WireError):
-        member_with().change(Take("decided", 6, b"\0\0\0\0", leader=False))
+        member_with().change(ApplyAssignment("decided", 6, b"\0\0\0\0", leader=False))
 
 
 # --- as the leader -------------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from hypothesis import given as holds_for
 from hypothesis import strategies as st
 
 from aiokafkawire.group.assignors import Assignor, RangeAssignor, RoundRobinAssignor
+from aiokafkawire.group.consumer_protocol import Assignment, PartitionInfo, Subscription
 from aiokafkawire.group.sticky import CooperativeStickyAssignor, StickyAssignor
-from aiokafkawire.group.subscriptions import Assignment, PartitionInfo, Subscription
 from aiokafkawire.types import TopicPartition
 
 from .checks import given, sizes, wrongs

@@ -9,15 +9,15 @@ from random import Random
 import pytest
 
 from aiokafkawire.group.assignors import Assignor
-from aiokafkawire.group.java_order import hash_ordered
-from aiokafkawire.group.sticky import StickyUserData
-from aiokafkawire.group.subscriptions import (
+from aiokafkawire.group.consumer_protocol import (
     PartitionInfo,
     decode_assignment,
     decode_subscription,
     encode_assignment,
     encode_subscription,
 )
+from aiokafkawire.group.java_hash_order import hash_ordered
+from aiokafkawire.group.sticky import StickyUserData
 from aiokafkawire.protocol.compiler import decode
 from aiokafkawire.types import TopicPartition
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 import pytest
 
 from aiokafkawire.group.assignors import Assignor
+from aiokafkawire.group.consumer_protocol import Assignment, PartitionInfo, Subscription
 from aiokafkawire.group.sticky import CooperativeStickyAssignor, StickyAssignor, StickyUserData, StickyUserDataTopic
-from aiokafkawire.group.subscriptions import Assignment, PartitionInfo, Subscription
 from aiokafkawire.protocol.compiler import encode
 from aiokafkawire.types import TopicPartition
 

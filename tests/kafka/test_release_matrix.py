@@ -17,7 +17,7 @@ from support.release_table import PAGE, ReleaseTable
 
 from aiokafkawire import Client, ConsumerRecord, OffsetSpec, TopicPartition, UnsupportedVersion
 from aiokafkawire.admin.admin import Admin, NewTopic
-from aiokafkawire.cluster.brokers import CONTROL
+from aiokafkawire.cluster.connection_pool import CONTROL
 from aiokafkawire.config import parse_servers
 from aiokafkawire.errors import KafkaError, UnknownTopicOrPartition
 

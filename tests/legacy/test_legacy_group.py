@@ -15,7 +15,7 @@ from aiokafkawire.legacy.consumer import LegacyConsumer, LegacyRecord
 from aiokafkawire.legacy.registry import BROKERS, BrokerPartition, GroupPaths
 from aiokafkawire.legacy.requests import LATEST, Offsets
 from aiokafkawire.legacy.zookeeper import ZooKeeper
-from aiokafkawire.network.stream import connect_tcp
+from aiokafkawire.network.connector import connect_tcp
 
 pytestmark = pytest.mark.anyio
 

@@ -21,7 +21,7 @@ from aiokafkawire.legacy.jute import Stat
 from aiokafkawire.legacy.producer import LegacyProducer
 from aiokafkawire.legacy.registry import BrokerPartition, GroupPaths
 from aiokafkawire.legacy.zookeeper import ZooKeeper
-from aiokafkawire.network.stream import Connector, connect_tcp
+from aiokafkawire.network.connector import Connector, connect_tcp
 from aiokafkawire.testing.serving.memory import memory_connection
 
 pytestmark = pytest.mark.anyio

@@ -20,7 +20,7 @@ from aiokafkawire.legacy.messages import encode_messages
 from aiokafkawire.legacy.migrate import MigrationProgress, Sources, migrate, sources_from_zookeeper
 from aiokafkawire.legacy.registry import BrokerPartition
 from aiokafkawire.legacy.requests import Produce
-from aiokafkawire.network.stream import connect_tcp
+from aiokafkawire.network.connector import connect_tcp
 from aiokafkawire.producer import user_transaction
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic

@@ -16,7 +16,7 @@ from aiokafkawire.errors import ConfigError, ConnectionLost, KafkaError, Request
 from aiokafkawire.legacy.errors import BadVersion, NodeExists, NoNode, NotEmpty, SessionExpired
 from aiokafkawire.legacy.jute import EventType, WatchEvent
 from aiokafkawire.legacy.zookeeper import ZooKeeper
-from aiokafkawire.network.stream import connect_tcp
+from aiokafkawire.network.connector import connect_tcp
 
 pytestmark = pytest.mark.anyio
 

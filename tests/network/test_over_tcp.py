@@ -13,11 +13,11 @@ from support.connecting import ask, echo, eventually, named
 from support.scripted_broker import ScriptedBroker
 from support.securing import Papers, make_papers
 
-from aiokafkawire.config import ClientConfig, make
+from aiokafkawire.config import ClientConfig, make_config
 from aiokafkawire.errors import ConnectionLost, KafkaError
+from aiokafkawire.network.asyncio_transport import AsyncioTransport
 from aiokafkawire.network.connection import Connection
-from aiokafkawire.network.stream import connect_tcp
-from aiokafkawire.network.transport import TransportWire
+from aiokafkawire.network.connector import connect_tcp
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from aiokafkawire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -90,7 +90,7 @@ async def connected(front: Front, faults: list[Exception] | None = None, **optio
     heard: list[Exception] = [] if faults is None else faults
     owner = Owner(heard.append)
     await owner.open()
-    config = make(ClientConfig, {**front.options, **options})
+    config = make_config(ClientConfig, {**front.options, **options})
     try:
         yield await Connection.open(connect_tcp, "127.0.0.1", front.port, config=config, owner=owner, runtime=Runtime())
     finally:
@@ -106,7 +106,7 @@ def posted(size: int) -> ProduceRequest:
 
 async def test_on_asyncio_no_task_stands_between(papers: Papers | None, anyio_backend_name: str) -> None:
     async with ScriptedBroker() as broker, fronted(broker, papers) as front, connected(front) as connection:
-        assert isinstance(connection._wire, TransportWire) == (anyio_backend_name == "asyncio")
+        assert isinstance(connection._wire, AsyncioTransport) == (anyio_backend_name == "asyncio")
 
 
 async def test_answers_of_all_sizes_come_whole(papers: Papers | None) -> None:
@@ -228,7 +228,7 @@ async def test_the_system_asks_whether_the_broker_is_there(papers: Papers | None
     options: dict[str, Any] = {"socket_keepalive_enable": wanted}
     async with ScriptedBroker() as broker, fronted(broker, papers) as front, connected(front, **options) as connection:
         wire: Any = connection._wire
-        over = isinstance(wire, TransportWire)
+        over = isinstance(wire, AsyncioTransport)
         under = wire._transport.get_extra_info("socket") if over else wire._stream.extra(SocketAttribute.raw_socket)
         assert bool(under.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)) == wanted
 
@@ -237,13 +237,13 @@ async def test_what_is_dialled_elsewhere_needs_no_stream_either(papers: Papers |
     owner = Owner()
     await owner.open()
     async with ScriptedBroker() as broker, fronted(broker, papers) as front:
-        config = make(ClientConfig, front.options)
+        config = make_config(ClientConfig, front.options)
         try:
             there = Address("127.0.0.1", front.port)
             connection = await Connection.open(
                 connect_tcp, "inside", 9092, config=config, owner=owner, runtime=Runtime(), dialled=there
             )
             assert connection.where == "inside:9092"
-            assert isinstance(connection._wire, TransportWire) == (anyio_backend_name == "asyncio")
+            assert isinstance(connection._wire, AsyncioTransport) == (anyio_backend_name == "asyncio")
         finally:
             await owner.close()

@@ -13,7 +13,7 @@ from support.proxies import TestProxy, listening
 from support.securing import login, make_papers, refusal, there_and_back
 
 from aiokafkawire import Client
-from aiokafkawire.config import ClientConfig, make
+from aiokafkawire.config import ClientConfig, make_config
 from aiokafkawire.errors import BrokerNotTrusted, ConfigError, NoBrokerReachable, ProxyFailed, ProxyRefused, WireError
 from aiokafkawire.testing.broker import Broker
 
@@ -137,6 +137,6 @@ async def test_what_is_no_proxy_is_told_at_once() -> None:
 
 def test_the_setting_shows_no_secret_and_what_contradicts_it_is_refused() -> None:
     url = "socks5://me:s3cret@p:1080"
-    assert "s3cret" not in repr(make(ClientConfig, {"proxy": url}))
+    assert "s3cret" not in repr(make_config(ClientConfig, {"proxy": url}))
     with pytest.raises(ConfigError, match="names are looked up by the proxy"):
         Client("a:1", proxy=url, client_dns_lookup="resolve_canonical_bootstrap_servers_only")

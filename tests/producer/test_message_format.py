@@ -15,7 +15,7 @@ from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.schema import Versions
 from aiokafkawire.records.batch import BatchBuilder, split
 from aiokafkawire.records.compression import Codec
-from aiokafkawire.records.reading import AnyReader
+from aiokafkawire.records.interfaces import AnyReader
 from aiokafkawire.testing.broker import Broker
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from support.differences import absences, differences
 from support.vectors import declared_messages
 
 from aiokafkawire.protocol.api import ApiKey, request_header_version, response_header_version
-from aiokafkawire.protocol.catalogue import FAMILIES, request_of
+from aiokafkawire.protocol.message_registry import FAMILIES, request_of
 from aiokafkawire.protocol.primitives import ZERO_UUID, Int8, Int32
 from aiokafkawire.protocol.schema import Message, Request, Response, Versions, field, message, nested
 

@@ -22,7 +22,7 @@ from support.vectors import declared_messages, vectors
 from aiokafkawire.errors import WireError
 from aiokafkawire.protocol.compiler import DECODERS, decode, encode
 from aiokafkawire.protocol.messages.group import HeartbeatRequest
-from aiokafkawire.protocol.primitives import STRUCT_CODES, Array, Int32, Wire, encode_uvarint
+from aiokafkawire.protocol.primitives import STRUCT_CODES, Array, Int32, WireType, encode_uvarint
 from aiokafkawire.protocol.schema import FieldSchema, Message, field, message, nested, schema_of
 
 MESSAGES: dict[str, type[Message]] = {**declared_messages(), "Shapes": Shapes, "Tagged": Tagged}
@@ -178,20 +178,20 @@ def least_bytes(cls: type[Any], of: type[Message], version: int) -> int:
 
 def least_bytes_of(one: FieldSchema, of: type[Message], version: int) -> int:
     compact = version in (of.flexible if one.flexible is None else one.flexible)
-    if one.array or one.kind in (Wire.BYTES, Wire.RECORDS):
+    if one.array or one.kind in (WireType.BYTES, WireType.RECORDS):
         return 1 if compact else 4
-    if not isinstance(one.kind, Wire):
+    if not isinstance(one.kind, WireType):
         return 1 if version in one.nullable else least_bytes(one.kind, of, version)
-    if one.kind is Wire.STRING:
+    if one.kind is WireType.STRING:
         return 1 if compact else 2
-    return 16 if one.kind is Wire.UUID else calcsize(STRUCT_CODES[one.kind])
+    return 16 if one.kind is WireType.UUID else calcsize(STRUCT_CODES[one.kind])
 
 
 def elements(cls: type[Any], version: int, *above: type[Any]) -> Iterator[type[Any]]:
     """The structs that are elements of arrays, however deep; none may hold itself."""
     assert cls not in above, "a struct in itself: messages could be nested as deep as one likes"
     for one in schema_of(cls).fields:
-        if version in one.versions and not isinstance(one.kind, Wire):
+        if version in one.versions and not isinstance(one.kind, WireType):
             if one.array:
                 yield one.kind
             yield from elements(one.kind, version, cls, *above)

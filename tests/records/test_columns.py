@@ -11,7 +11,7 @@ from aiokafkawire.errors import CorruptBatch
 from aiokafkawire.records import layout
 from aiokafkawire.records.batch import BatchBuilder, RecordBatch
 from aiokafkawire.records.columns import Columns
-from aiokafkawire.records.reading import AnyReader
+from aiokafkawire.records.interfaces import AnyReader
 from aiokafkawire.types import Header
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install aiokafkawire[arrow]")

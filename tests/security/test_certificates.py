@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.securing import KEY, Papers, make_papers
 
-from aiokafkawire.config import ClientConfig, make
+from aiokafkawire.config import ClientConfig, make_config
 from aiokafkawire.errors import ConfigError
 from aiokafkawire.network.certificates import certificates_in, has_encrypted_key, has_key, validity
 from aiokafkawire.network.tls_context import make_context
@@ -29,7 +29,7 @@ PASSWORD = "s3cret"
 
 
 def made_of(**options: Any) -> ClientConfig:
-    return make(ClientConfig, {"security_protocol": "SSL", **options})
+    return make_config(ClientConfig, {"security_protocol": "SSL", **options})
 
 
 def context(**options: Any) -> ssl.SSLContext:

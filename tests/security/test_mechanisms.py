@@ -20,7 +20,7 @@ from aiokafkawire.network.aws_msk_iam import aws_msk_iam, region_of, signed_payl
 from aiokafkawire.network.sasl import (
     Exchange,
     Need,
-    Offload,
+    RunInThread,
     check_extensions,
     check_token,
     oauthbearer,
@@ -44,7 +44,7 @@ def run(exchange: Exchange, *answers: bytes) -> list[bytes]:
     step: Any = next(exchange)
     try:
         while True:
-            if isinstance(step, Offload):
+            if isinstance(step, RunInThread):
                 step = exchange.send(step.function())
             elif isinstance(step, Need):
                 step = exchange.send(TOKEN if step is Need.TOKEN else KEYS)
@@ -90,7 +90,7 @@ def server(mechanism: str, password: str, salt: bytes, iterations: int) -> Calla
         nonce = first.rpartition(b"r=")[2].decode() + "more"
         challenge = f"r={nonce},s={base64.b64encode(salt).decode()},i={iterations}"
         work = exchange.send(challenge.encode())
-        assert isinstance(work, Offload)
+        assert isinstance(work, RunInThread)
         final = exchange.send(work.function())
         assert isinstance(final, bytes)
         bare, _, proof = final.decode().rpartition(",p=")
@@ -162,7 +162,7 @@ def test_hashing_is_for_a_thread() -> None:
     exchange = rfc()
     next(exchange)
     work = exchange.send(SERVER_FIRST.encode())
-    assert isinstance(work, Offload)
+    assert isinstance(work, RunInThread)
     assert "pencil" not in repr(work)
 
 

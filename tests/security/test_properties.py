@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiokafkawire import Client
-from aiokafkawire.config_grammar import LoginModule, parse_jaas, parse_properties
-from aiokafkawire.config_properties import settings_from
+from aiokafkawire.config.jaas import LoginModule, parse_jaas
+from aiokafkawire.config.properties import settings_from
+from aiokafkawire.config.properties_parser import parse_properties
 from aiokafkawire.errors import ConfigError
 from aiokafkawire.types import OAuthBearerToken
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiokafkawire.config_grammar import parse_properties
-from aiokafkawire.config_properties import settings_from
-from aiokafkawire.config_providers import resolved
+from aiokafkawire.config.properties import settings_from
+from aiokafkawire.config.properties_parser import parse_properties
+from aiokafkawire.config.providers import resolved
 from aiokafkawire.errors import ConfigError
 
 TEXT = """\

@@ -16,7 +16,7 @@ from support.log_scan import LogScan, forms_of, secrets_of
 from support.securing import Papers, make_papers
 
 from aiokafkawire import Client
-from aiokafkawire.config import ClientConfig, make
+from aiokafkawire.config import ClientConfig, make_config
 from aiokafkawire.errors import KafkaError
 from aiokafkawire.protocol.messages.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse
 from aiokafkawire.testing.broker import Broker
@@ -160,7 +160,7 @@ def test_messages_that_carry_tokens_do_not_show_them() -> None:
 def test_a_secret_that_is_logged_is_found(text: str) -> None:
     scan = LogScan()
     for given in (
-        make(ClientConfig, {**SASL, "sasl_password": PASSWORD, "proxy": f"http://me:{OTHER}@127.0.0.1:1"}),
+        make_config(ClientConfig, {**SASL, "sasl_password": PASSWORD, "proxy": f"http://me:{OTHER}@127.0.0.1:1"}),
         OAuthBearerToken(TOKEN),
     ):
         scan.learn(secrets_of(given))
@@ -176,8 +176,10 @@ def test_what_clients_are_given_is_learnt() -> None:
     known = next(one for one in logging.getLogger().handlers if isinstance(one, LogScan)).secrets
     secrets = {f"Zq7-{name}-{token_hex(4)}" for name in ("password", "key", "proxy", "token", "aws", "session")}
     password, key, proxy, token, aws, session = sorted(secrets)
-    make(ClientConfig, {**SASL, "sasl_password": password, "proxy": f"socks5://me:{proxy}@127.0.0.1:1"})
-    make(ClientConfig, {"security_protocol": "SSL", "ssl_certificate_location": "c.pem", "ssl_key_password": key})
+    make_config(ClientConfig, {**SASL, "sasl_password": password, "proxy": f"socks5://me:{proxy}@127.0.0.1:1"})
+    make_config(
+        ClientConfig, {"security_protocol": "SSL", "ssl_certificate_location": "c.pem", "ssl_key_password": key}
+    )
     OAuthBearerToken(token)
     AwsCredentials("id", aws, session)
     assert secrets <= known

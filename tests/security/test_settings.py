@@ -10,8 +10,8 @@ import attrs
 import pytest
 
 from aiokafkawire import Client
-from aiokafkawire.config import ClientConfig, make
-from aiokafkawire.config_security import SecurityConfig
+from aiokafkawire.config import ClientConfig, make_config
+from aiokafkawire.config.security import SecurityConfig
 from aiokafkawire.errors import ConfigError
 from aiokafkawire.network.security import Security
 from aiokafkawire.runtime import Runtime
@@ -49,7 +49,7 @@ GOOD: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("options", GOOD, ids=range(len(GOOD)))
 def test_what_makes_sense_is_taken(options: dict[str, Any]) -> None:
-    config = make(ClientConfig, options)
+    config = make_config(ClientConfig, options)
     assert config.security_protocol.isupper()
     assert config.uses_tls == ("SSL" in config.security_protocol)
     assert config.uses_sasl == ("SASL" in config.security_protocol)
@@ -156,10 +156,10 @@ def test_no_repr_shows_a_secret() -> None:
     )
     for name in (*named, "sasl_oauthbearer_token", "sasl_aws_credentials"):
         assert not getattr(attrs.fields(SecurityConfig), name).repr, name
-    config = make(ClientConfig, OIDC)
+    config = make_config(ClientConfig, OIDC)
     assert "s3cret" not in repr(config)
     url = f"{OIDC['sasl_oauthbearer_token_endpoint_url']}?key=s3cret"
-    asked = repr(make(ClientConfig, {**OIDC, "sasl_oauthbearer_token_endpoint_url": url}))
+    asked = repr(make_config(ClientConfig, {**OIDC, "sasl_oauthbearer_token_endpoint_url": url}))
     assert "sasl_oauthbearer_token_endpoint_url='https://login.example.org/token'" in asked
     assert "s3cret" not in asked
     assert "s3cret" not in repr(OAuthBearerToken("s3cret"))
@@ -168,7 +168,7 @@ def test_no_repr_shows_a_secret() -> None:
 
 
 def test_plain_connections_load_no_tls() -> None:
-    security = Security(make(ClientConfig, {}), Runtime())
+    security = Security(make_config(ClientConfig, {}), Runtime())
     assert (security.tls, security._login) == (None, None)
 
 

@@ -24,7 +24,7 @@ from cryptography.x509.oid import NameOID
 from support.securing import Papers, make_papers, refusal, there_and_back
 
 from aiokafkawire import Client
-from aiokafkawire.config import ClientConfig, make
+from aiokafkawire.config import ClientConfig, make_config
 from aiokafkawire.errors import (
     BrokerNotTrusted,
     ClientCertificateRefused,
@@ -315,7 +315,7 @@ async def test_a_handshake_that_is_cancelled_closes_its_stream(papers: Papers) -
     async def connect(host: str, port: int) -> ByteStream:
         return ours
 
-    tls = Tls(make(ClientConfig, papers.client()), Runtime().offload)
+    tls = Tls(make_config(ClientConfig, papers.client()), Runtime().offload)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(tls.around(connect), "b", 9092)
         with anyio.fail_after(10):
@@ -349,7 +349,7 @@ async def test_certificates_that_were_renewed_are_used_by_the_next_connection(pa
     options = mine.client(shows=True)
     async with Broker(tls=papers.server(asks=ssl.CERT_REQUIRED)) as broker:
         assert type(await refusal(broker.bootstrap, **options)) is ClientCertificateRefused
-        config = make(ClientConfig, options)
+        config = make_config(ClientConfig, options)
         tls = Tls(config, Runtime().offload)
         before = await tls.context()
         assert await tls.context() is before

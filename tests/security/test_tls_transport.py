@@ -10,11 +10,11 @@ import anyio
 import pytest
 from support.securing import Papers, make_papers
 
-from aiokafkawire.config import ClientConfig, make
+from aiokafkawire.config import ClientConfig, make_config
 from aiokafkawire.errors import BrokerNotTrusted, ClientCertificateRefused, ConnectionLost, KafkaError, SecurityMismatch
 from aiokafkawire.network.pipeline import Pipeline
 from aiokafkawire.network.tls import Tls
-from aiokafkawire.network.tls_transport import TlsTransportWire
+from aiokafkawire.network.tls_transport import TlsTransport
 from aiokafkawire.protocol.messages.metadata import MetadataRequest
 from aiokafkawire.runtime import Offload, Runtime
 from aiokafkawire.types import Address
@@ -56,7 +56,7 @@ class Peer(asyncio.Transport):
         self.coming, self.going = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.session = context.wrap_bio(self.coming, self.going, server_side=True)
         self.pipeline = Pipeline(client_id="c", where=str(AT), max_frame=2 * SIZE)
-        self.wire = TlsTransportWire(self.pipeline, str(AT), 30.0, self._fault)
+        self.wire = TlsTransport(self.pipeline, str(AT), 30.0, self._fault)
         self.rooms: list[int] = []
         self.refused: ssl.SSLError | None = None
         self.is_over = False
@@ -104,12 +104,14 @@ class Peer(asyncio.Transport):
             self.refused = error
         self.deliver(self.going.read())
 
-    async def dial(self, kind: type[TlsTransportWire]) -> TlsTransportWire:
+    async def dial(self, kind: type[TlsTransport]) -> TlsTransport:
         return self.wire
 
-    async def shaken(self, papers: Papers) -> TlsTransportWire:
+    async def shaken(self, papers: Papers) -> TlsTransport:
         """The wire after a handshake."""
-        return await Tls(make(ClientConfig, papers.client()), Runtime().offload).over_transport(AT, nobody, self.dial)
+        return await Tls(make_config(ClientConfig, papers.client()), Runtime().offload).over_transport(
+            AT, nobody, self.dial
+        )
 
     def ask(self) -> Slot:
         """Have the wire send a request."""
@@ -248,7 +250,7 @@ async def test_whoever_spoke_plainly_before_hanging_up_is_known_by_it(papers: Pa
 async def test_a_cancelled_handshake_closes_the_transport(papers: Papers) -> None:
     peer = Peer(papers.server())
     peer.hear = lambda: None  # type: ignore[method-assign]
-    tls = Tls(make(ClientConfig, papers.client()), Runtime().offload)
+    tls = Tls(make_config(ClientConfig, papers.client()), Runtime().offload)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(tls.over_transport, AT, nobody, peer.dial)
         with anyio.fail_after(10):
@@ -307,7 +309,7 @@ async def test_a_context_of_another_kind_is_used_on_a_thread(papers: Papers) -> 
     for kind, times in ((Other, 1), (ssl.SSLContext, 0)):
         calls.clear()
         context = kind(ssl.PROTOCOL_TLS_CLIENT)
-        config = make(ClientConfig, {"security_protocol": "SSL", "ssl_context": context})
+        config = make_config(ClientConfig, {"security_protocol": "SSL", "ssl_context": context})
         tls = Tls(config, cast("Offload", offload))
         begin = partial(tls._begin, await tls.context(), AT.host)
         assert isinstance(await begin(ssl.MemoryBIO(), ssl.MemoryBIO()), ssl.SSLObject)

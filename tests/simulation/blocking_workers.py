@@ -6,8 +6,8 @@ import anyio
 import attrs
 
 from aiokafkawire import Client, KafkaError, TopicPartition, UsageError
-from aiokafkawire.blocking_consumer import Consumer
-from aiokafkawire.blocking_producer import Producer
+from aiokafkawire.blocking.consumer import Consumer
+from aiokafkawire.blocking.producer import Producer
 from aiokafkawire.types import BytesLike
 
 from .stepped_loop import SteppedLoop

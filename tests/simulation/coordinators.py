@@ -7,7 +7,7 @@ import anyio
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.metadata import ApiVersionsResponse
 from aiokafkawire.protocol.schema import Request, Response
-from aiokafkawire.testing.broker import Refused
+from aiokafkawire.testing.broker import ApiError
 from aiokafkawire.testing.simulation import Simulation
 
 from .lives import group_of
@@ -51,5 +51,5 @@ async def trouble_coordinators(sim: Simulation, writers: list[str]) -> NoReturn:
                         await anyio.sleep(loading)
                     finally:
                         sim.broker.release_markers(writer)
-        except Refused:
+        except ApiError:
             pass  # it is down, or not in sync

@@ -9,12 +9,12 @@ from support.group_members import described
 from support.raw_client import RawClient
 
 from aiokafkawire import Delivery, KafkaError, TopicPartition
-from aiokafkawire.group.subscriptions import decode_assignment
+from aiokafkawire.group.consumer_protocol import decode_assignment
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.group import SyncGroupRequest, SyncGroupResponse
 from aiokafkawire.protocol.messages.group_offsets import OffsetCommitRequest, OffsetCommitResponse
-from aiokafkawire.testing.broker import Refused
-from aiokafkawire.testing.orders.journal import Asked
+from aiokafkawire.testing.broker import ApiError
+from aiokafkawire.testing.faults.request_log import LoggedRequest
 from aiokafkawire.testing.simulation import Run, Simulation, simulate
 
 from .checks import Journal, Sent, check_origin, check_writing, no_task_fails_unheard
@@ -150,7 +150,7 @@ class _Play:
         if chance < 0.02 and not self.calm.is_set() and coordinator > 0:
             self.sim.network.cut(coordinator)
 
-    def _asked(self, request: Any) -> Asked:
+    def _asked(self, request: Any) -> LoggedRequest:
         """What the journal has of a request that is being answered: of the latest, one."""
         journal = self.sim.broker.requests
         return next(asked for back in range(1, len(journal) + 1) if (asked := journal[-back]).request is request)
@@ -173,7 +173,7 @@ class _Play:
             try:
                 broker.move_coordinator(GROUP, node, loading=loading)
                 self.sim.note(f"broker {node} coordinates the group, in {loading} s")
-            except Refused:
+            except ApiError:
                 pass  # it is down, or not in sync
 
     async def _remove_members(self) -> None:
@@ -272,7 +272,9 @@ class _Play:
         return f"settled, in generation {max(self.watch.generations)}"
 
 
-def _commits(asked: Asked, answer: OffsetCommitResponse, sim: Simulation) -> Iterator[tuple[TopicPartition, Commit]]:
+def _commits(
+    asked: LoggedRequest, answer: OffsetCommitResponse, sim: Simulation
+) -> Iterator[tuple[TopicPartition, Commit]]:
     """The offsets that were taken."""
     request: OffsetCommitRequest = asked.request
     for topic, answered in zip(request.topics, answer.topics, strict=True):

@@ -11,7 +11,7 @@ from support.raw_client import RawClient
 
 from aiokafkawire import KafkaError, TopicPartition
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.testing.broker import Refused
+from aiokafkawire.testing.broker import ApiError
 from aiokafkawire.testing.simulation import Run, Simulation, simulate
 
 from .blocking_workers import BlockingWorker
@@ -164,7 +164,7 @@ class _Play:
                             node, loading = chance.choice(sim.broker.node_ids), chance.choice((0.0, 2.0))
                             sim.broker.move_coordinator(GROUP, node, loading=loading)
                             sim.note(f"broker {node} coordinates the group, in {loading} s")
-                        except Refused:
+                        except ApiError:
                             pass  # it is down, or not in sync
                     case _:
                         lost = chance.choice((ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN, ApiKey.HEARTBEAT))

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import anyio
 
-from aiokafkawire.loop_thread import Loop
+from aiokafkawire.loop_thread import LoopThread
 
 __all__ = ("SteppedLoop",)
 
@@ -23,7 +23,7 @@ _HANGS = 60.0
 """Seconds of real time after which a thread that does not go on is taken for hung."""
 
 
-class SteppedLoop(Loop):
+class SteppedLoop(LoopThread):
     """What a blocking client calls; :meth:`serve` runs on the event loop."""
 
     def __init__(self, chance: Random) -> None:

@@ -9,9 +9,9 @@ import attrs
 
 from aiokafkawire import Client, Consumer, ConsumerRecord, KafkaError, Producer, TopicPartition, UsageError
 from aiokafkawire.config import AssignmentStrategy, ConsumerOptions, ProducerOptions
-from aiokafkawire.exactly_once import Outgoing
 from aiokafkawire.producer.user_transaction import Transaction
 from aiokafkawire.testing.simulation import Simulation
+from aiokafkawire.transform import OutgoingRecord
 
 from .taking_part import client_of, pace_of
 
@@ -324,10 +324,10 @@ class Worker:
     # --- transform -------------------------------------------------------------------------------------------------
 
     async def _transform(self, client: Client) -> None:
-        async def process(records: Sequence[Record]) -> list[Outgoing]:
+        async def process(records: Sequence[Record]) -> list[OutgoingRecord]:
             for _ in records:
                 await self._dawdle()
-            return [Outgoing(OUTCOMES, outcome_of(record)) for record in records]
+            return [OutgoingRecord(OUTCOMES, outcome_of(record)) for record in records]
 
         await client.transform(
             list(self.plan.topics),

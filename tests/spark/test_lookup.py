@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aiokafkawire import ConfigError, KafkaError, blocking
-from aiokafkawire.spark.failures import DataLost
+from aiokafkawire.spark.errors import DataLost
 from aiokafkawire.spark.lookup import batch_ranges
 from aiokafkawire.spark.options import read_options
 

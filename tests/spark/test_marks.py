@@ -13,8 +13,8 @@ from support.micro_batches import seen_at_last, task
 from support.needing import require
 
 from aiokafkawire import blocking
+from aiokafkawire.spark.batch_markers import is_unknown, is_written, mark_of
 from aiokafkawire.spark.options import WriteOptions, write_options
-from aiokafkawire.spark.replays import is_unknown, is_written, mark_of
 from aiokafkawire.spark.transactions import BatchTransactions
 from aiokafkawire.testing.broker import Broker
 

@@ -14,7 +14,7 @@ from support.needing import require
 from support.partitions import add_partitions_blocking
 
 from aiokafkawire import ConfigError, KafkaError, RequestTimeout, TopicPartition, blocking
-from aiokafkawire.spark.failures import DataLost
+from aiokafkawire.spark.errors import DataLost
 from aiokafkawire.spark.offsets import OffsetRange
 from aiokafkawire.spark.options import read_options
 from aiokafkawire.spark.progress import Behind, behind, offsets_in, reached

@@ -13,7 +13,7 @@ from support.micro_batches import seen, seen_at_last, task
 from aiokafkawire import ConfigError, KafkaError, OffsetSpec, TopicPartition, UsageError, blocking
 from aiokafkawire.errors import InvalidProducerEpoch, InvalidTxnState, ProducerFenced
 from aiokafkawire.spark.options import WriteOptions, write_options
-from aiokafkawire.spark.placing import placed
+from aiokafkawire.spark.row_partitioner import placed
 from aiokafkawire.spark.transactions import BatchTransactions
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.types import ProducerIdentity

@@ -12,8 +12,8 @@ from support.connecting import running_tasks
 from support.scripted_broker import ScriptedBroker
 
 from aiokafkawire.cluster.cluster import Cluster
-from aiokafkawire.config import ClientConfig, make, parse_servers
-from aiokafkawire.network.stream import Connector
+from aiokafkawire.config import ClientConfig, make_config, parse_servers
+from aiokafkawire.network.connector import Connector
 from aiokafkawire.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
@@ -89,7 +89,7 @@ async def opened(
     before = running_tasks()
     cluster = Cluster(
         parse_servers(servers),
-        make(ClientConfig, {**QUICK, **options}),
+        make_config(ClientConfig, {**QUICK, **options}),
         connector,
         runtime or Runtime(chance=Random(1)),
     )

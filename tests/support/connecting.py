@@ -8,9 +8,9 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import TaskStatus
 
-from aiokafkawire.config import ClientConfig, make
+from aiokafkawire.config import ClientConfig, make_config
 from aiokafkawire.network.connection import Connection
-from aiokafkawire.network.stream import Connector
+from aiokafkawire.network.connector import Connector
 from aiokafkawire.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -38,7 +38,7 @@ async def connected(
     await owner.open()
     try:
         yield await Connection.open(
-            connector, host, 9092, config=make(ClientConfig, options), owner=owner, runtime=runtime or Runtime()
+            connector, host, 9092, config=make_config(ClientConfig, options), owner=owner, runtime=runtime or Runtime()
         )
     finally:
         await owner.close()

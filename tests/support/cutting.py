@@ -9,7 +9,7 @@ from typing import Any
 from anyio import BrokenResourceError, EndOfStream
 from anyio.abc import ByteStream
 
-from aiokafkawire.network.stream import Connector
+from aiokafkawire.network.connector import Connector
 
 __all__ = ("Cutting",)
 

@@ -10,7 +10,7 @@ import attrs
 from support.definitions import NEVER, Definition, Field, clip, default_of, snake
 
 from aiokafkawire.protocol.api import request_header_version, response_header_version
-from aiokafkawire.protocol.primitives import Wire
+from aiokafkawire.protocol.primitives import WireType
 from aiokafkawire.protocol.schema import FieldSchema, Message, Request, Response, Versions, schema_of
 
 __all__ = ("absences", "differences")
@@ -159,7 +159,7 @@ def _of_field(path: str, ours: FieldSchema, kafka: Field, window: _Window) -> It
         yield from _differ(path, "type", _type(ours), kafka.type)
         return
     yield from _differ(path, "default", _our_default(ours), default_of(kafka))
-    if not isinstance(ours.kind, Wire):
+    if not isinstance(ours.kind, WireType):
         inside = attrs.evolve(window.inside(kafka.versions), shared=both)
         yield from _of_fields(f"{path}[]" if ours.array else path, ours.kind, kafka.fields, inside)
 
@@ -220,7 +220,9 @@ def _tag(field: Field, inside: Versions) -> str:
 
 
 def _type(field: FieldSchema) -> str:
-    return ("[]" if field.array else "") + (field.kind.value if isinstance(field.kind, Wire) else field.kind.__name__)
+    return ("[]" if field.array else "") + (
+        field.kind.value if isinstance(field.kind, WireType) else field.kind.__name__
+    )
 
 
 def _plain(type_: str) -> str:

@@ -5,7 +5,7 @@ import re
 from typing import Any
 from uuid import UUID
 
-from aiokafkawire.protocol.primitives import Wire
+from aiokafkawire.protocol.primitives import WireType
 from aiokafkawire.protocol.schema import FieldSchema, Message, schema_of
 
 
@@ -47,11 +47,11 @@ def _value_to_json(field: FieldSchema, value: Any, version: int) -> Any:
 
 
 def _element_to_json(kind: Any, value: Any, version: int) -> Any:
-    if kind is Wire.UUID:
+    if kind is WireType.UUID:
         return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
-    if kind in (Wire.BYTES, Wire.RECORDS):
+    if kind in (WireType.BYTES, WireType.RECORDS):
         return _base64(value)
-    return value if isinstance(kind, Wire) else to_json(value, version)
+    return value if isinstance(kind, WireType) else to_json(value, version)
 
 
 def _value_from_json(field: FieldSchema, value: Any) -> Any:
@@ -63,11 +63,11 @@ def _value_from_json(field: FieldSchema, value: Any) -> Any:
 
 
 def _element_from_json(kind: Any, value: Any) -> Any:
-    if kind is Wire.UUID:
+    if kind is WireType.UUID:
         return UUID(bytes=base64.urlsafe_b64decode(value + "=="))
-    if kind in (Wire.BYTES, Wire.RECORDS):
+    if kind in (WireType.BYTES, WireType.RECORDS):
         return base64.b64decode(value)
-    return value if isinstance(kind, Wire) else from_json(kind, value)
+    return value if isinstance(kind, WireType) else from_json(kind, value)
 
 
 def _base64(data: Any) -> str:

@@ -12,7 +12,7 @@ from support.zookeeper import ZooKeeperServer
 from aiokafkawire.legacy.errors import NodeExists
 from aiokafkawire.legacy.registry import BROKERS, TOPICS
 from aiokafkawire.legacy.zookeeper import ZooKeeper
-from aiokafkawire.network.stream import Connector
+from aiokafkawire.network.connector import Connector
 from aiokafkawire.testing.legacy.logs import LegacyLogs
 from aiokafkawire.testing.legacy.server import LegacyServer
 

@@ -7,7 +7,7 @@ import anyio
 from anyio.abc import ByteStream
 from anyio.lowlevel import checkpoint
 
-from aiokafkawire.network.stream import Connector
+from aiokafkawire.network.connector import Connector
 from aiokafkawire.testing.serving.memory import memory_connection
 
 __all__ = ("Lines", "nowhere", "spoken_for")

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from aiokafkawire.config_network import parse_proxy
-from aiokafkawire.config_security import SecurityConfig
+from aiokafkawire.config.network import parse_proxy
+from aiokafkawire.config.security import SecurityConfig
 from aiokafkawire.types import AwsCredentials, OAuthBearerToken
 
 __all__ = ("LogScan", "forms_of", "secrets_of")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from aiokafkawire.group.classic import GroupMachine
-from aiokafkawire.group.membership_requests import Ask, MemberSettings
-from aiokafkawire.group.states import GroupState, Kind
+from aiokafkawire.group.classic import ClassicMembership
+from aiokafkawire.group.classic_transitions import GroupState, RequestKind
+from aiokafkawire.group.membership_requests import CoordinatorRequest, MemberSettings
 from aiokafkawire.protocol.messages.group import (
     HeartbeatResponse,
     JoinGroupResponse,
@@ -72,46 +72,46 @@ def left(error: int = 0) -> LeaveGroupResponse:
     return LeaveGroupResponse(error_code=error)
 
 
-def answer(kind: Kind, error: int) -> Any:
+def answer(kind: RequestKind, error: int) -> Any:
     """An answer of this kind with an error; it names no member, unless it gives an id."""
-    if kind is Kind.JOIN:
+    if kind is RequestKind.JOIN:
         return joined(error, member="given-3", leader="", generation=-1, protocol=None)
-    if kind is Kind.SYNC:
+    if kind is RequestKind.SYNC:
         return synced(error)
-    return heard(error) if kind is Kind.HEARTBEAT else left(error)
+    return heard(error) if kind is RequestKind.HEARTBEAT else left(error)
 
 
-def said(ask: Ask) -> Any:
+def said(ask: CoordinatorRequest) -> Any:
     """The request, in its newest form."""
     return ask.forms[0][0]
 
 
-def doing(machine: GroupMachine, kind: type[T]) -> T:
+def doing(machine: ClassicMembership, kind: type[T]) -> T:
     """The task, which must be of this kind."""
     task = machine.task
     assert isinstance(task, kind)
     return task
 
 
-def flow(machine: GroupMachine, now: float = 0.0) -> Ask:
+def flow(machine: ClassicMembership, now: float = 0.0) -> CoordinatorRequest:
     """What is due beside heartbeats, which must be there; these are answered."""
     asks = machine.due(now)
     for ask in asks:
-        if ask.kind is Kind.HEARTBEAT:
+        if ask.kind is RequestKind.HEARTBEAT:
             machine.answered(ask, heard(), now)
-    (ask,) = [ask for ask in asks if ask.kind is not Kind.HEARTBEAT]
+    (ask,) = [ask for ask in asks if ask.kind is not RequestKind.HEARTBEAT]
     return ask
 
 
-def beating(machine: GroupMachine, now: float) -> Ask:
+def beating(machine: ClassicMembership, now: float) -> CoordinatorRequest:
     """The heartbeat that is due."""
-    (ask,) = [ask for ask in machine.due(now) if ask.kind is Kind.HEARTBEAT]
+    (ask,) = [ask for ask in machine.due(now) if ask.kind is RequestKind.HEARTBEAT]
     return ask
 
 
-def machine_in(state: GroupState, *, leader: str = ME, **settings: Any) -> GroupMachine:
+def machine_in(state: GroupState, *, leader: str = ME, **settings: Any) -> ClassicMembership:
     """A machine that came to this state at the time 0, in its first generation, which is 5."""
-    machine = GroupMachine(MemberSettings("g", **settings))
+    machine = ClassicMembership(MemberSettings("g", **settings))
     for reached, step in _STEPS.items():
         if machine.state is state:
             return machine
@@ -128,7 +128,7 @@ def machine_in(state: GroupState, *, leader: str = ME, **settings: Any) -> Group
     return machine
 
 
-def stable_machine(**settings: Any) -> GroupMachine:
+def stable_machine(**settings: Any) -> ClassicMembership:
     """A machine that has taken its part."""
     machine = machine_in(GroupState.STABLE, **settings)
     assert machine.task is not None
@@ -136,21 +136,21 @@ def stable_machine(**settings: Any) -> GroupMachine:
     return machine
 
 
-def _join(machine: GroupMachine, leader: str) -> None:
+def _join(machine: ClassicMembership, leader: str) -> None:
     machine.answered(flow(machine), joined(leader=leader), 0.0)
 
 
-def _prepare(machine: GroupMachine, leader: str) -> None:
+def _prepare(machine: ClassicMembership, leader: str) -> None:
     assert machine.task is not None
     machine.prepared(machine.task, PROTOCOLS)
 
 
-def _assign(machine: GroupMachine, leader: str) -> None:
+def _assign(machine: ClassicMembership, leader: str) -> None:
     assert machine.task is not None
     machine.assigned(machine.task, {ME: b"mine", "other-2": b"its"})
 
 
-def _sync(machine: GroupMachine, leader: str) -> None:
+def _sync(machine: ClassicMembership, leader: str) -> None:
     machine.answered(flow(machine), synced(), 0.0)
 
 

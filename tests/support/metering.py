@@ -8,7 +8,7 @@ from typing import Any
 
 from anyio.abc import ByteStream
 
-from aiokafkawire.network.stream import Connector, connect_tcp
+from aiokafkawire.network.connector import Connector, connect_tcp
 
 __all__ = ("Meter",)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from aiokafkawire import OffsetSpec, TopicPartition, blocking
 from aiokafkawire.spark.options import WriteOptions
-from aiokafkawire.spark.writing import write_batches
+from aiokafkawire.spark.partition_writer import write_batches
 from aiokafkawire.types import ProducerIdentity
 
 __all__ = ("seen", "seen_at_last", "task", "values_in")

@@ -6,7 +6,7 @@ from pathlib import Path
 from aiokafkawire.error_codes import ErrorCode
 from aiokafkawire.errors import BrokerError, Refresh, broker_error
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.protocol.catalogue import FAMILIES, request_of
+from aiokafkawire.protocol.message_registry import FAMILIES, request_of
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 

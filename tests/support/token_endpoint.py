@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
-from aiokafkawire.config import ClientConfig, make
+from aiokafkawire.config import ClientConfig, make_config
 
 __all__ = ("Answer", "answering", "endpoint", "options_for", "settings_for")
 
@@ -71,4 +71,4 @@ def options_for(url: str) -> dict[str, Any]:
 
 
 def settings_for(url: str) -> ClientConfig:
-    return make(ClientConfig, options_for(url))
+    return make_config(ClientConfig, options_for(url))

@@ -28,6 +28,6 @@ def compiled(cls: Any, version: int, data: bytes, position: int = 0) -> Decoded 
 
 @cache
 def _plan(cls: Any, version: int) -> Any:
-    from aiokafkawire.protocol.plan import plan_of
+    from aiokafkawire.protocol.decode_plan import plan_of
 
     return plan_of(cls, version)

@@ -8,8 +8,8 @@ import pytest
 
 from aiokafkawire.cli.main import main
 from aiokafkawire.protocol.api import RequestHeader, ResponseHeader, request_header_version, response_header_version
-from aiokafkawire.protocol.catalogue import request_of
 from aiokafkawire.protocol.compiler import encode
+from aiokafkawire.protocol.message_registry import request_of
 from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest, MetadataResponse
 from aiokafkawire.protocol.schema import Request, Response
 

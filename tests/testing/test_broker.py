@@ -20,9 +20,9 @@ from aiokafkawire.protocol.messages.metadata import (
     MetadataResponse,
 )
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.cluster.refused import Refused
+from aiokafkawire.testing.cluster.api_error import ApiError
 from aiokafkawire.testing.serving import apis
-from aiokafkawire.testing.serving.call import Call
+from aiokafkawire.testing.serving.call import ServerCall
 
 pytestmark = pytest.mark.anyio
 
@@ -129,7 +129,7 @@ async def test_a_cancelled_body_closes_the_broker() -> None:
 
 @pytest.fixture
 def broken_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(call: Call, request: MetadataRequest) -> MetadataResponse:
+    async def broken(call: ServerCall, request: MetadataRequest) -> MetadataResponse:
         raise ZeroDivisionError("a bug")
 
     api = apis.APIS[ApiKey.METADATA]
@@ -230,16 +230,16 @@ async def test_topics_are_made_and_deleted_by_hand() -> None:
     async with Broker(port=None) as broker, RawClient(await over_memory(broker)) as client:
         topic = broker.create_topic("t", partitions=2)
         assert len(topic.partitions) == 2
-        with pytest.raises(Refused, match="already exists"):
+        with pytest.raises(ApiError, match="already exists"):
             broker.create_topic("t")
         waiting = await client.send(fetch_request("t", 0, max_wait_ms=30_000), 12)
         await anyio.wait_all_tasks_blocked()
         broker.delete_topic("t")
         answer = await client.answer(FetchRequest, 12, waiting)
         assert answer.responses[0].partitions[0].error_code == 3  # type: ignore[attr-defined]
-        with pytest.raises(Refused, match="no topic 't': there are none"):
+        with pytest.raises(ApiError, match="no topic 't': there are none"):
             broker.delete_topic("t")
-        with pytest.raises(Refused, match="no topic 't'"):
+        with pytest.raises(ApiError, match="no topic 't'"):
             broker.log("t")
 
 

@@ -14,7 +14,7 @@ from aiokafkawire.protocol.messages.group_admin import ListGroupsRequest
 from aiokafkawire.protocol.messages.metadata import DescribeClusterRequest, MetadataRequest, MetadataRequestTopic
 from aiokafkawire.protocol.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.cluster.refused import Refused
+from aiokafkawire.testing.cluster.api_error import ApiError
 
 pytestmark = pytest.mark.anyio
 
@@ -299,7 +299,7 @@ async def test_new_partitions_are_led_by_brokers_that_run() -> None:
         assert [broker.leader("t", index) for index in range(4)] == [2, 3, 2, 3]
         await broker.stop_node(2)
         await broker.stop_node(3)
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ApiError) as refused:
             broker.create_topic("u")
         assert refused.value.code == ErrorCode.INVALID_REPLICATION_FACTOR
 

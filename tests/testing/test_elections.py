@@ -21,7 +21,7 @@ from aiokafkawire.protocol.messages.reassignments import (
     TopicPartitions,
 )
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.cluster.replicas import Partition
+from aiokafkawire.testing.cluster.replicas import HostedPartition
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +29,7 @@ PREFERRED, UNCLEAN = 0, 1
 
 
 @asynccontextmanager
-async def cluster(nodes: int = 3, **settings: Any) -> AsyncIterator[tuple[Broker, RawClient, Partition]]:
+async def cluster(nodes: int = 3, **settings: Any) -> AsyncIterator[tuple[Broker, RawClient, HostedPartition]]:
     """A topic "t" of one partition, and a client of the last broker."""
     async with Broker(nodes, port=None, **settings) as broker:
         (partition,) = broker.create_topic("t").partitions

@@ -13,7 +13,7 @@ from support.raw_client import RawClient
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.orders.journal import Outcome
+from aiokafkawire.testing.faults.request_log import RequestOutcome
 
 pytestmark = pytest.mark.anyio
 
@@ -59,7 +59,7 @@ async def test_a_member_gets_over_a_failure_at_each_step(step: ApiKey, failure: 
             group = await described(member.client, "g")
         assert group.group_state == "Stable"
         assert member.member_id in [one.member_id for one in group.members]
-        failed = [asked for asked in broker.requests.of(step) if asked.outcome is not Outcome.ANSWERED]
+        failed = [asked for asked in broker.requests.of(step) if asked.outcome is not RequestOutcome.ANSWERED]
         assert len(failed) == (0 if "answer" in failure else 1)
 
 
@@ -79,7 +79,7 @@ async def test_what_happens_while_the_leader_is_held_up() -> None:
                 ApiKey.SYNC_GROUP, where=lambda request: request.member_id == follower.member_id
             )
             await anyio.wait_all_tasks_blocked()
-            assert asked.outcome is Outcome.PENDING
+            assert asked.outcome is RequestOutcome.PENDING
             held.release()
             assert bytes((await leader.synced(bringing)).assignment) == b"1"
             assert bytes((await follower.synced(waiting)).assignment) == b"2"

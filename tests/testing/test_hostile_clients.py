@@ -19,7 +19,7 @@ from aiokafkawire.protocol.api import ApiKey, RequestHeader, request_header_vers
 from aiokafkawire.protocol.compiler import encode
 from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.cluster.refused import Disconnect
+from aiokafkawire.testing.cluster.api_error import Disconnect
 from aiokafkawire.testing.cluster.state import Settings
 from aiokafkawire.testing.serving.apis import APIS
 from aiokafkawire.testing.serving.frames import Frames

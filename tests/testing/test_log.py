@@ -7,7 +7,7 @@ from support.raw_client import batch_of
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.records.batch import BatchBuilder, RecordBatch, split
-from aiokafkawire.testing.cluster.refused import Refused
+from aiokafkawire.testing.cluster.api_error import ApiError
 from aiokafkawire.testing.logs.log import PartitionLog
 from aiokafkawire.types import OffsetAndTimestamp
 
@@ -63,7 +63,7 @@ def test_a_batch_read_alone_is_not_copied() -> None:
 
 @pytest.mark.parametrize("offset", [-1, 3, 100])
 def test_reading_out_of_range(offset: int) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ApiError) as refused:
         log_of(batch_of(b"a", b"b")).read(offset, 100)
     assert refused.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
 
@@ -73,7 +73,7 @@ def test_the_start_moves_and_drops_whole_batches() -> None:
     log.delete_before(3)
     assert (log.log_start_offset, log.log_end_offset) == (3, 6)
     assert base_offsets(log.read(3, 1 << 20)) == [2, 4]
-    with pytest.raises(Refused):
+    with pytest.raises(ApiError):
         log.read(2, 1 << 20)
     log.delete_before(1)
     assert log.log_start_offset == 3
@@ -85,7 +85,7 @@ def test_the_start_moves_and_drops_whole_batches() -> None:
 
 
 def test_the_start_cannot_move_beyond_the_end() -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ApiError) as refused:
         log_of(batch_of(b"a")).delete_before(2)
     assert refused.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
 

@@ -25,9 +25,9 @@ from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest, Metadata
 from aiokafkawire.protocol.messages.sasl import SaslAuthenticateRequest
 from aiokafkawire.protocol.messages.scram import ScramCredentialUpsertion
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.cluster.refused import Disconnect, Refused
+from aiokafkawire.testing.cluster.api_error import ApiError, Disconnect
 from aiokafkawire.testing.handlers import sasl
-from aiokafkawire.testing.security.authentication import Login
+from aiokafkawire.testing.security.authentication import LoginState
 from aiokafkawire.testing.security.bearer_tokens import BearerToken, BearerTokens, UnsecuredTokens, bearer_tokens
 from aiokafkawire.testing.security.credentials import Credentials, ScramCredential, ScramMechanism
 from aiokafkawire.testing.security.mechanisms import LoginFailed, OAuthBearer, enabled_mechanisms
@@ -43,8 +43,8 @@ async def connected(broker: Broker) -> RawClient:
 # --- the machine -------------------------------------------------------------------------------------------
 
 
-def logged_in(max_reauth_ms: int = 0, now: float = 100.0) -> Login:
-    login = Login(["PLAIN"], Credentials(USERS, ["PLAIN"]), max_reauth_ms=max_reauth_ms, new_nonce=lambda: "nonce")
+def logged_in(max_reauth_ms: int = 0, now: float = 100.0) -> LoginState:
+    login = LoginState(["PLAIN"], Credentials(USERS, ["PLAIN"]), max_reauth_ms=max_reauth_ms, new_nonce=lambda: "nonce")
     login.admit(ApiKey.SASL_HANDSHAKE, now)
     assert login.handshake("PLAIN", 1)
     login.admit(ApiKey.SASL_AUTHENTICATE, now)
@@ -87,18 +87,18 @@ def test_renewals_are_a_second_apart(later: float, begins: bool) -> None:
 
 
 def test_a_request_amid_tokens_ends_the_login() -> None:
-    login = Login(["PLAIN"], Credentials(USERS, ["PLAIN"]), new_nonce=str)
+    login = LoginState(["PLAIN"], Credentials(USERS, ["PLAIN"]), new_nonce=str)
     login.handshake("PLAIN", 1)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ApiError) as refused:
         login.admit(ApiKey.METADATA, 0)
     assert refused.value.code == ErrorCode.ILLEGAL_SASL_STATE
     assert login.failed == "Unexpected Kafka request of type METADATA during SASL authentication."
 
 
-def with_token(token: str, max_reauth_ms: int = 0, now: float = 100.0) -> tuple[Login, int]:
+def with_token(token: str, max_reauth_ms: int = 0, now: float = 100.0) -> tuple[LoginState, int]:
     """A login, and for how long it holds, where the wall clock shows 1000 s."""
     tokens = BearerTokens(UnsecuredTokens(), lambda: 1_000_000)
-    login = Login(["OAUTHBEARER"], Credentials(None, (), tokens), max_reauth_ms=max_reauth_ms, new_nonce=str)
+    login = LoginState(["OAUTHBEARER"], Credentials(None, (), tokens), max_reauth_ms=max_reauth_ms, new_nonce=str)
     login.handshake("OAUTHBEARER", 1)
     said, lifetime = login.answer(first(token), now)
     assert said == b""

@@ -23,8 +23,8 @@ from aiokafkawire.protocol.messages.metadata import (
 )
 from aiokafkawire.protocol.messages.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from aiokafkawire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from aiokafkawire.testing.broker import Broker, UnmetOrders
-from aiokafkawire.testing.orders.journal import Outcome
+from aiokafkawire.testing.broker import Broker, UnusedFaultRules
+from aiokafkawire.testing.faults.request_log import RequestOutcome
 
 pytestmark = pytest.mark.anyio
 
@@ -92,7 +92,7 @@ async def test_with_acks_0_an_error_closes_the_connection(broker: Broker, client
     order = broker.on(ApiKey.PRODUCE, answer=NOT_LEADER)
     await client.send(produce_request("t", batch_of(b"x"), acks=0), 12)
     assert await client.is_cut_off()
-    assert (order.count, broker.requests[-1].outcome) == (1, Outcome.FAILED)
+    assert (order.count, broker.requests[-1].outcome) == (1, RequestOutcome.FAILED)
 
 
 async def test_a_fetch_fails_for_one_partition_at_once(broker: Broker, client: RawClient) -> None:
@@ -185,7 +185,7 @@ async def test_a_function_alters_the_true_answer_or_takes_it_away(broker: Broker
     assert (await client.ask(MetadataRequest(topics=[]), 12)).controller_id == 101
     await client.send(MetadataRequest(topics=[]), 12)
     assert (await client.ask(ApiVersionsRequest(), 0)).error_code == 0  # the next answer comes in its place
-    assert broker.requests[-2].outcome is Outcome.UNANSWERED
+    assert broker.requests[-2].outcome is RequestOutcome.UNANSWERED
 
 
 # --- connections that end ----------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ async def test_a_dropped_connection_before_and_after_the_work(
     await client.send(produce_request("t", batch_of(b"x")), 12)
     await order.met()
     assert await client.is_cut_off()
-    assert (end(broker), broker.requests[-1].outcome) == (written, Outcome.DROPPED)
+    assert (end(broker), broker.requests[-1].outcome) == (written, RequestOutcome.DROPPED)
     async with await connect(broker) as other:
         assert (await other.produce("t", batch_of(b"x"))).base_offset == written
 
@@ -213,7 +213,7 @@ async def test_a_swallowed_answer_silences_the_connection(
     await client.send(ApiVersionsRequest(), 0)
     await order.met()
     await anyio.wait_all_tasks_blocked()
-    assert (end(broker), broker.requests[-1].outcome, len(broker.requests)) == (written, Outcome.SWALLOWED, 1)
+    assert (end(broker), broker.requests[-1].outcome, len(broker.requests)) == (written, RequestOutcome.SWALLOWED, 1)
     with anyio.move_on_after(0) as scope:
         await client.stream.receive()
     assert scope.cancelled_caught
@@ -233,7 +233,7 @@ async def test_half_an_answer(broker: Broker, client: RawClient) -> None:
     announced = int.from_bytes(received[:4])
     assert 4 < len(received) <= (announced + 4) / 2
     assert announced < whole
-    assert broker.requests[-1].outcome is Outcome.CUT
+    assert broker.requests[-1].outcome is RequestOutcome.CUT
 
 
 @pytest.mark.parametrize("position", [0, 3, -1])
@@ -248,7 +248,7 @@ async def test_a_byte_that_is_wrong(broker: Broker, client: RawClient, position:
     different = [index for index in range(len(true)) if true[index] != wrong[index] and index in there]
     assert different == ([len(true) - 1] if position == -1 else [])
     assert (int.from_bytes(wrong[:4]) == 2) == (position == -1)
-    assert broker.requests[-1].outcome is Outcome.CORRUPTED
+    assert broker.requests[-1].outcome is RequestOutcome.CORRUPTED
 
 
 async def test_records_that_fail_their_crc_and_not_before_there_are_some(broker: Broker, client: RawClient) -> None:
@@ -282,7 +282,7 @@ async def test_orders_may_be_given_before_the_broker_runs_and_taken_back() -> No
 
 
 async def test_a_strict_broker_tells_of_orders_that_nobody_asked_for() -> None:
-    with pytest.raises(UnmetOrders, match="HEARTBEAT"):
+    with pytest.raises(UnusedFaultRules, match="HEARTBEAT"):
         async with Broker(port=None, strict=True) as broker:
             broker.on(ApiKey.HEARTBEAT, drop="before")
     async with Broker(port=None) as broker:
@@ -333,7 +333,7 @@ async def test_nothing_is_cut_or_spoiled_where_nothing_is_sent(broker: Broker, c
         order = broker.on(ApiKey.PRODUCE, **action)
         await client.send(produce_request("t", batch_of(b"x"), acks=0), 12)
         await client.ask(ApiVersionsRequest(), 0)
-        assert (order.count, order.is_active, broker.requests[-2].outcome) == (0, True, Outcome.UNANSWERED)
+        assert (order.count, order.is_active, broker.requests[-2].outcome) == (0, True, RequestOutcome.UNANSWERED)
         order.remove()
 
 

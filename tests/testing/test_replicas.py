@@ -11,12 +11,12 @@ from support.raw_client import batch_of
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.records.batch import RecordBatch, RecordReader
-from aiokafkawire.testing.cluster.epochs import UNKNOWN, LeaderEpochs
-from aiokafkawire.testing.cluster.reassigning import cancel, complete, reassign
-from aiokafkawire.testing.cluster.refused import Refused
-from aiokafkawire.testing.cluster.replicas import NO_LEADER, Partition
-from aiokafkawire.testing.logs.cleaning import compact
+from aiokafkawire.testing.cluster.api_error import ApiError
+from aiokafkawire.testing.cluster.leader_epochs import UNKNOWN, LeaderEpochs
+from aiokafkawire.testing.cluster.reassignment import cancel, complete, reassign
+from aiokafkawire.testing.cluster.replicas import NO_LEADER, HostedPartition
 from aiokafkawire.testing.logs.log import PartitionLog
+from aiokafkawire.testing.logs.log_cleaner import compact
 
 NODES = [1, 2, 3, 4]
 REPLICAS = [1, 2, 3]
@@ -32,7 +32,7 @@ class Cluster:
             "unclean.leader.election.enable": "true" if unclean else "false",
         }
         self.down: set[int] = set()
-        self.partition = Partition(PartitionLog("t", 0), list(REPLICAS), self.down, self.configs.__getitem__)
+        self.partition = HostedPartition(PartitionLog("t", 0), list(REPLICAS), self.down, self.configs.__getitem__)
 
     def append(self, *values: bytes | None) -> None:
         partition = self.partition
@@ -65,7 +65,7 @@ def refusal(call: Callable[[], None]) -> ErrorCode | None:
     """Why it was refused; None if it was not."""
     try:
         call()
-    except Refused as refused:
+    except ApiError as refused:
         return refused.code
     return None
 

@@ -9,7 +9,7 @@ from support.raw_client import fetch_request
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.messages.fetch import FetchRequest, PartitionData
-from aiokafkawire.testing.cluster.refused import Refused
+from aiokafkawire.testing.cluster.api_error import ApiError
 from aiokafkawire.testing.logs.sessions import FetchSessions
 
 EVICTION = 120.0  # seconds
@@ -41,7 +41,7 @@ def opened(sessions: FetchSessions, partitions: int, now: float, *, from_followe
 def use(sessions: FetchSessions, session: int, epoch: int, now: float) -> ErrorCode:
     try:
         fetching = sessions.begin(request(0, (session, epoch)), nothing, by_topic_id=False, now=now)
-    except Refused as refused:
+    except ApiError as refused:
         return refused.code
     return ErrorCode(fetching.answer([], from_follower=False, now=now)[0])
 

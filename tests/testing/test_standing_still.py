@@ -17,7 +17,7 @@ from aiokafkawire.protocol.messages.fetch import FetchRequest
 from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest
 from aiokafkawire.protocol.messages.produce import ProduceRequest
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.orders.journal import Outcome
+from aiokafkawire.testing.faults.request_log import RequestOutcome
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +49,7 @@ async def test_a_held_request_waits_until_the_test_lets_it_go(broker: Broker, cl
     async with broker.hold(ApiKey.PRODUCE) as held, await connect(broker) as other:
         sent = await client.send(produce_request("t", batch_of(b"x")), 12)
         waiting = await held.arrived()
-        assert (waiting.outcome, end(broker), held.waiting) == (Outcome.PENDING, 0, [waiting])
+        assert (waiting.outcome, end(broker), held.waiting) == (RequestOutcome.PENDING, 0, [waiting])
         assert (await other.ask(ApiVersionsRequest(), 0)).error_code == 0
         held.release()
         await client.answer(ProduceRequest, 12, sent)
@@ -89,7 +89,7 @@ async def test_a_delay_before_the_work_and_before_the_answer(broker: Broker, cli
             await other.send(produce_request("t", batch_of(b"x")), 12)
             await broker.requests.wait_for(ApiKey.PRODUCE)
             await anyio.wait_all_tasks_blocked()
-            assert (end(broker), broker.requests[-1].outcome) == (written, Outcome.PENDING)
+            assert (end(broker), broker.requests[-1].outcome) == (written, RequestOutcome.PENDING)
     broker.on(ApiKey.PRODUCE, delay=0.001, delay_answer=0.001, answer=NOT_LEADER)
     assert (await client.produce("t", batch_of(b"x"))).error_code == NOT_LEADER
 
@@ -117,7 +117,7 @@ async def test_a_frozen_node_keeps_back_what_it_has_done(broker: Broker, client:
         broker.freeze_node(1)
         held.release()
         await anyio.wait_all_tasks_blocked()
-        assert (end(broker), asked.outcome) == (1, Outcome.PENDING)
+        assert (end(broker), asked.outcome) == (1, RequestOutcome.PENDING)
         broker.thaw_node(1)
         await client.answer(ProduceRequest, 12, sent)
 

@@ -19,7 +19,7 @@ from aiokafkawire.protocol.messages.quotas import (
     OpData,
 )
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.configs.quotas import ClientQuotas, Limit, Operation, entity_of
+from aiokafkawire.testing.configs.quotas import ClientQuotas, Limit, QuotaOperation, entity_of
 from aiokafkawire.testing.configs.throttling import Rate
 
 pytestmark = [pytest.mark.anyio, virtual_time]
@@ -174,7 +174,7 @@ async def test_the_most_special_quota_holds() -> None:
     key = "producer_byte_rate"
     assert quotas.limit(key, "u", "c") is None
     for value, (parts, expected) in enumerate(places, 1):
-        quotas.alter(entity_of(parts), [Operation(key, value)])
+        quotas.alter(entity_of(parts), [QuotaOperation(key, value)])
         assert quotas.limit(key, "u", "c") == expected
     assert quotas.limit("consumer_byte_rate", "u", "c") is None
     assert quotas.limit(key, "x", "y") == Limit(4, "x", "y")

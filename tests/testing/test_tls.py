@@ -20,7 +20,7 @@ from aiokafkawire.protocol.messages.metadata import MetadataRequest, MetadataRes
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.security.tls import handshake, name_in
 from aiokafkawire.testing.serving import apis
-from aiokafkawire.testing.serving.call import Call, Peer
+from aiokafkawire.testing.serving.call import Peer, ServerCall
 from aiokafkawire.testing.serving.memory import memory_connection
 
 pytestmark = pytest.mark.anyio
@@ -69,7 +69,7 @@ def principals(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Who has asked for metadata."""
     seen: list[str] = []
 
-    async def metadata(call: Call, request: MetadataRequest) -> MetadataResponse:
+    async def metadata(call: ServerCall, request: MetadataRequest) -> MetadataResponse:
         seen.append(call.peer.principal)
         return MetadataResponse(brokers=[], topics=[])
 

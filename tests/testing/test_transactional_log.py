@@ -7,7 +7,7 @@ from support.raw_client import batch_of
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.records.batch import RecordBatch
-from aiokafkawire.testing.cluster.refused import Refused
+from aiokafkawire.testing.cluster.api_error import ApiError
 from aiokafkawire.testing.logs.end_marker import EndMarker, end_marker
 from aiokafkawire.testing.logs.log import PartitionLog
 
@@ -133,6 +133,6 @@ def test_producers_are_forgotten_unless_their_transaction_is_open() -> None:
     log.producers.forget()
     assert [producer.producer_id for producer in log.producers.active()] == [2]
     assert send(log, 1, 55, transactional=False) == 2  # who is not known begins anywhere
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ApiError) as refused:
         send(log, 2, 55)
     assert refused.value.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER

@@ -7,10 +7,10 @@ from typing import Final
 
 from ...protocol import api
 from ...protocol.api import ApiKey
-from ...protocol.catalogue import FAMILIES, request_of
+from ...protocol.message_registry import FAMILIES, request_of
 from ...protocol.messages import consumer_protocol, control_records
 from ...protocol.schema import Message, Request, Response
-from ..endings import MISSING, CommandFailed
+from ..exit_status import MISSING, CommandFailed
 
 __all__ = ("all_requests", "api_named", "message_named", "name_of", "name_of_key")
 

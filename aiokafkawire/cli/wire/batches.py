@@ -9,8 +9,8 @@ from ...records import layout
 from ...records.batch import AnyBatch, AnyHeader, split
 from ...records.compression import Codec
 from ...types import TimestampType
-from .meanings import iso_time
-from .shown import Array, Entry, Leaf, Shown, Struct
+from .enum_names import iso_time
+from .view_model import Array, Leaf, NamedValue, Shown, Struct
 
 __all__ = ("describe_batches",)
 
@@ -80,7 +80,7 @@ def _cut(data: bytes, position: int) -> Struct:
 
 
 def _note(told: str, data: bytes) -> Struct:
-    return Struct((Entry("note", Leaf(told)), Entry("bytes", Leaf(data))), told, frozenset({"note"}))
+    return Struct((NamedValue("note", Leaf(told)), NamedValue("bytes", Leaf(data))), told, frozenset({"note"}))
 
 
 def _batch(batch: AnyBatch, position: int, control: Control) -> tuple[Struct, bool]:
@@ -101,13 +101,13 @@ def _batch(batch: AnyBatch, position: int, control: Control) -> tuple[Struct, bo
         "delete_horizon": getattr(header, "delete_horizon", None),
         **{name: value for name in _HEADER if (value := getattr(header, name, None)) is not None},
     }
-    entries = [Entry(name, Leaf(value, _time(name, value))) for name, value in facts.items()]
+    entries = [NamedValue(name, Leaf(value, _time(name, value))) for name, value in facts.items()]
     problems = [problem for problem in (crc_problem, damage) if problem]
     if problems:
-        entries.append(Entry("damage", Array(tuple(Leaf(one) for one in problems))))
+        entries.append(NamedValue("damage", Array(tuple(Leaf(one) for one in problems))))
     if len(records) == _MOST:
-        entries.append(Entry("note", Leaf(f"records after the first {_MOST} are left out")))
-    entries.append(Entry("records", Array(records)))
+        entries.append(NamedValue("note", Leaf(f"records after the first {_MOST} are left out")))
+    entries.append(NamedValue("records", Array(records)))
     return Struct((*entries,), _title(facts, len(records)), frozenset(facts)), bool(problems)
 
 
@@ -121,11 +121,11 @@ def _records(batch: Any, control: Control, *, check_crcs: bool) -> tuple[tuple[S
             meant = control(key, value) if is_control else (None, None)
             time = iso_time(record.timestamp) if record.timestamp >= 0 else ""
             entries = (
-                Entry("offset", Leaf(record.offset)),
-                Entry("timestamp", Leaf(record.timestamp, time)),
-                Entry("key", Leaf(key, holds=meant[0])),
-                Entry("value", Leaf(value, holds=meant[1])),
-                Entry("headers", Array(tuple(_header(*one) for one in record.headers))),
+                NamedValue("offset", Leaf(record.offset)),
+                NamedValue("timestamp", Leaf(record.timestamp, time)),
+                NamedValue("key", Leaf(key, holds=meant[0])),
+                NamedValue("value", Leaf(value, holds=meant[1])),
+                NamedValue("headers", Array(tuple(_header(*one) for one in record.headers))),
             )
             when = f", {time} ({record.timestamp} ms)" if time else f", timestamp {record.timestamp}"
             shown.append(Struct(entries, f"offset {record.offset}{when}", frozenset({"offset", "timestamp"})))
@@ -137,7 +137,7 @@ def _records(batch: Any, control: Control, *, check_crcs: bool) -> tuple[tuple[S
 
 
 def _header(name: str, value: bytes | None) -> Struct:
-    return Struct((Entry("name", Leaf(name)), Entry("value", Leaf(value))))
+    return Struct((NamedValue("name", Leaf(name)), NamedValue("value", Leaf(value))))
 
 
 def _problem(check: Callable[[], object]) -> str:

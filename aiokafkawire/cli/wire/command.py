@@ -8,17 +8,17 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ..endings import FAILED, MISSING, CommandFailed
+from ..exit_status import FAILED, MISSING, CommandFailed
 from .apis import api_named, message_named
 from .describe import Describer
-from .lines import Style
-from .notations import read_base64, read_bytes, read_text
-from .plain_json import json_of
-from .reading import Asked
-from .session import Hints, Told, read_frames, read_messages
-from .shown import Entry, Leaf, Struct
-from .streams import Source, Stream
-from .telling import object_of, records_lines, tell
+from .frame_decoder import PendingRequest
+from .input_formats import read_base64, read_bytes, read_text
+from .json_renderer import json_of
+from .report import object_of, records_lines, tell
+from .session import FrameReport, Hints, read_frames, read_messages
+from .streams import ByteStream, CapturedInput
+from .text_renderer import Style
+from .view_model import Leaf, NamedValue, Struct
 
 __all__ = ("run_wire",)
 
@@ -54,7 +54,7 @@ class _Wire:
     def run(self) -> int:
         args = self._args
         if args.requests is not None:
-            asked = Asked()
+            asked = PendingRequest()
             self._tell(read_frames(self._direction(args.requests), Hints(prefixed=args.prefixed), asked))
             answers = Hints(prefixed=args.prefixed, answers=True)
             self._tell(read_frames(self._direction(args.responses), answers, asked))
@@ -67,10 +67,10 @@ class _Wire:
         else:
             response = None if args.response is None else api_named(args.response)
             hints = Hints(prefixed=args.prefixed, response=response, guess=args.guess)
-            self._tell(read_frames(self._input(), hints, Asked()))
+            self._tell(read_frames(self._input(), hints, PendingRequest()))
         return 0 if self._ok and not self._describer.damaged else FAILED
 
-    def _tell(self, frames: Iterable[Told]) -> None:
+    def _tell(self, frames: Iterable[FrameReport]) -> None:
         for told in frames:
             self._number += 1
             self._ok = self._ok and (told.is_read or bool(told.guesses))
@@ -81,7 +81,7 @@ class _Wire:
             self._print(tell(told, self._number, self._describer, self._style, self._args.secrets))
             self._print(self._advice(told))
 
-    def _advice(self, told: Told) -> Iterator[str]:
+    def _advice(self, told: FrameReport) -> Iterator[str]:
         """What to try on what could not be read, if nothing better is known."""
         args, reading = self._args, told.reading
         if told.is_read or told.guesses or args.message is not None or (reading is not None and reading.others):
@@ -93,16 +93,16 @@ class _Wire:
             how, other = ("with", "--length") if without else ("without", "--no-length")
             yield f"  If it should be taken {how} a length before it: {other}."
 
-    def _records(self, stream: Stream) -> None:
+    def _records(self, stream: ByteStream) -> None:
         batches = self._describer.records(stream.data)
         if self._args.json:
-            held = Struct((Entry("records", Leaf(stream.data, holds=batches)),))
+            held = Struct((NamedValue("records", Leaf(stream.data, holds=batches)),))
             self._print_json({"stream": stream.label, "batches": json_of(held)["records_means"]})
             return
         print()
         self._print(records_lines(stream.data, batches, self._style))
 
-    def _input(self) -> tuple[Stream, ...]:
+    def _input(self) -> tuple[ByteStream, ...]:
         args = self._args
         if args.file is not None:
             return self._file(args.file)
@@ -116,14 +116,14 @@ class _Wire:
             print("Paste the bytes in hex, and end with Ctrl-D on a line of its own.", file=sys.stderr)
         return self._announced(self._source(sys.stdin.buffer.read()), "standard input: ")
 
-    def _file(self, path: str) -> tuple[Stream, ...]:
+    def _file(self, path: str) -> tuple[ByteStream, ...]:
         return self._announced(self._source(Path(path).read_bytes()), f"{path}: ")
 
-    def _direction(self, path: str) -> tuple[Stream, ...]:
+    def _direction(self, path: str) -> tuple[ByteStream, ...]:
         """One of two files, which every frame of it names."""
-        return tuple(Stream(one.data, one.label or path) for one in self._file(path))
+        return tuple(ByteStream(one.data, one.label or path) for one in self._file(path))
 
-    def _source(self, data: bytes) -> Source:
+    def _source(self, data: bytes) -> CapturedInput:
         notation = self._args.notation
         if notation == "hex":
             return read_text(data.decode("utf-8", "replace"))
@@ -131,7 +131,7 @@ class _Wire:
             return read_base64(data.decode("utf-8", "replace"))
         return read_bytes(data, raw=notation == "raw")
 
-    def _announced(self, source: Source, where: str) -> tuple[Stream, ...]:
+    def _announced(self, source: CapturedInput, where: str) -> tuple[ByteStream, ...]:
         """Say what the input was taken for; with ``--json`` not where the objects go."""
         size = sum(len(stream.data) for stream in source.streams)
         streams = f", {len(source.streams)} streams" if len(source.streams) > 1 else ""

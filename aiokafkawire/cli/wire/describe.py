@@ -9,12 +9,12 @@ import attrs
 
 from ...protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from ...protocol.messages.control_records import ControlRecordTypeSchema
-from ...protocol.primitives import ZERO_UUID, Wire
+from ...protocol.primitives import ZERO_UUID, WireType
 from ...protocol.schema import FieldSchema, Message, schema_of
 from .batches import describe_batches
-from .embedded import control_value, read_embedded
-from .meanings import meaning_of
-from .shown import Array, Entry, Hidden, Leaf, Scalar, Shown, Struct
+from .enum_names import meaning_of
+from .nested_messages import control_value, read_embedded
+from .view_model import Array, Hidden, Leaf, NamedValue, Scalar, Shown, Struct
 
 __all__ = ("Describer",)
 
@@ -53,15 +53,15 @@ class Describer:
 
     def _struct(self, struct: Any, version: int, flexible: bool, protocol_type: str | None) -> Struct:
         protocol_type = getattr(struct, "protocol_type", None) or protocol_type
-        entries: list[Entry] = []
+        entries: list[NamedValue] = []
         for field in _present(type(struct), version, flexible):
             value = getattr(struct, field.name)
             shown = self._value(struct, field, value, (version, flexible, protocol_type))
-            entries.append(Entry(field.name, shown, _is_default(field, value), field.tag))
+            entries.append(NamedValue(field.name, shown, _is_default(field, value), field.tag))
         unknown = struct.unknown_tagged_fields
         if unknown:
-            tags = tuple(Entry(str(tag), Leaf(bytes(data))) for tag, data in unknown.items())
-            entries.append(Entry("unknown_tagged_fields", Struct(tags)))
+            tags = tuple(NamedValue(str(tag), Leaf(bytes(data))) for tag, data in unknown.items())
+            entries.append(NamedValue("unknown_tagged_fields", Struct(tags)))
         return Struct((*entries,))
 
     def _value(self, struct: Any, field: FieldSchema, value: Any, context: tuple[int, bool, str | None]) -> Shown:
@@ -72,15 +72,15 @@ class Describer:
         return self._element(struct, field, value, context)
 
     def _element(self, struct: Any, field: FieldSchema, value: Any, context: tuple[int, bool, str | None]) -> Shown:
-        if not isinstance(field.kind, Wire):
+        if not isinstance(field.kind, WireType):
             return self._struct(value, *context)
         name = type(struct).__name__
         if not self._secrets and _is_secret(struct, field):
             return Leaf(Hidden(len(value)))
-        if field.kind is Wire.RECORDS:
+        if field.kind is WireType.RECORDS:
             data = bytes(value)
             return Leaf(data, holds=self.records(data))
-        if field.kind is Wire.BYTES:
+        if field.kind is WireType.BYTES:
             return Leaf(bytes(value), holds=self._held(name, field.name, value, context[2]))
         if isinstance(value, UUID):
             return Leaf(value, "none" if value == ZERO_UUID else "")
@@ -133,7 +133,7 @@ def _is_secret(struct: Any, field: FieldSchema) -> bool:
     if field.name in _SECRETS:
         return True
     name: Scalar = getattr(struct, "name", None) if field.name == "value" else None
-    return isinstance(name, str) and _SECRET_CONFIG.search(name) is not None and field.kind is Wire.STRING
+    return isinstance(name, str) and _SECRET_CONFIG.search(name) is not None and field.kind is WireType.STRING
 
 
 def _meaning_of_null(struct: str, field: str) -> str:

@@ -3,7 +3,7 @@
 import re
 from typing import Final, NamedTuple
 
-from ..endings import CommandFailed
+from ..exit_status import CommandFailed
 
 __all__ = ("read_dump",)
 

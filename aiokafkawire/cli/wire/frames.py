@@ -6,9 +6,9 @@ from typing import Final
 
 import attrs
 
-from ...protocol.catalogue import FAMILIES
+from ...protocol.message_registry import FAMILIES
 
-__all__ = ("Frame", "split_frames")
+__all__ = ("CapturedFrame", "split_frames")
 
 _PREFIX: Final = 4
 _SHORTEST: Final = 4  # a response of nothing but its correlation id
@@ -18,7 +18,7 @@ _NEWEST: Final = 64  # no API has as many versions
 
 
 @attrs.frozen
-class Frame:
+class CapturedFrame:
     """One frame of a stream."""
 
     start: int
@@ -38,7 +38,7 @@ class Frame:
         return self.start + (0 if self.length is None else _PREFIX) + len(self.data)
 
 
-def split_frames(data: bytes, prefixed: bool | None, reads: Callable[[bytes], bool]) -> list[Frame]:
+def split_frames(data: bytes, prefixed: bool | None, reads: Callable[[bytes], bool]) -> list[CapturedFrame]:
     """The frames of a stream, in order; the last one may be cut short, or be what is no frame.
 
     Args:
@@ -49,14 +49,14 @@ def split_frames(data: bytes, prefixed: bool | None, reads: Callable[[bytes], bo
     if prefixed is None:
         prefixed = _is_prefixed(data, reads)
     if not prefixed:
-        return [Frame(0, None, data, "" if data else "no bytes at all")]
-    frames: list[Frame] = []
+        return [CapturedFrame(0, None, data, "" if data else "no bytes at all")]
+    frames: list[CapturedFrame] = []
     position = 0
     while position < len(data):
         frame = _frame_at(data, position)
         frames.append(frame)
         position = len(data) if frame.problem else frame.end
-    return frames or [Frame(0, None, b"", "no bytes at all")]
+    return frames or [CapturedFrame(0, None, b"", "no bytes at all")]
 
 
 def _starts_like_a_request(data: bytes, position: int = 0) -> bool:
@@ -67,21 +67,23 @@ def _starts_like_a_request(data: bytes, position: int = 0) -> bool:
     return bool(key in FAMILIES and 0 <= version < _NEWEST)
 
 
-def _frame_at(data: bytes, position: int) -> Frame:
+def _frame_at(data: bytes, position: int) -> CapturedFrame:
     left = len(data) - position
     if left < _PREFIX:
         missing = _PREFIX - left
-        return Frame(position, None, data[position:], f"cut short within its length prefix, {missing} missing", missing)
+        return CapturedFrame(
+            position, None, data[position:], f"cut short within its length prefix, {missing} missing", missing
+        )
     (length,) = unpack_from(">i", data, position)
     begin = position + _PREFIX
     body = data[begin : begin + max(length, 0)]
     if length < _SHORTEST:
-        return Frame(position, length, data[begin:], f"no frame: its length prefix says {length}")
+        return CapturedFrame(position, length, data[begin:], f"no frame: its length prefix says {length}")
     if len(body) < length:
         missing = length - len(body)
         problem = f"cut short: its length prefix says {length}, {len(body)} are here, {missing} are missing"
-        return Frame(position, length, body, problem, missing)
-    return Frame(position, length, body)
+        return CapturedFrame(position, length, body, problem, missing)
+    return CapturedFrame(position, length, body)
 
 
 def _is_prefixed(data: bytes, reads: Callable[[bytes], bool]) -> bool:

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Iterator
 import attrs
 
 from ...protocol.schema import Message
-from .embedded import read_message
-from .frames import Frame, split_frames
-from .guessing import candidates
-from .reading import AnyRequest, Asked, Reading, read_request, read_response
-from .streams import Stream
+from .api_guesser import candidates
+from .frame_decoder import AnyRequest, PendingRequest, Reading, read_request, read_response
+from .frames import CapturedFrame, split_frames
+from .nested_messages import read_message
+from .streams import ByteStream
 
-__all__ = ("Hints", "Told", "read_frames", "read_messages")
+__all__ = ("Hints", "FrameReport", "read_frames", "read_messages")
 
 
 @attrs.frozen
@@ -29,12 +29,12 @@ class Hints:
 
 
 @attrs.frozen
-class Told:
+class FrameReport:
     """A frame and what it is."""
 
     label: str
     """The stream it is in, if there are several."""
-    frame: Frame
+    frame: CapturedFrame
     reading: Reading | None = None
     """None if there is no whole frame."""
     guesses: tuple[Reading, ...] | None = None
@@ -46,33 +46,33 @@ class Told:
         return self.reading is not None and self.reading.message is not None
 
 
-def read_frames(streams: Iterable[Stream], hints: Hints, asked: Asked) -> Iterator[Told]:
+def read_frames(streams: Iterable[ByteStream], hints: Hints, asked: PendingRequest) -> Iterator[FrameReport]:
     """Read the frames of all streams; ``asked`` keeps the requests for the responses that come later."""
     # In a capture either direction may come first; responses need the requests.
     given = (*streams,)
     for stream in sorted(given, key=_answers) if len(given) > 1 else given:
         for frame in split_frames(stream.data, hints.prefixed, _reader(hints, asked)):
             if frame.problem:
-                yield Told(stream.label, frame)
+                yield FrameReport(stream.label, frame)
                 continue
             reading = _read(frame.data, hints, asked)
             if reading.message is not None or not hints.guess:
-                yield Told(stream.label, frame, reading)
+                yield FrameReport(stream.label, frame, reading)
                 continue
             guesses = candidates(frame.data)
             if len(guesses) == 1:
                 reading = attrs.evolve(guesses[0], notes=(*guesses[0].notes, "guessed: nothing else reads it"))
-            yield Told(stream.label, frame, reading, guesses)
+            yield FrameReport(stream.label, frame, reading, guesses)
 
 
-def read_messages(streams: Iterable[Stream], cls: type[Message], version: int | None) -> Iterator[Told]:
+def read_messages(streams: Iterable[ByteStream], cls: type[Message], version: int | None) -> Iterator[FrameReport]:
     """Read each stream as one message without a header."""
     for stream in streams:
-        frame = Frame(0, None, stream.data)
-        yield Told(stream.label, frame, read_message(stream.data, cls, version))
+        frame = CapturedFrame(0, None, stream.data)
+        yield FrameReport(stream.label, frame, read_message(stream.data, cls, version))
 
 
-def _answers(stream: Stream) -> bool:
+def _answers(stream: ByteStream) -> bool:
     """Whether its first frames are no requests."""
 
     def is_request(data: bytes) -> bool:
@@ -81,7 +81,7 @@ def _answers(stream: Stream) -> bool:
     return not any(is_request(frame.data) for frame in split_frames(stream.data, None, is_request)[:3])
 
 
-def _reader(hints: Hints, asked: Asked) -> Callable[[bytes], bool]:
+def _reader(hints: Hints, asked: PendingRequest) -> Callable[[bytes], bool]:
     def reads(data: bytes) -> bool:
         if _peek(data, hints, asked).message is not None:
             return True
@@ -90,7 +90,7 @@ def _reader(hints: Hints, asked: Asked) -> Callable[[bytes], bool]:
     return reads
 
 
-def _read(data: bytes, hints: Hints, asked: Asked) -> Reading:
+def _read(data: bytes, hints: Hints, asked: PendingRequest) -> Reading:
     reading = _peek(data, hints, asked)
     if hints.response is None:
         if reading.kind == "request":
@@ -100,7 +100,7 @@ def _read(data: bytes, hints: Hints, asked: Asked) -> Reading:
     return reading
 
 
-def _peek(data: bytes, hints: Hints, asked: Asked) -> Reading:
+def _peek(data: bytes, hints: Hints, asked: PendingRequest) -> Reading:
     """What a frame is, without remembering it."""
     if hints.response is not None:
         return read_response(data, *hints.response)

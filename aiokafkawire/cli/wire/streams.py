@@ -2,18 +2,18 @@
 
 from typing import NamedTuple
 
-__all__ = ("Source", "Stream")
+__all__ = ("CapturedInput", "ByteStream")
 
 
-class Stream(NamedTuple):
+class ByteStream(NamedTuple):
     """Bytes that follow one another; ``label`` says where they are from, if there is more than one stream."""
 
     data: bytes
     label: str = ""
 
 
-class Source(NamedTuple):
+class CapturedInput(NamedTuple):
     """What was read: ``form`` names the notation that it was taken for, in words for the user."""
 
     form: str
-    streams: tuple[Stream, ...]
+    streams: tuple[ByteStream, ...]

@@ -8,10 +8,10 @@ from collections.abc import Callable, Set
 
 from ...errors import ErrorCode
 from ..logs.log import PartitionLog
-from .epochs import EpochEnd, LeaderEpochs
-from .refused import Refused
+from .api_error import ApiError
+from .leader_epochs import EpochEnd, LeaderEpochs
 
-__all__ = ("NO_LEADER", "Partition")
+__all__ = ("NO_LEADER", "HostedPartition")
 
 NO_LEADER = -1
 
@@ -20,7 +20,7 @@ UNCLEAN_ELECTION = "unclean.leader.election.enable"
 _DEFAULTS = {MIN_INSYNC_REPLICAS: "1", UNCLEAN_ELECTION: "false"}
 
 
-class Partition:
+class HostedPartition:
     """A partition.
 
     1. Followers copy at once what is appended, unless they are ``held`` by a test or their broker is down.
@@ -110,7 +110,7 @@ class Partition:
         """
         if epoch < 0 or epoch == self.leader_epoch:
             return
-        raise Refused(ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH)
+        raise ApiError(ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH)
 
     def check_leader(self, node: int) -> None:
         """Whether this broker leads.
@@ -119,7 +119,7 @@ class Partition:
             Refused: NOT_LEADER_OR_FOLLOWER.
         """
         if node != self.leader:
-            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     # --- copying -----------------------------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class Partition:
                 ``unclean`` is off.
         """
         if node not in self.replicas or node in self.down or not (unclean or self._is_eligible(node)):
-            raise Refused(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+            raise ApiError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
         if node != self.leader:
             self._lead(node)
 
@@ -185,9 +185,9 @@ class Partition:
         """
         preferred = self.replicas[0]
         if self.leader == preferred:
-            raise Refused(ErrorCode.ELECTION_NOT_NEEDED)
+            raise ApiError(ErrorCode.ELECTION_NOT_NEEDED)
         if preferred in self.down or not self._is_eligible(preferred):
-            raise Refused(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
+            raise ApiError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
         self._lead(preferred)
 
     def elect_any(self) -> None:
@@ -197,10 +197,10 @@ class Partition:
             Refused: ELECTION_NOT_NEEDED, there is a leader; ELIGIBLE_LEADERS_NOT_AVAILABLE, no replica's broker runs.
         """
         if self.leader != NO_LEADER:
-            raise Refused(ErrorCode.ELECTION_NOT_NEEDED)
+            raise ApiError(ErrorCode.ELECTION_NOT_NEEDED)
         successor = self._electable(unclean=True)
         if successor == NO_LEADER:
-            raise Refused(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+            raise ApiError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
         self._lead(successor)
 
     def place(self, replicas: list[int]) -> None:

@@ -13,27 +13,27 @@ from ...types import TopicPartition
 from ..configs.configs import Configs
 from ..configs.quotas import ClientQuotas
 from ..configs.throttling import Throttles
+from ..faults.request_log import RequestLog
+from ..faults.rules import Orders
 from ..groups.committed import CommittedOffsets
 from ..groups.groups import Groups
 from ..groups.settings import GroupSettings
-from ..logs import cleaning
+from ..logs import log_cleaner
 from ..logs.sessions import FetchSessions
-from ..orders.journal import Journal
-from ..orders.orders import Orders
 from ..security.credentials import Credentials
-from ..transactions.completion import Completion
+from ..transactions.markers import Completion
 from ..transactions.transactions import Transactions
-from .arrivals import Arrivals
+from .api_error import ApiError
+from .fetch_purgatory import FetchPurgatory
 from .java_hash import java_hash
-from .laggards import Laggards
-from .reassigning import complete
-from .refused import Refused
+from .reassignment import complete
 from .releases import Release
-from .replicas import NO_LEADER, Partition
+from .replica_lag import Laggards
+from .replicas import NO_LEADER, HostedPartition
 from .timers import Timers
-from .topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topic, Topics
+from .topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, HostedTopic, TopicStore
 
-__all__ = ("OFFSETS_TOPIC", "TRANSACTIONS_TOPIC", "ClusterState", "Node", "Settings")
+__all__ = ("OFFSETS_TOPIC", "TRANSACTIONS_TOPIC", "ClusterState", "BrokerNode", "Settings")
 
 _COMPACTED = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
 
@@ -71,7 +71,7 @@ class ClusterState:
     def __init__(
         self,
         cluster_id: str,
-        nodes: "Sequence[Node]",
+        nodes: "Sequence[BrokerNode]",
         settings: Settings,
         *,
         clock: Callable[[], int],
@@ -87,16 +87,16 @@ class ClusterState:
         self.configs: Configs = Configs(settings)
         self.quotas: ClientQuotas = ClientQuotas()
         self.throttles: dict[int, Throttles] = {node.node_id: Throttles(self.quotas) for node in nodes}
-        self.topics: Topics = Topics(
+        self.topics: TopicStore = TopicStore(
             [node.node_id for node in nodes],
             new_topic_id,
             settings.num_partitions,
             settings.default_replication_factor,
             self.configs,
         )
-        self.arrivals: Arrivals = Arrivals()
+        self.arrivals: FetchPurgatory = FetchPurgatory()
         self.orders: Orders = Orders()
-        self.requests: Journal = Journal()
+        self.requests: RequestLog = RequestLog()
         self.credentials: Credentials = credentials or Credentials()
         self.zookeeper_offsets: dict[tuple[str, TopicPartition], int] = {}
         self.laggards: Laggards = Laggards(self.timers, settings.replica_lag_time_max_ms / 1000, self.changed)
@@ -122,7 +122,7 @@ class ClusterState:
         )
 
     @property
-    def alive(self) -> "list[Node]":
+    def alive(self) -> "list[BrokerNode]":
         """The nodes that run."""
         return [node for node in self.nodes if node.alive]
 
@@ -131,7 +131,7 @@ class ClusterState:
         """The node that metadata names as the controller: the first that runs."""
         return next((node.node_id for node in self.alive), NO_LEADER)
 
-    def node(self, node_id: int) -> "Node":
+    def node(self, node_id: int) -> "BrokerNode":
         """The node of that id.
 
         Raises:
@@ -150,7 +150,7 @@ class ClusterState:
 
     # --- partitions --------------------------------------------------------------------------------------------
 
-    def changed(self, partition: Partition) -> None:
+    def changed(self, partition: HostedPartition) -> None:
         """Tell those who wait on a partition that records came, more are committed, or another leads."""
         if partition.log.topic == OFFSETS_TOPIC:
             led = partition.leader != NO_LEADER
@@ -160,7 +160,7 @@ class ClusterState:
         self.transactions.partition_changed(partition)
         self.arrivals.notify(partition.log)
 
-    def replica(self, topic: str, index: int, node_id: int) -> Partition:
+    def replica(self, topic: str, index: int, node_id: int) -> HostedPartition:
         """The partition that a broker holds a replica of.
 
         Raises:
@@ -172,18 +172,18 @@ class ClusterState:
             raise KeyError(f"broker {node_id} holds no replica of {topic}-{index}: {partition.replicas} do")
         return partition
 
-    def move_leader(self, partition: Partition, node_id: int, *, unclean: bool = False) -> None:
-        """Have another replica lead. Raises Refused as :meth:`Partition.elect`."""
+    def move_leader(self, partition: HostedPartition, node_id: int, *, unclean: bool = False) -> None:
+        """Have another replica lead. Raises Refused as :meth:`HostedPartition.elect`."""
         partition.elect(node_id, unclean=unclean)
         self.changed(partition)
 
-    def node_stopped(self, node: "Node") -> None:
+    def node_stopped(self, node: "BrokerNode") -> None:
         """A node is gone: others lead where it led."""
         node.alive = False
         node.sessions.clear()
         self._all_changed(self.topics.node_stopped(node.node_id))
 
-    def node_started(self, node: "Node") -> None:
+    def node_started(self, node: "BrokerNode") -> None:
         """A node is back."""
         node.alive = True
         self._all_changed(self.topics.node_started(node.node_id))
@@ -193,7 +193,7 @@ class ClusterState:
         for node in self.nodes:
             node.sessions.clear()
 
-    def _all_changed(self, partitions: Iterable[Partition]) -> None:
+    def _all_changed(self, partitions: Iterable[HostedPartition]) -> None:
         for partition in partitions:
             self.changed(partition)
 
@@ -202,7 +202,7 @@ class ClusterState:
         topic = self.topics.by_id(topic_id)
         return topic.name if topic else None
 
-    def delete_topic(self, topic: Topic) -> None:
+    def delete_topic(self, topic: HostedTopic) -> None:
         """Forget a topic, and let those who wait for its records find out.
 
         With one of the brokers' own goes what the coordinators have written there.
@@ -221,7 +221,7 @@ class ClusterState:
 
     # --- old records -------------------------------------------------------------------------------------------
 
-    def compact(self, topic: Topic, *, keep_tombstones: bool) -> None:
+    def compact(self, topic: HostedTopic, *, keep_tombstones: bool) -> None:
         """Keep the newest record of each key.
 
         Raises:
@@ -230,16 +230,16 @@ class ClusterState:
         if "compact" not in topic.config("cleanup.policy"):
             raise ValueError(f"the cleanup.policy of {topic.name} is {topic.config('cleanup.policy')}")
         for partition in topic.partitions:
-            if cleaning.compact(partition.log, keep_tombstones=keep_tombstones):
+            if log_cleaner.compact(partition.log, keep_tombstones=keep_tombstones):
                 self.changed(partition)
 
-    def apply_retention(self, topic: Topic) -> None:
+    def apply_retention(self, topic: HostedTopic) -> None:
         """Drop what is too old or too much, where the topic's ``cleanup.policy`` is to delete."""
         if "delete" not in topic.config("cleanup.policy"):
             return
         limits = {name: int(topic.config(name)) for name in ("retention.ms", "retention.bytes")}
         for partition in topic.partitions:
-            if cleaning.expire(
+            if log_cleaner.expire(
                 partition.log,
                 now=self.clock(),
                 retention_ms=limits["retention.ms"],
@@ -249,7 +249,7 @@ class ClusterState:
 
     # --- coordinators ------------------------------------------------------------------------------------------
 
-    def coordinator_partition(self, topic: str, key: str) -> Partition:
+    def coordinator_partition(self, topic: str, key: str) -> HostedPartition:
         """The partition of one of the brokers' own topics that a group or transactional id belongs to.
 
         Its leader is the coordinator. The topic is made when it is first needed, as Kafka does.
@@ -257,7 +257,7 @@ class ClusterState:
         found = self.topics.get(topic) or self.make_internal(topic)
         return found.partitions[(java_hash(key) & 0x7FFF_FFFF) % len(found.partitions)]
 
-    def make_internal(self, topic: str) -> Topic:
+    def make_internal(self, topic: str) -> HostedTopic:
         """Make ``OFFSETS_TOPIC`` or ``TRANSACTIONS_TOPIC``, which is not there."""
         partitions = {
             OFFSETS_TOPIC: self.settings.offsets_topic_num_partitions,
@@ -272,7 +272,7 @@ class ClusterState:
             topic, num_partitions=partitions, replication_factor=copies, configs=configs, internal=True
         )
 
-    def check_all_loaded(self, node: "Node") -> None:
+    def check_all_loaded(self, node: "BrokerNode") -> None:
         """Whether this node knows of all groups that it coordinates.
 
         Raises:
@@ -280,22 +280,22 @@ class ClusterState:
         """
         loading = [self.topics.partition(OFFSETS_TOPIC, index) for index in self.groups.store.loading]
         if any(partition.leader == node.node_id for partition in loading):
-            raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
-    def check_coordinator(self, node: "Node", topic: str, key: str) -> None:
+    def check_coordinator(self, node: "BrokerNode", topic: str, key: str) -> None:
         """Whether this node is the coordinator of a group (``OFFSETS_TOPIC``) or transactional id.
 
         Raises:
             Refused: NOT_COORDINATOR; COORDINATOR_LOAD_IN_PROGRESS, it has become that only now.
         """
         if self.coordinator_partition(topic, key).leader != node.node_id:
-            raise Refused(ErrorCode.NOT_COORDINATOR)
+            raise ApiError(ErrorCode.NOT_COORDINATOR)
         if topic == OFFSETS_TOPIC:
             self.groups.store.check_loaded(key)
 
 
 @attrs.define(eq=False)
-class Node:
+class BrokerNode:
     """One broker of the cluster: its id, where it can be reached, and what it says that it speaks."""
 
     node_id: int
@@ -314,7 +314,7 @@ class Node:
         """The versions of each API that ApiVersions lists."""
         return self.release.advertised
 
-    def hosted(self, topic: str, index: int) -> Partition:
+    def hosted(self, topic: str, index: int) -> HostedPartition:
         """One partition that this node leads or follows.
 
         Raises:
@@ -322,10 +322,10 @@ class Node:
         """
         partition = self.cluster.topics.partition(topic, index)
         if self.node_id not in partition.replicas:
-            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return partition
 
-    def led(self, topic: str, index: int) -> Partition:
+    def led(self, topic: str, index: int) -> HostedPartition:
         """One partition that this node leads.
 
         Raises:

@@ -12,12 +12,12 @@ from ...errors import ErrorCode
 from ...types import TopicPartition
 from ..configs.checks import check_topic_configs
 from ..configs.configs import Configs
-from ..configs.of_topics import TOPIC_CONFIGS
+from ..configs.topic_configs import TOPIC_CONFIGS
 from ..logs.log import PartitionLog
-from .refused import Refused
-from .replicas import Partition
+from .api_error import ApiError
+from .replicas import HostedPartition
 
-__all__ = ("MOST_PARTITIONS", "OFFSETS_TOPIC", "TRANSACTIONS_TOPIC", "Topic", "Topics", "invalid_name")
+__all__ = ("MOST_PARTITIONS", "OFFSETS_TOPIC", "TRANSACTIONS_TOPIC", "HostedTopic", "TopicStore", "invalid_name")
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
@@ -30,12 +30,12 @@ _METADATA_LOG: Final = "__cluster_metadata"
 
 
 @attrs.define
-class Topic:
+class HostedTopic:
     """One topic; ``configs`` are the settings it was given, by property name."""
 
     name: str
     topic_id: UUID
-    partitions: list[Partition]
+    partitions: list[HostedPartition]
     configs: dict[str, str]
     defaults: Configs = attrs.field(factory=Configs, repr=False, eq=False)
 
@@ -61,7 +61,7 @@ class Topic:
         return len(self.partitions[0].replicas)
 
 
-class Topics:
+class TopicStore:
     """All topics of a cluster.
 
     ``nodes`` are the brokers that partitions may be placed on, ``new_id`` makes topic ids, ``num_partitions`` and
@@ -82,23 +82,23 @@ class Topics:
         self._replication_factor = replication_factor
         self.configs: Configs = configs or Configs()
         self._down: set[int] = set()
-        self._by_name: dict[str, Topic] = {}
-        self._by_id: dict[UUID, Topic] = {}
+        self._by_name: dict[str, HostedTopic] = {}
+        self._by_id: dict[UUID, HostedTopic] = {}
         # The names that metrics would know by the same one, in which '.' becomes '_'.
         self._metrics: dict[str, list[str]] = {}
 
-    def __iter__(self) -> Iterator[Topic]:
+    def __iter__(self) -> Iterator[HostedTopic]:
         return iter(list(self._by_name.values()))
 
-    def get(self, name: str) -> Topic | None:
+    def get(self, name: str) -> HostedTopic | None:
         """The topic of that name."""
         return self._by_name.get(name)
 
-    def by_id(self, topic_id: UUID) -> Topic | None:
+    def by_id(self, topic_id: UUID) -> HostedTopic | None:
         """The topic of that id."""
         return self._by_id.get(topic_id)
 
-    def partition(self, name: str, index: int) -> Partition:
+    def partition(self, name: str, index: int) -> HostedPartition:
         """One partition of a topic by name.
 
         Raises:
@@ -106,7 +106,7 @@ class Topics:
         """
         topic = self._by_name.get(name)
         if topic is None or not 0 <= index < len(topic.partitions):
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return topic.partitions[index]
 
     def has(self, where: TopicPartition) -> bool:
@@ -124,7 +124,7 @@ class Topics:
         configs: Mapping[str, str] | None = None,
         validate_only: bool = False,
         internal: bool = False,
-    ) -> Topic:
+    ) -> HostedTopic:
         """Make a topic, by partition count or by assignment; -1 means the default.
 
         With ``validate_only`` it is only checked: the topic returned is not kept, and its partitions are all the same.
@@ -144,7 +144,7 @@ class Topics:
         else:
             replicas = self._place(num_partitions, replication_factor, even_if_down=internal)
         check_topic_configs(configs or {})
-        topic = Topic(name, self._new_id(), [], dict(configs or {}), self.configs)
+        topic = HostedTopic(name, self._new_id(), [], dict(configs or {}), self.configs)
         if validate_only:
             self._extend(topic, replicas[:1])
             topic.partitions *= len(replicas)
@@ -169,13 +169,13 @@ class Topics:
         """
         topic = self._by_name.get(name)
         if topic is None:
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         there = len(topic.partitions)
         if count == there:
-            raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {there} partition(s).")
+            raise ApiError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {there} partition(s).")
         if count < there:
             fault = f"The topic {name} currently has {there} partition(s); {count} would not be an increase."
-            raise Refused(ErrorCode.INVALID_PARTITIONS, fault)
+            raise ApiError(ErrorCode.INVALID_PARTITIONS, fault)
         if assignments is None:
             self._check_running(topic.replication_factor)
             replicas = self._spread(there, count, topic.replication_factor)
@@ -191,27 +191,27 @@ class Topics:
         if not validate_only:
             self._extend(topic, replicas)
 
-    def _extend(self, topic: Topic, replicas: Sequence[list[int]]) -> None:
+    def _extend(self, topic: HostedTopic, replicas: Sequence[list[int]]) -> None:
         for nodes in replicas:
             log = PartitionLog(topic.name, len(topic.partitions))
-            topic.partitions.append(Partition(log, nodes, self._down, topic.config))
+            topic.partitions.append(HostedPartition(log, nodes, self._down, topic.config))
 
-    def node_stopped(self, node_id: int) -> list[Partition]:
+    def node_stopped(self, node_id: int) -> list[HostedPartition]:
         """A broker is gone: others lead where it led. The partitions that have changed."""
         self._down.add(node_id)
         return [one for one in self.partitions() if one.node_stopped(node_id)]
 
-    def node_started(self, node_id: int) -> list[Partition]:
+    def node_started(self, node_id: int) -> list[HostedPartition]:
         """A broker is back, and follows again. The partitions that have changed."""
         self._down.discard(node_id)
         return [one for one in self.partitions() if one.node_started(node_id)]
 
-    def partitions(self) -> Iterator[Partition]:
+    def partitions(self) -> Iterator[HostedPartition]:
         """All partitions of all topics."""
         for topic in self:
             yield from topic.partitions
 
-    def delete(self, topic: Topic) -> None:
+    def delete(self, topic: HostedTopic) -> None:
         """Forget a topic and all its records."""
         del self._by_name[topic.name], self._by_id[topic.topic_id]
         alike = self._metrics[_metric(topic.name)]
@@ -222,29 +222,29 @@ class Topics:
     def _check_name(self, name: str) -> None:
         fault = invalid_name(name)
         if fault is not None:
-            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
         if name == _METADATA_LOG:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
         if name in self._by_name:
-            raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+            raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         for other in self._metrics.get(_metric(name), ()):
-            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
     def _place(self, num_partitions: int, replication_factor: int, *, even_if_down: bool) -> list[list[int]]:
         if replication_factor < -1 or replication_factor == 0:
-            raise Refused(
+            raise ApiError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 "Replication factor must be larger than 0, or -1 to use the default value.",
             )
         if num_partitions < -1 or num_partitions == 0:
-            raise Refused(
+            raise ApiError(
                 ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
             )
         count = self._num_partitions if num_partitions == -1 else num_partitions
         copies = self._replication_factor if replication_factor == -1 else replication_factor
         nodes = self._nodes
         if copies > len(nodes):
-            raise Refused(
+            raise ApiError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 f"Unable to replicate the partition {copies} time(s): The target replication factor of {copies} "
                 f"cannot be reached because only {len(nodes)} broker(s) are registered or some brokers have "
@@ -256,7 +256,7 @@ class Topics:
 
     def _check_running(self, copies: int) -> None:
         if self._down.issuperset(self._nodes):
-            raise Refused(
+            raise ApiError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 f"Unable to replicate the partition {copies} time(s): All brokers are currently fenced, or have "
                 "all their log directories cordoned.",
@@ -324,11 +324,11 @@ def _turned(nodes: list[int], by: int) -> list[int]:
     return nodes[at:] + nodes[:at]
 
 
-def _manual_but_set(what: str) -> Refused:
-    return Refused(
+def _manual_but_set(what: str) -> ApiError:
+    return ApiError(
         ErrorCode.INVALID_REQUEST, f"A manual partition assignment was specified, but {what} was not set to -1."
     )
 
 
-def _bad_assignment(message: str) -> Refused:
-    return Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+def _bad_assignment(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from ...errors import ErrorCode
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
 from ..cluster.state import ClusterState
 from ..cluster.topics import invalid_name
-from .changes import Change, apply
+from .changes import ConfigChange, apply
 from .checks import (
     broker_id,
     check_broker_configs,
@@ -22,7 +22,12 @@ __all__ = ("alter", "replace")
 
 
 def alter(
-    cluster: ClusterState, node: int, kind: ResourceType, name: str, changes: Sequence[Change], validate_only: bool
+    cluster: ClusterState,
+    node: int,
+    kind: ResourceType,
+    name: str,
+    changes: Sequence[ConfigChange],
+    validate_only: bool,
 ) -> None:
     """Make all changes of one resource, or with ``validate_only`` check them, as IncrementalAlterConfigs does.
 
@@ -97,13 +102,13 @@ def _check(
 
 def _check_topic(cluster: ClusterState, name: str, configs: Mapping[str, str]) -> None:
     if not name:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     fault = invalid_name(name)
     if fault is not None:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
     check_topic_configs(configs)
     if cluster.topics.get(name) is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
 
 
 def _check_node(node: int, name: str) -> None:
@@ -111,6 +116,6 @@ def _check_node(node: int, name: str) -> None:
         return
     number = broker_id(name)
     if number is None:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
     if number != node:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node}, but received {name}")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node}, but received {name}")

@@ -5,15 +5,15 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from ...errors import ErrorCode
-from ..cluster.refused import Refused
-from .of_brokers import BROKER_CONFIGS
-from .of_topics import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS
+from ..cluster.api_error import ApiError
+from .broker_configs import BROKER_CONFIGS
+from .topic_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS
 from .types import ConfigType, Definition, ResourceType
 
-__all__ = ("Change", "Operation", "apply")
+__all__ = ("ConfigChange", "ConfigOperation", "apply")
 
 
-class Operation(IntEnum):
+class ConfigOperation(IntEnum):
     """What to do with one setting."""
 
     SET = 0
@@ -22,7 +22,7 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-class Change(NamedTuple):
+class ConfigChange(NamedTuple):
     """One change of a setting; ``operation`` as it was sent, which may be none that there is."""
 
     name: str
@@ -38,28 +38,28 @@ _DEFINITIONS: Final[Mapping[ResourceType, Mapping[str, Definition]]] = {
 }
 
 
-def apply(kind: ResourceType, configs: dict[str, str], change: Change) -> None:
+def apply(kind: ResourceType, configs: dict[str, str], change: ConfigChange) -> None:
     """Make one change in what a resource was given.
 
     Raises:
         Refused: there is no such operation, or the setting is no list.
     """
     name, value = change.name, change.value or ""
-    if change.operation not in tuple(Operation):
+    if change.operation not in tuple(ConfigOperation):
         if kind is ResourceType.BROKER:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown operations type {change.operation}")
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
-    match Operation(change.operation):
-        case Operation.SET:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {change.operation}")
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    match ConfigOperation(change.operation):
+        case ConfigOperation.SET:
             configs[name] = value
-        case Operation.DELETE:
+        case ConfigOperation.DELETE:
             configs.pop(name, None)
         case operation:
             definition = _DEFINITIONS[kind].get(name)
             _check_list(kind, definition, name, operation)
             old = configs.get(name, definition.default if definition else None) or ""
             items = [item for item in old.split(",") if item]
-            if operation is Operation.APPEND:
+            if operation is ConfigOperation.APPEND:
                 items += [item for item in dict.fromkeys(value.split(",")) if item not in items]
             else:
                 for item in value.split(","):
@@ -68,7 +68,7 @@ def apply(kind: ResourceType, configs: dict[str, str], change: Change) -> None:
             configs[name] = ",".join(items)
 
 
-def _check_list(kind: ResourceType, definition: Definition | None, name: str, operation: Operation) -> None:
+def _check_list(kind: ResourceType, definition: Definition | None, name: str, operation: ConfigOperation) -> None:
     if definition is not None and definition.type is ConfigType.LIST:
         return
     if kind is not ResourceType.BROKER:
@@ -77,4 +77,4 @@ def _check_list(kind: ResourceType, definition: Definition | None, name: str, op
         fault = f"Unknown config name: {name}"
     else:
         fault = f"Config value {operation.name.lower()} is not allowed for config key: {name}"
-    raise Refused(ErrorCode.INVALID_CONFIG, fault)
+    raise ApiError(ErrorCode.INVALID_CONFIG, fault)

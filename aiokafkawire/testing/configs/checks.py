@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ...errors import ErrorCode
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
+from .broker_configs import BROKER_CONFIGS, BROKER_RATES
 from .configs import ALL_BROKERS, Configs
-from .of_brokers import BROKER_CONFIGS, BROKER_RATES
-from .of_topics import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS
+from .topic_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS
 
 __all__ = (
     "check_broker_configs",
@@ -52,19 +52,19 @@ def check_topic_configs(configs: Mapping[str, str]) -> None:
     """
     for name in sorted(configs):
         if name not in TOPIC_CONFIGS:
-            raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
     parsed = {name: each.parse(configs[name]) for name, each in TOPIC_CONFIGS.items() if name in configs}
     least, most = (
         int(parsed.get(name, TOPIC_CONFIGS[name].default or "0"))
         for name in ("min.compaction.lag.ms", "max.compaction.lag.ms")
     )
     if least > most:
-        raise Refused(
+        raise ApiError(
             ErrorCode.INVALID_CONFIG,
             f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})",
         )
     if parsed.get("remote.storage.enable") == "true":
-        raise Refused(
+        raise ApiError(
             ErrorCode.INVALID_CONFIG,
             "Tiered Storage functionality is disabled in the broker. "
             "Topic cannot be configured with remote log storage.",
@@ -78,10 +78,10 @@ def check_group_configs(settings: Configs, group: str, configs: Mapping[str, str
         Refused: INVALID_REQUEST, INVALID_CONFIG.
     """
     if not group:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     for name in sorted(configs):
         if name not in GROUP_CONFIGS:
-            raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
     parsed = {name: each.parse(configs[name]) for name, each in GROUP_CONFIGS.items() if name in configs}
     for name, value in parsed.items():
         family, _, rest = name.partition(".")
@@ -90,7 +90,7 @@ def check_group_configs(settings: Configs, group: str, configs: Mapping[str, str
             found = settings.synonyms(limit)
             if found and (int(value) < int(found[0].value or 0) if least else int(value) > int(found[0].value or 0)):
                 than = "greater than or equal to" if least else "less than or equal to"
-                raise Refused(ErrorCode.INVALID_CONFIG, f"{name} must be {than} {limit}")
+                raise ApiError(ErrorCode.INVALID_CONFIG, f"{name} must be {than} {limit}")
 
 
 def check_metrics_configs(subscription: str, configs: Mapping[str, str]) -> None:
@@ -100,18 +100,18 @@ def check_metrics_configs(subscription: str, configs: Mapping[str, str]) -> None
         Refused: INVALID_REQUEST, INVALID_CONFIG.
     """
     if not subscription:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
     for name, value in configs.items():
         if name not in CLIENT_METRICS_CONFIGS:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
         parsed = CLIENT_METRICS_CONFIGS[name].parse(value)
         if name == "interval.ms" and not 100 <= int(parsed) <= 3_600_000:
             fault = f"Invalid value {parsed} for interval.ms, interval must be between 100 and 3600000 (1 hour)"
-            raise Refused(ErrorCode.INVALID_REQUEST, fault)
+            raise ApiError(ErrorCode.INVALID_REQUEST, fault)
         for pattern in parsed.split(",") if name == "match" and parsed else ():
             key, _, expression = pattern.partition("=")
             if key.strip() not in _MATCHES or not _is_pattern(expression):
-                raise Refused(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}")
+                raise ApiError(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}")
 
 
 def _is_pattern(expression: str) -> bool:
@@ -146,8 +146,8 @@ def check_broker_configs(settings: Configs, node: int, name: str, configs: Mappi
     for each, definition in known.items():
         try:
             parsed = definition.parse(configs[each])
-        except Refused as refused:
-            raise Refused(ErrorCode.INVALID_REQUEST, refused.message) from None
+        except ApiError as refused:
+            raise ApiError(ErrorCode.INVALID_REQUEST, refused.message) from None
         if each in _THREADS:
             now = settings.synonyms(each, node)[0].value or "1"
             _check_threads(each, int(now), int(parsed))
@@ -160,7 +160,7 @@ def _check_threads(name: str, now: int, wanted: int) -> None:
         fault = f"value should be at least half the current value {now}"
     else:
         return
-    raise Refused(
+    raise ApiError(
         ErrorCode.INVALID_REQUEST,
         "Invalid value org.apache.kafka.common.config.ConfigException: Dynamic thread count update validation failed "
         f"for {name}={wanted}, {fault} for configuration Invalid dynamic configuration",
@@ -169,7 +169,7 @@ def _check_threads(name: str, now: int, wanted: int) -> None:
 
 def _none_of(names: Sequence[str], fault: str) -> None:
     if names:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"{fault}: [{', '.join(names)}]")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{fault}: [{', '.join(names)}]")
 
 
 def check_min_insync(name: str, before: Mapping[str, str], after: Mapping[str, str], touched: Sequence[str]) -> None:
@@ -179,6 +179,6 @@ def check_min_insync(name: str, before: Mapping[str, str], after: Mapping[str, s
         Refused: INVALID_CONFIG.
     """
     if name != ALL_BROKERS and _MIN_ISR in touched:
-        raise Refused(ErrorCode.INVALID_CONFIG, f"Broker-level {_MIN_ISR} cannot be altered while ELR is enabled.")
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"Broker-level {_MIN_ISR} cannot be altered while ELR is enabled.")
     if name == ALL_BROKERS and _MIN_ISR in before and _MIN_ISR not in after:
-        raise Refused(ErrorCode.INVALID_CONFIG, f"Cluster-level {_MIN_ISR} cannot be removed while ELR is enabled.")
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"Cluster-level {_MIN_ISR} cannot be removed while ELR is enabled.")

@@ -5,8 +5,8 @@ from typing import Final
 
 import attrs
 
-from .of_brokers import BROKER_CONFIGS, BROKER_SYNONYMS
-from .of_topics import GROUP_CONFIGS, TOPIC_CONFIGS
+from .broker_configs import BROKER_CONFIGS, BROKER_SYNONYMS
+from .topic_configs import GROUP_CONFIGS, TOPIC_CONFIGS
 from .types import ConfigSource, Definition, ResourceType
 
 __all__ = ("ALL_BROKERS", "Configs", "Synonym")

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...errors import ErrorCode
-from ..cluster.refused import Refused
-from .changes import Change, Operation
+from ..cluster.api_error import ApiError
+from .changes import ConfigChange, ConfigOperation
 from .checks import broker_id
 from .configs import Configs
 from .types import ResourceType
@@ -23,7 +23,7 @@ def log_levels(settings: Configs, node: int) -> dict[str, str]:
     return {logger: own.get(logger) or own.get(ROOT) or "INFO" for logger in _LOGGERS}
 
 
-def alter_levels(settings: Configs, node: int, name: str, changes: Sequence[Change], validate_only: bool) -> None:
+def alter_levels(settings: Configs, node: int, name: str, changes: Sequence[ConfigChange], validate_only: bool) -> None:
     """Make all changes of a broker's loggers, or with ``validate_only`` check them.
 
     Raises:
@@ -31,25 +31,25 @@ def alter_levels(settings: Configs, node: int, name: str, changes: Sequence[Chan
     """
     number = broker_id(name)
     if number is None:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
     if number != node:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {node}, but received {name}")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {node}, but received {name}")
     levels = settings.own(ResourceType.BROKER_LOGGER, name)
     for logger, operation, level in changes:
-        if operation not in tuple(Operation):
-            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
-        if operation in (Operation.APPEND, Operation.SUBTRACT):
-            fault = f"{Operation(operation).name} operation is not allowed for the BROKER_LOGGER resource"
-            raise Refused(ErrorCode.INVALID_REQUEST, fault)
+        if operation not in tuple(ConfigOperation):
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        if operation in (ConfigOperation.APPEND, ConfigOperation.SUBTRACT):
+            fault = f"{ConfigOperation(operation).name} operation is not allowed for the BROKER_LOGGER resource"
+            raise ApiError(ErrorCode.INVALID_REQUEST, fault)
         if logger not in _LOGGERS:
-            raise Refused(ErrorCode.INVALID_CONFIG, f"Logger {logger} does not exist!")
-        if operation == Operation.DELETE:
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"Logger {logger} does not exist!")
+        if operation == ConfigOperation.DELETE:
             if logger == ROOT:
                 fault = "Removing the log level of the root logger is not allowed"
-                raise Refused(ErrorCode.INVALID_REQUEST, fault)
+                raise ApiError(ErrorCode.INVALID_REQUEST, fault)
             levels.pop(logger, None)
         elif level not in _LEVELS:
-            raise Refused(
+            raise ApiError(
                 ErrorCode.INVALID_CONFIG,
                 f"Cannot set the log level of {logger} to {level} as it is not a supported log level. "
                 f"Valid log levels are {', '.join(_LEVELS)}",

@@ -8,9 +8,9 @@ from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
 from ...errors import ErrorCode
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
 
-__all__ = ("ClientQuotas", "Component", "Entity", "Limit", "Match", "Operation", "entity_of")
+__all__ = ("ClientQuotas", "Component", "Entity", "Limit", "Match", "QuotaOperation", "entity_of")
 
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]
 """The parts of an entity, as type and name, in the order of their types; None is the default for all others."""
@@ -45,7 +45,7 @@ class Component(NamedTuple):
     name: str | None
 
 
-class Operation(NamedTuple):
+class QuotaOperation(NamedTuple):
     """A quota to set, or with None to remove."""
 
     key: str
@@ -71,7 +71,7 @@ class ClientQuotas:
     def __init__(self) -> None:
         self._quotas: dict[Entity, dict[str, float]] = {}
 
-    def alter(self, entity: Entity, operations: Sequence[Operation], *, validate_only: bool = False) -> None:
+    def alter(self, entity: Entity, operations: Sequence[QuotaOperation], *, validate_only: bool = False) -> None:
         """Change the quotas of one entity: all, or none.
 
         Raises:
@@ -185,7 +185,7 @@ def _check_components(components: Sequence[Component]) -> None:
         if kind in seen:
             raise _invalid(f"Entity type {kind} cannot appear more than once in the filter.")
         if kind not in (USER, CLIENT_ID, IP):
-            raise Refused(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
         seen.append(kind)
         if match not in tuple(Match):
             raise _invalid(f"Unknown match type {match}")
@@ -208,5 +208,5 @@ def _matches(parts: Mapping[str, str | None], component: Component) -> bool:
     return component.match == Match.SPECIFIED or parts[component.entity_type] == component.name
 
 
-def _invalid(message: str) -> Refused:
-    return Refused(ErrorCode.INVALID_REQUEST, message)
+def _invalid(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, message)

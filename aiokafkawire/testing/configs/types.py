@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 
 from ...errors import ErrorCode
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
 
 __all__ = ("ConfigSource", "ConfigType", "Definition", "ResourceType", "read_table")
 
@@ -149,14 +149,14 @@ class Definition:
                 )
             return ",".join(items)
         if "" in items:
-            raise Refused(ErrorCode.INVALID_CONFIG, f"Configuration '{self.name}' values must not be empty.")
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"Configuration '{self.name}' values must not be empty.")
         for item in items:
             if "|" in self.limits and item not in self.limits.split("|"):
                 raise self._bad(item, f"String must be one of: {self.limits.replace('|', ', ')}")
         return ",".join(items)
 
-    def _bad(self, value: str, fault: str) -> Refused:
-        return Refused(ErrorCode.INVALID_CONFIG, f"Invalid value {value} for configuration {self.name}: {fault}")
+    def _bad(self, value: str, fault: str) -> ApiError:
+        return ApiError(ErrorCode.INVALID_CONFIG, f"Invalid value {value} for configuration {self.name}: {fault}")
 
 
 def read_table(text: str) -> Mapping[str, Definition]:

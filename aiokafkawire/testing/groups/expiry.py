@@ -6,7 +6,7 @@ from ..cluster.timers import Timer, Timers
 from .committed import Committed, CommittedOffsets
 from .group import ClassicGroup
 from .settings import GroupSettings
-from .states import GroupState
+from .states import CoordinatorState
 from .store import GroupStore
 
 __all__ = ("Expiry",)
@@ -45,7 +45,7 @@ class Expiry:
                 pending = self._committed.is_pending(group.group_id, where)
                 if not pending and not group.reads(where.topic) and self._has_expired(group, offset, now):
                     self._committed.delete(group.group_id, where)
-            if group.state == GroupState.EMPTY and group.group_id not in self._committed.groups():
+            if group.state == CoordinatorState.EMPTY and group.group_id not in self._committed.groups():
                 self._store.delete(group)
 
     def _check_and_go_on(self) -> None:
@@ -55,9 +55,9 @@ class Expiry:
     def _has_expired(self, group: ClassicGroup, offset: Committed, now: int) -> bool:
         if group.protocol_type is None:
             since = offset.timestamp  # whoever commits is no member
-        elif group.state == GroupState.EMPTY:
+        elif group.state == CoordinatorState.EMPTY:
             since = group.empty_since
-        elif group.state == GroupState.STABLE and group.subscribed_topics is not None:
+        elif group.state == CoordinatorState.STABLE and group.subscribed_topics is not None:
             since = offset.timestamp
         else:
             return False

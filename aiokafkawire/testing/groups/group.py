@@ -9,11 +9,11 @@ from ...errors import ErrorCode, WireError
 from ...protocol.compiler import decode_prefix
 from ...protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 from ...protocol.messages.group import JoinGroupResponseMember
+from ..cluster.api_error import ApiError
 from ..cluster.java_hash import java_hash
-from ..cluster.refused import Refused
 from ..cluster.timers import Timer
-from .members import Member, Protocol
-from .states import BEFORE, GroupState
+from .members import MemberRecord, Protocol
+from .states import BEFORE, CoordinatorState
 
 __all__ = ("CONSUMER", "ClassicGroup")
 
@@ -26,13 +26,13 @@ class ClassicGroup:
     """A group. Members are kept in the order they came in."""
 
     group_id: str
-    state: GroupState = GroupState.EMPTY
-    previous_state: GroupState = GroupState.DEAD
+    state: CoordinatorState = CoordinatorState.EMPTY
+    previous_state: CoordinatorState = CoordinatorState.DEAD
     generation: int = 0
     protocol_type: str | None = None
     protocol: str | None = None
     leader: str | None = None
-    members: dict[str, Member] = attrs.field(factory=dict)
+    members: dict[str, MemberRecord] = attrs.field(factory=dict)
     static_members: dict[str, str] = attrs.field(factory=dict)
     """Member ids by instance ids (KIP-345)."""
     pending: dict[str, Timer] = attrs.field(factory=dict)
@@ -48,7 +48,7 @@ class ClassicGroup:
     join_timer: Timer | None = None
     sync_timer: Timer | None = None
 
-    def go(self, state: GroupState) -> None:
+    def go(self, state: CoordinatorState) -> None:
         """Enter another state."""
         assert self.state in BEFORE[state], (self.state, state)
         self.previous_state, self.state = self.state, state
@@ -63,7 +63,7 @@ class ClassicGroup:
 
     # --- members -----------------------------------------------------------------------------------------------
 
-    def check_member(self, member_id: str, group_instance_id: str | None) -> Member:
+    def check_member(self, member_id: str, group_instance_id: str | None) -> MemberRecord:
         """The member of that id.
 
         Raises:
@@ -72,15 +72,15 @@ class ClassicGroup:
         if group_instance_id is not None:
             current = self.static_members.get(group_instance_id)
             if current is not None and current != member_id:
-                raise Refused(ErrorCode.FENCED_INSTANCE_ID)
+                raise ApiError(ErrorCode.FENCED_INSTANCE_ID)
             if current is None:
-                raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+                raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
         member = self.members.get(member_id)
         if member is None:
-            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
         return member
 
-    def add(self, member: Member, protocol_type: str) -> None:
+    def add(self, member: MemberRecord, protocol_type: str) -> None:
         """Take a member in; the first one leads, and says of which type the group is."""
         if member.group_instance_id is not None:
             self.static_members[member.group_instance_id] = member.member_id
@@ -102,7 +102,7 @@ class ClassicGroup:
         self.forget_pending(member_id)
         self.pending_sync.pop(member_id, None)
 
-    def replace(self, member: Member, member_id: str) -> None:
+    def replace(self, member: MemberRecord, member_id: str) -> None:
         """Give a static member, which is back, a new id; it keeps its part and its place."""
         assert member.group_instance_id is not None
         old, member.member_id = member.member_id, member_id
@@ -118,7 +118,7 @@ class ClassicGroup:
             timer.cancel()
 
     @property
-    def awaiting_join(self) -> list[Member]:
+    def awaiting_join(self) -> list[MemberRecord]:
         """The members that have joined and wait for the others."""
         return [member for member in self.members.values() if member.awaiting_join is not None]
 
@@ -145,7 +145,7 @@ class ClassicGroup:
 
     def supports(self, protocol_type: str, protocols: Sequence[Protocol]) -> bool:
         """Whether who comes with these protocols has one in common with all members."""
-        if self.state == GroupState.EMPTY:
+        if self.state == CoordinatorState.EMPTY:
             return bool(protocol_type) and bool(protocols)
         common = self._common()
         return protocol_type == self.protocol_type and any(not self.members or name in common for name, _ in protocols)
@@ -162,7 +162,7 @@ class ClassicGroup:
         self.generation += 1
         self.protocol = self.select_protocol() if self.members else None
         self.find_subscribed_topics()
-        self.go(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY)
+        self.go(CoordinatorState.COMPLETING_REBALANCE if self.members else CoordinatorState.EMPTY)
         self.pending_sync.clear()
 
     def find_subscribed_topics(self) -> None:

@@ -4,17 +4,17 @@ from collections.abc import Callable
 
 from ...errors import ErrorCode
 from ...protocol.messages.group import SyncGroupRequest, SyncGroupResponse
-from ..cluster.promise import Promise
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
+from ..cluster.deferred import Deferred
 from ..cluster.timers import Timers
 from .committed import CommittedOffsets
 from .expiry import Expiry
 from .group import CONSUMER, ClassicGroup
-from .joining import Joins, WouldJoin
-from .members import Member, sync_refusal
+from .join_group import Joins, WouldJoin
+from .members import MemberRecord, sync_refusal
 from .rebalance import assigned
 from .settings import GroupSettings
-from .states import GroupState
+from .states import CoordinatorState
 from .store import GroupStore
 
 __all__ = ("Groups",)
@@ -58,7 +58,7 @@ class Groups:
         """
         group = self.store.get(group_id)
         if group is None:
-            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return group
 
     # --- members -----------------------------------------------------------------------------------------------
@@ -71,15 +71,15 @@ class Groups:
         """
         bounds = (self._settings.group_min_session_timeout_ms, self._settings.group_max_session_timeout_ms)
         if not bounds[0] <= asked.session_timeout_ms <= bounds[1]:
-            raise Refused(ErrorCode.INVALID_SESSION_TIMEOUT)
+            raise ApiError(ErrorCode.INVALID_SESSION_TIMEOUT)
         group = self.store.get(group_id)
         if group is None:
             if asked.member_id:
-                raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+                raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
             group = self.store.make(group_id)
         self._joins.join(group, asked)
 
-    def sync(self, request: SyncGroupRequest, answer: Promise[SyncGroupResponse]) -> None:
+    def sync(self, request: SyncGroupRequest, answer: Deferred[SyncGroupResponse]) -> None:
         """Give a member its part, now or when the leader has brought it.
 
         Raises:
@@ -89,13 +89,13 @@ class Groups:
         group = self._with_members(request.group_id)
         member = self._member_of(group, request.generation_id, request.member_id, request.group_instance_id)
         if request.protocol_type not in (None, group.protocol_type):
-            raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if request.protocol_name not in (None, group.protocol) and group.protocol is not None:
-            raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        if group.state == GroupState.PREPARING_REBALANCE:
-            raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)
+            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if group.state == CoordinatorState.PREPARING_REBALANCE:
+            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
         self._rebalances.synced(group, member)
-        if group.state == GroupState.STABLE:
+        if group.state == CoordinatorState.STABLE:
             answer.keep(assigned(group, member))
             return
         member.answer_sync(sync_refusal(ErrorCode.REBALANCE_IN_PROGRESS))
@@ -113,8 +113,8 @@ class Groups:
         group = self._with_members(group_id)
         member = self._member_of(group, generation, member_id, group_instance_id)
         self._rebalances.keep_alive(group, member)
-        if group.state == GroupState.PREPARING_REBALANCE:
-            raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)
+        if group.state == CoordinatorState.PREPARING_REBALANCE:
+            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def leave(self, group_id: str, leaving: list[tuple[str, str | None]]) -> list[ErrorCode]:
         """Put members out, each by its id or by its instance id alone; what became of each.
@@ -129,9 +129,9 @@ class Groups:
             try:
                 self._leave(group, member_id, group_instance_id)
                 errors.append(ErrorCode.NONE)
-            except Refused as refused:
+            except ApiError as refused:
                 errors.append(refused.code)
-        if ErrorCode.NONE in errors and group.state not in (GroupState.EMPTY, GroupState.DEAD):
+        if ErrorCode.NONE in errors and group.state not in (CoordinatorState.EMPTY, CoordinatorState.DEAD):
             self._rebalances.prepare_or_complete(group, "members have left")
         return errors
 
@@ -145,14 +145,16 @@ class Groups:
 
     def _with_members(self, group_id: str) -> ClassicGroup:
         group = self.store.get(group_id)
-        if group is None or group.state == GroupState.EMPTY:
-            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+        if group is None or group.state == CoordinatorState.EMPTY:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
         return group
 
-    def _member_of(self, group: ClassicGroup, generation: int, member_id: str, group_instance_id: str | None) -> Member:
+    def _member_of(
+        self, group: ClassicGroup, generation: int, member_id: str, group_instance_id: str | None
+    ) -> MemberRecord:
         member = group.check_member(member_id, group_instance_id)
         if generation != group.generation:
-            raise Refused(ErrorCode.ILLEGAL_GENERATION)
+            raise ApiError(ErrorCode.ILLEGAL_GENERATION)
         return member
 
     # --- offsets -----------------------------------------------------------------------------------------------
@@ -179,19 +181,19 @@ class Groups:
         group = self.store.get(group_id)
         if group is None:
             if generation >= 0:
-                raise Refused(missing)
+                raise ApiError(missing)
             group = self.store.make(group_id)
-        if generation < 0 and group.state == GroupState.EMPTY:
+        if generation < 0 and group.state == CoordinatorState.EMPTY:
             return
         if generation < 0 and not member_id and group_instance_id is None:
             if not transactional:
-                raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+                raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
             return
         member = self._member_of(group, generation, member_id, group_instance_id)
         if transactional:
             return
-        if group.state == GroupState.COMPLETING_REBALANCE:
-            raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)
+        if group.state == CoordinatorState.COMPLETING_REBALANCE:
+            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
         self._rebalances.keep_alive(group, member)
 
     def check_offset_delete(self, group_id: str) -> ClassicGroup:
@@ -201,8 +203,8 @@ class Groups:
             Refused: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
         """
         group = self.get(group_id)
-        if group.state != GroupState.EMPTY and group.protocol_type != CONSUMER:
-            raise Refused(ErrorCode.NON_EMPTY_GROUP)
+        if group.state != CoordinatorState.EMPTY and group.protocol_type != CONSUMER:
+            raise ApiError(ErrorCode.NON_EMPTY_GROUP)
         return group
 
     def delete(self, group_id: str) -> None:
@@ -212,6 +214,6 @@ class Groups:
             Refused: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
         """
         group = self.get(group_id)
-        if group.state != GroupState.EMPTY:
-            raise Refused(ErrorCode.NON_EMPTY_GROUP)
+        if group.state != CoordinatorState.EMPTY:
+            raise ApiError(ErrorCode.NON_EMPTY_GROUP)
         self.store.delete(group)

@@ -6,17 +6,17 @@ import attrs
 
 from ...errors import ErrorCode
 from ...protocol.messages.group import JoinGroupResponse, SyncGroupResponse
-from ..cluster.promise import Promise
+from ..cluster.deferred import Deferred
 from ..cluster.timers import Timer
 
-__all__ = ("Member", "Protocol", "join_refusal", "sync_refusal")
+__all__ = ("MemberRecord", "Protocol", "join_refusal", "sync_refusal")
 
 Protocol = tuple[str, bytes]
 """A way of assigning that a member knows, by name, and what it tells the leader for it."""
 
 
 @attrs.define(eq=False)
-class Member:
+class MemberRecord:
     """A member: what it said when it joined, and which answers it waits for."""
 
     member_id: str
@@ -28,8 +28,8 @@ class Member:
     protocols: tuple[Protocol, ...]
     """In order of preference."""
     assignment: bytes = b""
-    awaiting_join: Promise[JoinGroupResponse] | None = None
-    awaiting_sync: Promise[SyncGroupResponse] | None = None
+    awaiting_join: Deferred[JoinGroupResponse] | None = None
+    awaiting_sync: Deferred[SyncGroupResponse] | None = None
     is_new: bool = False
     """Whether it has never been told its generation, so that nothing but its JoinGroup says that it lives."""
     session: Timer | None = None

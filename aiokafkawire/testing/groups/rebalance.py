@@ -17,9 +17,9 @@ from ...errors import ErrorCode
 from ...protocol.messages.group import JoinGroupResponse, SyncGroupResponse
 from ..cluster.timers import Timers
 from .group import ClassicGroup
-from .members import Member, join_refusal, sync_refusal
+from .members import MemberRecord, join_refusal, sync_refusal
 from .settings import GroupSettings
-from .states import GroupState
+from .states import CoordinatorState
 
 __all__ = ("Rebalances", "assigned", "joined")
 
@@ -52,13 +52,13 @@ class Rebalances:
 
     def prepare(self, group: ClassicGroup, reason: str) -> None:
         """Begin a rebalance: all members have to join again."""
-        if group.state == GroupState.COMPLETING_REBALANCE:
+        if group.state == CoordinatorState.COMPLETING_REBALANCE:
             self._hand_out(group, {}, ErrorCode.REBALANCE_IN_PROGRESS)
         group.pending_sync.clear()
         if group.sync_timer is not None:
             group.sync_timer.cancel()
-        is_initial = group.state == GroupState.EMPTY
-        group.go(GroupState.PREPARING_REBALANCE)
+        is_initial = group.state == CoordinatorState.EMPTY
+        group.go(CoordinatorState.PREPARING_REBALANCE)
         _log.info("group %s rebalances, after generation %d: %s", group.group_id, group.generation, reason)
         if is_initial:
             # Members of a new group come one after the other; waiting for them saves rebalances.
@@ -72,15 +72,15 @@ class Rebalances:
 
     def prepare_or_complete(self, group: ClassicGroup, reason: str) -> None:
         """Begin a rebalance, or see whether the one under way has all it waited for."""
-        if group.state in (GroupState.PREPARING_REBALANCE, GroupState.DEAD):
+        if group.state in (CoordinatorState.PREPARING_REBALANCE, CoordinatorState.DEAD):
             self.maybe_complete_join(group)
         else:
             self.prepare(group, reason)
 
     def maybe_complete_join(self, group: ClassicGroup) -> None:
         """Go on if all members have joined; the first rebalance of a group ends with its delay alone."""
-        preparing = group.state == GroupState.PREPARING_REBALANCE
-        if preparing and group.previous_state != GroupState.EMPTY and group.all_have_joined:
+        preparing = group.state == CoordinatorState.PREPARING_REBALANCE
+        if preparing and group.previous_state != CoordinatorState.EMPTY and group.all_have_joined:
             self._complete_join(group)
 
     def _end_initial_delay(self, group: ClassicGroup, delay: int, left: int) -> None:
@@ -104,7 +104,7 @@ class Rebalances:
             self._join_timer(group, again, partial(self._complete_join, group))
             return
         group.next_generation()
-        if group.state == GroupState.EMPTY:
+        if group.state == CoordinatorState.EMPTY:
             group.empty_since = self._clock()
             self.write(group)
             return
@@ -127,10 +127,10 @@ class Rebalances:
     def assign(self, group: ClassicGroup, assignment: Mapping[str, bytes]) -> None:
         """Hand out what the leader has brought; members that it forgot get nothing."""
         self._hand_out(group, assignment, ErrorCode.NONE)
-        group.go(GroupState.STABLE)
+        group.go(CoordinatorState.STABLE)
         self.write(group)
 
-    def synced(self, group: ClassicGroup, member: Member) -> None:
+    def synced(self, group: ClassicGroup, member: MemberRecord) -> None:
         """A member has asked for its part."""
         group.pending_sync.pop(member.member_id, None)
         if not group.pending_sync and group.sync_timer is not None:
@@ -147,7 +147,7 @@ class Rebalances:
 
     def _expire_sync(self, group: ClassicGroup, generation: int) -> None:
         late = list(group.pending_sync)
-        waits = group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
+        waits = group.state in (CoordinatorState.COMPLETING_REBALANCE, CoordinatorState.STABLE)
         if generation != group.generation or not waits or not late:
             return
         for member_id in late:
@@ -156,13 +156,13 @@ class Rebalances:
 
     # --- sessions ----------------------------------------------------------------------------------------------
 
-    def keep_alive(self, group: ClassicGroup, member: Member, ms: int | None = None) -> None:
+    def keep_alive(self, group: ClassicGroup, member: MemberRecord, ms: int | None = None) -> None:
         """Wait a session timeout long for the next sign of life, or ``ms``."""
         member.end_session()
         wait = member.session_timeout_ms if ms is None else ms
         member.session = self._timers.after(wait / 1000, partial(self._expire_session, group, member))
 
-    def await_join(self, group: ClassicGroup, member: Member) -> None:
+    def await_join(self, group: ClassicGroup, member: MemberRecord) -> None:
         """Wait for a new member's JoinGroup to be answered, but not forever: it may be gone."""
         member.is_new = True
         self.keep_alive(group, member, _NEW_MEMBER_JOIN_TIMEOUT_MS)
@@ -171,17 +171,17 @@ class Rebalances:
         """Wait for who was given a member id to join with it (KIP-394)."""
         group.pending[member_id] = self._timers.after(ms / 1000, partial(self._expire_pending, group, member_id))
 
-    def remove(self, group: ClassicGroup, member: Member) -> None:
+    def remove(self, group: ClassicGroup, member: MemberRecord) -> None:
         """Put a member out; one that waits is told, and joins again if it is still there."""
         member.answer_join(join_refusal(ErrorCode.UNKNOWN_MEMBER_ID))
         member.answer_sync(sync_refusal(ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.member_id)
 
-    def _expire_session(self, group: ClassicGroup, member: Member) -> None:
+    def _expire_session(self, group: ClassicGroup, member: MemberRecord) -> None:
         if member.is_alive:
             return
         self.remove(group, member)
-        if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+        if group.state in (CoordinatorState.STABLE, CoordinatorState.COMPLETING_REBALANCE):
             self.prepare(group, f"{member.member_id} has sent no heartbeat for {member.session_timeout_ms} ms")
         else:
             self._complete_without(group)
@@ -192,11 +192,11 @@ class Rebalances:
 
     def _complete_without(self, group: ClassicGroup) -> None:
         # Unlike maybe_complete_join, this ends a first rebalance early, as it does in Kafka.
-        if group.state == GroupState.PREPARING_REBALANCE and group.all_have_joined:
+        if group.state == CoordinatorState.PREPARING_REBALANCE and group.all_have_joined:
             self._complete_join(group)
 
 
-def joined(group: ClassicGroup, member: Member, *, skip_assignment: bool = False) -> JoinGroupResponse:
+def joined(group: ClassicGroup, member: MemberRecord, *, skip_assignment: bool = False) -> JoinGroupResponse:
     """The answer to a JoinGroup that is granted; the leader is told who the members are."""
     return JoinGroupResponse(
         error_code=ErrorCode.NONE,
@@ -210,7 +210,7 @@ def joined(group: ClassicGroup, member: Member, *, skip_assignment: bool = False
     )
 
 
-def assigned(group: ClassicGroup, member: Member) -> SyncGroupResponse:
+def assigned(group: ClassicGroup, member: MemberRecord) -> SyncGroupResponse:
     """The answer to a SyncGroup that is granted."""
     return SyncGroupResponse(
         error_code=ErrorCode.NONE,

@@ -3,10 +3,10 @@
 from enum import StrEnum
 from typing import Final
 
-__all__ = ("BEFORE", "GroupState")
+__all__ = ("BEFORE", "CoordinatorState")
 
 
-class GroupState(StrEnum):
+class CoordinatorState(StrEnum):
     """Where a classic group is in its life, in the words that DescribeGroups and ListGroups show."""
 
     EMPTY = "Empty"
@@ -21,11 +21,15 @@ class GroupState(StrEnum):
     """Gone: deleted, or another broker coordinates it now."""
 
 
-BEFORE: Final[dict[GroupState, tuple[GroupState, ...]]] = {
-    GroupState.EMPTY: (GroupState.PREPARING_REBALANCE,),
-    GroupState.PREPARING_REBALANCE: (GroupState.EMPTY, GroupState.COMPLETING_REBALANCE, GroupState.STABLE),
-    GroupState.COMPLETING_REBALANCE: (GroupState.PREPARING_REBALANCE,),
-    GroupState.STABLE: (GroupState.COMPLETING_REBALANCE,),
-    GroupState.DEAD: tuple(GroupState),
+BEFORE: Final[dict[CoordinatorState, tuple[CoordinatorState, ...]]] = {
+    CoordinatorState.EMPTY: (CoordinatorState.PREPARING_REBALANCE,),
+    CoordinatorState.PREPARING_REBALANCE: (
+        CoordinatorState.EMPTY,
+        CoordinatorState.COMPLETING_REBALANCE,
+        CoordinatorState.STABLE,
+    ),
+    CoordinatorState.COMPLETING_REBALANCE: (CoordinatorState.PREPARING_REBALANCE,),
+    CoordinatorState.STABLE: (CoordinatorState.COMPLETING_REBALANCE,),
+    CoordinatorState.DEAD: tuple(CoordinatorState),
 }
 """For each state, those that it may follow on."""

@@ -5,15 +5,15 @@ from contextlib import contextmanager
 from functools import partial
 
 from ...errors import ErrorCode
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
 from ..cluster.timers import Timer, Timers
 from .committed import CommittedOffsets
 from .group import ClassicGroup
-from .image import GroupImage
+from .group_record import GroupImage
 from .members import join_refusal, sync_refusal
 from .rebalance import Rebalances
 from .settings import GroupSettings
-from .states import GroupState
+from .states import CoordinatorState
 
 __all__ = ("GroupStore",)
 
@@ -72,7 +72,7 @@ class GroupStore:
         """
         timer = self._loading.get(self._partition_of(group_id))
         if timer is not None and timer.pending:
-            raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     @property
     def loading(self) -> list[int]:
@@ -139,7 +139,7 @@ class GroupStore:
 
     def _drop(self, group: ClassicGroup) -> None:
         group.stop()
-        group.go(GroupState.DEAD)
+        group.go(CoordinatorState.DEAD)
         del self._groups[group.group_id]
 
     def _load(self, partition: int | None) -> None:

@@ -14,11 +14,11 @@ from ...protocol.messages.configs import (
     IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
 from ..configs.altering import alter, replace
-from ..configs.changes import Change, Operation
+from ..configs.changes import ConfigChange, ConfigOperation
 from ..configs.types import ResourceType
-from ..serving.call import Call
+from ..serving.call import ServerCall
 
 __all__ = ("alter_configs", "incremental_alter_configs")
 
@@ -34,21 +34,21 @@ R = TypeVar("R", bound=_Resource)
 
 
 async def incremental_alter_configs(
-    call: Call, request: IncrementalAlterConfigsRequest
+    call: ServerCall, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     """Change single settings; each resource takes all of its changes or none (KIP-339)."""
 
     def change(asked: IncrementalAlterConfigsRequestAlterConfigsResource) -> None:
-        changes = [Change(each.name, each.config_operation, each.value) for each in asked.configs]
+        changes = [ConfigChange(each.name, each.config_operation, each.value) for each in asked.configs]
         _check_names([each.name for each in changes])
-        _check_values([(each.name, each.value) for each in changes if each.operation != Operation.DELETE])
+        _check_values([(each.name, each.value) for each in changes if each.operation != ConfigOperation.DELETE])
         kind = _kind(asked.resource_type, (*_CHANGED, ResourceType.BROKER_LOGGER))
         alter(call.cluster, call.node.node_id, kind, asked.resource_name, changes, request.validate_only)
 
     return IncrementalAlterConfigsResponse(responses=_each(request.resources, change))
 
 
-async def alter_configs(call: Call, request: AlterConfigsRequest) -> AlterConfigsResponse:
+async def alter_configs(call: ServerCall, request: AlterConfigsRequest) -> AlterConfigsResponse:
     """Give each resource these settings and no others (KIP-133)."""
 
     def change(asked: AlterConfigsRequestAlterConfigsResource) -> None:
@@ -68,9 +68,9 @@ def _each(resources: Sequence[R], change: Callable[[R], None]) -> list[AlterConf
         error, message = ErrorCode.NONE, None
         try:
             if times[name] > 1:
-                raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+                raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             change(asked)
-        except Refused as refused:
+        except ApiError as refused:
             error, message = refused.code, refused.message
         responses.append(
             AlterConfigsResourceResponse(
@@ -85,17 +85,17 @@ def _each(resources: Sequence[R], change: Callable[[R], None]) -> list[AlterConf
 
 def _kind(code: int, known: Sequence[ResourceType]) -> ResourceType:
     if code not in known:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown resource type {code}")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {code}")
     return ResourceType(code)
 
 
 def _check_names(names: Sequence[str]) -> None:
     if len(names) != len(dict.fromkeys(names)):
-        raise Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
 
 
 def _check_values(configs: Sequence[tuple[str, str | None]]) -> dict[str, str]:
     nulls = [name for name, value in configs if value is None]
     if nulls:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
     return {name: value for name, value in configs if value is not None}

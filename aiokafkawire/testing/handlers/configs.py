@@ -15,19 +15,19 @@ from ...protocol.messages.configs import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-from ..cluster.refused import Refused
-from ..cluster.state import Node
-from ..cluster.topics import Topic, invalid_name
+from ..cluster.api_error import ApiError
+from ..cluster.state import BrokerNode
+from ..cluster.topics import HostedTopic, invalid_name
+from ..configs.broker_configs import BROKER_CONFIGS, BROKER_RATES
 from ..configs.checks import broker_id
 from ..configs.configs import ALL_BROKERS, Synonym
 from ..configs.docs import CONFIG_DOCS
 from ..configs.loggers import log_levels
-from ..configs.of_brokers import BROKER_CONFIGS, BROKER_RATES
-from ..configs.of_topics import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS
+from ..configs.topic_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS
 from ..configs.types import ConfigSource, ConfigType, Definition, ResourceType
-from ..serving.call import Call
+from ..serving.call import ServerCall
+from .constants import MALFORMED
 from .log_dirs import log_dir
-from .told import MALFORMED
 
 __all__ = ("describe_configs", "list_config_resources", "topic_entries")
 
@@ -37,16 +37,16 @@ _DOCS: Final = {**CONFIG_DOCS} | {
 _KINDS: Final = tuple(kind for kind in ResourceType if kind is not ResourceType.UNKNOWN)
 
 
-async def describe_configs(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+async def describe_configs(call: ServerCall, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """The settings of each resource; a type that there is not spoils the whole request."""
     if any(asked.resource_type not in _KINDS for asked in request.resources):
-        refused = Refused(ErrorCode.INVALID_REQUEST, MALFORMED)
+        refused = ApiError(ErrorCode.INVALID_REQUEST, MALFORMED)
         return DescribeConfigsResponse(results=[_refusal(asked, refused) for asked in request.resources])
     results = []
     for asked in request.resources:
         try:
             entries = _entries(call, ResourceType(asked.resource_type), asked.resource_name)
-        except Refused as refused:
+        except ApiError as refused:
             results.append(_refusal(asked, refused))
             continue
         wanted = asked.configuration_keys
@@ -68,7 +68,7 @@ async def describe_configs(call: Call, request: DescribeConfigsRequest) -> Descr
     return DescribeConfigsResponse(results=results)
 
 
-async def list_config_resources(call: Call, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+async def list_config_resources(call: ServerCall, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
     """The resources of the types asked for (KIP-1142); v0 knew client metrics alone (KIP-1000)."""
     if call.version == 0:
         kinds: Iterable[int] = (ResourceType.CLIENT_METRICS,)
@@ -84,7 +84,7 @@ async def list_config_resources(call: Call, request: ListConfigResourcesRequest)
     return ListConfigResourcesResponse(error_code=ErrorCode.NONE, config_resources=found)
 
 
-def topic_entries(topic: Topic, node: int) -> list[DescribeConfigsResourceResult]:
+def topic_entries(topic: HostedTopic, node: int) -> list[DescribeConfigsResourceResult]:
     """The settings of a topic as a broker tells them."""
     entries = []
     for name, definition in TOPIC_CONFIGS.items():
@@ -96,7 +96,7 @@ def topic_entries(topic: Topic, node: int) -> list[DescribeConfigsResourceResult
     return entries
 
 
-def _names(call: Call, kind: ResourceType) -> list[str]:
+def _names(call: ServerCall, kind: ResourceType) -> list[str]:
     match kind:
         case ResourceType.TOPIC:
             return [topic.name for topic in call.cluster.topics]
@@ -106,7 +106,7 @@ def _names(call: Call, kind: ResourceType) -> list[str]:
             return call.cluster.configs.named(kind)
 
 
-def _refusal(asked: DescribeConfigsResource, refused: Refused) -> DescribeConfigsResult:
+def _refusal(asked: DescribeConfigsResource, refused: ApiError) -> DescribeConfigsResult:
     return DescribeConfigsResult(
         error_code=refused.code,
         error_message=refused.message or "",
@@ -116,7 +116,7 @@ def _refusal(asked: DescribeConfigsResource, refused: Refused) -> DescribeConfig
     )
 
 
-def _entries(call: Call, kind: ResourceType, name: str) -> list[DescribeConfigsResourceResult]:
+def _entries(call: ServerCall, kind: ResourceType, name: str) -> list[DescribeConfigsResourceResult]:
     match kind:
         case ResourceType.TOPIC:
             return _of_topic(call, name)
@@ -127,7 +127,7 @@ def _entries(call: Call, kind: ResourceType, name: str) -> list[DescribeConfigsR
             return _of_broker(call)
         case ResourceType.BROKER_LOGGER:
             if not name:
-                raise Refused(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+                raise ApiError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
             _check_node(call.node, name, "")
             return [_level(*each) for each in log_levels(call.cluster.configs, call.node.node_id).items()]
         case ResourceType.CLIENT_METRICS:
@@ -136,26 +136,26 @@ def _entries(call: Call, kind: ResourceType, name: str) -> list[DescribeConfigsR
             return _of_group(call, name)
 
 
-def _check_node(node: Node, name: str, also: str) -> None:
+def _check_node(node: BrokerNode, name: str, also: str) -> None:
     number = broker_id(name)
     if number is None:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
     if number != node.node_id:
         fault = f"Unexpected broker id, expected {node.node_id}{also} but received {name}"
-        raise Refused(ErrorCode.INVALID_REQUEST, fault)
+        raise ApiError(ErrorCode.INVALID_REQUEST, fault)
 
 
-def _of_topic(call: Call, name: str) -> list[DescribeConfigsResourceResult]:
+def _of_topic(call: ServerCall, name: str) -> list[DescribeConfigsResourceResult]:
     fault = invalid_name(name)
     if fault is not None:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
     topic = call.cluster.topics.get(name)
     if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return topic_entries(topic, call.node.node_id)
 
 
-def _of_all_brokers(call: Call) -> list[DescribeConfigsResourceResult]:
+def _of_all_brokers(call: ServerCall) -> list[DescribeConfigsResourceResult]:
     entries = []
     for name, value in call.cluster.configs.own(ResourceType.BROKER, ALL_BROKERS).items():
         synonyms = [Synonym(name, value, ConfigSource.DYNAMIC_DEFAULT_BROKER)]
@@ -163,7 +163,7 @@ def _of_all_brokers(call: Call) -> list[DescribeConfigsResourceResult]:
     return entries
 
 
-def _of_broker(call: Call) -> list[DescribeConfigsResourceResult]:
+def _of_broker(call: ServerCall) -> list[DescribeConfigsResourceResult]:
     configs, node = call.cluster.configs, call.node
     given = _started_with(node)
     own = configs.own(ResourceType.BROKER, str(node.node_id)) | configs.own(ResourceType.BROKER, ALL_BROKERS)
@@ -174,7 +174,7 @@ def _of_broker(call: Call) -> list[DescribeConfigsResourceResult]:
     return entries
 
 
-def _started_with(node: Node) -> Mapping[str, str]:
+def _started_with(node: BrokerNode) -> Mapping[str, str]:
     """What each broker has for itself in its file."""
     given = {
         "advertised.listeners": f"PLAINTEXT://{node.host}:{node.port}",
@@ -195,9 +195,9 @@ def _broker_entry(name: str, value: str | None, synonyms: list[Synonym]) -> Desc
     return entry
 
 
-def _of_group(call: Call, group: str) -> list[DescribeConfigsResourceResult]:
+def _of_group(call: ServerCall, group: str) -> list[DescribeConfigsResourceResult]:
     if not group:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
     configs = call.cluster.configs
     own = configs.own(ResourceType.GROUP, group)
     entries = []
@@ -212,9 +212,9 @@ def _of_group(call: Call, group: str) -> list[DescribeConfigsResourceResult]:
     return entries
 
 
-def _of_metrics(call: Call, subscription: str) -> list[DescribeConfigsResourceResult]:
+def _of_metrics(call: ServerCall, subscription: str) -> list[DescribeConfigsResourceResult]:
     if not subscription:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
     own = call.cluster.configs.own(ResourceType.CLIENT_METRICS, subscription)
     entries = []
     for name, definition in CLIENT_METRICS_CONFIGS.items():

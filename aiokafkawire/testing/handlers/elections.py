@@ -21,11 +21,11 @@ from ...protocol.messages.reassignments import (
     ReplicaElectionResult,
     TopicPartitions,
 )
-from ..cluster.reassigning import cancel, reassign
-from ..cluster.refused import Refused
-from ..cluster.replicas import Partition
+from ..cluster.api_error import ApiError
+from ..cluster.reassignment import cancel, reassign
+from ..cluster.replicas import HostedPartition
 from ..cluster.state import ClusterState
-from ..serving.call import Call
+from ..serving.call import ServerCall
 
 __all__ = ("ElectionType", "alter_partition_reassignments", "elect_leaders", "list_partition_reassignments")
 
@@ -48,7 +48,7 @@ class ElectionType(IntEnum):
 # --- electing ----------------------------------------------------------------------------------------------------
 
 
-async def elect_leaders(call: Call, request: ElectLeadersRequest) -> ElectLeadersResponse:
+async def elect_leaders(call: ServerCall, request: ElectLeadersRequest) -> ElectLeadersResponse:
     """Elect preferred leaders, or any where there is none (KIP-460); no partitions means all, told where something
     was done."""
     cluster = call.cluster
@@ -73,7 +73,7 @@ def _all_partitions(cluster: ClusterState) -> list[TopicPartitions]:
 def _elect(cluster: ClusterState, topic: str, index: int, kind: int) -> PartitionResult:
     try:
         if kind not in tuple(ElectionType):
-            raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown election type {kind}")
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown election type {kind}")
         partition = _existing(
             cluster, topic, index, f"No such topic as {topic}", f"No such partition as {topic}-{index}"
         )
@@ -81,7 +81,7 @@ def _elect(cluster: ClusterState, topic: str, index: int, kind: int) -> Partitio
             partition.elect_preferred()
         else:
             partition.elect_any()
-    except Refused as refused:
+    except ApiError as refused:
         message = refused.message or _MESSAGES.get(refused.code)
         return PartitionResult(partition_id=index, error_code=refused.code, error_message=message)
     cluster.changed(partition)
@@ -92,7 +92,7 @@ def _elect(cluster: ClusterState, topic: str, index: int, kind: int) -> Partitio
 
 
 async def alter_partition_reassignments(
-    call: Call, request: AlterPartitionReassignmentsRequest
+    call: ServerCall, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
     """Begin to move partitions to other brokers, or call it off."""
     responses = []
@@ -104,7 +104,7 @@ async def alter_partition_reassignments(
             )
             try:
                 _reassign(call.cluster, topic.name, asked, request.allow_replication_factor_change)
-            except Refused as refused:
+            except ApiError as refused:
                 answer.error_code, answer.error_message = refused.code, refused.message
             answers.append(answer)
         responses.append(ReassignableTopicResponse(name=topic.name, partitions=answers))
@@ -128,7 +128,7 @@ def _reassign(cluster: ClusterState, topic: str, asked: ReassignablePartition, a
         before = [node for node in partition.replicas if node not in partition.adding]
         cluster.topics.check_replicas(asked.replicas)
         if not any_count and len(asked.replicas) != len(before):
-            raise Refused(
+            raise ApiError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 f"The replication factor is changed from {len(before)} to {len(asked.replicas)}",
             )
@@ -137,7 +137,7 @@ def _reassign(cluster: ClusterState, topic: str, asked: ReassignablePartition, a
 
 
 async def list_partition_reassignments(
-    call: Call, request: ListPartitionReassignmentsRequest
+    call: ServerCall, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
     """The partitions that are on the move."""
     asked = request.topics
@@ -157,7 +157,7 @@ async def list_partition_reassignments(
     return ListPartitionReassignmentsResponse(error_code=ErrorCode.NONE, error_message=None, topics=topics)
 
 
-def _ongoing(partition: Partition) -> OngoingPartitionReassignment | None:
+def _ongoing(partition: HostedPartition) -> OngoingPartitionReassignment | None:
     if not partition.adding and not partition.removing:
         return None
     return OngoingPartitionReassignment(
@@ -168,10 +168,10 @@ def _ongoing(partition: Partition) -> OngoingPartitionReassignment | None:
     )
 
 
-def _existing(cluster: ClusterState, topic: str, index: int, no_topic: str, no_partition: str) -> Partition:
+def _existing(cluster: ClusterState, topic: str, index: int, no_topic: str, no_partition: str) -> HostedPartition:
     found = cluster.topics.get(topic)
     if found is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, no_topic)
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, no_topic)
     if not 0 <= index < len(found.partitions):
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, no_partition)
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, no_partition)
     return found.partitions[index]

@@ -14,18 +14,18 @@ from ...protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
 from ..cluster.state import ClusterState
-from ..logs.reading import FetchParams, Read, failed
+from ..logs.log_reader import FetchParams, Read, failed
 from ..logs.sessions import NO_SESSION, Wanted
-from ..serving.call import Call
+from ..serving.call import ServerCall
 
 __all__ = ("fetch",)
 
 _TOPIC_IDS_SINCE: Final = 13
 
 
-async def fetch(call: Call, request: FetchRequest) -> FetchResponse:
+async def fetch(call: ServerCall, request: FetchRequest) -> FetchResponse:
     """Read every partition; with less than ``min_bytes`` in all, wait for more until ``max_wait_ms`` have passed."""
     cluster, sessions = call.cluster, call.node.sessions
     params = FetchParams.of(call, request)
@@ -37,7 +37,7 @@ async def fetch(call: Call, request: FetchRequest) -> FetchResponse:
     try:
         by_topic_id = call.version >= _TOPIC_IDS_SINCE
         fetching = sessions.begin(request, name_of, by_topic_id=by_topic_id, now=cluster.timers.now())
-    except Refused as refused:
+    except ApiError as refused:
         return FetchResponse(error_code=refused.code, session_id=NO_SESSION, responses=[])
     known, unknown = list[Wanted](), list[tuple[Wanted, PartitionData]]()
     for wanted in fetching.partitions:

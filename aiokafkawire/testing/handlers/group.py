@@ -18,14 +18,14 @@ from ...protocol.messages.group import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from ..cluster.promise import Promise
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
+from ..cluster.deferred import Deferred
 from ..cluster.replicas import NO_LEADER
 from ..cluster.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from ..groups.joining import WouldJoin
+from ..groups.join_group import WouldJoin
 from ..groups.members import join_refusal, sync_refusal
-from ..serving.call import Call
-from .told import MALFORMED
+from ..serving.call import ServerCall
+from .constants import MALFORMED
 
 __all__ = ("find_coordinator", "heartbeat", "join_group", "leave_group", "sync_group")
 
@@ -37,7 +37,7 @@ _SYNC_PROTOCOL_SINCE: Final = 5  # likewise
 _SEVERAL_LEAVE_SINCE: Final = 3  # KIP-345
 
 
-async def find_coordinator(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+async def find_coordinator(call: ServerCall, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     """The broker that leads the partition which the group or transactional id belongs to."""
     if call.version >= _SEVERAL_KEYS_SINCE:
         coordinators = [_coordinator(call, key, request.key_type) for key in request.coordinator_keys]
@@ -52,7 +52,7 @@ async def find_coordinator(call: Call, request: FindCoordinatorRequest) -> FindC
     )
 
 
-def _coordinator(call: Call, key: str, key_type: int) -> Coordinator:
+def _coordinator(call: ServerCall, key: str, key_type: int) -> Coordinator:
     if key_type == _SHARE_GROUP and call.version >= _SHARE_GROUPS_SINCE:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
     if key_type not in (_GROUP, _TRANSACTION):
@@ -71,34 +71,34 @@ def _none(key: str, error: ErrorCode, message: str) -> Coordinator:
     return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
 
 
-async def join_group(call: Call, request: JoinGroupRequest) -> JoinGroupResponse:
+async def join_group(call: ServerCall, request: JoinGroupRequest) -> JoinGroupResponse:
     """Join a group; answered when all members have joined."""
     asked = WouldJoin.of(request, call.version, call.client_id or "", f"/{call.peer.host}")
     try:
         _check_coordinator(call, request.group_id)
         call.cluster.groups.join(request.group_id, asked)
         response = await asked.answer.wait()
-    except Refused as refused:
+    except ApiError as refused:
         response = join_refusal(refused.code, request.member_id)
     if response.protocol_name is None and call.version < _NO_PROTOCOL_SINCE:
         response.protocol_name = ""
     return response
 
 
-async def sync_group(call: Call, request: SyncGroupRequest) -> SyncGroupResponse:
+async def sync_group(call: ServerCall, request: SyncGroupRequest) -> SyncGroupResponse:
     """Get a member its part; answered when the leader has brought all."""
-    answer: Promise[SyncGroupResponse] = Promise()
+    answer: Deferred[SyncGroupResponse] = Deferred()
     try:
         if call.version >= _SYNC_PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
-            raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         _check_coordinator(call, request.group_id)
         call.cluster.groups.sync(request, answer)
         return await answer.wait()
-    except Refused as refused:
+    except ApiError as refused:
         return sync_refusal(refused.code)
 
 
-async def heartbeat(call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
+async def heartbeat(call: ServerCall, request: HeartbeatRequest) -> HeartbeatResponse:
     """Note that a member lives."""
     if not call.node.release.since("0.9.0"):
         return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -107,13 +107,13 @@ async def heartbeat(call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
         call.cluster.groups.heartbeat(
             request.group_id, request.generation_id, request.member_id, request.group_instance_id
         )
-    except Refused as refused:
+    except ApiError as refused:
         if refused.code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:  # then nobody is to be alarmed
             return HeartbeatResponse(error_code=refused.code)
     return HeartbeatResponse(error_code=ErrorCode.NONE)
 
 
-async def leave_group(call: Call, request: LeaveGroupRequest) -> LeaveGroupResponse:
+async def leave_group(call: ServerCall, request: LeaveGroupRequest) -> LeaveGroupResponse:
     """Put members out of a group."""
     several = call.version >= _SEVERAL_LEAVE_SINCE
     members = request.members if several else [MemberIdentity(member_id=request.member_id)]
@@ -121,7 +121,7 @@ async def leave_group(call: Call, request: LeaveGroupRequest) -> LeaveGroupRespo
         _check_coordinator(call, request.group_id)
         leaving = [(member.member_id, member.group_instance_id) for member in members]
         errors = call.cluster.groups.leave(request.group_id, leaving)
-    except Refused as refused:
+    except ApiError as refused:
         return LeaveGroupResponse(error_code=refused.code)
     if not several:
         return LeaveGroupResponse(error_code=errors[0])
@@ -134,7 +134,7 @@ async def leave_group(call: Call, request: LeaveGroupRequest) -> LeaveGroupRespo
     )
 
 
-def _check_coordinator(call: Call, group_id: str) -> None:
+def _check_coordinator(call: ServerCall, group_id: str) -> None:
     if not group_id:
-        raise Refused(ErrorCode.INVALID_GROUP_ID)
+        raise ApiError(ErrorCode.INVALID_GROUP_ID)
     call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, group_id)

@@ -16,11 +16,11 @@ from ...protocol.messages.group_admin import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
 from ..cluster.state import OFFSETS_TOPIC
 from ..groups.group import ClassicGroup
-from ..groups.states import GroupState
-from ..serving.call import Call
+from ..groups.states import CoordinatorState
+from ..serving.call import ServerCall
 
 __all__ = ("delete_groups", "describe_groups", "list_groups")
 
@@ -30,14 +30,14 @@ _OPERATIONS: Final = 3400
 """What anyone may do with a group where nothing is forbidden: READ, DELETE, DESCRIBE and both _CONFIGS."""
 
 
-async def describe_groups(call: Call, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+async def describe_groups(call: ServerCall, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     """What each group is like; one that is not there is dead."""
     groups = []
     for group_id in request.groups:
         try:
             call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, group_id)
             described = _described(call.cluster.groups.get(group_id))
-        except Refused as refused:
+        except ApiError as refused:
             described = _absent(group_id, refused, call.version)
         if request.include_authorized_operations and not described.error_code:
             described.authorized_operations = _OPERATIONS
@@ -45,13 +45,13 @@ async def describe_groups(call: Call, request: DescribeGroupsRequest) -> Describ
     return DescribeGroupsResponse(groups=groups)
 
 
-async def list_groups(call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
+async def list_groups(call: ServerCall, request: ListGroupsRequest) -> ListGroupsResponse:
     """The groups that this broker coordinates, of the states and types asked for."""
     states = [state.lower().strip() for state in request.states_filter]
     types = [kind.lower() for kind in request.types_filter]
     try:
         call.cluster.check_all_loaded(call.node)
-    except Refused as refused:
+    except ApiError as refused:
         return ListGroupsResponse(error_code=refused.code, groups=[])
     groups = []
     for group in call.cluster.groups.all():
@@ -68,7 +68,7 @@ async def list_groups(call: Call, request: ListGroupsRequest) -> ListGroupsRespo
     return ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups)
 
 
-async def delete_groups(call: Call, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+async def delete_groups(call: ServerCall, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     """Delete each group that has no members, with its offsets."""
     results = []
     for group_id in dict.fromkeys(request.groups_names):
@@ -76,7 +76,7 @@ async def delete_groups(call: Call, request: DeleteGroupsRequest) -> DeleteGroup
         try:
             call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, group_id)
             call.cluster.groups.delete(group_id)
-        except Refused as refused:
+        except ApiError as refused:
             error = refused.code
         results.append(DeletableGroupResult(group_id=group_id, error_code=error))
     return DeleteGroupsResponse(results=results)
@@ -87,7 +87,7 @@ def _passes(value: str, wanted: Sequence[str]) -> bool:
 
 
 def _described(group: ClassicGroup) -> DescribedGroup:
-    protocol = group.protocol if group.state == GroupState.STABLE else None
+    protocol = group.protocol if group.state == CoordinatorState.STABLE else None
     return DescribedGroup(
         error_code=ErrorCode.NONE,
         group_id=group.group_id,
@@ -108,12 +108,12 @@ def _described(group: ClassicGroup) -> DescribedGroup:
     )
 
 
-def _absent(group_id: str, refused: Refused, version: int) -> DescribedGroup:
+def _absent(group_id: str, refused: ApiError, version: int) -> DescribedGroup:
     absent = DescribedGroup(
         error_code=refused.code, group_id=group_id, group_state="", protocol_type="", protocol_data="", members=[]
     )
     if refused.code == ErrorCode.GROUP_ID_NOT_FOUND:
-        absent.group_state = GroupState.DEAD
+        absent.group_state = CoordinatorState.DEAD
         if version < _NOT_FOUND_SINCE:
             absent.error_code = ErrorCode.NONE
         else:

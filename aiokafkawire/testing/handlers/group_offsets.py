@@ -27,10 +27,10 @@ from ...protocol.messages.group_offsets import (
     OffsetFetchResponseTopics,
 )
 from ...types import TopicPartition
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
 from ..cluster.state import OFFSETS_TOPIC, ClusterState
 from ..groups.committed import Committed, metadata_length
-from ..serving.call import Call
+from ..serving.call import ServerCall
 from .zookeeper_offsets import commit_to_zookeeper, fetch_from_zookeeper
 
 __all__ = ("offset_commit", "offset_delete", "offset_fetch")
@@ -44,7 +44,7 @@ _GROUP_ERROR_SINCE: Final = 2
 # --- committing ----------------------------------------------------------------------------------------------------
 
 
-async def offset_commit(call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse:
+async def offset_commit(call: ServerCall, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Keep the offsets of partitions that exist, if the coordinator accepts who commits them."""
     if call.version == 0:
         return commit_to_zookeeper(call, request)
@@ -65,7 +65,7 @@ async def offset_commit(call: Call, request: OffsetCommitRequest) -> OffsetCommi
     if commits:
         try:
             _check_commit(call, request)
-        except Refused as refused:
+        except ApiError as refused:
             for key, _, partition in commits:
                 answers.add(key, partition.partition_index, refused.code)
         else:
@@ -86,7 +86,7 @@ class _Answers:
         )
 
 
-def _check_commit(call: Call, request: OffsetCommitRequest) -> None:
+def _check_commit(call: ServerCall, request: OffsetCommitRequest) -> None:
     call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, request.group_id)
     call.cluster.groups.check_member(
         request.group_id,
@@ -119,7 +119,7 @@ def _commit(
 # --- looking up ----------------------------------------------------------------------------------------------------
 
 
-async def offset_fetch(call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse:
+async def offset_fetch(call: ServerCall, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """What each group has committed: for the partitions asked for, or for all."""
     if call.version == 0:
         return fetch_from_zookeeper(call, request)
@@ -163,17 +163,17 @@ class _Wanted:
     require_stable: bool
 
 
-def _fetch(call: Call, group: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
+def _fetch(call: ServerCall, group: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
     try:
         call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, group.group_id)
-    except Refused as refused:
+    except ApiError as refused:
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=refused.code)
     wanted = _Wanted(group.group_id, require_stable)
     topics = _all(call, wanted) if group.topics is None else [_asked(call, wanted, topic) for topic in group.topics]
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
 
 
-def _all(call: Call, wanted: _Wanted) -> list[OffsetFetchResponseTopics]:
+def _all(call: ServerCall, wanted: _Wanted) -> list[OffsetFetchResponseTopics]:
     by_topic: dict[str, list[int]] = {}
     for where in call.cluster.committed.of(wanted.group_id):
         by_topic.setdefault(where.topic, []).append(where.partition)
@@ -193,7 +193,7 @@ def _all(call: Call, wanted: _Wanted) -> list[OffsetFetchResponseTopics]:
     return topics
 
 
-def _asked(call: Call, wanted: _Wanted, topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+def _asked(call: ServerCall, wanted: _Wanted, topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
     name = topic.name
     if call.version >= _TOPIC_IDS_SINCE:
         found = call.cluster.topics.by_id(topic.topic_id)
@@ -237,14 +237,14 @@ def _partition(
 # --- deleting ------------------------------------------------------------------------------------------------------
 
 
-async def offset_delete(call: Call, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+async def offset_delete(call: ServerCall, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """Forget offsets of partitions that exist, unless the group reads them."""
     try:
         if not request.group_id:
-            raise Refused(ErrorCode.INVALID_GROUP_ID)
+            raise ApiError(ErrorCode.INVALID_GROUP_ID)
         call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, request.group_id)
         group = call.cluster.groups.check_offset_delete(request.group_id)
-    except Refused as refused:
+    except ApiError as refused:
         return OffsetDeleteResponse(error_code=refused.code, topics=[])
     topics = []
     for topic in request.topics:

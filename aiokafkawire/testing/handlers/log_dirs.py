@@ -8,8 +8,8 @@ from ...protocol.messages.log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from ..cluster.replicas import Partition
-from ..serving.call import Call
+from ..cluster.replicas import HostedPartition
+from ..serving.call import ServerCall
 
 __all__ = ("describe_log_dirs", "log_dir")
 
@@ -19,7 +19,7 @@ def log_dir(node: int) -> str:
     return f"/memory/{node}"
 
 
-async def describe_log_dirs(call: Call, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+async def describe_log_dirs(call: ServerCall, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """The replicas that this broker holds, of all topics (null) or of those asked for; what is not here is left out."""
     asked = None if request.topics is None else {topic.topic: topic.partitions for topic in request.topics}
     topics = []
@@ -34,7 +34,7 @@ async def describe_log_dirs(call: Call, request: DescribeLogDirsRequest) -> Desc
     return DescribeLogDirsResponse(error_code=ErrorCode.NONE, results=[result])
 
 
-def _described(partition: Partition, node: int) -> DescribeLogDirsPartition:
+def _described(partition: HostedPartition, node: int) -> DescribeLogDirsPartition:
     log = partition.log
     return DescribeLogDirsPartition(
         partition_index=partition.index,

@@ -22,12 +22,12 @@ from ...protocol.messages.metadata import (
 )
 from ...protocol.primitives import ZERO_UUID
 from ...protocol.schema import Versions
+from ..cluster.api_error import ApiError
 from ..cluster.features import tell_features
-from ..cluster.refused import Refused
-from ..cluster.state import ClusterState, Node
-from ..cluster.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topic, invalid_name
-from ..serving.call import Call
-from .told import NO_OPERATIONS, TOPIC_OPERATIONS
+from ..cluster.state import BrokerNode, ClusterState
+from ..cluster.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, HostedTopic, invalid_name
+from ..serving.call import ServerCall
+from .constants import NO_OPERATIONS, TOPIC_OPERATIONS
 
 __all__ = ("api_versions", "describe_cluster", "metadata", "unsupported_api_versions")
 
@@ -37,7 +37,7 @@ _CONTROLLERS: Final = 2
 _CLUSTER_OPERATIONS: Final = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
 
 
-async def api_versions(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
+async def api_versions(call: ServerCall, request: ApiVersionsRequest) -> ApiVersionsResponse:
     """The versions of every API that this broker advertises."""
     software = (request.client_software_name, request.client_software_version)
     if call.version >= 3 and not all(_SOFTWARE.fullmatch(text) for text in software):
@@ -50,14 +50,14 @@ async def api_versions(call: Call, request: ApiVersionsRequest) -> ApiVersionsRe
     return answer
 
 
-def unsupported_api_versions(node: Node) -> ApiVersionsResponse:
+def unsupported_api_versions(node: BrokerNode) -> ApiVersionsResponse:
     """The answer, as v0, to an ApiVersions request of a version unknown here: try again with one of these."""
     key = ApiKey.API_VERSIONS
     told = [_api_version(key, node.advertised[key])] if node.release.since("2.4") else []
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=told)
 
 
-async def metadata(call: Call, request: MetadataRequest) -> MetadataResponse:
+async def metadata(call: ServerCall, request: MetadataRequest) -> MetadataResponse:
     """The brokers and the topics asked for; a missing one may be created, and is unknown until asked for again."""
     cluster = call.cluster
     error = _bad_request(request, call.version)
@@ -80,13 +80,13 @@ async def metadata(call: Call, request: MetadataRequest) -> MetadataResponse:
     )
 
 
-def _listed(call: Call) -> Iterable[Node]:
+def _listed(call: ServerCall) -> Iterable[BrokerNode]:
     """The brokers that are up; those of 0.8 hear of one another with the first topic."""
     started = call.node.release.since("0.9.0") or any(True for _ in call.cluster.topics)
     return call.cluster.alive if started else ()
 
 
-async def describe_cluster(call: Call, request: DescribeClusterRequest) -> DescribeClusterResponse:
+async def describe_cluster(call: ServerCall, request: DescribeClusterRequest) -> DescribeClusterResponse:
     """The brokers of the cluster (KIP-700); with ``include_fenced_brokers`` those that are down, too (KIP-1073)."""
     cluster = call.cluster
     error = _wrong_endpoint(request.endpoint_type)
@@ -108,13 +108,13 @@ async def describe_cluster(call: Call, request: DescribeClusterRequest) -> Descr
     )
 
 
-def _wrong_endpoint(kind: int) -> Refused | None:
+def _wrong_endpoint(kind: int) -> ApiError | None:
     if kind == _BROKERS:
         return None
     if kind != _CONTROLLERS:
-        return Refused(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {kind}")
+        return ApiError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {kind}")
     message = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
-    return Refused(ErrorCode.MISMATCHED_ENDPOINT_TYPE, message)
+    return ApiError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, message)
 
 
 def _api_version(key: int, versions: Versions) -> ApiVersion:
@@ -176,7 +176,7 @@ def _create(cluster: ClusterState, name: str) -> None:
             cluster.make_internal(name)
         else:
             cluster.topics.create(name)
-    except Refused:
+    except ApiError:
         return  # its name collides with another topic's, say: it stays unknown, and no field could say why
 
 
@@ -184,7 +184,7 @@ def _missing(asked: MetadataRequestTopic, error: ErrorCode) -> MetadataResponseT
     return MetadataResponseTopic(error_code=error, name=asked.name or "", topic_id=asked.topic_id, partitions=[])
 
 
-def _found(topic: Topic, with_operations: bool) -> MetadataResponseTopic:
+def _found(topic: HostedTopic, with_operations: bool) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,

@@ -18,9 +18,9 @@ from ...protocol.messages.offsets import (
     OffsetForLeaderTopicResult,
 )
 from ...types import IsolationLevel, OffsetAndTimestamp
-from ..cluster.refused import Refused
-from ..cluster.replicas import Partition
-from ..serving.call import Call
+from ..cluster.api_error import ApiError
+from ..cluster.replicas import HostedPartition
+from ..serving.call import ServerCall
 
 __all__ = ("OffsetName", "list_offsets", "offset_for_leader_epoch")
 
@@ -52,7 +52,7 @@ _SINCE: Final[dict[int, int]] = {
 _NEVER: Final = 2**15
 
 
-async def list_offsets(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
+async def list_offsets(call: ServerCall, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """The offset of each partition for the time or name asked for; -1 where there is none."""
     topics = []
     for topic in request.topics:
@@ -61,9 +61,9 @@ async def list_offsets(call: Call, request: ListOffsetsRequest) -> ListOffsetsRe
         for asked in {asked.partition_index: asked for asked in topic.partitions}.values():
             try:
                 if times[asked.partition_index] > 1:
-                    raise Refused(ErrorCode.INVALID_REQUEST)
+                    raise ApiError(ErrorCode.INVALID_REQUEST)
                 answers.append(_found(call, topic.name, asked, request))
-            except Refused as refused:
+            except ApiError as refused:
                 answers.append(
                     ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=refused.code)
                 )
@@ -71,7 +71,9 @@ async def list_offsets(call: Call, request: ListOffsetsRequest) -> ListOffsetsRe
     return ListOffsetsResponse(topics=topics)
 
 
-async def offset_for_leader_epoch(call: Call, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+async def offset_for_leader_epoch(
+    call: ServerCall, request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
     """Where each epoch ended, or the newest one before it that wrote anything (KIP-279)."""
     return OffsetForLeaderEpochResponse(
         topics=[
@@ -83,12 +85,12 @@ async def offset_for_leader_epoch(call: Call, request: OffsetForLeaderEpochReque
     )
 
 
-def _epoch_end(call: Call, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+def _epoch_end(call: ServerCall, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
         partition = call.node.hosted(topic, asked.partition)
         partition.check_epoch(asked.current_leader_epoch)
         partition.check_leader(call.node.node_id)
-    except Refused as refused:
+    except ApiError as refused:
         return EpochEndOffset(error_code=refused.code, partition=asked.partition)
     end = partition.epoch_end(asked.leader_epoch, call.node.node_id)
     return EpochEndOffset(
@@ -97,10 +99,10 @@ def _epoch_end(call: Call, topic: str, asked: OffsetForLeaderPartition) -> Epoch
 
 
 def _found(
-    call: Call, topic: str, asked: ListOffsetsPartition, request: ListOffsetsRequest
+    call: ServerCall, topic: str, asked: ListOffsetsPartition, request: ListOffsetsRequest
 ) -> ListOffsetsPartitionResponse:
     if asked.timestamp < 0 and call.version and call.version < _SINCE.get(asked.timestamp, _NEVER):
-        raise Refused(ErrorCode.UNSUPPORTED_VERSION)
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
     partition = call.node.hosted(topic, asked.partition_index)
     partition.check_epoch(asked.current_leader_epoch)
     if request.replica_id != _DEBUGGER:
@@ -125,13 +127,13 @@ def _found(
     return answer
 
 
-def _segments(partition: Partition, asked: ListOffsetsPartition, end: int, now: int) -> list[int]:
+def _segments(partition: HostedPartition, asked: ListOffsetsPartition, end: int, now: int) -> list[int]:
     """What v0 asks for: where segments begin that were written before a time, and the end, the last first.
 
     A log here has one segment, and was written just now.
     """
     if asked.max_num_offsets < 0:
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
     start = partition.log.log_start_offset
     found = [] if 0 <= asked.timestamp <= now else [start]
     if end > start and found and asked.timestamp != OffsetName.EARLIEST:
@@ -139,7 +141,7 @@ def _segments(partition: Partition, asked: ListOffsetsPartition, end: int, now: 
     return found[: asked.max_num_offsets]
 
 
-def _end(partition: Partition, node: int, request: ListOffsetsRequest) -> int:
+def _end(partition: HostedPartition, node: int, request: ListOffsetsRequest) -> int:
     """Up to where the asker may know of offsets: brokers and debuggers see what is not committed, too."""
     if request.replica_id != _CONSUMER:
         return partition.end_offset(node)
@@ -148,17 +150,17 @@ def _end(partition: Partition, node: int, request: ListOffsetsRequest) -> int:
     return partition.high_watermark(node)
 
 
-def _check_caught_up(partition: Partition, request: ListOffsetsRequest, version: int) -> None:
+def _check_caught_up(partition: HostedPartition, request: ListOffsetsRequest, version: int) -> None:
     """A new leader does not know yet how much of what it found is committed (KIP-207).
 
     Raises:
         Refused: OFFSET_NOT_AVAILABLE, which older versions know as LEADER_NOT_AVAILABLE.
     """
     if request.replica_id == _CONSUMER and partition.leader_epoch_start > partition.log.high_watermark:
-        raise Refused(ErrorCode.OFFSET_NOT_AVAILABLE if version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE)
+        raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE if version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE)
 
 
-def _look_up(partition: Partition, timestamp: int, end: int) -> OffsetAndTimestamp | None:
+def _look_up(partition: HostedPartition, timestamp: int, end: int) -> OffsetAndTimestamp | None:
     log = partition.log
     match timestamp:
         case OffsetName.LATEST:

@@ -22,11 +22,11 @@ from ...protocol.messages.topics import (
     DeleteRecordsTopicResult,
 )
 from ...protocol.primitives import ZERO_UUID
-from ..cluster.refused import Refused
-from ..cluster.replicas import NO_LEADER, Partition
-from ..cluster.topics import MOST_PARTITIONS, Topic, invalid_name
-from ..serving.call import Call
-from .told import NO_OPERATIONS, TOPIC_OPERATIONS
+from ..cluster.api_error import ApiError
+from ..cluster.replicas import NO_LEADER, HostedPartition
+from ..cluster.topics import MOST_PARTITIONS, HostedTopic, invalid_name
+from ..serving.call import ServerCall
+from .constants import NO_OPERATIONS, TOPIC_OPERATIONS
 
 __all__ = ("create_partitions", "delete_records", "describe_topic_partitions")
 
@@ -34,7 +34,7 @@ _UP_TO_HIGH_WATERMARK: Final = -1
 _MOST_PARTITIONS: Final = 2000  # max.request.partition.size.limit
 
 
-async def create_partitions(call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+async def create_partitions(call: ServerCall, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """Add partitions to each topic by itself: one that fails does not stop the others (KIP-195)."""
     times = Counter(topic.name for topic in request.topics)
     results = {}
@@ -43,19 +43,19 @@ async def create_partitions(call: Call, request: CreatePartitionsRequest) -> Cre
         error, message = ErrorCode.NONE, None
         try:
             if times[asked.name] > 1:
-                raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+                raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             topic = call.cluster.topics.get(asked.name)
             room -= max(0, asked.count - len(topic.partitions)) if topic else 0
             if room < 0:
-                raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)  # unlike CreateTopics, Kafka did not plan for it
+                raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # unlike CreateTopics, Kafka did not plan for it
             _extend(call, asked, request.validate_only)
-        except Refused as refused:
+        except ApiError as refused:
             error, message = refused.code, refused.message
         results[asked.name] = CreatePartitionsTopicResult(name=asked.name, error_code=error, error_message=message)
     return CreatePartitionsResponse(results=list(results.values()))
 
 
-def _extend(call: Call, asked: CreatePartitionsTopic, validate_only: bool) -> None:
+def _extend(call: ServerCall, asked: CreatePartitionsTopic, validate_only: bool) -> None:
     assignments = None if asked.assignments is None else [each.broker_ids for each in asked.assignments]
     call.cluster.topics.add_partitions(asked.name, asked.count, assignments, validate_only=validate_only)
 
@@ -63,7 +63,7 @@ def _extend(call: Call, asked: CreatePartitionsTopic, validate_only: bool) -> No
 # --- deleting records --------------------------------------------------------------------------------------------
 
 
-async def delete_records(call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+async def delete_records(call: ServerCall, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """Move the beginning of each partition that this broker leads (KIP-107); followers are there at once."""
     wanted: dict[str, dict[int, int]] = {}
     for topic in request.topics:
@@ -79,27 +79,27 @@ async def delete_records(call: Call, request: DeleteRecordsRequest) -> DeleteRec
     )
 
 
-def _deleted(call: Call, name: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
+def _deleted(call: ServerCall, name: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
     error, low_watermark = ErrorCode.NONE, -1
     try:
         low_watermark = _delete(call, name, index, offset)
-    except Refused as refused:
+    except ApiError as refused:
         error = refused.code
     return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark, error_code=error)
 
 
-def _delete(call: Call, name: str, index: int, offset: int) -> int:
+def _delete(call: ServerCall, name: str, index: int, offset: int) -> int:
     topic = call.cluster.topics.get(name)
     if topic is not None and topic.is_internal:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     partition = call.node.led(name, index)
     if topic is not None and topic.config("cleanup.policy") == "compact":
-        raise Refused(ErrorCode.POLICY_VIOLATION)
+        raise ApiError(ErrorCode.POLICY_VIOLATION)
     log = partition.log
     if offset == _UP_TO_HIGH_WATERMARK:
         offset = log.high_watermark
     elif offset < 0:
-        raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+        raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
     log.delete_before(offset)
     call.cluster.changed(partition)
     return log.log_start_offset
@@ -109,7 +109,7 @@ def _delete(call: Call, name: str, index: int, offset: int) -> int:
 
 
 async def describe_topic_partitions(
-    call: Call, request: DescribeTopicPartitionsRequest
+    call: ServerCall, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
     """Topics in the order of their names, up to so many partitions, and where to go on (KIP-966)."""
     cursor = request.cursor
@@ -158,7 +158,7 @@ def _refused(name: str, error: ErrorCode, operations: int) -> DescribeTopicParti
     )
 
 
-def _described(topic: Topic, first: int, end: int) -> DescribeTopicPartitionsResponseTopic:
+def _described(topic: HostedTopic, first: int, end: int) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
@@ -169,7 +169,7 @@ def _described(topic: Topic, first: int, end: int) -> DescribeTopicPartitionsRes
     )
 
 
-def _partition(partition: Partition) -> DescribeTopicPartitionsResponsePartition:
+def _partition(partition: HostedPartition) -> DescribeTopicPartitionsResponsePartition:
     return DescribeTopicPartitionsResponsePartition(
         error_code=ErrorCode.LEADER_NOT_AVAILABLE if partition.leader == NO_LEADER else ErrorCode.NONE,
         partition_index=partition.index,

@@ -21,14 +21,14 @@ from ...protocol.messages.produce import (
 )
 from ...records.batch import RecordBatch
 from ...types import TimestampType
-from ..cluster.refused import Disconnect, Refused
-from ..cluster.replicas import Partition
+from ..cluster.api_error import ApiError, Disconnect
+from ..cluster.replicas import HostedPartition
 from ..cluster.state import ClusterState
-from ..cluster.topics import Topic
+from ..cluster.topics import HostedTopic
 from ..logs.batch_rules import rules_for
 from ..logs.message_sets import BATCHES_PRODUCED_SINCE, up_converted
 from ..logs.validation import first_headers, only_batch, validated
-from ..serving.call import Call
+from ..serving.call import ServerCall
 from ..transactions.verification import check_transactional_id, verify_batch
 
 __all__ = ("produce",)
@@ -48,13 +48,13 @@ _log = logging.getLogger(__name__)
 class _Appended:
     """A batch in the leader's log, and the answer that says so."""
 
-    topic: Topic
-    partition: Partition
+    topic: HostedTopic
+    partition: HostedPartition
     leader_epoch: int
     end_offset: int
     answer: PartitionProduceResponse
 
-    def outcome(self, call: Call) -> ErrorCode | None:
+    def outcome(self, call: ServerCall) -> ErrorCode | None:
         """What became of it; None while it is not committed."""
         if call.cluster.topics.get(self.topic.name) is not self.topic:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -68,12 +68,12 @@ class _Appended:
         return ErrorCode.NONE
 
 
-async def produce(call: Call, request: ProduceRequest) -> ProduceResponse | None:
+async def produce(call: ServerCall, request: ProduceRequest) -> ProduceResponse | None:
     """Append each batch; no answer with acks=0, where an error closes the connection instead."""
     appended: list[_Appended] = []
     try:
         check_transactional_id(request.transactional_id, first_headers(request))
-    except Refused as refused:
+    except ApiError as refused:
         responses = [_refused(topic, refused) for topic in request.topic_data]
     else:
         responses = [_topic(call, topic, request, appended) for topic in request.topic_data]
@@ -94,52 +94,56 @@ async def produce(call: Call, request: ProduceRequest) -> ProduceResponse | None
 
 
 def _topic(
-    call: Call, data: TopicProduceData, request: ProduceRequest, appended: list[_Appended]
+    call: ServerCall, data: TopicProduceData, request: ProduceRequest, appended: list[_Appended]
 ) -> TopicProduceResponse:
     topic = _named(call, data)
     responses = []
     for one in data.partition_data:
         try:
             responses.append(_partition(call, topic, one, request, appended))
-        except Refused as refused:
+        except ApiError as refused:
             _log.info("%s-%d refuses a batch: %s", data.name or data.topic_id, one.index, refused)
             responses.append(_refusal(one.index, refused))
     return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=responses)
 
 
-def _refused(data: TopicProduceData, refused: Refused) -> TopicProduceResponse:
+def _refused(data: TopicProduceData, refused: ApiError) -> TopicProduceResponse:
     """The request as a whole is at fault."""
     responses = [_refusal(one.index, refused) for one in data.partition_data]
     return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=responses)
 
 
-def _named(call: Call, data: TopicProduceData | TopicProduceResponse) -> Topic | None:
+def _named(call: ServerCall, data: TopicProduceData | TopicProduceResponse) -> HostedTopic | None:
     topics = call.cluster.topics
     return topics.by_id(data.topic_id) if call.version >= _TOPIC_IDS_SINCE else topics.get(data.name)
 
 
 def _partition(
-    call: Call, topic: Topic | None, data: PartitionProduceData, request: ProduceRequest, appended: list[_Appended]
+    call: ServerCall,
+    topic: HostedTopic | None,
+    data: PartitionProduceData,
+    request: ProduceRequest,
+    appended: list[_Appended],
 ) -> PartitionProduceResponse:
     if topic is None:
         by_id = call.version >= _TOPIC_IDS_SINCE
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     partition = call.cluster.topics.partition(topic.name, data.index)
     records = data.records
     if call.version < BATCHES_PRODUCED_SINCE:
         records = up_converted(records)
     batch = None if records is None and call.version < BATCHES_PRODUCED_SINCE else only_batch(records, call.version)
     if request.acks not in (_ALL, 0, 1):
-        raise Refused(ErrorCode.INVALID_REQUIRED_ACKS)
+        raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
     if topic.is_internal and call.client_id != _ADMIN_CLIENT:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     partition.check_leader(call.node.node_id)
     if batch is None:  # nothing to append
         return PartitionProduceResponse(index=data.index, error_code=ErrorCode.NONE, base_offset=-1)
     verify_batch(call.cluster.transactions, request.transactional_id, partition, batch.header, call.version)
     try:
         base_offset, timestamp = _append(call.cluster, topic, partition, batch, request.acks)
-    except Refused as refused:
+    except ApiError as refused:
         if refused.code in _WITHOUT_LOG_START:
             raise
         _log.info("%s-%d refuses a batch: %s", topic.name, data.index, refused)
@@ -157,10 +161,10 @@ def _partition(
 
 
 def _append(
-    cluster: ClusterState, topic: Topic, partition: Partition, batch: RecordBatch, acks: int
+    cluster: ClusterState, topic: HostedTopic, partition: HostedPartition, batch: RecordBatch, acks: int
 ) -> tuple[int, int]:
     if acks == _ALL and len(partition.in_sync_replicas) < partition.min_insync_replicas:
-        raise Refused(ErrorCode.NOT_ENOUGH_REPLICAS)
+        raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS)
     batch = validated(batch, rules_for(topic, partition.index, partition.leader, cluster.clock()))
     base_offset, timestamp = partition.log.append(batch, partition.leader_epoch)
     if timestamp < 0 and batch.header.timestamp_type is TimestampType.LOG_APPEND_TIME:
@@ -170,7 +174,7 @@ def _append(
     return base_offset, timestamp
 
 
-def _refusal(index: int, refused: Refused, log_start_offset: int = -1) -> PartitionProduceResponse:
+def _refusal(index: int, refused: ApiError, log_start_offset: int = -1) -> PartitionProduceResponse:
     return PartitionProduceResponse(
         index=index,
         error_code=refused.code,
@@ -187,7 +191,7 @@ def _refusal(index: int, refused: Refused, log_start_offset: int = -1) -> Partit
 # --- acks=all ----------------------------------------------------------------------------------------------------
 
 
-async def _committed(call: Call, appended: list[_Appended], timeout_ms: int) -> None:
+async def _committed(call: ServerCall, appended: list[_Appended], timeout_ms: int) -> None:
     """Wait until each batch is committed, or cannot be any longer; the rest gets REQUEST_TIMED_OUT.
 
     What is answered with an error stays in the log, and its offset in the answer.
@@ -204,7 +208,7 @@ async def _committed(call: Call, appended: list[_Appended], timeout_ms: int) -> 
         one.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
 
 
-def _unsettled(call: Call, appended: Iterable[_Appended]) -> list[_Appended]:
+def _unsettled(call: ServerCall, appended: Iterable[_Appended]) -> list[_Appended]:
     """Put what is known into the answers; the batches that have none yet."""
     waiting = []
     for one in appended:
@@ -219,7 +223,7 @@ def _unsettled(call: Call, appended: Iterable[_Appended]) -> list[_Appended]:
 # --- who leads instead -------------------------------------------------------------------------------------------
 
 
-def _tell_leaders(call: Call, responses: list[TopicProduceResponse]) -> list[NodeEndpoint]:
+def _tell_leaders(call: ServerCall, responses: list[TopicProduceResponse]) -> list[NodeEndpoint]:
     """Name the leader of each partition that this broker does not lead; where those leaders listen."""
     named: set[int] = set()
     for response in responses:

@@ -15,20 +15,22 @@ from ...protocol.messages.quotas import (
     ValueData,
 )
 from ...protocol.schema import Request, Response
-from ..cluster.refused import Refused
-from ..configs.quotas import Component, Entity, Operation, entity_of
+from ..cluster.api_error import ApiError
+from ..configs.quotas import Component, Entity, QuotaOperation, entity_of
 from ..logs.sessions import FULL_EPOCH
-from ..serving.call import Call
+from ..serving.call import ServerCall
 
 __all__ = ("alter_client_quotas", "describe_client_quotas", "throttled")
 
 
-async def describe_client_quotas(call: Call, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
+async def describe_client_quotas(
+    call: ServerCall, request: DescribeClientQuotasRequest
+) -> DescribeClientQuotasResponse:
     """The quotas of the entities that match."""
     components = [Component(each.entity_type, each.match_type, each.match) for each in request.components]
     try:
         found = call.cluster.quotas.describe(components, request.strict)
-    except Refused as refused:
+    except ApiError as refused:
         return DescribeClientQuotasResponse(error_code=refused.code, error_message=refused.message, entries=None)
     return DescribeClientQuotasResponse(
         error_code=ErrorCode.NONE,
@@ -42,7 +44,7 @@ async def describe_client_quotas(call: Call, request: DescribeClientQuotasReques
     )
 
 
-async def alter_client_quotas(call: Call, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
+async def alter_client_quotas(call: ServerCall, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
     """Change the quotas of each entity by itself; of an entity named twice the first change is made, and not told."""
     results: dict[Entity, tuple[ErrorCode, str | None]] = {}
     for entry in request.entries:
@@ -52,7 +54,7 @@ async def alter_client_quotas(call: Call, request: AlterClientQuotasRequest) -> 
                 raise _ignored(entity)
             _alter(call, entity, entry, request.validate_only)
             results[entity] = ErrorCode.NONE, None
-        except Refused as refused:
+        except ApiError as refused:
             results[entity] = refused.code, refused.message
     return AlterClientQuotasResponse(
         entries=[
@@ -62,7 +64,7 @@ async def alter_client_quotas(call: Call, request: AlterClientQuotasRequest) -> 
     )
 
 
-def throttled(call: Call, request: Request[Response], response: Response, size: int) -> int:
+def throttled(call: ServerCall, request: Request[Response], response: Response, size: int) -> int:
     """How long the client is to pause, in ms, which the answer tells; ``size`` is that of the request's frame.
 
     The answer is not held back (KIP-219): what sends it keeps the connection waiting afterwards.
@@ -82,7 +84,9 @@ def throttled(call: Call, request: Request[Response], response: Response, size: 
     return pause
 
 
-def _fetched(call: Call, request: Request[Response], response: FetchResponse, client: tuple[str, str, float]) -> int:
+def _fetched(
+    call: ServerCall, request: Request[Response], response: FetchResponse, client: tuple[str, str, float]
+) -> int:
     if not isinstance(request, FetchRequest) or request.replica_id >= 0:
         return 0
     size = sum(len(one.records or b"") for topic in response.responses for one in topic.partitions)
@@ -93,18 +97,18 @@ def _fetched(call: Call, request: Request[Response], response: FetchResponse, cl
     return pause
 
 
-def _alter(call: Call, entity: Entity, entry: AlterClientQuotasRequestEntryData, validate_only: bool) -> None:
+def _alter(call: ServerCall, entity: Entity, entry: AlterClientQuotasRequestEntryData, validate_only: bool) -> None:
     keys = [each.key for each in entry.ops]
     if len(keys) != len(dict.fromkeys(keys)):
         raise _ignored(entity)
-    operations = [Operation(each.key, None if each.remove else each.value) for each in entry.ops]
+    operations = [QuotaOperation(each.key, None if each.remove else each.value) for each in entry.ops]
     call.cluster.quotas.alter(entity, operations, validate_only=validate_only)
 
 
-def _ignored(entity: Entity) -> Refused:
+def _ignored(entity: Entity) -> ApiError:
     parts = ", ".join(f"{kind}={'null' if name is None else name}" for kind, name in entity)
     fault = f"Ignoring duplicate entity ClientQuotaEntity(entries={{{parts}}})"
-    return Refused(ErrorCode.INVALID_REQUEST, fault)
+    return ApiError(ErrorCode.INVALID_REQUEST, fault)
 
 
 def _entity(entity: Entity) -> list[EntityData]:

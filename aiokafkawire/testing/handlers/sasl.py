@@ -13,18 +13,18 @@ from ...protocol.messages.sasl import (
     SaslHandshakeResponse,
 )
 from ...protocol.schema import Request, Response
-from ..cluster.refused import Disconnect, Refused
-from ..cluster.state import Node
-from ..orders.refusals import refusal
+from ..cluster.api_error import ApiError, Disconnect
+from ..cluster.state import BrokerNode
+from ..faults.error_responses import refusal
 from ..security.authentication import LoginFailed
-from ..serving.call import Call, Peer
+from ..serving.call import Peer, ServerCall
 
 __all__ = ("admit", "bare_token", "sasl_authenticate", "sasl_handshake")
 
 _TOO_LATE: Final = "SaslAuthenticate request received after successful authentication"
 
 
-async def admit(call: Call, request: Request[Response]) -> Response | None:
+async def admit(call: ServerCall, request: Request[Response]) -> Response | None:
     """None lets a request through to its handler; else it is the answer.
 
     Raises:
@@ -35,7 +35,7 @@ async def admit(call: Call, request: Request[Response]) -> Response | None:
         return None
     try:
         login.admit(ApiKey(request.api_key), call.cluster.timers.now())
-    except Refused as refused:
+    except ApiError as refused:
         await _delay(call.node)
         return refusal(request, call.version, refused.code)
     except Disconnect:
@@ -45,7 +45,7 @@ async def admit(call: Call, request: Request[Response]) -> Response | None:
     return None
 
 
-async def sasl_handshake(call: Call, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
+async def sasl_handshake(call: ServerCall, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
     """The mechanisms that are enabled, and whether the one that the client wants is."""
     login = call.peer.login
     if login is None or not login.expects_handshake:
@@ -57,7 +57,7 @@ async def sasl_handshake(call: Call, request: SaslHandshakeRequest) -> SaslHands
     return SaslHandshakeResponse(error_code=error, mechanisms=login.mechanisms)
 
 
-async def sasl_authenticate(call: Call, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
+async def sasl_authenticate(call: ServerCall, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
     """The mechanism's answer to the client's token."""
     login = call.peer.login
     if login is None or not login.expects_token:
@@ -77,7 +77,7 @@ async def sasl_authenticate(call: Call, request: SaslAuthenticateRequest) -> Sas
     )
 
 
-async def bare_token(node: Node, peer: Peer, token: bytes) -> bytes:
+async def bare_token(node: BrokerNode, peer: Peer, token: bytes) -> bytes:
     """The answer to a token that came without a request around it, as after SaslHandshake v0.
 
     Raises:
@@ -100,6 +100,6 @@ def _remember(peer: Peer) -> None:
         peer.principal = f"User:{peer.login.user}"
 
 
-async def _delay(node: Node) -> None:
+async def _delay(node: BrokerNode) -> None:
     """A failed login is answered late (KIP-306), so that guessing takes its time."""
     await sleep(node.cluster.settings.connection_failed_authentication_delay_ms / 1000)

@@ -15,15 +15,15 @@ from ...protocol.messages.scram import (
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
 from ..security.credentials import LEAST_ITERATIONS, MOST_ITERATIONS, Credentials, ScramCredential, ScramMechanism
-from ..serving.call import Call
+from ..serving.call import ServerCall
 
 __all__ = ("alter_user_scram_credentials", "describe_user_scram_credentials")
 
 
 async def describe_user_scram_credentials(
-    call: Call, request: DescribeUserScramCredentialsRequest
+    call: ServerCall, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
     """The mechanisms and iterations of each user, of all users if none is named."""
     credentials = call.cluster.credentials
@@ -35,31 +35,31 @@ async def describe_user_scram_credentials(
         )
         try:
             result.credential_infos = _described(credentials, user, named[user])
-        except Refused as refused:
+        except ApiError as refused:
             result.error_code, result.error_message = refused.code, refused.message
         results.append(result)
     return DescribeUserScramCredentialsResponse(error_code=ErrorCode.NONE, error_message="", results=results)
 
 
 async def alter_user_scram_credentials(
-    call: Call, request: AlterUserScramCredentialsRequest
+    call: ServerCall, request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
     """Set and delete credentials; a user that is named twice gets neither."""
     credentials = call.cluster.credentials
     changes: dict[str, ScramCredentialDeletion | ScramCredentialUpsertion] = {}
-    errors: dict[str, Refused] = {}
+    errors: dict[str, ApiError] = {}
     asked: Iterable[ScramCredentialDeletion | ScramCredentialUpsertion] = [*request.deletions, *request.upsertions]
     for change in asked:
         if change.name in errors:
             continue
         try:
             if changes.pop(change.name, None) is not None:
-                raise Refused(
+                raise ApiError(
                     ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
                 )
             _check(credentials, change)
             changes[change.name] = change
-        except Refused as refused:
+        except ApiError as refused:
             errors[change.name] = refused
     for change in changes.values():
         _apply(credentials, change)
@@ -75,14 +75,14 @@ async def alter_user_scram_credentials(
 
 def _described(credentials: Credentials, user: str, times: int) -> list[CredentialInfo]:
     if times > 1:
-        raise Refused(
+        raise ApiError(
             ErrorCode.DUPLICATE_RESOURCE,
             f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}",
         )
     found = [(each, credentials.scram(each, user)) for each in ScramMechanism]
     infos = [CredentialInfo(mechanism=each.code, iterations=one.iterations) for each, one in found if one is not None]
     if not infos:
-        raise Refused(
+        raise ApiError(
             ErrorCode.RESOURCE_NOT_FOUND, f"Attempt to describe a user credential that does not exist: {user}"
         )
     return infos
@@ -90,17 +90,17 @@ def _described(credentials: Credentials, user: str, times: int) -> list[Credenti
 
 def _check(credentials: Credentials, change: ScramCredentialDeletion | ScramCredentialUpsertion) -> None:
     if not change.name:
-        raise Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+        raise ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
     mechanism = _mechanism(change.mechanism)
     if mechanism is None:
-        raise Refused(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+        raise ApiError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
     if isinstance(change, ScramCredentialDeletion):
         if credentials.scram(mechanism, change.name) is None:
-            raise Refused(ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
+            raise ApiError(ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
     elif change.iterations < LEAST_ITERATIONS:
-        raise Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+        raise ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
     elif change.iterations > MOST_ITERATIONS:
-        raise Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+        raise ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
 
 
 def _apply(credentials: Credentials, change: ScramCredentialDeletion | ScramCredentialUpsertion) -> None:

@@ -15,16 +15,16 @@ from ...protocol.messages.topics import (
     DeleteTopicState,
 )
 from ...protocol.primitives import ZERO_UUID
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
 from ..cluster.state import ClusterState
-from ..cluster.topics import MOST_PARTITIONS, Topic
-from ..serving.call import Call
+from ..cluster.topics import MOST_PARTITIONS, HostedTopic
+from ..serving.call import ServerCall
 from .configs import topic_entries
 
 __all__ = ("create_topics", "delete_topics")
 
 
-async def create_topics(call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
+async def create_topics(call: ServerCall, request: CreateTopicsRequest) -> CreateTopicsResponse:
     """Make each topic by itself: one that fails does not stop the others."""
     times = Counter(topic.name for topic in request.topics)
     partitions = sum(_partitions(call.cluster, topic) for topic in request.topics)
@@ -32,19 +32,19 @@ async def create_topics(call: Call, request: CreateTopicsRequest) -> CreateTopic
     for asked in request.topics:
         try:
             if partitions > MOST_PARTITIONS:
-                raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+                raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
             if times[asked.name] > 1:
-                raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+                raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             topic = _create(call.cluster, asked, request.validate_only)
             results[asked.name] = _created(topic, call.node.node_id)
-        except Refused as refused:
+        except ApiError as refused:
             results[asked.name] = CreatableTopicResult(
                 name=asked.name, error_code=refused.code, error_message=refused.message
             )
     return CreateTopicsResponse(topics=list(results.values()))
 
 
-async def delete_topics(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+async def delete_topics(call: ServerCall, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     """Delete each topic, by name or by id."""
     wanted = request.topics if call.version >= 6 else [DeleteTopicState(name=name) for name in request.topic_names]
     times = Counter((topic.name, topic.topic_id) for topic in wanted)
@@ -52,9 +52,9 @@ async def delete_topics(call: Call, request: DeleteTopicsRequest) -> DeleteTopic
     for asked in {(topic.name, topic.topic_id): topic for topic in wanted}.values():
         try:
             if times[asked.name, asked.topic_id] > 1:
-                raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+                raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             topic = _find(call.cluster, asked)
-        except Refused as refused:
+        except ApiError as refused:
             response = DeletableTopicResult(name=asked.name, topic_id=asked.topic_id, error_code=refused.code)
             response.error_message = refused.message
         else:
@@ -70,11 +70,11 @@ def _partitions(cluster: ClusterState, asked: CreatableTopic) -> int:
     return cluster.settings.num_partitions if asked.num_partitions == -1 else max(0, asked.num_partitions)
 
 
-def _create(cluster: ClusterState, asked: CreatableTopic, validate_only: bool) -> Topic:
+def _create(cluster: ClusterState, asked: CreatableTopic, validate_only: bool) -> HostedTopic:
     assignments: dict[int, list[int]] = {}
     for assignment in asked.assignments:
         if assignment.partition_index in assignments:
-            raise Refused(
+            raise ApiError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Found multiple manual partition assignments for partition {assignment.partition_index}",
             )
@@ -82,7 +82,7 @@ def _create(cluster: ClusterState, asked: CreatableTopic, validate_only: bool) -
     configs: dict[str, str] = {}
     for config in asked.configs:
         if config.value is None:
-            raise Refused(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {config.name}")
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {config.name}")
         configs[config.name] = config.value
     return cluster.topics.create(
         asked.name,
@@ -94,7 +94,7 @@ def _create(cluster: ClusterState, asked: CreatableTopic, validate_only: bool) -
     )
 
 
-def _created(topic: Topic, node: int) -> CreatableTopicResult:
+def _created(topic: HostedTopic, node: int) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -115,17 +115,17 @@ def _created(topic: Topic, node: int) -> CreatableTopicResult:
     )
 
 
-def _find(cluster: ClusterState, asked: DeleteTopicState) -> Topic:
+def _find(cluster: ClusterState, asked: DeleteTopicState) -> HostedTopic:
     if asked.topic_id != ZERO_UUID:
         if asked.name is not None:
-            raise Refused(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+            raise ApiError(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
         topic = cluster.topics.by_id(asked.topic_id)
         if topic is None:
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
         return topic
     if asked.name is None:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
     topic = cluster.topics.get(asked.name)
     if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
     return topic

@@ -18,9 +18,9 @@ from ...protocol.messages.transaction_admin import (
     TopicResponse,
 )
 from ...types import TopicPartition
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
 from ..cluster.topics import invalid_name
-from ..serving.call import Call
+from ..serving.call import ServerCall
 from ..transactions.transaction import State
 
 __all__ = ("describe_producers", "describe_transactions", "list_transactions")
@@ -28,7 +28,7 @@ __all__ = ("describe_producers", "describe_transactions", "list_transactions")
 _UNKNOWN = "This server does not host this topic-partition."
 
 
-async def describe_producers(call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
+async def describe_producers(call: ServerCall, request: DescribeProducersRequest) -> DescribeProducersResponse:
     """The producers that each partition remembers; followers are asked as well."""
     return DescribeProducersResponse(
         topics=[
@@ -40,17 +40,17 @@ async def describe_producers(call: Call, request: DescribeProducersRequest) -> D
     )
 
 
-def _producers(call: Call, topic: str, index: int) -> PartitionResponse:
+def _producers(call: ServerCall, topic: str, index: int) -> PartitionResponse:
     try:
         fault = invalid_name(topic)
         if fault is not None:
-            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
         if call.cluster.topics.get(topic) is None:
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _UNKNOWN)
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _UNKNOWN)
         partition = call.cluster.topics.partition(topic, index)
         if call.node.node_id not in partition.replicas:
-            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    except Refused as refused:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    except ApiError as refused:
         return PartitionResponse(
             partition_index=index, error_code=refused.code, error_message=refused.message, active_producers=[]
         )
@@ -68,20 +68,20 @@ def _producers(call: Call, topic: str, index: int) -> PartitionResponse:
     return PartitionResponse(partition_index=index, error_code=ErrorCode.NONE, active_producers=producers)
 
 
-async def describe_transactions(call: Call, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+async def describe_transactions(call: ServerCall, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
     """What each transactional id is doing, those that this broker coordinates."""
     return DescribeTransactionsResponse(
         transaction_states=[_described(call, transactional_id) for transactional_id in request.transactional_ids]
     )
 
 
-def _described(call: Call, transactional_id: str) -> DescribeTransactionsResponseTransactionState:
+def _described(call: ServerCall, transactional_id: str) -> DescribeTransactionsResponseTransactionState:
     try:
         if not transactional_id:
-            raise Refused(ErrorCode.INVALID_REQUEST)
+            raise ApiError(ErrorCode.INVALID_REQUEST)
         call.cluster.transactions.check(transactional_id, call.node.node_id)
         found = call.cluster.transactions.describe(transactional_id)
-    except Refused as refused:
+    except ApiError as refused:
         return DescribeTransactionsResponseTransactionState(
             error_code=refused.code,
             transactional_id=transactional_id,
@@ -111,7 +111,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> list[TopicData]:
     return list(topics.values())
 
 
-async def list_transactions(call: Call, request: ListTransactionsRequest) -> ListTransactionsResponse:
+async def list_transactions(call: ServerCall, request: ListTransactionsRequest) -> ListTransactionsResponse:
     """The transactional ids that this broker coordinates and that pass every filter."""
     transactions = call.cluster.transactions
     names = {state.value for state in State}
@@ -123,7 +123,7 @@ async def list_transactions(call: Call, request: ListTransactionsRequest) -> Lis
             longer_than_ms=request.duration_filter,
             pattern=request.transactional_id_pattern,
         )
-    except Refused as refused:
+    except ApiError as refused:
         return ListTransactionsResponse(error_code=refused.code, unknown_state_filters=[], transaction_states=[])
     return ListTransactionsResponse(
         error_code=ErrorCode.NONE,

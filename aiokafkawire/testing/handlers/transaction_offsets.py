@@ -12,10 +12,10 @@ from ...protocol.messages.transactions import (
     TxnOffsetCommitResponseTopic,
 )
 from ...types import TopicPartition
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
 from ..cluster.state import OFFSETS_TOPIC
 from ..groups.committed import Committed, metadata_length
-from ..serving.call import Call
+from ..serving.call import ServerCall
 from ..transactions.verification import verify_offsets
 
 __all__ = ("txn_offset_commit",)
@@ -23,7 +23,7 @@ __all__ = ("txn_offset_commit",)
 _LOADING_SINCE: Final = 2  # older clients take COORDINATOR_LOAD_IN_PROGRESS badly
 
 
-async def txn_offset_commit(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+async def txn_offset_commit(call: ServerCall, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     """Keep offsets until the transaction ends, if its coordinator knows of them and the group accepts the member."""
     asked = {
         TopicPartition(topic.name, partition.partition_index): partition
@@ -43,12 +43,12 @@ async def txn_offset_commit(call: Call, request: TxnOffsetCommitRequest) -> TxnO
 
 
 def _committed(
-    call: Call, request: TxnOffsetCommitRequest, asked: Mapping[TopicPartition, TxnOffsetCommitRequestPartition]
+    call: ServerCall, request: TxnOffsetCommitRequest, asked: Mapping[TopicPartition, TxnOffsetCommitRequestPartition]
 ) -> dict[TopicPartition, ErrorCode]:
     cluster = call.cluster
     try:
         _check(call, request)
-    except Refused as refused:
+    except ApiError as refused:
         code = refused.code
         if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and call.version < _LOADING_SINCE:
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -71,10 +71,10 @@ def _committed(
     return errors
 
 
-def _check(call: Call, request: TxnOffsetCommitRequest) -> None:
+def _check(call: ServerCall, request: TxnOffsetCommitRequest) -> None:
     cluster = call.cluster
     if not request.group_id:
-        raise Refused(ErrorCode.INVALID_GROUP_ID)
+        raise ApiError(ErrorCode.INVALID_GROUP_ID)
     cluster.check_coordinator(call.node, OFFSETS_TOPIC, request.group_id)
     index = cluster.coordinator_partition(OFFSETS_TOPIC, request.group_id).index
     verify_offsets(

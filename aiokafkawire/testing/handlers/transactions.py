@@ -25,9 +25,9 @@ from ...protocol.messages.transactions import (
     WriteTxnMarkersResponse,
 )
 from ...types import TopicPartition
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
 from ..cluster.state import OFFSETS_TOPIC
-from ..serving.call import Call
+from ..serving.call import ServerCall
 from ..transactions.transaction import Ids
 
 __all__ = ("add_offsets_to_txn", "add_partitions_to_txn", "end_txn", "init_producer_id", "write_txn_markers")
@@ -47,20 +47,20 @@ _BUMPED_SINCE: Final = 5  # EndTxn brings the next epoch (KIP-890)
 # --- producer ids --------------------------------------------------------------------------------------------------
 
 
-async def init_producer_id(call: Call, request: InitProducerIdRequest) -> InitProducerIdResponse:
+async def init_producer_id(call: ServerCall, request: InitProducerIdRequest) -> InitProducerIdResponse:
     """A producer id that nobody has had, or for a transactional id its next epoch."""
     try:
         producer_id, epoch = _init(call, request)
-    except Refused as refused:
+    except ApiError as refused:
         error = _as_known(call, InitProducerIdRequest, refused.code)
         return InitProducerIdResponse(error_code=error, producer_id=_NONE, producer_epoch=_NONE)
     return InitProducerIdResponse(error_code=ErrorCode.NONE, producer_id=producer_id, producer_epoch=epoch)
 
 
-def _init(call: Call, request: InitProducerIdRequest) -> Ids:
+def _init(call: ServerCall, request: InitProducerIdRequest) -> Ids:
     expected = request.producer_id, request.producer_epoch
     if (expected[0] == _NONE) != (expected[1] == _NONE):
-        raise Refused(ErrorCode.INVALID_REQUEST)
+        raise ApiError(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is None:
         return call.cluster.next_producer_id(), 0
     _check_id(request.transactional_id)
@@ -74,10 +74,10 @@ def _init(call: Call, request: InitProducerIdRequest) -> Ids:
 
 def _check_id(transactional_id: str) -> None:
     if not transactional_id:
-        raise Refused(ErrorCode.INVALID_REQUEST)
+        raise ApiError(ErrorCode.INVALID_REQUEST)
 
 
-def _as_known(call: Call, request: type, code: ErrorCode) -> ErrorCode:
+def _as_known(call: ServerCall, request: type, code: ErrorCode) -> ErrorCode:
     """The error as the version of the request knows it."""
     if code is ErrorCode.PRODUCER_FENCED and call.version < _FENCED_SINCE[request]:
         return ErrorCode.INVALID_PRODUCER_EPOCH
@@ -87,7 +87,7 @@ def _as_known(call: Call, request: type, code: ErrorCode) -> ErrorCode:
 # --- what a transaction holds --------------------------------------------------------------------------------------
 
 
-async def add_partitions_to_txn(call: Call, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+async def add_partitions_to_txn(call: ServerCall, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
     """Take partitions into transactions: one of a client, or those of a broker's many producers."""
     if call.version >= _BATCHED_SINCE:
         results = [
@@ -104,7 +104,7 @@ async def add_partitions_to_txn(call: Call, request: AddPartitionsToTxnRequest) 
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_added(call, transaction))
 
 
-def _added(call: Call, asked: AddPartitionsToTxnTransaction) -> list[AddPartitionsToTxnTopicResult]:
+def _added(call: ServerCall, asked: AddPartitionsToTxnTransaction) -> list[AddPartitionsToTxnTopicResult]:
     partitions = [TopicPartition(topic.name, index) for topic in asked.topics for index in topic.partitions]
     unknown = [where for where in partitions if not call.cluster.topics.has(where)]
     if unknown:
@@ -119,15 +119,15 @@ def _added(call: Call, asked: AddPartitionsToTxnTransaction) -> list[AddPartitio
         if asked.verify_only:
             return _results(asked.topics, {where: _verified(call, asked, where) for where in partitions})
         transactions.add(asked.transactional_id, ids, partitions, bumps=call.version >= _BATCHED_SINCE)
-    except Refused as refused:
+    except ApiError as refused:
         errors = dict.fromkeys(partitions, _as_known(call, AddPartitionsToTxnRequest, refused.code))
     return _results(asked.topics, errors)
 
 
-def _verified(call: Call, asked: AddPartitionsToTxnTransaction, where: TopicPartition) -> ErrorCode:
+def _verified(call: ServerCall, asked: AddPartitionsToTxnTransaction, where: TopicPartition) -> ErrorCode:
     try:
         call.cluster.transactions.verify(asked.transactional_id, (asked.producer_id, asked.producer_epoch), where)
-    except Refused as refused:
+    except ApiError as refused:
         return refused.code
     return ErrorCode.NONE
 
@@ -149,7 +149,7 @@ def _results(
     ]
 
 
-async def add_offsets_to_txn(call: Call, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+async def add_offsets_to_txn(call: ServerCall, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
     """Take a group's offsets into a transaction: their partition of the brokers' own topic."""
     offsets = call.cluster.coordinator_partition(OFFSETS_TOPIC, request.group_id)
     transactions = call.cluster.transactions
@@ -158,7 +158,7 @@ async def add_offsets_to_txn(call: Call, request: AddOffsetsToTxnRequest) -> Add
         transactions.check(request.transactional_id, call.node.node_id)
         where = TopicPartition(OFFSETS_TOPIC, offsets.index)
         transactions.add(request.transactional_id, (request.producer_id, request.producer_epoch), [where])
-    except Refused as refused:
+    except ApiError as refused:
         return AddOffsetsToTxnResponse(error_code=_as_known(call, AddOffsetsToTxnRequest, refused.code))
     return AddOffsetsToTxnResponse(error_code=ErrorCode.NONE)
 
@@ -166,7 +166,7 @@ async def add_offsets_to_txn(call: Call, request: AddOffsetsToTxnRequest) -> Add
 # --- ending --------------------------------------------------------------------------------------------------------
 
 
-async def end_txn(call: Call, request: EndTxnRequest) -> EndTxnResponse:
+async def end_txn(call: ServerCall, request: EndTxnRequest) -> EndTxnResponse:
     """Commit or abort. The answer says that it is certain, not that all markers are written."""
     transactions = call.cluster.transactions
     bumps = call.version >= _BUMPED_SINCE
@@ -175,12 +175,12 @@ async def end_txn(call: Call, request: EndTxnRequest) -> EndTxnResponse:
         transactions.check(request.transactional_id, call.node.node_id)
         ids = request.producer_id, request.producer_epoch
         then = transactions.end(request.transactional_id, ids, commit=request.committed, bumps=bumps)
-    except Refused as refused:
+    except ApiError as refused:
         return EndTxnResponse(error_code=_as_known(call, EndTxnRequest, refused.code))
     return EndTxnResponse(error_code=ErrorCode.NONE, producer_id=then[0], producer_epoch=then[1])
 
 
-async def write_txn_markers(call: Call, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+async def write_txn_markers(call: ServerCall, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
     """Write markers that a coordinator, or an operator instead of it, asks for (KIP-664)."""
     results = [
         WritableTxnMarkerResult(
@@ -203,20 +203,20 @@ async def write_txn_markers(call: Call, request: WriteTxnMarkersRequest) -> Writ
     return WriteTxnMarkersResponse(markers=results)
 
 
-def _marked(call: Call, marker: WritableTxnMarker, topic: str, index: int) -> ErrorCode:
+def _marked(call: ServerCall, marker: WritableTxnMarker, topic: str, index: int) -> ErrorCode:
     cluster, node = call.cluster, call.node
     try:
         partition = cluster.topics.partition(topic, index)
         if node.node_id not in partition.replicas:
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         partition.check_leader(node.node_id)
         if marker.producer_id < 0:
-            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka did not plan for it, either
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka did not plan for it, either
         if topic == OFFSETS_TOPIC:
             cluster.committed.complete(marker.producer_id, commit=marker.transaction_result)
             return ErrorCode.NONE
         if len(partition.in_sync_replicas) < partition.min_insync_replicas:
-            raise Refused(ErrorCode.NOT_ENOUGH_REPLICAS)
+            raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS)
         partition.log.append_marker(
             marker.producer_id,
             marker.producer_epoch,
@@ -226,7 +226,7 @@ def _marked(call: Call, marker: WritableTxnMarker, topic: str, index: int) -> Er
             leader_epoch=partition.leader_epoch,
             version=marker.transaction_version,
         )
-    except Refused as refused:
+    except ApiError as refused:
         return refused.code
     partition.replicate()
     cluster.changed(partition)

@@ -18,14 +18,14 @@ from ...protocol.messages.group_offsets import (
 )
 from ...types import TopicPartition
 from ..groups.committed import metadata_length
-from ..serving.call import Call
+from ..serving.call import ServerCall
 
 __all__ = ("commit_to_zookeeper", "fetch_from_zookeeper")
 
 _KRAFT_SINCE = "3.3"
 
 
-def commit_to_zookeeper(call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse:
+def commit_to_zookeeper(call: ServerCall, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Keep the offset of each partition that exists."""
     topics = []
     for topic in request.topics:
@@ -40,7 +40,7 @@ def commit_to_zookeeper(call: Call, request: OffsetCommitRequest) -> OffsetCommi
     return OffsetCommitResponse(topics=topics)
 
 
-def fetch_from_zookeeper(call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse:
+def fetch_from_zookeeper(call: ServerCall, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """The offset of each partition; one that has none is as unknown as one that does not exist."""
     topics = []
     for topic in request.topics or ():
@@ -61,7 +61,7 @@ def fetch_from_zookeeper(call: Call, request: OffsetFetchRequest) -> OffsetFetch
     return OffsetFetchResponse(topics=topics)
 
 
-def _commit(call: Call, group: str, where: TopicPartition, asked: OffsetCommitRequestPartition) -> ErrorCode:
+def _commit(call: ServerCall, group: str, where: TopicPartition, asked: OffsetCommitRequestPartition) -> ErrorCode:
     if not call.cluster.topics.has(where):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if call.node.release.since(_KRAFT_SINCE):

@@ -3,7 +3,7 @@
 import attrs
 
 from ...records.compression import Codec
-from ..cluster.topics import Topic
+from ..cluster.topics import HostedTopic
 
 __all__ = ("BatchRules", "rules_for")
 
@@ -30,7 +30,7 @@ class BatchRules:
     """Topic and partition, for messages."""
 
 
-def rules_for(topic: Topic, index: int, node: int, now: int) -> BatchRules:
+def rules_for(topic: HostedTopic, index: int, node: int, now: int) -> BatchRules:
     """The rules for one partition, as a broker has them."""
 
     def number(name: str) -> int:

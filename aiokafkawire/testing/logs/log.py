@@ -8,9 +8,9 @@ from typing import NamedTuple
 from ...errors import ErrorCode
 from ...records.batch import BatchHeader, RecordBatch, RecordReader, set_base_offset
 from ...types import OffsetAndTimestamp
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
 from .end_marker import EndMarker, end_marker
-from .producers import Completed, ProducerStates
+from .producer_state import Completed, ProducerStates
 
 __all__ = ("Aborted", "PartitionLog")
 
@@ -167,7 +167,7 @@ class PartitionLog:
             Refused: OFFSET_OUT_OF_RANGE, the offset is before the start or after the end.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
-            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
         first = max(0, bisect_right(self._base_offsets, offset) - 1)
         if first < len(self._headers) and self._headers[first].next_offset <= offset:
             first += 1  # compaction has left a gap there
@@ -226,7 +226,7 @@ class PartitionLog:
             Refused: OFFSET_OUT_OF_RANGE, the offset is after the high watermark.
         """
         if offset > self.high_watermark:
-            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
         self.log_start_offset = max(self.log_start_offset, offset)
         keep = bisect_right(self._base_offsets, self.log_start_offset) - 1
         if self.log_start_offset == self.log_end_offset:

@@ -12,7 +12,7 @@ from ...records import layout
 from ...records.batch import AnyBatch, AnyReader, BatchBuilder, ConsumerRecord, split
 from ...records.compression import Codec
 from ...records.message_set_writer import down_convert
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
 
 __all__ = ("BATCHES_FETCHED_SINCE", "BATCHES_PRODUCED_SINCE", "down_converted", "up_converted")
 
@@ -38,7 +38,7 @@ def up_converted(records: Buffer | None) -> Buffer | None:
         for one in sets:
             one.check()
     except CorruptBatch as damage:
-        raise Refused(ErrorCode.CORRUPT_MESSAGE, reason=str(damage)) from damage
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, reason=str(damage)) from damage
     if not sets:
         return None
     if sets[0].header.magic == layout.MAGIC:
@@ -56,7 +56,7 @@ def up_converted(records: Buffer | None) -> Buffer | None:
         for _ in _records(sets, check_crcs=True):
             pass
     except CorruptBatch as damage:
-        raise Refused(ErrorCode.CORRUPT_MESSAGE, reason=str(damage)) from damage
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, reason=str(damage)) from damage
     return builder.build()
 
 
@@ -77,7 +77,7 @@ def down_converted(records: bytes, version: int, from_offset: int, *, exact: boo
         except UnsupportedVersion as fault:
             if parts:
                 break
-            raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, reason=str(fault)) from fault
+            raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, reason=str(fault)) from fault
         if part:
             parts.append(part)
     converted = b"".join(parts)
@@ -119,5 +119,5 @@ def _records(sets: Sequence[AnyBatch], *, check_crcs: bool) -> Iterator[Consumer
         yield from reader
 
 
-def _invalid(reason: str) -> Refused:
-    return Refused(ErrorCode.INVALID_RECORD, reason=reason)
+def _invalid(reason: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_RECORD, reason=reason)

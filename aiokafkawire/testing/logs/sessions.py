@@ -10,9 +10,9 @@ import attrs
 from ...errors import ErrorCode
 from ...protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionData
 from ...protocol.primitives import ZERO_UUID
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
 
-__all__ = ("FULL_EPOCH", "NO_SESSION", "FetchSessions", "Fetching", "Session", "Wanted")
+__all__ = ("FULL_EPOCH", "NO_SESSION", "FetchSessions", "Fetching", "FetchSession", "Wanted")
 
 NO_SESSION: Final = 0
 FULL_EPOCH: Final = 0
@@ -56,7 +56,7 @@ class Wanted:
 
 
 @attrs.define(eq=False)
-class Session:
+class FetchSession:
     """What one client reads; ``epoch`` is the one that its next request must have."""
 
     session_id: int
@@ -94,7 +94,7 @@ class FetchSessions:
     def __init__(self, slots: int = 1000, eviction_ms: int = 120_000) -> None:
         self._slots = slots
         self._eviction = eviction_ms / 1000
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, FetchSession] = {}
         self._ids = count(1)
 
     def __len__(self) -> int:
@@ -129,11 +129,11 @@ class FetchSessions:
             return Fetching(self, request, asked, by_topic_id, opens=request.session_epoch == FULL_EPOCH)
         session = self._sessions.get(request.session_id)
         if session is None:
-            raise Refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            raise ApiError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if session.epoch != request.session_epoch:
-            raise Refused(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+            raise ApiError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.by_topic_id != by_topic_id:
-            raise Refused(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+            raise ApiError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         session.update(asked, _forgotten(request, by_topic_id))
         if not session.partitions:
             del self._sessions[session.session_id]
@@ -149,7 +149,7 @@ class FetchSessions:
         """Make a session; its id, or ``NO_SESSION`` where all slots are taken by those that are worth more."""
         if len(self._sessions) >= self._slots and not self._make_room(len(partitions), from_follower, now):
             return NO_SESSION
-        session = Session(
+        session = FetchSession(
             next(self._ids), from_follower, by_topic_id, now, now, {wanted.key: wanted for wanted in partitions}
         )
         self._sessions[session.session_id] = session
@@ -169,7 +169,7 @@ class FetchSessions:
                     if key in session.partitions:
                         session.partitions[key].high_watermark = -1
 
-    def _touch(self, session: Session, now: float) -> None:
+    def _touch(self, session: FetchSession, now: float) -> None:
         session.used = now
         session.size = len(session.partitions)
         session.evictable = now - session.created > self._eviction
@@ -203,7 +203,7 @@ class Fetching:
     partitions: list[Wanted]
     _by_topic_id: bool
     _opens: bool = attrs.field(kw_only=True)
-    _session: Session | None = attrs.field(default=None, kw_only=True)
+    _session: FetchSession | None = attrs.field(default=None, kw_only=True)
 
     def answer(
         self, results: list[tuple[Wanted, PartitionData]], *, from_follower: bool, now: float
@@ -227,7 +227,7 @@ class Fetching:
         return ErrorCode.NONE, session_id, results
 
     def _news(
-        self, session: Session, results: list[tuple[Wanted, PartitionData]]
+        self, session: FetchSession, results: list[tuple[Wanted, PartitionData]]
     ) -> list[tuple[Wanted, PartitionData]]:
         news = []
         for wanted, data in results:
@@ -244,7 +244,7 @@ def _next(epoch: int) -> int:
     return 1 if epoch == _NEWEST_EPOCH else epoch + 1
 
 
-def _worth(session: Session) -> tuple[bool, int, int]:
+def _worth(session: FetchSession) -> tuple[bool, int, int]:
     return session.from_follower, session.size, session.session_id
 
 

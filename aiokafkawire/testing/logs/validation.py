@@ -9,7 +9,7 @@ from ...protocol.primitives import Buffer
 from ...records import layout
 from ...records.batch import BatchHeader, RecordBatch, RecordReader, sealed, set_log_append_time
 from ...records.compression import Codec, compress
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
 from .batch_rules import BatchRules
 
 __all__ = ("first_headers", "only_batch", "validated")
@@ -31,10 +31,10 @@ def only_batch(records: Buffer | None, version: int) -> RecordBatch:
     if view[layout.MAGIC_AT] != layout.MAGIC:
         raise _invalid(f"a record batch with magic {view[layout.MAGIC_AT]}, 2 is due")
     if size < layout.HEADER_SIZE:
-        raise Refused(ErrorCode.CORRUPT_MESSAGE, reason=f"a record batch of {size} bytes")
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, reason=f"a record batch of {size} bytes")
     batch = RecordBatch(BatchHeader(*layout.HEADER.unpack_from(view)), view[:size])
     if version < _ZSTD_SINCE and batch.header.codec == Codec.ZSTD:
-        raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     if _whole_batch(view[size:]) is not None:
         raise _invalid("more than one record batch, one per partition is due")
     return batch
@@ -62,7 +62,7 @@ def validated(batch: RecordBatch, rules: BatchRules) -> RecordBatch:
     try:
         batch.check()
     except CorruptBatch as damage:
-        raise Refused(ErrorCode.CORRUPT_MESSAGE, reason=str(damage)) from damage
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, reason=str(damage)) from damage
     _check_header(header)
     if header.attributes & layout.LOG_APPEND_TIME:  # not for the producer to say
         batch = _restamped(batch, header.attributes & ~layout.LOG_APPEND_TIME, header.max_timestamp)
@@ -79,7 +79,7 @@ def validated(batch: RecordBatch, rules: BatchRules) -> RecordBatch:
 def _check_size(header: BatchHeader, rules: BatchRules) -> None:
     if header.size > rules.max_bytes:
         reason = f"a batch of {header.size} bytes, {rules.max_bytes} the most"
-        raise Refused(ErrorCode.MESSAGE_TOO_LARGE, reason=reason)
+        raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, reason=reason)
 
 
 def _whole_batch(view: memoryview) -> int | None:
@@ -89,11 +89,11 @@ def _whole_batch(view: memoryview) -> int | None:
     (length,) = layout.INT32.unpack_from(view, layout.LENGTH_AT)
     if length < layout.SHORTEST_MESSAGE:
         fault = f"Record size {length} is less than the minimum record overhead ({layout.SHORTEST_MESSAGE})"
-        raise Refused(ErrorCode.CORRUPT_MESSAGE, fault)
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, fault)
     magic = view[layout.MAGIC_AT]
     if magic > layout.MAGIC:
         signed = magic - 256 if magic > 127 else magic
-        raise Refused(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {signed}")
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {signed}")
     size = layout.LOG_OVERHEAD + int(length)
     return size if size <= len(view) else None
 
@@ -115,7 +115,7 @@ def _check_records(batch: RecordBatch, rules: BatchRules) -> int:
         batch.prepare()
     except CorruptBatch as damage:
         # An exception that Kafka did not plan for, so its producer is not told that the records are at fault.
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reason=str(damage)) from damage
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, reason=str(damage)) from damage
     newest = -1
     earliest, latest = rules.now - rules.before_max_ms, rules.now + rules.after_max_ms
     keyless: list[tuple[int, str]] = []
@@ -136,9 +136,9 @@ def _check_records(batch: RecordBatch, rules: BatchRules) -> int:
     faults = tuple(sorted(keyless + untimely))
     if untimely:
         reason = "One or more records have been rejected due to invalid timestamp"
-        raise Refused(ErrorCode.INVALID_TIMESTAMP, reason, record_errors=faults)
+        raise ApiError(ErrorCode.INVALID_TIMESTAMP, reason, record_errors=faults)
     if keyless:
-        raise Refused(ErrorCode.INVALID_RECORD, _rejected(faults), record_errors=faults)
+        raise ApiError(ErrorCode.INVALID_RECORD, _rejected(faults), record_errors=faults)
     return newest
 
 
@@ -174,5 +174,5 @@ def _restamped(batch: RecordBatch, attributes: int, max_timestamp: int) -> Recor
     return RecordBatch.parse(memoryview(sealed(head, batch.view[layout.HEADER_SIZE :])))
 
 
-def _invalid(reason: str) -> Refused:
-    return Refused(ErrorCode.INVALID_RECORD, reason=reason)
+def _invalid(reason: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_RECORD, reason=reason)

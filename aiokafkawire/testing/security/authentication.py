@@ -6,11 +6,11 @@ from typing import Final
 
 from ...errors import ErrorCode
 from ...protocol.api import ApiKey
-from ..cluster.refused import Disconnect, Refused
+from ..cluster.api_error import ApiError, Disconnect
 from .credentials import Credentials
 from .mechanisms import Exchange, LoginFailed, new_exchange
 
-__all__ = ("MAX_TOKEN_FRAME", "Login", "LoginFailed")
+__all__ = ("MAX_TOKEN_FRAME", "LoginState", "LoginFailed")
 
 MAX_TOKEN_FRAME: Final = 524_288
 """``sasl.server.max.receive.size``: the largest frame of a client that has not logged in."""
@@ -28,7 +28,7 @@ class _Stage(Enum):
     DONE = auto()
 
 
-class Login:
+class LoginState:
     """How far one connection has come with SASL.
 
     1. Before the login only ApiVersions (once) and SaslHandshake are answered, then only SaslAuthenticate; after a
@@ -96,7 +96,7 @@ class Login:
                 self._admit_later(key, now)
             case _Stage.TOKENS if key != ApiKey.SASL_AUTHENTICATE:
                 self.failed = f"Unexpected Kafka request of type {key.name} during SASL authentication."
-                raise Refused(ErrorCode.ILLEGAL_SASL_STATE, self.failed)
+                raise ApiError(ErrorCode.ILLEGAL_SASL_STATE, self.failed)
             case _Stage.OTHER_MECHANISM:
                 raise Disconnect("the mechanism of a login cannot change")
             case _Stage.FIRST if key != ApiKey.API_VERSIONS and key != ApiKey.SASL_HANDSHAKE:

@@ -10,7 +10,7 @@ from typing import Final, NoReturn, TypeAlias
 import attrs
 
 from ...errors import ConfigError
-from ..cluster.refused import Disconnect
+from ..cluster.api_error import Disconnect
 
 __all__ = ("BearerToken", "BearerTokens", "TokenRefused", "TokenValidator", "UnsecuredTokens", "bearer_tokens")
 

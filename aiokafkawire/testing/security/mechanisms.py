@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 from ...errors import ConfigError
-from ..cluster.refused import Disconnect
+from ..cluster.api_error import Disconnect
 from .bearer_tokens import BearerTokens, TokenRefused
 from .credentials import LEAST_ITERATIONS, Credentials, ScramCredential, ScramMechanism
 

@@ -84,11 +84,11 @@ from ..handlers.transactions import (
     init_producer_id,
     write_txn_markers,
 )
-from .call import Call
+from .call import ServerCall
 
 __all__ = ("ADVERTISED", "APIS", "Api", "Handler")
 
-Handler: TypeAlias = Callable[[Call, Any], Awaitable[Response | None]]
+Handler: TypeAlias = Callable[[ServerCall, Any], Awaitable[Response | None]]
 """Answers one request; None is no answer at all, which only Produce with acks=0 gets."""
 
 

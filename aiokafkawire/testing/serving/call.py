@@ -6,11 +6,11 @@ from typing import TypeAlias
 import attrs
 
 from ...errors import ErrorCode
-from ..cluster.refused import Refused
-from ..cluster.state import ClusterState, Node
-from ..security.authentication import Login
+from ..cluster.api_error import ApiError
+from ..cluster.state import BrokerNode, ClusterState
+from ..security.authentication import LoginState
 
-__all__ = ("Blamed", "Call", "Peer")
+__all__ = ("Blamed", "ServerCall", "Peer")
 
 Blamed: TypeAlias = Callable[[str, int], ErrorCode | None]
 """The error that a partition gets, by topic and index; None for what it gets by itself."""
@@ -28,7 +28,7 @@ class Peer:
     """Counts the connections of a cluster from 1 on."""
     principal: str = "User:ANONYMOUS"
     """Who has logged in, or whose certificate it is."""
-    login: Login | None = attrs.field(default=None, repr=False)
+    login: LoginState | None = attrs.field(default=None, repr=False)
     """How far SASL has come; None where it is not asked for."""
 
     @property
@@ -38,10 +38,10 @@ class Peer:
 
 
 @attrs.frozen(eq=False)
-class Call:
+class ServerCall:
     """One request to one broker."""
 
-    node: Node
+    node: BrokerNode
     peer: Peer
     version: int
     client_id: str | None = None
@@ -56,7 +56,7 @@ class Call:
         """
         error = None if self.blamed is None else self.blamed(topic, partition)
         if error is not None:
-            raise Refused(error)
+            raise ApiError(error)
 
     @property
     def cluster(self) -> ClusterState:

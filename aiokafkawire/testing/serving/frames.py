@@ -10,7 +10,7 @@ from ...protocol.api import ResponseHeader
 from ...protocol.compiler import encode_into
 from ...protocol.primitives import Buffer
 from ...protocol.schema import Message
-from ..cluster.refused import Disconnect
+from ..cluster.api_error import Disconnect
 
 __all__ = ("Frames", "frame_of")
 

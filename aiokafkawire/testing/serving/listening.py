@@ -8,8 +8,8 @@ import anyio
 from anyio.abc import ByteStream, Listener, SocketAttribute, SocketStream
 
 from ...runtime import Owner
-from ..cluster.state import Node
-from ..security.authentication import Login
+from ..cluster.state import BrokerNode
+from ..security.authentication import LoginState
 from ..security.tls import handshake
 from .call import Peer
 from .memory import memory_connection
@@ -33,7 +33,7 @@ class NodeServer:
 
     def __init__(
         self,
-        node: Node,
+        node: BrokerNode,
         listens_on: tuple[str, int] | None,
         number: Callable[[], int],
         on_fault: Callable[[Exception], None],
@@ -125,7 +125,7 @@ class NodeServer:
         cluster = self._node.cluster
         peer = Peer(name, host, number)
         if cluster.settings.sasl_enabled_mechanisms:
-            peer.login = Login(
+            peer.login = LoginState(
                 cluster.settings.sasl_enabled_mechanisms,
                 cluster.credentials,
                 max_reauth_ms=cluster.settings.connections_max_reauth_ms,

@@ -15,16 +15,16 @@ from ...protocol.api import ApiKey, RequestHeader, request_header_version, respo
 from ...protocol.compiler import decode_prefix
 from ...protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
 from ...protocol.schema import Response
-from ..cluster.refused import Disconnect
-from ..cluster.state import Node
+from ..cluster.api_error import Disconnect
+from ..cluster.state import BrokerNode
+from ..faults.interception import Ended, OutgoingResponse, exchange
+from ..faults.request_log import LoggedRequest, RequestOutcome
 from ..handlers.metadata import unsupported_api_versions
 from ..handlers.quotas import throttled
 from ..handlers.sasl import admit, bare_token
-from ..orders.exchange import Ended, Outgoing, exchange
-from ..orders.journal import Asked, Outcome
 from ..security.authentication import MAX_TOKEN_FRAME
 from .apis import APIS, Api
-from .call import Blamed, Call, Peer
+from .call import Blamed, Peer, ServerCall
 from .frames import Frames, frame_of
 
 __all__ = ("serve",)
@@ -36,7 +36,7 @@ _GONE: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndO
 _log = logging.getLogger(__name__)
 
 
-async def serve(node: Node, stream: ByteStream, peer: Peer) -> None:
+async def serve(node: BrokerNode, stream: ByteStream, peer: Peer) -> None:
     """Answer the requests of one connection in their order, until it ends or is beyond repair.
 
     Closes the stream. What a handler raises comes out, with a note of who asked whom for what: it is a bug.
@@ -54,7 +54,7 @@ async def serve(node: Node, stream: ByteStream, peer: Peer) -> None:
         _log.warning("node %d hangs up on %s: %s", node.node_id, peer.name, reason)
     except Ended as end:
         _log.info("node %d: the answer to %s is %s", node.node_id, peer.name, end.outcome)
-        if end.outcome is Outcome.SWALLOWED:
+        if end.outcome is RequestOutcome.SWALLOWED:
             await _forget(frames)
     except _GONE:
         _log.debug("node %d: %s is gone", node.node_id, peer.name)
@@ -84,7 +84,7 @@ class _Received:
     request: Any
 
 
-async def _serve_one(node: Node, stream: ByteStream, peer: Peer, frame: bytes) -> None:
+async def _serve_one(node: BrokerNode, stream: ByteStream, peer: Peer, frame: bytes) -> None:
     """Read one request, and answer it unless there is no answer.
 
     Raises:
@@ -107,7 +107,7 @@ async def _serve_one(node: Node, stream: ByteStream, peer: Peer, frame: bytes) -
     requests, asked = node.cluster.requests, _asked(node, peer, received, len(frame))
     requests.add(asked)
     try:
-        await _reply(Call(node, peer, asked.version, asked.client_id), stream, received, asked)
+        await _reply(ServerCall(node, peer, asked.version, asked.client_id), stream, received, asked)
     except Ended as end:
         requests.settle(asked, end.outcome, asked.response)
         raise
@@ -118,12 +118,12 @@ async def _serve_one(node: Node, stream: ByteStream, peer: Peer, frame: bytes) -
         fault.add_note(f"node {node.node_id}, {peer.name} (connection {peer.number}): {met}")
         raise
     finally:
-        if asked.outcome is Outcome.PENDING:
-            requests.settle(asked, Outcome.FAILED)
+        if asked.outcome is RequestOutcome.PENDING:
+            requests.settle(asked, RequestOutcome.FAILED)
 
 
-def _asked(node: Node, peer: Peer, received: _Received, size: int) -> Asked:
-    return Asked(
+def _asked(node: BrokerNode, peer: Peer, received: _Received, size: int) -> LoggedRequest:
+    return LoggedRequest(
         time=node.cluster.timers.now(),
         node=node.node_id,
         connection=peer.number,
@@ -137,17 +137,17 @@ def _asked(node: Node, peer: Peer, received: _Received, size: int) -> Asked:
     )
 
 
-async def _reply(call: Call, stream: ByteStream, received: _Received, asked: Asked) -> None:
+async def _reply(call: ServerCall, stream: ByteStream, received: _Received, asked: LoggedRequest) -> None:
     requests, orders, version = call.cluster.requests, call.cluster.orders, received.version
     await orders.thawed(asked.node)
     refused = await admit(call, received.request)  # orders are for what a client may ask
     if refused is not None:
-        outgoing = Outgoing(refused)
+        outgoing = OutgoingResponse(refused)
     else:
         outgoing = await exchange(orders, asked, partial(_handle, received.api, call))
     response = outgoing.response
     if response is None:
-        requests.settle(asked, Outcome.UNANSWERED)
+        requests.settle(asked, RequestOutcome.UNANSWERED)
         return
     if isinstance(response, ApiVersionsResponse) and response.error_code == ErrorCode.UNSUPPORTED_VERSION:
         version = 0  # an order's; as _read says
@@ -159,21 +159,21 @@ async def _reply(call: Call, stream: ByteStream, received: _Received, asked: Ask
     try:
         await stream.send(data)
     except BaseException:
-        asked.outcome = Outcome.FAILED
+        asked.outcome = RequestOutcome.FAILED
         raise
-    if outcome is Outcome.CUT:
+    if outcome is RequestOutcome.CUT:
         raise Ended(outcome)
     if pause:
         await anyio.sleep(pause / 1000)  # what the client sends meanwhile waits (KIP-219)
 
 
-async def _handle(api: Api, call: Call, request: Any, blamed: Blamed | None = None) -> Response | None:
+async def _handle(api: Api, call: ServerCall, request: Any, blamed: Blamed | None = None) -> Response | None:
     if blamed is not None:
         call = attrs.evolve(call, blamed=blamed)
     return await api.handle(call, request)
 
 
-def _read(node: Node, frame: bytes) -> _Received | bytes | None:
+def _read(node: BrokerNode, frame: bytes) -> _Received | bytes | None:
     """The request of a frame; or the one answer that needs no understanding of it; None where old brokers say nothing.
 
     Raises:

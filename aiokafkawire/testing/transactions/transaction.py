@@ -8,10 +8,10 @@ import attrs
 
 from ...errors import ErrorCode
 from ...types import TopicPartition
-from ..cluster.refused import Refused
+from ..cluster.api_error import ApiError
 from ..cluster.timers import Timer
 
-__all__ = ("HIGHEST_EPOCH", "Ids", "State", "Transaction")
+__all__ = ("HIGHEST_EPOCH", "Ids", "State", "TransactionRecord")
 
 HIGHEST_EPOCH: Final = 2**15 - 1
 """Never given to a producer, so that it can be fenced with it."""
@@ -34,7 +34,7 @@ class State(StrEnum):
 
 
 @attrs.define(eq=False)
-class Transaction:
+class TransactionRecord:
     """A transactional id, as its coordinator remembers it. Every change is one of Kafka's transitions.
 
     ``partitions`` are those of the transaction; once it is decided, those without a marker, or, with the offset of it,
@@ -76,7 +76,7 @@ class Transaction:
         producer_id, epoch = expected
         is_late = producer_id == self.previous_producer_id and is_exhausted(epoch)
         if self.epoch != -1 and producer_id != self.producer_id and not is_late:
-            raise Refused(ErrorCode.PRODUCER_FENCED)
+            raise ApiError(ErrorCode.PRODUCER_FENCED)
 
     def initialize(self, timeout_ms: int, expected: Ids | None, new_producer_id: Callable[[], int]) -> Ids:
         """Give a producer its id and epoch, which fences all before it.
@@ -87,7 +87,7 @@ class Transaction:
         if self.is_exhausted and (expected is None or expected[1] == self.epoch):
             ids, last_epoch = (new_producer_id(), 0), -1 if expected is None else self.epoch
         elif self.is_exhausted:
-            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka did not plan for it, either
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka did not plan for it, either
         else:
             ids, last_epoch = self._next_epoch(None if expected is None else expected[1])
         self._enter(State.EMPTY, ids, last_epoch)
@@ -104,7 +104,7 @@ class Transaction:
             return bumped, self.epoch
         if expected == self.last_epoch:  # the same request again
             return (self.producer_id, self.epoch), self.last_epoch
-        raise Refused(ErrorCode.PRODUCER_FENCED)
+        raise ApiError(ErrorCode.PRODUCER_FENCED)
 
     def add(self, partitions: Iterable[TopicPartition], now_ms: int, *, bumps: bool) -> bool:
         """Take partitions into the transaction; whether it begins with them."""

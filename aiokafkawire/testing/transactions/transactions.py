@@ -6,13 +6,13 @@ from contextlib import contextmanager
 
 from ...errors import ErrorCode
 from ...types import TopicPartition
-from ..cluster.refused import Refused
-from ..cluster.replicas import NO_LEADER, Partition
+from ..cluster.api_error import ApiError
+from ..cluster.replicas import NO_LEADER, HostedPartition
 from ..cluster.timers import Timer, Timers
 from ..cluster.topics import TRANSACTIONS_TOPIC
-from .completion import Completion
-from .ending import is_over, is_over_bumping
-from .transaction import Ids, State, Transaction
+from .end_txn import is_over, is_over_bumping
+from .markers import Completion
+from .transaction import Ids, State, TransactionRecord
 
 __all__ = ("Transactions",)
 
@@ -38,7 +38,7 @@ class Transactions:
         timers: Timers,
         clock: Callable[[], int],
         new_producer_id: Callable[[], int],
-        coordinator: Callable[[str], Partition],
+        coordinator: Callable[[str], HostedPartition],
         completion: Completion,
     ) -> None:
         self._max_timeout_ms = max_timeout_ms
@@ -47,9 +47,9 @@ class Transactions:
         self._new_producer_id = new_producer_id
         self._coordinator = coordinator
         self._completion = completion
-        self._by_id: dict[str, Transaction] = {}
-        self._leaders: dict[Partition, int] = {}
-        self._loading: dict[Partition, Timer] = {}
+        self._by_id: dict[str, TransactionRecord] = {}
+        self._leaders: dict[HostedPartition, int] = {}
+        self._loading: dict[HostedPartition, Timer] = {}
         self._loading_takes = 0.0
 
     # --- where it is coordinated ---------------------------------------------------------------------------------
@@ -62,13 +62,13 @@ class Transactions:
         """
         partition = self._coordinator(transactional_id)
         if node_id is None and partition.leader == NO_LEADER:
-            raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if node_id is not None and node_id != partition.leader:
-            raise Refused(ErrorCode.NOT_COORDINATOR)
+            raise ApiError(ErrorCode.NOT_COORDINATOR)
         if partition in self._loading:
-            raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
-    def partition_changed(self, partition: Partition) -> None:
+    def partition_changed(self, partition: HostedPartition) -> None:
         """A partition has another leader, other replicas in sync, or more that is committed."""
         if partition.log.topic == TRANSACTIONS_TOPIC:
             self._coordinator_changed(partition)
@@ -118,7 +118,7 @@ class Transactions:
         self._completion.release(transactional_id)
         self.resume()
 
-    def _coordinator_changed(self, partition: Partition) -> None:
+    def _coordinator_changed(self, partition: HostedPartition) -> None:
         before = self._leaders.get(partition, partition.replicas[0])
         self._leaders[partition] = partition.leader
         if partition.leader in (before, NO_LEADER) or self._loading_takes <= 0:
@@ -128,11 +128,11 @@ class Transactions:
             loading.cancel()
         self._loading[partition] = self._timers.after(self._loading_takes, lambda: self._loaded(partition))
 
-    def _loaded(self, partition: Partition) -> None:
+    def _loaded(self, partition: HostedPartition) -> None:
         del self._loading[partition]
         self.resume()
 
-    def _led(self, found: Transaction) -> Partition | None:
+    def _led(self, found: TransactionRecord) -> HostedPartition | None:
         """The partition of the coordinator, if there is one that has loaded it."""
         partition = self._coordinator(found.transactional_id)
         return None if partition.leader == NO_LEADER or partition in self._loading else partition
@@ -146,7 +146,7 @@ class Transactions:
             Refused: INVALID_TRANSACTION_TIMEOUT, it is not above 0, or above ``transaction.max.timeout.ms``.
         """
         if not 0 < timeout_ms <= self._max_timeout_ms:
-            raise Refused(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+            raise ApiError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
 
     def initialize(self, transactional_id: str, timeout_ms: int, expected: Ids | None = None) -> Ids:
         """A producer's id and epoch. An open transaction of the producer before is aborted first.
@@ -156,15 +156,15 @@ class Transactions:
         """
         found = self._by_id.get(transactional_id)
         if found is None:
-            found = Transaction(transactional_id, self._new_producer_id(), timeout_ms)
+            found = TransactionRecord(transactional_id, self._new_producer_id(), timeout_ms)
             self._by_id[transactional_id] = found
         if expected is not None:
             found.check_expected(expected)
         if found.is_deciding:
-            raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
         if found.state is State.ONGOING:
             self._fence(found)
-            raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
         return found.initialize(timeout_ms, expected, self._new_producer_id)
 
     def add(
@@ -189,16 +189,16 @@ class Transactions:
             Refused: as :meth:`add`; TRANSACTION_ABORTABLE, it is not.
         """
         if where not in self._of_producer(transactional_id, ids).partitions:
-            raise Refused(ErrorCode.TRANSACTION_ABORTABLE)
+            raise ApiError(ErrorCode.TRANSACTION_ABORTABLE)
 
-    def _of_producer(self, transactional_id: str, ids: Ids) -> Transaction:
+    def _of_producer(self, transactional_id: str, ids: Ids) -> TransactionRecord:
         found = self._by_id.get(transactional_id)
         if found is None or found.producer_id != ids[0]:
-            raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+            raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         if found.epoch != ids[1]:
-            raise Refused(ErrorCode.PRODUCER_FENCED)
+            raise ApiError(ErrorCode.PRODUCER_FENCED)
         if found.is_deciding:
-            raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
         return found
 
     # --- ending --------------------------------------------------------------------------------------------------
@@ -211,24 +211,24 @@ class Transactions:
         """
         found = self._by_id.get(transactional_id)
         if found is None:
-            raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+            raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         over = is_over_bumping(found, ids, commit) if bumps else is_over(found, ids, commit)
         if over:
             return found.producer_id, found.epoch
         return self._decide(found, commit, bumps=bumps)
 
-    def _decide(self, found: Transaction, commit: bool, *, bumps: bool) -> Ids:
+    def _decide(self, found: TransactionRecord, commit: bool, *, bumps: bool) -> Ids:
         found.decide(commit, self._clock(), self._new_producer_id, bumps=bumps)
         then = found.after_completion()
         self._completion.begin(found)
         self.resume()
         return then
 
-    def _fence(self, found: Transaction) -> None:
+    def _fence(self, found: TransactionRecord) -> None:
         """Abort what is open, with an epoch that its producer does not have."""
         self._decide(found, commit=False, bumps=True)
 
-    def _watch(self, found: Transaction) -> None:
+    def _watch(self, found: TransactionRecord) -> None:
         seconds = found.timeout_ms / 1000
         if found.timer is not None and found.timer.pending:
             if found.timer.due <= found.began + seconds:
@@ -236,7 +236,7 @@ class Transactions:
             found.timer.cancel()
         found.timer = self._timers.after(seconds, lambda: self._timed_out(found))
 
-    def _timed_out(self, found: Transaction) -> None:
+    def _timed_out(self, found: TransactionRecord) -> None:
         if found.state is not State.ONGOING:
             return
         left = found.began + found.timeout_ms / 1000 - self._timers.now()
@@ -259,7 +259,7 @@ class Transactions:
 
     # --- looking -------------------------------------------------------------------------------------------------
 
-    def describe(self, transactional_id: str) -> Transaction:
+    def describe(self, transactional_id: str) -> TransactionRecord:
         """What is known of a transactional id.
 
         Raises:
@@ -267,39 +267,39 @@ class Transactions:
         """
         found = self._by_id.get(transactional_id)
         if found is None:
-            raise Refused(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+            raise ApiError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
         return found
 
-    def coordinated_by(self, node_id: int) -> list[Transaction]:
+    def coordinated_by(self, node_id: int) -> list[TransactionRecord]:
         """All that a broker coordinates.
 
         Raises:
             Refused: COORDINATOR_LOAD_IN_PROGRESS, it has not loaded all of them.
         """
         if any(partition.leader == node_id for partition in self._loading):
-            raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return [found for found in self._by_id.values() if self._coordinator(found.transactional_id).leader == node_id]
 
     def select(
         self,
-        among: Iterable[Transaction],
+        among: Iterable[TransactionRecord],
         *,
         states: Sequence[str] = (),
         producer_ids: Sequence[int] = (),
         longer_than_ms: int = -1,
         pattern: str | None = None,
-    ) -> list[Transaction]:
+    ) -> list[TransactionRecord]:
         """Those that pass every filter (KIP-664, KIP-994, KIP-1152); an empty one lets all pass.
 
         Raises:
             Refused: INVALID_REGULAR_EXPRESSION.
         """
         if len(pattern or "") > _LONGEST_PATTERN:
-            raise Refused(ErrorCode.INVALID_REGULAR_EXPRESSION)
+            raise ApiError(ErrorCode.INVALID_REGULAR_EXPRESSION)
         try:
             matches = re.compile(pattern or ".*", 0 if pattern else re.DOTALL).fullmatch
         except (re.error, OverflowError, RecursionError) as fault:
-            raise Refused(ErrorCode.INVALID_REGULAR_EXPRESSION) from fault
+            raise ApiError(ErrorCode.INVALID_REGULAR_EXPRESSION) from fault
         now = self._clock()
         return [
             each

@@ -7,8 +7,8 @@ from typing import Final
 from ...errors import ErrorCode
 from ...records.batch import BatchHeader
 from ...types import TopicPartition
-from ..cluster.refused import Refused
-from ..cluster.replicas import Partition
+from ..cluster.api_error import ApiError
+from ..cluster.replicas import HostedPartition
 from .transaction import Ids
 from .transactions import Transactions
 
@@ -53,16 +53,20 @@ def check_transactional_id(transactional_id: str | None, headers: Iterable[Batch
     """
     transactional = [header for header in headers if header.is_transactional]
     if transactional and transactional_id is None:
-        raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     producers = {(header.producer_id, header.producer_epoch) for header in transactional if header.producer_id >= 0}
     if len(producers) > 1:
-        raise Refused(
+        raise ApiError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
         )
 
 
 def verify_batch(
-    transactions: Transactions, transactional_id: str | None, partition: Partition, header: BatchHeader, version: int
+    transactions: Transactions,
+    transactional_id: str | None,
+    partition: HostedPartition,
+    header: BatchHeader,
+    version: int,
 ) -> None:
     """Whether a batch may be appended as far as its transaction is concerned; ``version`` is that of Produce.
 
@@ -77,7 +81,7 @@ def verify_batch(
     where = TopicPartition(partition.log.topic, partition.index)
     try:
         _verify(transactions, transactional_id, (header.producer_id, header.producer_epoch), where, how)
-    except Refused as refused:
+    except ApiError as refused:
         raise _for_producer(refused.code, how) from None
 
 
@@ -97,25 +101,25 @@ def _verify(
 ) -> None:
     try:
         if not transactional_id:
-            raise Refused(ErrorCode.INVALID_REQUEST)
+            raise ApiError(ErrorCode.INVALID_REQUEST)
         transactions.check(transactional_id)
         if how is Verification.ADDS:
             transactions.add(transactional_id, ids, [where], bumps=True)
         else:
             transactions.verify(transactional_id, ids, where)
-    except Refused as refused:
+    except ApiError as refused:
         # The old word for it is what producers expect here, in every version.
         if refused.code is ErrorCode.PRODUCER_FENCED:
-            raise Refused(ErrorCode.INVALID_PRODUCER_EPOCH) from None
+            raise ApiError(ErrorCode.INVALID_PRODUCER_EPOCH) from None
         if refused.code is ErrorCode.TRANSACTION_ABORTABLE and how is Verification.OLD:
-            raise Refused(ErrorCode.INVALID_TXN_STATE) from None
+            raise ApiError(ErrorCode.INVALID_TXN_STATE) from None
         raise
 
 
-def _for_producer(code: ErrorCode, how: Verification) -> Refused:
+def _for_producer(code: ErrorCode, how: Verification) -> ApiError:
     """What older producers would not try again is called something that they do."""
     if code is ErrorCode.INVALID_TXN_STATE:
-        return Refused(code, _NOT_ADDED)
+        return ApiError(code, _NOT_ADDED)
     if code in _FOR_LATER or (code is ErrorCode.CONCURRENT_TRANSACTIONS and how is not Verification.ADDS):
-        return Refused(ErrorCode.NOT_ENOUGH_REPLICAS, _UNVERIFIED.format(code.name))
-    return Refused(code)
+        return ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, _UNVERIFIED.format(code.name))
+    return ApiError(code)

@@ -9,8 +9,8 @@ import anyio
 
 from ...runtime import Owner
 from ..broker import Broker
-from ..cluster.refused import Refused
-from .hands import Hand, check_range
+from ..cluster.api_error import ApiError
+from .fault_injector import FaultInjector, check_range
 from .network import Network
 from .trace import Trace
 
@@ -126,7 +126,7 @@ class Chaos:
                 self._partitioned = False
             del self._busy[node]
 
-    async def _do(self, kind: Fault, node: int, hand: Hand) -> None:
+    async def _do(self, kind: Fault, node: int, hand: FaultInjector) -> None:
         match kind:
             case Fault.CRASH:
                 self._trace.fault("crash", f"broker {node} crashes")
@@ -152,6 +152,6 @@ class Chaos:
         node = self._chance.choice(moved.replicas)
         try:
             self._broker.move_leader(moved.log.topic, moved.index, node)
-        except Refused:
+        except ApiError:
             return  # it is down, or not in sync
         self._trace.fault("move leader", f"broker {node} leads {moved.log.topic}-{moved.index}")

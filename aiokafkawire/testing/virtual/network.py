@@ -8,10 +8,10 @@ from typing import Final, Protocol
 import anyio
 from anyio.abc import ByteStream
 
-from .hands import Hand, Place, check_speed
-from .stream import Connection, End
+from .fault_injector import FaultInjector, Place, check_speed
+from .link import Link
+from .stream import End, VirtualConnection
 from .trace import Trace
-from .way import Way
 
 __all__ = ("Dial", "Network")
 
@@ -25,7 +25,7 @@ class Dial(Protocol):
     async def __call__(self, host: str, port: int) -> ByteStream: ...
 
 
-class Network(Hand):
+class Network(FaultInjector):
     """Ways between clients and brokers in virtual time.
 
     1. Bytes take ``latency``, never overtake one another, and fill a window of 256 KiB.
@@ -69,11 +69,11 @@ class Network(Hand):
         self._now, self._chance = now, chance
         self.latency: tuple[float, float] = latency
         self.bandwidth: float | None = bandwidth
-        self._ways: dict[tuple[str, int], Way] = {}
-        self._open: list[tuple[str, int, Connection]] = []
+        self._ways: dict[tuple[str, int], Link] = {}
+        self._open: list[tuple[str, int, VirtualConnection]] = []
         self._look_at = _LOOK_AT
         self._listening: dict[tuple[str, int], int] = {}
-        self._hands: list[Hand] = [self]
+        self._hands: list[FaultInjector] = [self]
         self._count = 0
 
     # --- being used --------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class Network(Hand):
         await way.wait_until_open()
         if any(node in hand.refusing for hand in self._hands):
             raise self._refused(name, ConnectionRefusedError(errno.ECONNREFUSED, f"{host}:{port} refuses"))
-        made = Connection(name, way, self._now, self._chance, self._trace.add)
+        made = VirtualConnection(name, way, self._now, self._chance, self._trace.add)
         try:
             self._attend(node, made.server, name)
         except ConnectionRefusedError as refused:
@@ -110,7 +110,7 @@ class Network(Hand):
         self._remember(client, node, made)
         return made.client
 
-    def _remember(self, client: str, node: int, made: Connection) -> None:
+    def _remember(self, client: str, node: int, made: VirtualConnection) -> None:
         # What is closed at one end may still have something under way to the other. To look for what is over at each of
         # a thousand connections would take time that grows with the square of their number.
         if len(self._open) >= self._look_at:
@@ -122,22 +122,22 @@ class Network(Hand):
         self._trace.add(f"{name} is refused")
         return error
 
-    def _way(self, client: str, node: int) -> Way:
+    def _way(self, client: str, node: int) -> Link:
         way = self._ways.get((client, node))
         if way is None:
-            way = self._ways[client, node] = Way(*self._speed(node))
+            way = self._ways[client, node] = Link(*self._speed(node))
             way.blocked_since = self._now() if self.separated(client, node) else None
         return way
 
     # --- faults ------------------------------------------------------------------------------------------------
 
-    def hand(self) -> Hand:
+    def hand(self) -> FaultInjector:
         """For someone else's faults, which end without the end of these."""
-        made = Hand(self._nodes, self._trace, self._regroup, self._set_speeds)
+        made = FaultInjector(self._nodes, self._trace, self._regroup, self._set_speeds)
         self._hands.append(made)
         return made
 
-    def drop(self, hand: Hand) -> None:
+    def drop(self, hand: FaultInjector) -> None:
         """End all that a hand has made, and forget it."""
         hand.let_go()
         self._hands.remove(hand)
@@ -173,7 +173,7 @@ class Network(Hand):
             self._open_or_block(client, node, way)
         self._on_change()
 
-    def _open_or_block(self, client: str, node: int, way: Way) -> None:
+    def _open_or_block(self, client: str, node: int, way: Link) -> None:
         now, since = self._now(), way.blocked_since
         if self.separated(client, node):
             way.blocked_since = now if since is None else since

@@ -11,9 +11,9 @@ from anyio.abc import ByteStream
 from trio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
 
 from ...protocol.api import ApiKey
-from .way import Direction, Way
+from .link import Direction, Link
 
-__all__ = ("Connection", "End")
+__all__ = ("VirtualConnection", "End")
 
 _WINDOW: Final = 256 * 1024
 """How many bytes may be under way in each direction before a sender waits, as in a socket's buffers."""
@@ -22,7 +22,7 @@ _SIZE: Final = 4
 _API_NAMES: Final = {int(key): key.name for key in ApiKey}
 
 
-class Connection:
+class VirtualConnection:
     """Both ends of one connection: ``client`` is the side that dialled.
 
     Args:
@@ -34,10 +34,10 @@ class Connection:
     """
 
     def __init__(
-        self, name: str, way: Way, now: Callable[[], float], chance: Random, tell: Callable[[str], None]
+        self, name: str, way: Link, now: Callable[[], float], chance: Random, tell: Callable[[str], None]
     ) -> None:
         self.name: str = name
-        self.way: Way = way
+        self.way: Link = way
         self._now, self._tell = now, tell
         there, back = Direction(way, chance), Direction(way, chance)
         self._directions = there, back

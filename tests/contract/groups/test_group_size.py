@@ -12,7 +12,7 @@ from support.readers import reading
 
 from aiokafkawire import TopicPartition
 from aiokafkawire.errors import GroupMaxSizeReached
-from aiokafkawire.network.stream import connect_tcp
+from aiokafkawire.network.connector import connect_tcp
 from aiokafkawire.testing.broker import Broker
 
 pytestmark = [

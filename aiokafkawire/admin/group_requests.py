@@ -1,0 +1,273 @@
+"""Asks for what the admin does with groups and their members."""
+
+from collections.abc import Collection, Iterable
+from functools import partial
+from typing import Final
+
+from ..argument_checks import check_text, shown
+from ..cluster.cluster import Cluster, Route
+from ..cluster.metadata import Node, Snapshot
+from ..cluster.retry import Deadline
+from ..errors import ConnectionLost, ErrorCode, UnknownMemberId, UnsupportedVersion, UsageError, WireError, broker_error
+from ..group.consumer_protocol import decode_assignment, decode_subscription
+from ..protocol.messages.group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from ..protocol.messages.group_admin import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from ..protocol.schema import Versions
+from ..types import Address, CoordinatorType, OffsetAndMetadata, TopicPartition
+from .descriptions import GroupDescription, GroupListing, GroupMember
+from .group_offsets import offsets_of_groups
+
+__all__ = ("delete_groups", "describe_groups", "list_groups", "remove_members")
+
+_LANE: Final = "admin"
+_ANY: Final = Versions.parse("0+")
+_BY_STATE: Final = Versions.parse("4+")  # KIP-518
+_BY_TYPE: Final = Versions.parse("5+")  # KIP-848
+_OPERATIONS_SINCE: Final = Versions.parse("3+")  # KIP-430
+_MANY_LEAVE: Final = Versions.parse("3+")  # KIP-345
+_ONE_LEAVES: Final = Versions.parse("0-2")
+_NOT_TOLD: Final = -(2**31)
+_OPERATIONS: Final = (
+    *("UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION"),
+    *("DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT"),
+)
+"""The operations of ACLs by their codes."""
+
+
+# --- listing -------------------------------------------------------------------------------------------------------
+
+
+async def list_groups(
+    cluster: Cluster, states: Collection[str] | None, types: Collection[str] | None, deadline: Deadline
+) -> list[GroupListing]:
+    """Ask every broker that is in the cluster now. Raises as :meth:`Admin.list_groups`."""
+    snapshot = await cluster.refresh(cluster.snapshot, deadline)
+    found: dict[str, GroupListing] = {}
+    for node in snapshot.nodes.values():
+        response = await _list(cluster, node, list(states or ()), list(types or ()), deadline)
+        for group in response.groups:
+            found[group.group_id] = GroupListing(
+                group.group_id,
+                group.protocol_type,
+                group.group_state or None,
+                group.group_type or None,
+                node.address,
+            )
+    return [found[group_id] for group_id in sorted(found)]
+
+
+async def _list(
+    cluster: Cluster, node: Node, states: list[str], types: list[str], deadline: Deadline
+) -> ListGroupsResponse:
+    def check(response: ListGroupsResponse) -> None:
+        if response.error_code != ErrorCode.NONE:
+            raise broker_error(response.error_code, f"ListGroups of the broker at {node.address}")
+
+    async def ask(types: list[str], wanted: Versions) -> ListGroupsResponse:
+        request = ListGroupsRequest(states_filter=states, types_filter=types)
+        return await cluster.ask(_only(node), request, deadline, lane=_LANE, wanted=wanted, check=check)
+
+    by_state = _BY_STATE if states else _ANY
+    try:
+        return await ask(types, _BY_TYPE if types else by_state)
+    except UnsupportedVersion as refused:
+        # Brokers that do not know types have classic groups alone.
+        if "classic" in [kind.lower() for kind in types]:
+            return await ask([], by_state)
+        if not (states or types):
+            raise
+        raise UnsupportedVersion(
+            f"groups are chosen by state since 2.6 (KIP-518), and by type since 3.8 (KIP-848): {refused}"
+        ) from None
+
+
+def _only(node: Node) -> Route:
+    """A route to this broker alone."""
+
+    def route(snapshot: Snapshot) -> Node:
+        now = snapshot.nodes.get(node.node_id)
+        if now is None:
+            left = f"broker {node.node_id} at {node.address} has left the cluster"
+            raise ConnectionLost(f"{left}: its groups are others' in a moment, list them again")
+        return now
+
+    return route
+
+
+# --- describing ----------------------------------------------------------------------------------------------------
+
+
+async def describe_groups(
+    cluster: Cluster, group_ids: Collection[str], deadline: Deadline, *, operations: bool
+) -> dict[str, GroupDescription]:
+    """Ask the coordinator of each, and for their offsets. Raises as :meth:`Admin.describe_groups`."""
+    described: dict[str, tuple[DescribedGroup, Address]] = {}
+    for group_id in dict.fromkeys(group_ids):
+        request = DescribeGroupsRequest(groups=[group_id], include_authorized_operations=operations)
+        response = await cluster.ask_coordinator(
+            CoordinatorType.GROUP,
+            group_id,
+            request,
+            deadline,
+            lane=_LANE,
+            wanted=_OPERATIONS_SINCE if operations else _ANY,
+            check=partial(_check_described, group_id),
+        )
+        node = await cluster.coordinator(CoordinatorType.GROUP, group_id, deadline)
+        described[group_id] = _in(group_id, response), node.address
+    offsets = await offsets_of_groups(cluster, described, deadline, stable=False)
+    return {
+        group_id: _description(group, coordinator, offsets[group_id])
+        for group_id, (group, coordinator) in described.items()
+    }
+
+
+def _in(group_id: str, response: DescribeGroupsResponse) -> DescribedGroup:
+    group = next((one for one in response.groups if one.group_id == group_id), None)
+    if group is None:
+        raise WireError(f"an answer to DescribeGroups lacks group {group_id!r}, which was asked")
+    if group.error_code != ErrorCode.NONE:
+        raise broker_error(group.error_code, f"DescribeGroups of group {group_id!r}{_told(group.error_message)}")
+    return group
+
+
+def _check_described(group_id: str, response: DescribeGroupsResponse) -> None:
+    _in(group_id, response)
+
+
+def _description(
+    group: DescribedGroup, coordinator: Address, offsets: dict[TopicPartition, OffsetAndMetadata]
+) -> GroupDescription:
+    allowed = group.authorized_operations
+    return GroupDescription(
+        group.group_id,
+        group.group_state,
+        group.protocol_type,
+        group.protocol_data,
+        tuple(_member(one, consumers=group.protocol_type == "consumer") for one in group.members),
+        coordinator,
+        None if allowed == _NOT_TOLD else frozenset(n for code, n in enumerate(_OPERATIONS) if allowed >> code & 1),
+        offsets,
+    )
+
+
+def _member(member: DescribedGroupMember, *, consumers: bool) -> GroupMember:
+    assignment: tuple[TopicPartition, ...] = ()
+    subscription: tuple[str, ...] = ()
+    if consumers:
+        # What a member of a strange client has said must not hide all the others.
+        try:
+            subscription = decode_subscription(bytes(member.member_metadata)).topics
+            assignment = decode_assignment(bytes(member.member_assignment)).partitions
+        except WireError:
+            pass
+    return GroupMember(
+        member.member_id,
+        member.group_instance_id,
+        member.client_id,
+        member.client_host,
+        assignment,
+        subscription,
+    )
+
+
+# --- removing ------------------------------------------------------------------------------------------------------
+
+
+async def delete_groups(cluster: Cluster, group_ids: Collection[str], deadline: Deadline) -> None:
+    """Ask the coordinator of each. Raises as :meth:`Admin.delete_groups`."""
+    for group_id in dict.fromkeys(group_ids):
+        await cluster.ask_coordinator(
+            CoordinatorType.GROUP,
+            group_id,
+            DeleteGroupsRequest(groups_names=[group_id]),
+            deadline,
+            lane=_LANE,
+            check=partial(_check_deleted, group_id),
+        )
+
+
+def _check_deleted(group_id: str, response: DeleteGroupsResponse) -> None:
+    result = next((one for one in response.results if one.group_id == group_id), None)
+    if result is None:
+        raise WireError(f"an answer to DeleteGroups lacks group {group_id!r}, which was asked")
+    if result.error_code != ErrorCode.NONE:
+        raise broker_error(result.error_code, f"DeleteGroups of group {group_id!r}{_told(result.error_message)}")
+
+
+async def remove_members(
+    cluster: Cluster, group_id: str, members: Iterable[GroupMember | str] | None, reason: str | None, deadline: Deadline
+) -> None:
+    """LeaveGroup for each of them. Raises as :meth:`Admin.remove_members`."""
+    everyone = members is None
+    if members is None:
+        members = (await describe_groups(cluster, [group_id], deadline, operations=False))[group_id].members
+    leaving = [_identity(member, reason) for member in members]
+    if not leaving:
+        return
+    try:
+        response = await _leave(cluster, LeaveGroupRequest(group_id=group_id, members=leaving), _MANY_LEAVE, deadline)
+    except UnsupportedVersion as refused:
+        await _leave_one_by_one(cluster, group_id, leaving, refused, deadline, everyone=everyone)
+        return
+    for member in response.members:
+        gone = everyone and member.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        if member.error_code != ErrorCode.NONE and not gone:
+            who = member.member_id or member.group_instance_id
+            raise broker_error(member.error_code, f"LeaveGroup of member {who!r} of group {group_id!r}")
+
+
+def _identity(member: GroupMember | str, reason: str | None) -> MemberIdentity:
+    if not isinstance(member, GroupMember):
+        if not isinstance(member, str):
+            raise UsageError(f"a member must be a GroupMember or a group_instance_id, got {shown(member)}")
+        check_text("a group_instance_id", member)
+    instance = member if isinstance(member, str) else member.group_instance_id
+    # A static member is who has the instance id now, whatever member id it was given when it joined.
+    member_id = member.member_id if isinstance(member, GroupMember) and instance is None else ""
+    return MemberIdentity(member_id=member_id, group_instance_id=instance, reason=reason)
+
+
+async def _leave_one_by_one(
+    cluster: Cluster,
+    group_id: str,
+    leaving: Collection[MemberIdentity],
+    refused: UnsupportedVersion,
+    deadline: Deadline,
+    *,
+    everyone: bool,
+) -> None:
+    if any(member.group_instance_id is not None for member in leaving):
+        raise UnsupportedVersion(f"static members are removed since 2.4 (KIP-345): {refused}") from None
+    for member in leaving:
+        try:
+            request = LeaveGroupRequest(group_id=group_id, member_id=member.member_id)
+            await _leave(cluster, request, _ONE_LEAVES, deadline)
+        except UnknownMemberId:
+            if not everyone:
+                raise
+
+
+async def _leave(
+    cluster: Cluster, request: LeaveGroupRequest, wanted: Versions, deadline: Deadline
+) -> LeaveGroupResponse:
+    def check(response: LeaveGroupResponse) -> None:
+        if response.error_code != ErrorCode.NONE:
+            raise broker_error(response.error_code, f"LeaveGroup of group {request.group_id!r}")
+
+    return await cluster.ask_coordinator(
+        CoordinatorType.GROUP, request.group_id, request, deadline, lane=_LANE, wanted=wanted, check=check
+    )
+
+
+def _told(message: str | None) -> str:
+    return f": {message}" if message else ""

@@ -1,0 +1,391 @@
+"""The blocking client's consumer.
+
+The loop's thread reads records ahead (``consumer/read_ahead.py``), and the calling thread takes them without changing
+threads. CPython raises KeyboardInterrupt after calls of functions, at the beginning of a function and of a round of a
+loop, and nowhere else. So between storing that a record is taken and returning it nothing is called: either the caller
+gets the record, or it counts as not handed out, and the next call returns it.
+"""
+
+import inspect
+import os
+import threading
+import weakref
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Never, ParamSpec, Self, TypeVar
+
+import anyio
+
+from ..consumer.consumer import Consumer as AsyncConsumer
+from ..consumer.consumer import ConsumerBatch
+from ..consumer.health import ConsumerHealth
+from ..consumer.read_ahead import Lent, ReadAhead
+from ..consumer.record_iteration import check_poll
+from ..errors import UsageError
+from ..loop_thread import LoopThread
+from ..other_clients_names import BLOCKING_CONSUMER, add_hints
+from ..records.batch import ConsumerRecord
+from ..types import GroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, OffsetSpec, TopicPartition
+from .listener import Listener, ListenerThread
+
+if TYPE_CHECKING:
+    import re
+
+__all__ = ("Consumer",)
+
+K = TypeVar("K")
+V = TypeVar("V")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_AT_ONCE: Final = 500
+"""Records that are read ahead of the iteration: to change threads costs as much as many records."""
+
+
+class Consumer(Generic[K, V]):
+    """Reads records; made by :meth:`Client.consumer`. Errors are those of :class:`aiokafkawire.Consumer`.
+
+    Iterate it for records, or :meth:`batches` for whole batches; both may be left and entered again, and go on with the
+    next record. A record is finished once the user comes for the next, what :meth:`poll` returned once it calls again.
+
+    One thread calls at a time, another one gets UsageError; :meth:`close`, :meth:`health` and the properties may be
+    called by any. Ctrl-C in any call loses no record: what the call had taken, the next one returns.
+    """
+
+    def __init__(self, loop: LoopThread, consumer: AsyncConsumer[K, V]) -> None:
+        self._loop, self._consumer = loop, consumer
+        self._marks = consumer._positions.marks
+        self._ahead: ReadAhead[K, V] = ReadAhead(consumer)
+        self._nothing: Lent[K, V] = Lent()
+        # What the iteration takes from without asking the loop's thread.
+        self._lent = self._nothing
+        # The thread that is in a call now.
+        self._caller: int | None = None
+        self._listening: ListenerThread | None = None
+        # Of the loop's thread: the call that runs there.
+        self._turn: _Turn | None = None
+        self._is_closed = False
+        _consumers.add(self)
+
+    def __enter__(self) -> Self:
+        try:
+            self._ask(self._consumer.__aenter__)
+        except BaseException as error:
+            if not isinstance(error, Exception):  # interrupted, it may be open all the same
+                self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Commit what is finished (``enable_auto_commit``), leave the group, and stop, within ``timeout`` seconds.
+
+        Any thread may call it, but no listener. It ends the iterations of others, a :meth:`poll` that waits gives an
+        empty list, and other calls that wait raise UsageError.
+        """
+        if self._loop.is_elsewhere or not self._loop.is_running:
+            return
+        if self._is_listener():
+            raise UsageError("a listener cannot close the consumer: the rebalance waits for the listener")
+        self._loop.call(self._close, timeout)
+
+    async def _close(self, timeout: float) -> None:
+        self._is_closed = True
+        self._marks.changes += 1  # nothing more is taken from what was read ahead
+        try:
+            await self._consumer.close(timeout)
+        finally:
+            if self._turn is not None:
+                self._turn.scope.cancel()
+
+    # --- records -----------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
+        """Iterate the records, waiting for more; it ends when the consumer is closed."""
+        return _Records(self)
+
+    def poll(self, max_records: int = 500, timeout: float | None = None) -> list[ConsumerRecord[K, V]]:
+        """Return up to ``max_records`` records; after ``timeout`` seconds without any, an empty list."""
+        check_poll(max_records, timeout)
+        try:
+            return self._take("together", max_records, timeout) or []
+        except _Closed:
+            return []
+
+    def batches(self, timeout: float | None = None) -> Iterator[ConsumerBatch[K, V]]:
+        """Iterate whole batches, the fastest way; it ends after ``timeout`` seconds without one."""
+        return _Batches(self, timeout)
+
+    def _take(self, kind: Literal["one by one", "together", "batch"], most: int, timeout: float | None) -> Any:
+        """Have records lent, and take a record, a list of them, or a batch; None after the timeout."""
+        self._enter()
+        try:
+            while True:
+                self._lent = self._nothing
+                lent = self._loop.call(self._in_turn, partial(self._ahead.lend, kind, most, timeout))
+                if lent is None:
+                    return None
+                first, last, error = lent.taken, lent.taken + 1, None
+                found: Any = None
+                if first >= lent.count:
+                    error = lent.error
+                elif kind == "together":
+                    last = min(first + most, lent.count)
+                    found = lent.records[first:last]
+                else:
+                    found = lent.batch if kind == "batch" else lent.records[first]
+                if kind == "one by one":
+                    self._lent = lent
+                # From here to the return nothing may be called: see the module's docstring.
+                lent.taken = last
+                if self._marks.changes == lent.seen:
+                    if error is not None:
+                        raise error
+                    return found
+                lent.taken = first
+        finally:
+            self._caller = None
+
+    # --- what to read ------------------------------------------------------------------------------------
+
+    def assign(self, partitions: Iterable[TopicPartition] | Mapping[TopicPartition, int | OffsetSpec]) -> None:
+        """Read these partitions and no others; a mapping says where each begins."""
+        self._ask_now(self._consumer.assign, partitions)
+
+    def subscribe(
+        self,
+        *topics: str | Collection[str],
+        pattern: "str | re.Pattern[str] | None" = None,
+        on_assigned: Listener | None = None,
+        on_revoked: Listener | None = None,
+        on_lost: Listener | None = None,
+        **unknown: Never,
+    ) -> None:
+        """Share the partitions of these topics with the other members of the group; instead of those before, if any.
+
+        The arguments are those of :meth:`aiokafkawire.Consumer.subscribe`. The listeners are plain functions. Each is
+        called on a thread of its own, one at a time, while other threads may be in a call of this consumer or not; the
+        rebalance waits for it. It may call this consumer (:meth:`commit`, :meth:`seek` and the rest), but read nothing.
+
+        Raises:
+            UsageError: as the asynchronous one, or a listener is a coroutine function.
+        """
+        listeners = {"on_assigned": on_assigned, "on_revoked": on_revoked, "on_lost": on_lost}
+        wrapped: Any = {name: self._wrapped(name, listener) for name, listener in listeners.items()} | unknown
+        self._ask_now(self._consumer.subscribe, *topics, pattern=pattern, **wrapped)
+
+    def unsubscribe(self, timeout: float = 5.0) -> None:
+        """Commit what is finished (``enable_auto_commit``) and leave the group, within ``timeout`` seconds."""
+        self._ask(self._consumer.unsubscribe, timeout)
+
+    def seek(self, partition: TopicPartition, to: int | OffsetSpec) -> None:
+        """Go on from an offset, or from where an OffsetSpec leads; the very next record is from there."""
+        self._ask_now(self._consumer.seek, partition, to)
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Return no records of these partitions until :meth:`resume`; what was fetched is kept."""
+        self._ask_now(self._consumer.pause, *partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Undo :meth:`pause`."""
+        self._ask_now(self._consumer.resume, *partitions)
+
+    @property
+    def paused(self) -> tuple[TopicPartition, ...]:
+        """The partitions that :meth:`pause` named."""
+        return self._look(lambda: self._consumer.paused)
+
+    @property
+    def assignment(self) -> tuple[TopicPartition, ...]:
+        """The partitions that are read."""
+        return self._consumer.assignment
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """Return the offset after the last record that was returned; None while the first is being looked up."""
+        return self._look(self._consumer.position, partition)
+
+    def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return where to read on, after the last record that was returned, to be committed as it is."""
+        return self._look(self._consumer.positions)
+
+    def high_watermark(self, partition: TopicPartition) -> int | None:
+        """Return the end of the partition's log when it was last fetched; None before the first fetch."""
+        return self._look(self._consumer.high_watermark, partition)
+
+    def health(self) -> ConsumerHealth:
+        """Return how the consumer is: what it reads, how far it is, what its group says, and why nothing arrives."""
+        return self._look(self._consumer.health)
+
+    def offsets(
+        self, specs: Mapping[TopicPartition, OffsetSpec], *, timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """Look offsets up: the beginning, the end, or by time; None where no record is that late."""
+        return self._ask(self._consumer.offsets, specs, timeout=timeout)
+
+    # --- the group's offsets -----------------------------------------------------------------------------
+
+    def group_metadata(self) -> GroupMetadata:
+        """Return who commits, for ``transaction.commit_offsets(offsets, group=...)`` (KIP-447)."""
+        return self._ask_now(self._consumer.group_metadata)
+
+    def commit(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
+        *,
+        retention_ms: int | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Commit offsets for the group; without any, those after the last records that were returned."""
+        self._ask(self._consumer.commit, offsets, retention_ms=retention_ms, timeout=timeout)
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return what the group has committed for these partitions; None where that is nothing."""
+        return self._ask(self._consumer.committed, partitions, timeout=timeout)
+
+    def owns(self, record: ConsumerRecord[Any, Any] | ConsumerBatch[Any, Any]) -> bool:
+        """Return whether a record, or a batch, that was returned still counts; see :meth:`.Consumer.owns`."""
+        return self._look(self._consumer.owns, record)
+
+    def check_ownership(self) -> None:
+        """Raise CommitFailed if the group took partitions away while their records were being processed."""
+        self._look(self._consumer.check_ownership)
+
+    # --- one call at a time ------------------------------------------------------------------------------
+
+    def _enter(self) -> None:
+        """Begin a call; whoever does stores None in ``_caller`` at its end."""
+        self._loop.require()
+        me = threading.get_ident()
+        if self._is_listener():
+            raise UsageError("a listener cannot read records: return from it, and read then")
+        if self._caller is not None:
+            whose = "another thread" if self._caller != me else "this thread"
+            raise UsageError(f"{whose} is in a call of this consumer: a consumer has one caller at a time")
+        self._caller = me
+
+    def _is_listener(self) -> bool:
+        return self._listening is not None and self._listening.thread == threading.get_ident()
+
+    def _ask(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        listening = self._listening
+        if listening is not None and listening.thread == threading.get_ident():
+            return listening.call(partial(function, *args, **kwargs))
+        self._enter()
+        try:
+            return self._loop.call(self._in_turn, partial(function, *args, **kwargs))
+        finally:
+            self._caller = None
+
+    def _ask_now(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        async def ask() -> T:
+            return function(*args, **kwargs)
+
+        return self._ask(ask)
+
+    def _look(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._loop.here(function, *args, **kwargs)
+
+    async def _in_turn(self, function: Callable[[], Awaitable[T]]) -> T:
+        while (before := self._turn) is not None:  # its caller was interrupted
+            before.scope.cancel()
+            await before.ended.wait()
+        turn, was_closed = _Turn(), self._is_closed
+        self._turn = turn
+        try:
+            with turn.scope:
+                return await function()
+            raise UsageError("another call of this consumer began before this one had ended")
+        except (StopAsyncIteration, UsageError) as error:
+            if was_closed or not self._is_closed:
+                raise
+            raise _Closed("the consumer was closed while a call of it was waiting") from error
+        finally:
+            self._turn = None
+            turn.ended.set()
+
+    # --- listeners ---------------------------------------------------------------------------------------
+
+    def _wrapped(self, name: str, listener: Any) -> Any:
+        if inspect.iscoroutinefunction(listener):
+            raise UsageError(f"{name} must be a plain function for the blocking consumer, got {listener!r}")
+        return partial(self._listen, listener) if callable(listener) else listener
+
+    async def _listen(self, listener: Listener, partitions: tuple[TopicPartition, ...]) -> None:
+        self._listening = listening = ListenerThread(self._loop)
+        try:
+            await listening.run(partial(listener, partitions))
+        finally:
+            self._listening = None
+
+
+add_hints(Consumer, BLOCKING_CONSUMER)
+
+
+class _Closed(UsageError):
+    """Another thread has closed the consumer."""
+
+
+class _Turn:
+    """A call that runs on the loop's thread."""
+
+    def __init__(self) -> None:
+        self.scope: anyio.CancelScope = anyio.CancelScope()
+        self.ended: anyio.Event = anyio.Event()
+
+
+class _Records(Iterator[ConsumerRecord[K, V]]):
+    """An iteration; not a generator, which would keep records of its own and end with an error."""
+
+    __slots__ = ("_consumer",)
+
+    def __init__(self, consumer: Consumer[K, V]) -> None:
+        self._consumer = consumer
+
+    def __next__(self) -> ConsumerRecord[K, V]:
+        lent = self._consumer._lent
+        taken = lent.taken
+        if taken < lent.count:
+            record = lent.records[taken]
+            # From here to the return nothing may be called: see the module's docstring.
+            lent.taken = taken + 1
+            if self._consumer._marks.changes == lent.seen:
+                return record
+            lent.taken = taken
+        try:
+            return self._consumer._take("one by one", _AT_ONCE, None)  # type: ignore[no-any-return]
+        except _Closed:
+            raise StopIteration from None
+
+
+class _Batches(Iterator[ConsumerBatch[K, V]]):
+    def __init__(self, consumer: Consumer[K, V], timeout: float | None) -> None:
+        self._consumer, self._timeout = consumer, timeout
+
+    def __next__(self) -> ConsumerBatch[K, V]:
+        try:
+            batch = self._consumer._take("batch", 1, self._timeout)
+        except _Closed:
+            batch = None
+        if batch is None:
+            raise StopIteration
+        return batch  # type: ignore[no-any-return]
+
+
+_consumers: weakref.WeakSet[Consumer[Any, Any]] = weakref.WeakSet()
+
+
+def _forget_what_was_lent() -> None:
+    """In a forked process, have every consumer ask the loop's thread, which is not there and so refuses."""
+    for consumer in list(_consumers):
+        consumer._lent = consumer._nothing
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_what_was_lent)

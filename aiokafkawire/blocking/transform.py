@@ -1,0 +1,87 @@
+"""``Client.transform`` for code without an event loop: the calling thread processes the records."""
+
+import inspect
+import threading
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any, Final, TypeAlias
+
+import anyio
+
+from ..errors import UsageError
+from ..loop_thread import LoopThread
+from ..records.batch import ConsumerRecord
+from ..transform import OutgoingRecord
+
+__all__ = ("Process", "run_transform")
+
+Records: TypeAlias = list[ConsumerRecord[bytes, bytes]]
+Process: TypeAlias = Callable[[Records], Iterable[OutgoingRecord]]
+"""Makes of records what is to be sent, if anything; a plain function."""
+
+_LOOK_EVERY: Final = 0.1
+"""Seconds between two looks at the event that stops it."""
+
+
+class _Work:
+    """Records that the loop's thread has the calling thread process."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._outgoing: Any = None
+        self._error: Exception | None = None
+        self.done: anyio.Event = anyio.Event()
+
+    def do(self, process: Process) -> None:
+        """Process the records, on the calling thread."""
+        try:
+            made = process(self._records)
+            self._outgoing = list(made) if isinstance(made, Iterable) else made
+        except Exception as error:
+            self._error = error
+
+    def result(self) -> Any:
+        """Return what came of it, on the loop's thread."""
+        if self._error is not None:
+            raise self._error
+        return self._outgoing
+
+
+def run_transform(
+    loop: LoopThread, transform: Callable[..., Awaitable[int]], process: Process, stop: threading.Event | None
+) -> int:
+    """Run ``transform(process, stop=...)`` on the loop and ``process`` on this thread; return what it returns."""
+    if inspect.iscoroutinefunction(process):
+        raise UsageError(f"process must be a plain function for the blocking client, got {process!r}")
+    work: SimpleQueue[_Work | None] = SimpleQueue()
+    stopping: list[anyio.Event] = []
+
+    async def processed(records: Records) -> Any:
+        some = _Work(records)
+        work.put(some)
+        await some.done.wait()
+        return some.result()
+
+    async def run() -> int:
+        stopping.append(anyio.Event())
+        try:
+            return await transform(processed, stop=stopping[0])
+        finally:
+            work.put(None)
+
+    ended = loop.begin(run)
+    try:
+        while True:
+            with suppress(Empty):
+                some = work.get(timeout=None if stop is None else _LOOK_EVERY)
+                if some is None:
+                    return ended.result()
+                some.do(process)
+                loop.post(some.done.set)
+            if stop is not None and stop.is_set() and stopping:
+                loop.post(stopping[0].set)
+                stop = None
+    except BaseException:
+        ended.cancel()
+        raise

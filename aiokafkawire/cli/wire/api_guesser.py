@@ -1,0 +1,80 @@
+"""Of what a frame without any hint could be: all that reads it from the first byte to the last."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ...error_codes import ErrorCode
+from ...errors import KafkaError
+from ...protocol.compiler import encode
+from ...protocol.primitives import WireType
+from ...protocol.schema import schema_of
+from .apis import all_requests, name_of
+from .frame_decoder import Reading, read_request, read_response
+
+__all__ = ("candidates", "spelled")
+
+_LONGEST_THROTTLE: Final = 3_600_000
+_CODES: Final = frozenset(ErrorCode)
+
+
+def candidates(data: bytes) -> tuple[Reading, ...]:
+    """What reads the frame wholly, by API, newest version first; the plausible ones alone, if there are any.
+
+    Plausible is what has only error codes that exist, printable strings, no unknown tagged fields, and would be
+    written as these very bytes.
+    """
+    whole = [one for one in _whole(data) if one.message is not None]
+    plausible = [one for one in whole if _is_plausible(one, data)]
+    return (*(plausible or whole),)
+
+
+def spelled(found: tuple[Reading, ...]) -> Iterator[str]:
+    """The candidates as ``--response`` and the like take them: a line for each API."""
+    versions: dict[tuple[str, str], list[int]] = {}
+    for one in found:
+        assert one.request is not None
+        assert one.version is not None
+        versions.setdefault((one.kind, name_of(one.request)), []).append(one.version)
+    for (kind, name), known in versions.items():
+        yield f"{kind} {name} {', '.join(f'v{version}' for version in known)}"
+
+
+def _whole(data: bytes) -> Iterator[Reading]:
+    yield read_request(data)
+    for request in all_requests():
+        for version in range(request.versions.last, request.versions.first - 1, -1):
+            yield read_response(data, request, version, alone=True)
+
+
+def _is_plausible(reading: Reading, data: bytes) -> bool:
+    assert reading.message is not None
+    assert reading.version is not None
+    assert reading.header is not None
+    try:
+        header = encode(reading.header, reading.header_version)
+        if header + encode(reading.message, reading.version) != data:
+            return False
+    except KafkaError:
+        return False
+    return _makes_sense(reading.header) and _makes_sense(reading.message)
+
+
+def _makes_sense(struct: Any) -> bool:
+    if struct.unknown_tagged_fields:
+        return False
+    for field in schema_of(type(struct)).fields:
+        value = getattr(struct, field.name)
+        for one in value if field.array and value is not None else (value,):
+            if one is None:
+                continue
+            if not isinstance(field.kind, WireType):
+                sensible = _makes_sense(one)
+            elif field.kind is WireType.STRING:
+                sensible = all(char.isprintable() or char in "\t\r\n" for char in one)
+            elif field.name.endswith("error_code"):
+                sensible = one in _CODES
+            else:
+                sensible = field.name != "throttle_time_ms" or 0 <= one <= _LONGEST_THROTTLE
+            if not sensible:
+                return False
+    return True

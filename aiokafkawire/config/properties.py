@@ -1,0 +1,286 @@
+"""Settings that people have already: Java's ``client.properties``, and the dicts of librdkafka and confluent-kafka."""
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any, Final, cast, get_type_hints
+
+import attrs
+
+from ..errors import ConfigError
+from ..types import OAuthBearerToken
+from . import (
+    ClientConfig,
+    ClientOptions,
+    ConsumerConfig,
+    ConsumerOptions,
+    ProducerConfig,
+    ProducerOptions,
+    make_config,
+)
+from .jaas import parse_jaas
+from .properties_parser import parse_properties
+
+__all__ = ("KafkaSettings", "settings_from")
+
+_CONFIGS: Final = {"client": ClientConfig, "producer": ProducerConfig, "consumer": ConsumerConfig}
+_ALIASES: Final = {
+    "metadata.broker.list": "bootstrap.servers",
+    "sasl.mechanisms": "sasl.mechanism",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+    "sasl.oauthbearer.client.credentials.client.id": "sasl.oauthbearer.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret": "sasl.oauthbearer.client.secret",
+    "queue.buffering.max.ms": "linger.ms",
+    "message.timeout.ms": "delivery.timeout.ms",
+    "message.send.max.retries": "retries",
+    "request.required.acks": "acks",
+    "compression.codec": "compression.type",
+    "max.in.flight": "max.in.flight.requests.per.connection",
+    "fetch.wait.max.ms": "fetch.max.wait.ms",
+    "fetch.message.max.bytes": "max.partition.fetch.bytes",
+}
+"""Other names for the same: librdkafka's, and Java's where ours are librdkafka's."""
+
+_ELSEWHERE: Final = frozenset(
+    (
+        "enable.metrics.push",
+        "error_cb",
+        "interceptor.classes",
+        "key.deserializer",
+        "key.serializer",
+        "log.connection.close",
+        "logger",
+        "metric.reporters",
+        "metrics.num.samples",
+        "receive.buffer.bytes",
+        "sasl.kerberos.kinit.cmd",
+        "sasl.kerberos.min.time.before.relogin",
+        "sasl.login.class",
+        "send.buffer.bytes",
+        "socket.nagle.disable",
+        "ssl.cipher.suites",
+        "ssl.enabled.protocols",
+        "ssl.protocol",
+        "ssl.truststore.password",
+        "statistics.interval.ms",
+        "stats_cb",
+        "throttle_cb",
+        "value.deserializer",
+        "value.serializer",
+    )
+)
+"""What this client has nothing for, and does well without; listed in :attr:`KafkaSettings.ignored`."""
+
+_SPECIAL: Final = (
+    "bootstrap.servers",
+    "enable.ssl.certificate.verification",
+    "oauth_cb",
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.oauthbearer.config",
+    "ssl.keystore.type",
+    "ssl.truststore.location",
+    "ssl.truststore.type",
+)
+_STRATEGIES: Final = {
+    "RangeAssignor": "range",
+    "RoundRobinAssignor": "roundrobin",
+    "StickyAssignor": "sticky",
+    "CooperativeStickyAssignor": "cooperative-sticky",
+}
+_MODULES: Final = {
+    "PlainLoginModule": {"username": "sasl_username", "password": "sasl_password"},
+    "ScramLoginModule": {"username": "sasl_username", "password": "sasl_password"},
+    "OAuthBearerLoginModule": {
+        "clientId": "sasl_oauthbearer_client_id",
+        "clientSecret": "sasl_oauthbearer_client_secret",
+        "scope": "sasl_oauthbearer_scope",
+    },
+    "Krb5LoginModule": {"serviceName": "sasl_kerberos_service_name"},
+    "IAMLoginModule": {},
+}
+"""The options of Java's login modules, and what they are here."""
+
+
+@attrs.frozen(kw_only=True)
+class KafkaSettings:
+    """What :func:`settings_from` read: the arguments of ``Client``, of its producers and of its consumers.
+
+    ``Client(settings.bootstrap_servers, **settings.client)``. The reprs show no values, since some are secret.
+    """
+
+    bootstrap_servers: str
+    """Empty where there are none."""
+    client: ClientOptions = attrs.field(repr=lambda options: f"<{', '.join(options)}>")
+    producer: ProducerOptions = attrs.field(repr=lambda options: f"<{', '.join(options)}>")
+    consumer: ConsumerOptions = attrs.field(repr=lambda options: f"<{', '.join(options)}>")
+    ignored: tuple[str, ...] = ()
+    """The keys of settings that this client has nothing for."""
+
+
+def settings_from(properties: str | Mapping[str, Any]) -> KafkaSettings:
+    """Read settings by Kafka's names.
+
+    Args:
+        properties: the text of a Java ``client.properties``, or a mapping with keys such as ``security.protocol``;
+            values are strings, or numbers, booleans and functions as confluent-kafka has them.
+
+    Raises:
+        ConfigError: a key is unknown (the nearest known one is named), or a value will not do. No value of a secret is
+            shown.
+    """
+    given = parse_properties(properties) if isinstance(properties, str) else dict(properties)
+    reader = _Reader()
+    for key, value in given.items():
+        if not isinstance(key, str):
+            raise ConfigError(f"the names of properties are text, not {type(key).__name__}")
+        reader.take(_ALIASES.get(key, key), value, key)
+    return reader.settings()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.options: dict[str, dict[str, Any]] = {room: {} for room in _CONFIGS}
+        self.special: dict[str, Any] = {}
+        self.ignored: list[str] = []
+
+    def take(self, key: str, value: Any, named: str) -> None:
+        if key in _SPECIAL:
+            self.special[key] = value
+            return
+        if key in _ELSEWHERE:
+            self.ignored.append(named)
+            return
+        name = key.replace(".", "_")
+        for room, config in _CONFIGS.items():
+            if name in attrs.fields_dict(config):
+                self.options[room][name] = _converted(config, name, value, named)
+                return
+        known = [*_KNOWN, *_SPECIAL, *_ALIASES, *_ELSEWHERE]
+        near = get_close_matches(named, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else "no known one is like it"
+        raise ConfigError(f"unknown property {named!r}: {hint}")
+
+    def settings(self) -> KafkaSettings:
+        client = self.options["client"]
+        self._tls(client)
+        self._login(client)
+        for room, config in _CONFIGS.items():
+            make_config(config, self.options[room])  # says what is wrong with them now
+        return KafkaSettings(
+            bootstrap_servers=str(self.special.get("bootstrap.servers", "")),
+            client=cast("ClientOptions", client),
+            producer=cast("ProducerOptions", self.options["producer"]),
+            consumer=cast("ConsumerOptions", self.options["consumer"]),
+            ignored=tuple(self.ignored),
+        )
+
+    def _tls(self, client: dict[str, Any]) -> None:
+        special = self.special
+        if str(special.get("enable.ssl.certificate.verification", "true")).lower() == "false":
+            raise ConfigError(
+                "enable.ssl.certificate.verification cannot be turned off: set ssl.ca.location to who signed the "
+                "broker's certificate"
+            )
+        trusts = special.get("ssl.truststore.location")
+        if trusts is not None:
+            kind = str(special.get("ssl.truststore.type", "JKS")).upper()
+            if kind != "PEM":
+                raise ConfigError(
+                    f"ssl.truststore.location is a {kind} file: write its certificates into a PEM file (keytool "
+                    "-exportcert -rfc, or openssl pkcs12 -nokeys) and set ssl.ca.location"
+                )
+            client["ssl_ca_location"] = str(trusts)
+        if str(special.get("ssl.keystore.type", "")).upper() == "PEM" and "ssl_keystore_location" in client:
+            client["ssl_certificate_location"] = client.pop("ssl_keystore_location")
+            client.pop("ssl_keystore_password", None)
+        if "ssl_keystore_location" in client:
+            client.pop("ssl_key_password", None)  # in a PKCS12 file it is the file's own
+
+    def _login(self, client: dict[str, Any]) -> None:
+        jaas, callback = self.special.get("sasl.jaas.config"), self.special.get("oauth_cb")
+        if jaas is not None:
+            _take_jaas(client, str(jaas))
+        handler = str(self.special.get("sasl.login.callback.handler.class", ""))
+        if "sasl_oauthbearer_token_endpoint_url" in client:
+            client.setdefault("sasl_oauthbearer_method", "oidc")
+        elif handler.endswith("OAuthBearerLoginCallbackHandler"):
+            raise ConfigError("sasl.login.callback.handler.class needs sasl.oauthbearer.token.endpoint.url")
+        if callback is not None:
+            client["sasl_oauthbearer_token"] = _provider(callback, str(self.special.get("sasl.oauthbearer.config", "")))
+
+
+def _take_jaas(client: dict[str, Any], text: str) -> None:
+    name, options = parse_jaas(text)
+    known = _MODULES.get(name)
+    if known is None:
+        raise ConfigError(f"sasl.jaas.config: the login module {name} is not known here, but {', '.join(_MODULES)}")
+    if options.get("tokenauth", "").lower() == "true":
+        raise ConfigError("sasl.jaas.config: tokenauth (delegation tokens) is not supported")
+    if any(option.startswith("unsecuredLogin") for option in options):
+        raise ConfigError("sasl.jaas.config: unsecured tokens are for tests; give sasl_oauthbearer_token a function")
+    extensions = {}
+    for option, value in options.items():
+        if option in known:
+            client[known[option]] = value
+        elif option.startswith("extension_"):
+            extensions[option.removeprefix("extension_")] = value
+        elif name in ("PlainLoginModule", "ScramLoginModule", "OAuthBearerLoginModule"):
+            near = get_close_matches(option, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+            raise ConfigError(f"sasl.jaas.config: unknown option {option!r} of {name}: {hint}")
+    if extensions:
+        client["sasl_oauthbearer_extensions"] = extensions
+
+
+def _provider(callback: Callable[[str], Any], config: str) -> Callable[[], OAuthBearerToken]:
+    """confluent-kafka's ``oauth_cb``: it gives a token, its end in s, and perhaps a principal and extensions."""
+
+    def provide() -> OAuthBearerToken:
+        value, ends, *more = callback(config)
+        return OAuthBearerToken(value, int(ends * 1000), dict(more[1]) if len(more) > 1 and more[1] else {})
+
+    return provide
+
+
+def _converted(config: Any, name: str, value: Any, key: str) -> Any:
+    """A text as the setting's type has it; what is none is left for the setting itself to judge."""
+    if not isinstance(value, str):
+        return value
+    if name == "acks":
+        return value if value == "all" else _number(value, key)
+    if name == "partition_assignment_strategy":
+        parts = (part.strip().rpartition(".")[2] for part in value.split(","))
+        return tuple(_STRATEGIES.get(part, part) for part in parts)
+    if name == "sasl_oauthbearer_extensions":
+        return dict(part.split("=", 1) for part in value.split(",") if "=" in part)
+    kind = _KINDS[config][name]
+    if kind is int:
+        return _number(value, key)
+    if kind is bool:
+        lowered = value.strip().lower()
+        if lowered not in ("true", "false"):
+            raise ConfigError(f"{key} must be true or false, got {value!r}")
+        return lowered == "true"
+    return value
+
+
+def _number(value: str, key: str) -> int:
+    try:
+        return int(value.strip())
+    except ValueError:
+        raise ConfigError(f"{key} must be a whole number, got {value!r}") from None
+
+
+def _kind(hint: Any) -> type | None:
+    for kind in (bool, int):
+        if hint is kind or kind in getattr(hint, "__args__", ()):
+            return kind
+    return None
+
+
+_KINDS: Final = {
+    config: {name: _kind(hint) for name, hint in get_type_hints(config).items()} for config in _CONFIGS.values()
+}
+_KNOWN: Final = [name.replace("_", ".") for config in _CONFIGS.values() for name in attrs.fields_dict(config)]

@@ -1,0 +1,62 @@
+"""Parse .properties files as Java does.
+
+Errors name lines, and show no value: it may be a secret.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from ..errors import ConfigError
+
+__all__ = ("parse_properties",)
+
+_ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_KEY: Final = re.compile(r"(?P<key>(?:\\.|[^\\=:\s])*)[ \t\f]*[=:]?[ \t\f]*(?P<value>.*)", re.S)
+_ESCAPED: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.S)
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Read a .properties text; of a key that is there twice, the last counts.
+
+    Raises:
+        ConfigError: an escape is broken; the message has the line.
+    """
+    found = {}
+    for number, line in _logical_lines(text):
+        match = _KEY.match(line)
+        assert match is not None  # every line does
+        found[_unescaped(match["key"], number)] = _unescaped(match["value"], number)
+    return found
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines with those that go on in the next joined, comments and empty ones left out."""
+    gathered, began = "", 0
+    for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):
+        line = line.lstrip(" \t\f")
+        if not gathered:
+            began = number
+            if not line or line[0] in "#!":
+                continue
+        if (len(line) - len(line.rstrip("\\"))) % 2:
+            gathered += line[:-1]
+            continue
+        yield began, gathered + line
+        gathered = ""
+    if gathered:
+        yield began, gathered
+
+
+def _unescaped(text: str, line: int) -> str:
+    def plain(match: re.Match[str]) -> str:
+        code = match[1]
+        if code[0] != "u":
+            return _ESCAPES.get(code, code)
+        if len(code) != 5:
+            raise ConfigError(f"line {line} of the properties has a broken \\u escape")
+        return chr(int(code[1:], 16))
+
+    made = _ESCAPED.sub(plain, text)
+    # Letters beyond the 16 bits of Java's are written as two.
+    return made.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,290 @@
+"""Settings of TLS and SASL: Kafka's property names with underscores. What contradicts itself is refused here; files are
+looked into when a client is opened. No secret is shown, by a repr or an error.
+"""
+
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
+from urllib.parse import urlsplit
+
+import attrs
+
+from ..errors import ConfigError
+from ..types import AwsCredentials, OAuthBearerToken
+from .fields import choice, optional, optional_text, provider, secret, whole
+
+__all__ = (
+    "AwsProvider",
+    "FilePath",
+    "SaslMechanism",
+    "SecurityConfig",
+    "SecurityOptions",
+    "SecurityProtocol",
+    "TokenProvider",
+)
+
+SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", "AWS_MSK_IAM"]
+
+FilePath: TypeAlias = str | os.PathLike[str]
+"""Where a file is; kept as text."""
+_Token: TypeAlias = str | OAuthBearerToken
+TokenProvider: TypeAlias = Callable[[], _Token | Awaitable[_Token]]
+"""Gives a token when a connection logs in; a plain function is called on a thread, so it may block."""
+AwsProvider: TypeAlias = Callable[[], AwsCredentials | Awaitable[AwsCredentials]]
+"""Gives the credentials to sign with; a plain function is called on a thread, so it may block."""
+
+_MECHANISMS: Final = get_args(SaslMechanism)
+_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "PLAIN": ("sasl_username", "sasl_password"),
+    "SCRAM-SHA-256": ("sasl_username", "sasl_password"),
+    "SCRAM-SHA-512": ("sasl_username", "sasl_password"),
+}
+_OIDC: Final = (
+    "sasl_oauthbearer_token_endpoint_url",
+    "sasl_oauthbearer_client_id",
+    "sasl_oauthbearer_client_secret",
+)
+_IDENTITY: Final = ("ssl_certificate_location", "ssl_certificate_pem", "ssl_keystore_location")
+
+
+def _upper(value: object) -> object:
+    return value.upper() if isinstance(value, str) else value
+
+
+def _algorithm(value: object) -> object:
+    # Java's way to say none is an empty string.
+    return (value.lower() or "none") if isinstance(value, str) else value
+
+
+def _path() -> Any:
+    """A field for a path, as a string or a ``pathlib.Path``, or None."""
+    made = optional(str, "a path")
+    made.converter = lambda value: os.fspath(value) if isinstance(value, os.PathLike) else value
+    return made
+
+
+def _without_query(url: str | None) -> str:
+    # What stands there may be a key.
+    return repr(url.partition("?")[0] if isinstance(url, str) else url)
+
+
+def _context(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+    if value is not None and not hasattr(value, "wrap_bio"):
+        raise ConfigError(f"{attribute.name} must be an ssl.SSLContext or None, got {value!r:.200}")
+
+
+def _one_of(default: object, names: tuple[str, ...], converter: Callable[[object], object]) -> Any:
+    made = choice(default, *names) if default is not None else choice(None, None, *names)
+    made.converter = converter
+    return made
+
+
+def _extensions(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+    if value is None:
+        return
+    if not isinstance(value, Mapping) or not all(isinstance(one, str) for pair in value.items() for one in pair):
+        raise ConfigError(f"{attribute.name} must be a mapping of strings to strings or None, got {value!r:.200}")
+
+
+class SecurityOptions(TypedDict, total=False):
+    """Keyword arguments of ``Client`` about TLS and SASL; :class:`SecurityConfig` describes them."""
+
+    security_protocol: SecurityProtocol
+    ssl_ca_location: FilePath | None
+    ssl_ca_pem: str | None
+    ssl_certificate_location: FilePath | None
+    ssl_certificate_pem: str | None
+    ssl_key_location: FilePath | None
+    ssl_key_pem: str | None
+    ssl_key_password: str | None
+    ssl_keystore_location: FilePath | None
+    ssl_keystore_password: str | None
+    ssl_endpoint_identification_algorithm: Literal["https", "none"]
+    ssl_context: Any
+    sasl_mechanism: SaslMechanism | None
+    sasl_username: str | None
+    sasl_password: str | None
+    sasl_scram_iterations_max: int
+    sasl_oauthbearer_token: TokenProvider | None
+    sasl_oauthbearer_method: Literal["default", "oidc"]
+    sasl_oauthbearer_client_id: str | None
+    sasl_oauthbearer_client_secret: str | None
+    sasl_oauthbearer_token_endpoint_url: str | None
+    sasl_oauthbearer_scope: str | None
+    sasl_oauthbearer_extensions: Mapping[str, str] | None
+    sasl_kerberos_service_name: str
+    sasl_aws_region: str | None
+    sasl_aws_credentials: AwsProvider | None
+
+
+@attrs.frozen(kw_only=True)
+class SecurityConfig:
+    """How connections are protected, and who this client is."""
+
+    security_protocol: SecurityProtocol = _one_of("PLAINTEXT", get_args(SecurityProtocol), _upper)
+    """PLAINTEXT, SSL (which is TLS), SASL_PLAINTEXT, which shows everything to whoever listens on the line, or
+    SASL_SSL."""
+    ssl_ca_location: FilePath | None = _path()
+    """A file with the certificates of the authorities to trust, in PEM, or a directory of such, as OpenSSL hashes them.
+    Without this and ``ssl_ca_pem`` the system's are trusted."""
+    ssl_ca_pem: str | None = optional(str, "a string of PEM")
+    """The same as text."""
+    ssl_certificate_location: FilePath | None = _path()
+    """A file with this client's certificate and those between it and an authority, in PEM."""
+    ssl_certificate_pem: str | None = optional(str, "a string of PEM")
+    """The same as text."""
+    ssl_key_location: FilePath | None = _path()
+    """A file with the certificate's key, in PEM; where there is none, the key is with the certificate."""
+    ssl_key_pem: str | None = secret(str, "a string of PEM")
+    """The same as text."""
+    ssl_key_password: str | None = secret()
+    """What the key is encrypted with."""
+    ssl_keystore_location: FilePath | None = _path()
+    """A PKCS12 file with certificate and key instead; needs the extra ``aiokafkawire[security]``."""
+    ssl_keystore_password: str | None = secret()
+    """What the keystore is encrypted with."""
+    ssl_endpoint_identification_algorithm: Literal["https", "none"] = _one_of("https", ("https", "none"), _algorithm)
+    """Whether the broker's certificate must be for the host that was dialled; "none" lets anyone with a certificate
+    of the same authority pass for the broker."""
+    ssl_context: Any = attrs.field(default=None, validator=_context)
+    """An ``ssl.SSLContext`` of your own, instead of all the settings above."""
+    sasl_mechanism: SaslMechanism | None = _one_of(None, _MECHANISMS, _upper)
+    """How to log in, where ``security_protocol`` has SASL in it."""
+    sasl_username: str | None = optional_text()
+    """Who logs in, by PLAIN or SCRAM."""
+    sasl_password: str | None = secret()
+    """And the password."""
+    sasl_scram_iterations_max: int = whole(100_000, least=4096)
+    """The most rounds that a broker may ask a SCRAM password to be hashed; brokers take at most 16,384 (KIP-554)."""
+    sasl_oauthbearer_token: TokenProvider | None = provider()
+    """Gives the token of OAUTHBEARER: text, or an :class:`~aiokafkawire.types.OAuthBearerToken`. Plain or async."""
+    sasl_oauthbearer_method: Literal["default", "oidc"] = choice("default", "default", "oidc")
+    """Where tokens come from: the function above, or ("oidc") the token endpoint, for a client's id and secret
+    (KIP-768)."""
+    sasl_oauthbearer_client_id: str | None = optional_text()
+    """The client's id at the token endpoint."""
+    sasl_oauthbearer_client_secret: str | None = secret()
+    """And its secret."""
+    sasl_oauthbearer_token_endpoint_url: str | None = optional_text("a URL", repr=_without_query)
+    """Where tokens are given out, such as ``https://login.example.org/oauth2/token``."""
+    sasl_oauthbearer_scope: str | None = optional_text()
+    """What access to ask for, if the endpoint wants to know."""
+    sasl_oauthbearer_extensions: Mapping[str, str] | None = attrs.field(default=None, validator=_extensions)
+    """More to tell the brokers beside the token (KIP-342), such as ``{"logicalCluster": "lkc-1"}``."""
+    sasl_kerberos_service_name: str = attrs.field(default="kafka")
+    """The service part of the brokers' Kerberos principals; GSSAPI needs the library ``gssapi``."""
+    sasl_aws_region: str | None = optional_text("a region")
+    """The region of an MSK cluster; without one it is read from the broker's name."""
+    sasl_aws_credentials: AwsProvider | None = provider()
+    """Gives :class:`~aiokafkawire.types.AwsCredentials`; without it they are those of the environment, or what
+    botocore finds, if that is installed."""
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether connections are inside TLS."""
+        return self.security_protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def uses_sasl(self) -> bool:
+        """Whether connections log in."""
+        return self.security_protocol in ("SASL_PLAINTEXT", "SASL_SSL")
+
+    def __attrs_post_init__(self) -> None:
+        _check_service_name(self.sasl_kerberos_service_name)
+        _check_used(self, self.uses_tls, "ssl_", "'SSL' or 'SASL_SSL'")
+        _check_used(self, self.uses_sasl, "sasl_", "'SASL_SSL' or 'SASL_PLAINTEXT'")
+        if self.uses_tls:
+            _check_tls(self)
+        if self.uses_sasl:
+            _check_sasl(self)
+
+
+def _check_service_name(name: object) -> None:
+    if not isinstance(name, str) or not name:
+        raise ConfigError(f"sasl_kerberos_service_name must be a name, got {name!r}")
+
+
+def _set(config: SecurityConfig, *names: str) -> list[str]:
+    """Those of the settings that are."""
+    return [name for name in names if getattr(config, name) is not None]
+
+
+def _check_used(config: SecurityConfig, used: bool, prefix: str, protocols: str) -> None:
+    """A setting that nothing would come of: whoever trusts in it would be on an open line, and not know."""
+    if used:
+        return
+    for field in attrs.fields(SecurityConfig):
+        if field.name.startswith(prefix) and field.default is None and getattr(config, field.name) is not None:
+            given = f"security_protocol is {config.security_protocol}"
+            raise ConfigError(f"{field.name} is set, but {given}: set security_protocol to {protocols}")
+
+
+def _check_tls(config: SecurityConfig) -> None:
+    own = [field.name for field in attrs.fields(SecurityConfig) if field.name.startswith("ssl_")]
+    own = [name for name in own if name not in ("ssl_context", "ssl_endpoint_identification_algorithm")]
+    if config.ssl_context is not None:
+        others = _set(config, *own)
+        if others or config.ssl_endpoint_identification_algorithm != "https":
+            named = others[0] if others else "ssl_endpoint_identification_algorithm"
+            raise ConfigError(f"{named} and ssl_context: set it in the context instead, or leave the context out")
+        return
+    for one, other in (("ssl_ca_location", "ssl_ca_pem"), ("ssl_key_location", "ssl_key_pem")):
+        if len(_set(config, one, other)) == 2:
+            raise ConfigError(f"{one} and {other} are the same thing twice: set one of them")
+    identity = _set(config, *_IDENTITY)
+    if len(identity) > 1:
+        raise ConfigError(f"{' and '.join(identity)} both say which certificate to show: set one of them")
+    keys = _set(config, "ssl_key_location", "ssl_key_pem", "ssl_key_password")
+    if keys and identity == ["ssl_keystore_location"]:
+        raise ConfigError(f"{keys[0]} and ssl_keystore_location: a keystore has its key inside (ssl_keystore_password)")
+    if keys and not identity:
+        raise ConfigError(f"{keys[0]} needs ssl_certificate_location or ssl_certificate_pem, the certificate it is for")
+    if config.ssl_keystore_password is not None and config.ssl_keystore_location is None:
+        raise ConfigError("ssl_keystore_password needs ssl_keystore_location")
+
+
+def _check_sasl(config: SecurityConfig) -> None:
+    mechanism = config.sasl_mechanism
+    if mechanism is None:
+        named = ", ".join(_MECHANISMS)
+        raise ConfigError(f"{config.security_protocol} needs sasl_mechanism: one of {named}")
+    for name in _NEEDED.get(mechanism, ()):
+        if not getattr(config, name):
+            raise ConfigError(f"sasl_mechanism {mechanism} needs {name}")
+    if mechanism == "OAUTHBEARER":
+        _check_oauth(config)
+    if mechanism == "PLAIN" and "\0" in f"{config.sasl_username}{config.sasl_password}":
+        raise ConfigError("sasl_username and sasl_password cannot hold a NUL: PLAIN parts them by it")
+
+
+def _check_oauth(config: SecurityConfig) -> None:
+    given = _set(config, *_OIDC)
+    if config.sasl_oauthbearer_method == "oidc":
+        for name in _OIDC:
+            if not getattr(config, name):
+                raise ConfigError(f"sasl_oauthbearer_method 'oidc' needs {name}")
+        if config.sasl_oauthbearer_token is not None:
+            raise ConfigError("sasl_oauthbearer_token and sasl_oauthbearer_method 'oidc': set one of them")
+        _check_endpoint(str(config.sasl_oauthbearer_token_endpoint_url))
+        return
+    if config.sasl_oauthbearer_token is None:
+        hint = " ('oidc', since there is an endpoint?)" if given else ""
+        raise ConfigError(f"OAUTHBEARER needs sasl_oauthbearer_token, or sasl_oauthbearer_method 'oidc'{hint}")
+
+
+def _check_endpoint(url: str) -> None:
+    setting = "sasl_oauthbearer_token_endpoint_url"
+    try:
+        parts = urlsplit(url)
+        named = parts.hostname if parts.port != 0 else None
+    except ValueError:
+        raise ConfigError(f"{setting} is no URL; write https://host/path") from None
+    if parts.scheme not in ("https", "http"):
+        raise ConfigError(f"{setting} must begin with https:// or http://")
+    if not named or " " in url:
+        raise ConfigError(f"{setting} names no host; write https://host/path")
+    if not (url.isascii() and url.isprintable()):
+        raise ConfigError(f"{setting} has letters that no URL has: write them as %xx, and host names as xn--...")
+    if "@" in parts.netloc:
+        raise ConfigError(f"{setting} cannot have a name or a password in it: see sasl_oauthbearer_client_id")

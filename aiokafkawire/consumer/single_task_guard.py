@@ -1,0 +1,94 @@
+"""One task at a time takes records from a consumer; a second one gets an error, as in Kafka's Java client."""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, Final, TypeAlias
+from weakref import ref
+
+from ..errors import UsageError
+from ..runtime import current_task, has_ended
+from ._implementation import IteratorState
+
+__all__ = ("SingleUser",)
+
+# The task that last took records of each consumer in this context: tasks that it starts inherit it, and act for it.
+_Actors: TypeAlias = tuple[tuple["ref[Any]", "ref[Any]"], ...]
+_acting_for: Final[ContextVar[_Actors]] = ContextVar("aiokafkawire_acting_for", default=())
+
+
+class SingleUser:
+    """The task that takes a consumer's records.
+
+    A call is refused while another task's call is in progress, and while another task, which still runs, has records in
+    hand. A task that this other one has started since it took records acts for it: ``asyncio.wait_for`` and
+    ``create_task`` make a task for each call.
+
+    Args:
+        marks: are changed when another task takes over, so that a compiled iterator asks before it goes on.
+        holds: tells whether the records that were handed out last are not finished.
+        require_own_loop: raises UsageError on another event loop than the consumer's.
+    """
+
+    __slots__ = ("__weakref__", "_calling", "_holds", "_marks", "_require_own_loop", "_user")
+
+    def __init__(self, marks: IteratorState, holds: Callable[[], bool], require_own_loop: Callable[[], None]) -> None:
+        self._marks, self._holds, self._require_own_loop = marks, holds, require_own_loop
+        self._calling: Any = None
+        self._user: ref[Any] | None = None
+
+    def check(self) -> Any:
+        """Have this task be the one that takes the records, and return it.
+
+        Raises:
+            UsageError: another task uses the consumer, or this is another event loop than its own.
+        """
+        task = current_task()
+        if task is None:  # a call that is driven by hand
+            return None
+        if self._calling is not None and self._calling is not task:
+            raise UsageError(
+                "another task is waiting for records of this consumer: have one task iterate or poll it, or make a "
+                "consumer for each task"
+            )
+        if self._user is not None and self._user() is task:
+            return task
+        self._require_own_loop()
+        if self._is_held_by_another(task):
+            raise UsageError(
+                "another task has records of this consumer in hand: have one task iterate or poll it, or make a "
+                "consumer for each task; to hand it over, the other task calls commit() or ends"
+            )
+        self._user = ref(task)
+        self._marks.changes += 1
+        others = [(of, user) for of, user in _acting_for.get() if of() is not None and of() is not self]
+        _acting_for.set((*others, (ref(self), self._user)))
+        return task
+
+    def begin(self) -> None:
+        """Note that this task may wait for records now; raises as :meth:`check`."""
+        self._calling = self.check()
+
+    def end(self) -> None:
+        """Note that the task waits no more."""
+        self._calling = None
+
+    def require_commit(self) -> None:
+        """Refuse a commit of everything that was handed out, by a task that does not take the records.
+
+        Raises:
+            UsageError: another task waits for records, or has some in hand.
+        """
+        task = current_task()
+        if task is None:
+            return
+        if (self._calling is not None and self._calling is not task) or self._is_held_by_another(task):
+            raise UsageError(
+                "commit() without offsets would cover records that another task has in hand: call it in the task that "
+                "iterates or polls, or pass the offsets that are finished, as commit({partition: offset})"
+            )
+
+    def _is_held_by_another(self, task: Any) -> bool:
+        user = self._user() if self._user is not None else None
+        if user is None or user is task or has_ended(user) or not self._holds():
+            return False
+        return not any(of() is self and actor is self._user for of, actor in _acting_for.get())

@@ -1,0 +1,119 @@
+"""Keep a membership while user code blocks the event loop: heartbeats from a loop on another thread, and a warning."""
+
+import logging
+import time
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+
+from ..cluster.cluster import Cluster
+from ..errors import UsageError
+from ..loop_thread import LoopThread
+from ..types import CoordinatorType
+from .classic import ClassicMembership
+from .heartbeat_schedule import HeartbeatMember, HeartbeatReport
+from .heartbeat_sender import HeartbeatSender
+from .loop_lag import LoopLag
+
+__all__ = ("BackgroundHeartbeats",)
+
+_log = logging.getLogger("aiokafkawire.group")
+
+
+class BackgroundHeartbeats:
+    """The second loop of one membership, whose driver calls :meth:`step` at every step.
+
+    The thread starts with the first membership. In a forked child, which has no such thread, nothing happens.
+    """
+
+    def __init__(self, cluster: Cluster, machine: ClassicMembership) -> None:
+        self._cluster, self._machine = cluster, machine
+        self._reports: SimpleQueue[HeartbeatReport] = SimpleQueue()
+        self._sender: HeartbeatSender | None = None
+        self._loop = LoopThread("aiokafkawire-heartbeat")
+        self._member: HeartbeatMember | None = None
+        self._heard_at: float | None = None
+        self._polled_at = float("-inf")
+        self._closed = False
+        self.lag: LoopLag = LoopLag(machine.settings.heartbeat_interval)
+        """To be run while there is a membership to lose."""
+
+    def step(self, now: float, polled_at: float) -> None:
+        """Pass the member's state to the thread, and the thread's reports to the machine."""
+        machine = self._machine
+        if self._sender is not None:
+            if polled_at != self._polled_at:
+                self._post(self._sender.record_poll)
+            if machine.heard_at != self._heard_at:
+                self._post(self._sender.record_heartbeat)
+        self._take_reports(now)
+        self._polled_at, self._heard_at = polled_at, machine.heard_at
+        member = self.member()
+        if member != self._member:
+            self._member = member
+            if self._sender is None and member is not None and not self._closed:
+                self._start()
+            if self._sender is not None:
+                self._post(self._sender.set_member, member)
+
+    def member(self) -> HeartbeatMember | None:
+        """Return the member that needs heartbeats, if there is one and its coordinator is known."""
+        machine, settings = self._machine, self._machine.settings
+        node = self._cluster.known_coordinator(CoordinatorType.GROUP, settings.group_id)
+        if node is None or not machine.beats:
+            return None
+        known = self._cluster.brokers.known(node.address)
+        return HeartbeatMember(
+            broker=node.address,
+            group_id=settings.group_id,
+            generation_id=machine.generation,
+            member_id=machine.member_id,
+            group_instance_id=settings.group_instance_id,
+            interval=settings.heartbeat_interval,
+            request_timeout=max(settings.heartbeat_interval, settings.session_timeout_ms / 1000 / 3),
+            release=known.release if known is not None else None,
+        )
+
+    def close(self) -> None:
+        """Stop the thread, and wait for a second at most: it may be looking up a name. May be called again."""
+        self._closed, self._sender = True, None
+        self._loop.stop(within=1.0)
+
+    def _take_reports(self, now: float) -> None:
+        while True:
+            try:
+                report = self._reports.get_nowait()
+            except Empty:
+                return
+            if report.member != self._member:
+                continue
+            if report.code is not None:
+                # The loop may have been blocked since: an answer of that time is no sign of life of now.
+                ago = max(0.0, time.monotonic() - report.at)
+                self._machine.heard_beside(report.member.group, report.code, now - ago)
+            else:
+                self._cluster.doubt_coordinator(CoordinatorType.GROUP, self._machine.settings.group_id)
+
+    def _start(self) -> None:
+        try:
+            self._loop.start()
+        except RuntimeError as cause:  # too many threads, or the interpreter is shutting down
+            self._closed = True
+            _log.warning("cannot start a thread for heartbeats, continuing without it: %s", cause)
+            return
+        self._sender = self._loop.here(self._make_sender)
+        self._loop.begin(self._sender.run)
+
+    def _make_sender(self) -> HeartbeatSender:
+        """Make the sender on the loop that runs it."""
+        return HeartbeatSender(
+            self._cluster.config,
+            self._cluster.brokers.dialled,
+            self._reports.put,
+            max_poll_interval=self._machine.settings.rebalance_timeout_ms / 1000,
+        )
+
+    def _post(self, function: Callable[..., object], *args: object) -> None:
+        try:
+            self._loop.post(function, *args)
+        except UsageError:  # a forked child, or the thread has ended
+            self._sender = None

@@ -1,0 +1,36 @@
+"""What the members of a group have been assigned, as its coordinator tells anybody who asks (KIP-40)."""
+
+from ..cluster.cluster import Cluster
+from ..cluster.retry import Deadline
+from ..errors import ErrorCode, broker_error
+from ..protocol.messages.group_admin import DescribeGroupsRequest, DescribeGroupsResponse
+from ..types import CoordinatorType, TopicPartition
+from .consumer_protocol import decode_assignment
+
+__all__ = ("assigned_in",)
+
+
+async def assigned_in(
+    cluster: Cluster, group_id: str, deadline: Deadline, lane: str
+) -> dict[TopicPartition, None] | None:
+    """All partitions that a group of consumers has shared out; None while it is rebalancing.
+
+    Raises:
+        RequestTimeout: not in time.
+        WireError: an assignment cannot be read.
+        KafkaError: another error that no retry mends.
+    """
+
+    def check(answer: DescribeGroupsResponse) -> None:
+        for group in answer.groups:
+            if group.error_code != ErrorCode.NONE:
+                raise broker_error(group.error_code, f"DescribeGroups of group {group_id!r}")
+
+    answer = await cluster.ask_coordinator(
+        CoordinatorType.GROUP, group_id, DescribeGroupsRequest(groups=[group_id]), deadline, lane=lane, check=check
+    )
+    stable = [group for group in answer.groups if group.group_id == group_id and group.group_state == "Stable"]
+    if not stable:
+        return None
+    told = [bytes(member.member_assignment) for member in stable[0].members if member.member_assignment]
+    return {where: None for one in told for where in decode_assignment(one).partitions}

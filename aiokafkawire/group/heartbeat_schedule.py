@@ -1,0 +1,163 @@
+"""When a heartbeat is due for a member whose event loop is blocked, and until when heartbeats go on.
+
+The rules:
+
+1. While the member's loop runs, it sends heartbeats itself and none is due here. The loop counts as blocked when its
+   last sign of life is older than one and a half heartbeat intervals; an answer to a heartbeat sent here is one.
+2. A rebalance does not end a membership, and the member may still join in time: heartbeats go on, as Java's do.
+3. A member that has not polled for ``max_poll_interval`` gets no heartbeats: a loop that is blocked for ever must not
+   hold partitions for ever (KIP-62). Heartbeats begin again with the next poll.
+4. An answer that ends the membership ends the heartbeats, until there is another membership.
+5. After a failure the next heartbeat waits for a backoff, which doubles. Only the first failure in a row is reported.
+"""
+
+from enum import Enum
+from typing import Final
+
+import attrs
+
+from ..errors import ErrorCode, KafkaError, broker_error
+from ..types import Address, GroupMetadata
+
+__all__ = ("LINGER", "HeartbeatAction", "HeartbeatMember", "HeartbeatReport", "HeartbeatSchedule")
+
+_BLOCKED_INTERVALS: Final = 1.5
+LINGER: Final = 30.0
+"""For how many seconds an unused connection stays open: loops that block once often do it again."""
+_MEMBER_LIVES: Final = (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+@attrs.frozen
+class HeartbeatMember:
+    """The member to send heartbeats for, and its coordinator. Times are in seconds.
+
+    ``request_timeout`` covers connecting and the request, and should be well below the session timeout. ``release`` is
+    the coordinator's if it is too old to answer ApiVersions.
+    """
+
+    broker: Address
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None = None
+    interval: float = 3.0
+    request_timeout: float = 10.0
+    release: str | None = None
+
+    @property
+    def group(self) -> GroupMetadata:
+        """The membership alone."""
+        return GroupMetadata(self.group_id, self.generation_id, self.member_id, self.group_instance_id)
+
+
+@attrs.frozen
+class HeartbeatReport:
+    """The outcome of a heartbeat.
+
+    ``code`` is the coordinator's answer, None if it gave none or is no coordinator; ``error`` says what failed. ``at``
+    is in seconds of the schedule's clock.
+    """
+
+    member: HeartbeatMember
+    at: float
+    code: int | None = None
+    error: KafkaError | None = None
+
+
+class HeartbeatAction(Enum):
+    """What is due."""
+
+    WAIT = "nothing"
+    SEND = "send a heartbeat"
+    DISCONNECT = "close the connection"
+
+
+class HeartbeatSchedule:
+    """The schedule of one member's heartbeats. All times are in seconds of one monotonic clock.
+
+    Args:
+        max_poll_interval: for how long heartbeats go on without a poll.
+        backoff: the wait after the first failure.
+        backoff_max: the longest wait.
+    """
+
+    def __init__(self, *, max_poll_interval: float, backoff: float, backoff_max: float) -> None:
+        self.member: HeartbeatMember | None = None
+        """The member that gets heartbeats, if any."""
+        self._max_poll_interval, self._backoff, self._backoff_max = max_poll_interval, backoff, backoff_max
+        self._alive_at = 0.0
+        self._polled_at: float | None = None
+        self._ended = False
+        self._failures = 0
+        self._retry_at = 0.0
+        self._connection_used_at: float | None = None
+
+    def set_member(self, member: HeartbeatMember | None, now: float) -> bool:
+        """Send heartbeats for this member, whose membership was just confirmed; return whether it is another one."""
+        if member == self.member:
+            return False
+        self.member, self._ended, self._failures = member, False, 0
+        self._alive_at = self._retry_at = now
+        if self._polled_at is None:
+            self._polled_at = now
+        return True
+
+    def record_heartbeat(self, now: float) -> None:
+        """Note that the coordinator has answered a heartbeat of the member's own loop."""
+        self._alive_at = now
+
+    def record_poll(self, now: float) -> None:
+        """Note that the user has polled."""
+        self._polled_at = now
+
+    def step(self, now: float) -> tuple[HeartbeatAction, float | None]:
+        """Return what is due now; if nothing is, for how many seconds, or None if only a call here changes that."""
+        moments = []
+        if self._connection_used_at is not None:
+            if now >= self._connection_used_at + LINGER:
+                self._connection_used_at = None
+                return HeartbeatAction.DISCONNECT, 0.0
+            moments.append(self._connection_used_at + LINGER)
+        if self.member is not None and not self._ended:
+            assert self._polled_at is not None
+            due_at = max(self._alive_at + _BLOCKED_INTERVALS * self.member.interval, self._retry_at)
+            if max(due_at, now) < self._polled_at + self._max_poll_interval:
+                if now >= due_at:
+                    return HeartbeatAction.SEND, 0.0
+                moments.append(due_at)
+        return HeartbeatAction.WAIT, min(moments) - now if moments else None
+
+    def answered(self, member: HeartbeatMember, code: int, sent_at: float, now: float) -> HeartbeatReport | None:
+        """Note the coordinator's answer to a heartbeat; return what to report of it."""
+        self._connection_used_at = now
+        if code in _MEMBER_LIVES:
+            if member == self.member:
+                self._alive_at, self._failures = max(self._alive_at, sent_at), 0
+            return HeartbeatReport(member, now, code)
+        error = broker_error(code, f"Heartbeat of group {member.group_id!r}, sent while its loop is blocked")
+        if error.retriable:
+            return self._back_off(member, error, now)
+        self._end(member)
+        return HeartbeatReport(member, now, code, error)
+
+    def failed(self, member: HeartbeatMember, error: KafkaError, now: float) -> HeartbeatReport | None:
+        """Note that a heartbeat got no answer and its connection is closed; return what to report of it."""
+        self._connection_used_at = None
+        return self._back_off(member, error, now)
+
+    def refused(self, member: HeartbeatMember, error: KafkaError, now: float) -> HeartbeatReport:
+        """Note that this coordinator can take no heartbeat of the member at all; return what to report of it."""
+        self._connection_used_at = now
+        self._end(member)
+        return HeartbeatReport(member, now, error=error)
+
+    def _back_off(self, member: HeartbeatMember, error: KafkaError, now: float) -> HeartbeatReport | None:
+        if member != self.member:
+            return None
+        self._retry_at = now + min(self._backoff * 2**self._failures, self._backoff_max)
+        self._failures = min(self._failures + 1, 30)
+        return HeartbeatReport(member, now, error=error) if self._failures == 1 else None
+
+    def _end(self, member: HeartbeatMember) -> None:
+        if member == self.member:
+            self._ended = True

@@ -1,0 +1,208 @@
+"""The source of a compiled function while it is written, and the way back from a failing line to its field."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from struct import Struct, calcsize
+from typing import Any, NamedTuple
+
+import attrs
+
+from .schema import FieldSchema, Versions, schema_of
+
+__all__ = ("Blame", "DecodeFault", "ArrayLoop", "Unit", "locate")
+
+
+class ArrayLoop(NamedTuple):
+    """An array being walked: the local name of its counter, or those of the array and of the element at hand."""
+
+    counter: str | None
+    array: str = ""
+    element: str = ""
+
+
+class Blame(NamedTuple):
+    """What a line of the source reads or writes: ``path`` has ``[]`` for each of ``loops``."""
+
+    path: str
+    loops: tuple[ArrayLoop, ...]
+    wire: str
+    shown: str | None = None
+    """The expression whose value is at fault, when encoding."""
+    packed: str | None = None
+    """The expression that is packed, and its struct code: one line packs several fields, and each must be tried."""
+    code: str | None = None
+
+
+class DecodeFault(NamedTuple):
+    """Where and why a compiled function failed."""
+
+    path: str
+    reason: str
+
+    def describe(self, name: str, version: int) -> str:
+        where = f".{self.path}" if self.path else ""
+        return f"{name} v{version}{where}: {self.reason}"
+
+
+@attrs.define
+class Unit:
+    """A function's source, its constants, and which field each line is about."""
+
+    filename: str
+    direction: str
+    version: int
+    lines: list[str] = attrs.field(factory=list)
+    constants: dict[str, Any] = attrs.field(factory=dict)
+    blame: dict[int, tuple[Blame, ...]] = attrs.field(factory=dict)
+    _depth: int = 0
+    _names: int = 0
+    _path: str = ""
+    _loops: tuple[ArrayLoop, ...] = ()
+
+    def line(self, text: str, *blame: Blame) -> None:
+        self.lines.append("    " * self._depth + text)
+        if blame:
+            self.blame[len(self.lines)] = blame
+
+    def name(self, prefix: str) -> str:
+        """A local name that is not taken."""
+        self._names += 1
+        return f"{prefix or 'x'}{self._names}"
+
+    def constant(self, name: str, value: Any) -> str:
+        """Make ``value`` known to the function as ``name``."""
+        self.constants[name] = value
+        return name
+
+    def struct_method(self, codes: str, method: str) -> str:
+        """The bound ``pack`` or ``unpack_from`` of a big-endian struct."""
+        spelled = codes.replace("?", "t")
+        return self.constant(f"{method}_{spelled}", getattr(Struct(">" + codes), method))
+
+    @contextmanager
+    def indented(self, header: str, *blame: Blame) -> Iterator[None]:
+        self.line(header, *blame)
+        self._depth += 1
+        yield
+        self._depth -= 1
+
+    @contextmanager
+    def inside(self, name: str, loop: ArrayLoop | None = None) -> Iterator[None]:
+        """Fields emitted in here are under the field ``name``, each time round ``loop`` if it is an array."""
+        path, loops = self._path, self._loops
+        self._path = f"{path}.{name}".strip(".")
+        if loop is not None:
+            self._path += "[]"
+            self._loops = (*loops, loop)
+        yield
+        self._path, self._loops = path, loops
+
+    def about(
+        self, field: FieldSchema, shown: str | None = None, packed: str | None = None, code: str | None = None
+    ) -> Blame:
+        wire = getattr(field.kind, "value", None) or field.kind.__name__  # type: ignore[union-attr]
+        # An element of an array has no name of its own: the path says it.
+        path = f"{self._path}.{field.name}".strip(".")
+        return Blame(path, self._loops, f"array of {wire}" if field.array else wire, shown, packed, code)
+
+    def here(self, what: str) -> Blame:
+        """What belongs to the struct at hand and is none of its fields."""
+        return Blame(self._path, self._loops, what)
+
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+
+def present_fields(cls: type[Any], version: int) -> tuple[list[FieldSchema], list[FieldSchema], list[FieldSchema]]:
+    """The struct's fields in ``version``: those in line, those among the tagged ones, and those that it lacks."""
+    inline, tagged, absent = [], [], []
+    for field in schema_of(cls).fields:
+        if version not in field.versions:
+            if field.default is attrs.NOTHING:
+                raise TypeError(f"{cls.__name__}.{field.name} exists in {field.versions} only: it needs a default")
+            absent.append(field)
+        elif field.tag is not None:
+            tagged.append(field)
+        else:
+            inline.append(field)
+    return inline, sorted(tagged, key=lambda field: field.tag or 0), absent
+
+
+def is_flexible(field: FieldSchema, flexible: Versions, version: int) -> bool:
+    return version in (flexible if field.flexible is None else field.flexible)
+
+
+def default_expression(unit: Unit, owner: type[Any], field: FieldSchema) -> str:
+    """An expression for the field's default: a literal, a constant, or a call that makes a new one."""
+    default = field.default
+    if default is list:
+        return "[]"
+    name = unit.constant(f"default_{owner.__name__}_{field.name}", default)
+    return f"{name}()" if callable(default) else name
+
+
+def locate(unit: Unit, error: BaseException) -> DecodeFault:
+    """Which field the compiled function was at when it raised ``error``."""
+    trace, found = error.__traceback__, None
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == unit.filename:
+            found = trace
+        trace = trace.tb_next
+    blamed = unit.blame.get(found.tb_lineno, ()) if found is not None else ()
+    if found is None or not blamed:
+        return DecodeFault("", f"{type(error).__name__}: {error}")
+    names = found.tb_frame.f_locals
+    if unit.direction == "decode":
+        blame, at = _first_beyond(blamed, names["p"], names["size"])
+        return DecodeFault(_fill_in(blame, names), f"no {blame.wire} at byte {at} of {names['size']} ({error})")
+    blame = next((one for one in blamed if _fails_alone(unit, one, names)), blamed[0])
+    path = _fill_in(blame, names)
+    try:
+        value = _value(unit, blame.shown, names)
+    except Exception:  # what should be a struct is something else, without such a field
+        return DecodeFault(path, str(error))
+    if value is None and blame.shown is not None:
+        return DecodeFault(path, f"must not be null in version {unit.version}")
+    return DecodeFault(path, f"{_elided(value)} is no {blame.wire} ({error})")
+
+
+def _first_beyond(blamed: tuple[Blame, ...], position: int, size: int) -> tuple[Blame, int]:
+    """Of fields that are read at once, the first whose bytes are not there, and where it should begin."""
+    for blame in blamed:
+        width = calcsize(">" + blame.code) if blame.code else 0
+        if position + width > size:
+            return blame, position
+        position += width
+    return blamed[0], position
+
+
+def _fails_alone(unit: Unit, blame: Blame, names: dict[str, Any]) -> bool:
+    if blame.code is None:
+        return False
+    try:
+        Struct(">" + blame.code).pack(_value(unit, blame.packed, names))
+    except Exception:  # whatever the user's object raises, it is this field's fault
+        return True
+    return False
+
+
+def _value(unit: Unit, expression: str | None, names: dict[str, Any]) -> Any:
+    if expression is None:
+        return None
+    return eval(expression, dict(unit.constants), names)  # noqa: S307  # our own generated expression
+
+
+def _fill_in(blame: Blame, names: dict[str, Any]) -> str:
+    path = blame.path
+    for loop in blame.loops:
+        if loop.counter is not None:
+            index = names.get(loop.counter, "?")
+        else:
+            index = next((i for i, one in enumerate(names[loop.array]) if one is names[loop.element]), "?")
+        path = path.replace("[]", f"[{index}]", 1)
+    return path
+
+
+def _elided(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

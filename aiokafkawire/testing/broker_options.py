@@ -1,0 +1,180 @@
+"""What a broker is told when it is made: the arguments as a type, for those who pass them on, and checks of them."""
+
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypedDict
+from uuid import UUID
+
+from ..argument_checks import INT32, is_integer, shown
+from ..errors import ConfigError
+from .logs.log_reader import RACK_AWARE
+from .security.bearer_tokens import TokenValidator
+
+__all__ = (
+    "BrokerArguments",
+    "SimulatedArguments",
+    "check_choices",
+    "check_index",
+    "check_kinds",
+    "check_listening",
+    "check_name",
+    "check_nodes",
+    "check_number",
+)
+
+_LAST_PORT: Final = 65_535
+_MOST_NODES: Final = 1_000
+
+
+class SimulatedArguments(TypedDict, total=False):
+    """The arguments of :class:`~.broker.Broker` that a simulation leaves to its user; what they mean is told there."""
+
+    node_id: int
+    racks: Sequence[str | None]
+    cluster_id: str
+    max_versions: str | None
+    auto_create_topics_enable: bool
+    num_partitions: int
+    default_replication_factor: int | None
+    min_insync_replicas: int
+    replica_lag_time_max_ms: int
+    replica_selector_class: str | None
+    group_min_session_timeout_ms: int
+    group_initial_rebalance_delay_ms: int
+    group_max_size: int
+    users: Mapping[str, str] | None
+    sasl_enabled_mechanisms: Sequence[str]
+    oauthbearer: bool | TokenValidator
+    connections_max_reauth_ms: int
+    connection_failed_authentication_delay_ms: int
+    message_max_bytes: int
+    max_incremental_fetch_session_cache_slots: int
+    socket_request_max_bytes: int
+    max_connections_per_ip: int
+    strict: bool
+
+
+class BrokerArguments(SimulatedArguments, total=False):
+    """All arguments of :class:`~.broker.Broker` by name, but for ``nodes``."""
+
+    host: str
+    port: int | None
+    advertised_host: str | None
+    tls: ssl.SSLContext | None
+    clock: Callable[[], int]
+    new_uuid: Callable[[], UUID]
+
+
+_NUMBERS: Final[Mapping[str, int]] = {  # the least of each
+    "node_id": 0,
+    "num_partitions": 1,
+    "min_insync_replicas": 1,
+    "replica_lag_time_max_ms": 1,
+    "group_min_session_timeout_ms": 1,
+    "group_initial_rebalance_delay_ms": 0,
+    "group_max_size": 1,
+    "connections_max_reauth_ms": 0,
+    "connection_failed_authentication_delay_ms": 0,
+    "message_max_bytes": 0,
+    "max_incremental_fetch_session_cache_slots": 0,
+    "socket_request_max_bytes": 1,
+    "max_connections_per_ip": 0,
+}
+_FLAGS: Final = ("auto_create_topics_enable", "strict")
+_FUNCTIONS: Final = ("clock", "new_uuid")
+
+
+# What is checked is Any: who has no type checker is told here.
+
+
+def check_kinds(given: Mapping[str, Any]) -> None:
+    """Raise ConfigError for an argument of a kind that it cannot be; arguments are told by their names."""
+    for name, least in _NUMBERS.items():
+        if not is_integer(given[name], least, INT32):
+            raise ConfigError(f"{name} is {shown(given[name])}: an integer from {least} to {INT32}")
+    for name in _FLAGS:
+        if not isinstance(given[name], bool):
+            raise ConfigError(f"{name} is {shown(given[name])}: True or False")
+    for name in _FUNCTIONS:
+        if not callable(given[name]):
+            raise ConfigError(f"{name} is {shown(given[name])}: a function")
+    for name in ("cluster_id", "host"):
+        _check_text(name, given[name])
+    if given["advertised_host"] is not None:
+        _check_text("advertised_host", given["advertised_host"])
+    racks, users = given["racks"], given["users"]
+    if (
+        isinstance(racks, str)
+        or not isinstance(racks, Sequence)
+        or not all(isinstance(one, str | None) for one in racks)
+    ):
+        raise ConfigError(f"racks is {shown(racks)}: a list of strings, None for a broker without a rack")
+    if users is None:
+        return
+    if not isinstance(users, Mapping) or not all(isinstance(one, str) for user in users.items() for one in user):
+        raise ConfigError("users is a mapping of names to passwords, both strings (not shown)")
+
+
+def _check_text(name: str, given: Any) -> None:
+    if not isinstance(given, str) or not given or not given.isprintable():
+        raise ConfigError(f"{name} is {shown(given)}: a string")
+
+
+def check_name(what: str, given: Any) -> None:
+    """Raise TypeError unless it is a string."""
+    if not isinstance(given, str):
+        raise TypeError(f"{what} must be a string, got {shown(given)}")
+
+
+def check_index(what: str, given: Any) -> None:
+    """Raise TypeError unless it is an integer."""
+    if not _is_int(given):
+        raise TypeError(f"{what} must be an integer, got {shown(given)}")
+
+
+def check_number(what: str, given: Any, *, whole: bool = False) -> None:
+    """Raise TypeError unless it is a number, ValueError if it is negative or none that can be counted to."""
+    if not _is_int(given) and (whole or not isinstance(given, float)):
+        raise TypeError(f"{what} must be {'an integer' if whole else 'a number'}, got {shown(given)}")
+    if not given >= 0:
+        raise ValueError(f"{what} must be 0 or more, got {shown(given)}")
+
+
+def check_nodes(nodes: Any, racks: Sequence[str | None], default_replication_factor: int | None) -> None:
+    """Raise ConfigError unless there can be so many brokers, in such racks, with so many replicas."""
+    if not _is_int(nodes) or nodes < 1:
+        raise ConfigError(f"nodes is {nodes!r}: how many brokers there are, 1 at least")
+    if nodes > _MOST_NODES:
+        raise ConfigError(f"nodes is {nodes}: {_MOST_NODES} brokers at most")
+    if racks and len(racks) != nodes:
+        raise ConfigError(f"{nodes} brokers with {len(racks)} racks: a rack for each, None if it has none, or no racks")
+    if default_replication_factor is not None and not is_integer(default_replication_factor, 1, nodes):
+        raise ConfigError(
+            f"default_replication_factor is {default_replication_factor!r}: from 1 to {nodes}, one replica per broker"
+        )
+
+
+def check_listening(nodes: int, port: Any, tls: Any) -> None:
+    """Raise ConfigError unless so many brokers can listen from this port on, with TLS or without."""
+    if tls is not None and not isinstance(tls, ssl.SSLContext):
+        raise ConfigError(f"tls is {tls!r}: an ssl.SSLContext, or None")
+    if port is None:
+        if tls is not None:
+            raise ConfigError("tls with port=None: TLS is spoken on a port alone, and over memory there is none")
+        return
+    if not _is_int(port) or not 0 <= port <= _LAST_PORT:
+        raise ConfigError(f"port is {port!r}: from 1 to {_LAST_PORT}, 0 for any that is free, or None for none")
+    if port and port + nodes - 1 > _LAST_PORT:
+        raise ConfigError(f"{nodes} brokers from port {port} on: the first port is {_LAST_PORT - nodes + 1} at most")
+
+
+def check_choices(max_versions: Any, replica_selector_class: Any) -> None:
+    """Raise ConfigError unless these are among what there is; which releases there are, the releases know."""
+    if max_versions is not None and not isinstance(max_versions, str):
+        raise ConfigError(f'max_versions is {max_versions!r}: a release of Apache Kafka as a string, such as "2.4"')
+    if replica_selector_class is not None and replica_selector_class != RACK_AWARE:
+        raise ConfigError(f"replica_selector_class is {replica_selector_class!r}: {RACK_AWARE!r}, or None")
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,50 @@
+"""Followers that lag are taken out of the in-sync replicas when they have lagged for too long."""
+
+from collections.abc import Callable
+from functools import partial
+
+from .replicas import HostedPartition
+from .timers import Timer, Timers
+
+__all__ = ("Laggards",)
+
+
+class Laggards:
+    """Times how long in-sync followers lack records of their leader's.
+
+    Args:
+        timers: the cluster's.
+        seconds: how long they may (``replica.lag.time.max.ms``).
+        expelled: called with a partition that has lost one.
+    """
+
+    def __init__(self, timers: Timers, seconds: float, expelled: Callable[[HostedPartition], None]) -> None:
+        self._timers = timers
+        self._seconds = seconds
+        self._expelled = expelled
+        self._timed: dict[HostedPartition, dict[int, Timer]] = {}
+
+    def check(self, partition: HostedPartition) -> None:
+        """Look at a partition where something has changed."""
+        timed = self._timed.get(partition)
+        lagging = partition.lagging
+        if not lagging and timed is None:
+            return
+        timed = self._timed.setdefault(partition, {})
+        for node in [node for node in timed if node not in lagging]:
+            timed.pop(node).cancel()
+        for node in lagging:
+            if node not in timed:
+                timed[node] = self._timers.after(self._seconds, partial(self._expel, partition, node))
+        if not timed:
+            del self._timed[partition]
+
+    def forget(self, partition: HostedPartition) -> None:
+        """A partition is gone."""
+        for timer in self._timed.pop(partition, {}).values():
+            timer.cancel()
+
+    def _expel(self, partition: HostedPartition, node: int) -> None:
+        self._timed[partition].pop(node, None)
+        if partition.expel(node):
+            self._expelled(partition)

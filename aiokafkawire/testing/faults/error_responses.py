@@ -1,0 +1,256 @@
+"""The answer that says no, to any request in any version: its error code stands where the API has room for one.
+
+Made from the declared schemas: an array of results gets one for each element of the request's array that has the same
+name, index or id. What else an answer must hold is empty, -1 or what the request said.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+import attrs
+
+from ...errors import ErrorCode
+from ...protocol.api import ApiKey
+from ...protocol.primitives import ZERO_UUID, WireType
+from ...protocol.schema import FieldSchema, Request, Response, schema_of
+
+__all__ = ("OF_A_SESSION", "ErrorField", "blame", "error_places", "merge", "refusal")
+
+_OTHER_CODES: Final = ("topic_config_error_code", "acknowledge_error_code")
+"""Codes about a side of the answer, not about the request."""
+
+_SAME: Final = {
+    "topic": "name", "topic_name": "name", "user": "name", "entity_name": "entity",
+    "index": "partition", "partition_index": "partition", "partition_id": "partition",
+}  # fmt: skip
+"""Fields that mean the same under several names."""
+
+_IDENTITY: Final = frozenset(
+    """name topic_id partition group_id transactional_id producer_id key member_id group_instance_id feature id entity
+    entity_type resource_type resource_name""".split()  # noqa: SIM905  # a list of strings would take one line each
+)
+"""What tells the elements of an array apart."""
+
+_NO_NODE: Final = ("node_id", "port")
+"""What is -1 in an answer that knows no coordinator, and not what the field is by default."""
+
+_OF_PARTITIONS: Final = frozenset(
+    {
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNSTABLE_OFFSET_COMMIT,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.OFFSET_METADATA_TOO_LARGE,
+    }
+)
+"""Errors of a topic or partition: a whole request never fails with them where its parts can."""
+
+OF_A_SESSION: Final = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
+"""Errors of a fetch session, which are told for the whole request (KIP-227)."""
+
+_OF_THE_WHOLE: Final = {
+    ApiKey.FETCH: OF_A_SESSION,
+    ApiKey.METADATA: frozenset({ErrorCode.REBOOTSTRAP_REQUIRED}),  # KIP-1102
+}
+"""Where an API's own code is for these errors alone, and all others stand at its topics and partitions."""
+
+
+class ErrorField(NamedTuple):
+    """An error code in an answer: how deep, in which struct, and the field's name."""
+
+    depth: int
+    struct: Any
+    field: str
+
+
+def refusal(request: Request[Response], version: int, error: ErrorCode) -> Response:
+    """A whole answer with this error, for every topic, partition, group or resource that the request names.
+
+    A request that names none, of an API that has no room for an error elsewhere, gets one result without a name.
+    """
+    answer = _made(type(request).response, version, request, force=False)
+    if not any(error_places(answer, version)):
+        answer = _made(type(request).response, version, request, force=True)
+    blame(answer, version, error)
+    made: Response = answer
+    return made
+
+
+def error_places(answer: Any, version: int, depth: int = 0) -> Iterator[ErrorField]:
+    """Every error code of an answer, in the order of the wire."""
+    for field in schema_of(type(answer)).fields:
+        if version not in field.versions:
+            continue
+        if _is_error(field):
+            yield ErrorField(depth, answer, field.name)
+        elif field.array and isinstance(field.kind, type):
+            for one in getattr(answer, field.name) or ():
+                yield from error_places(one, version, depth + 1)
+
+
+def blame(answer: Response, version: int, error: ErrorCode) -> None:
+    """Write an error to the places of an answer where brokers write it.
+
+    Errors of partitions and topics stand there alone, all others at every place; but Fetch has a code for errors of
+    its session, and Metadata one for REBOOTSTRAP_REQUIRED, which take nothing else.
+    """
+    places = list(error_places(answer, version))
+    deepest = max((place.depth for place in places), default=0)
+    whole = _OF_THE_WHOLE.get(ApiKey(answer.api_key))
+    if whole is not None and error in whole and any(place.depth == 0 for place in places):
+        places = [place for place in places if place.depth == 0]
+    elif whole is not None or error in _OF_PARTITIONS:
+        places = [place for place in places if place.depth == deepest]
+    for place in places:
+        setattr(place.struct, place.field, int(error))
+
+
+def merge(answer: Any, added: Any, version: int) -> None:
+    """Put the results of ``added`` into ``answer``, in place of results for the same topic, partition or group."""
+    for field in schema_of(type(answer)).fields:
+        if not _holds_errors(field, version):
+            continue
+        mine = list(getattr(answer, field.name) or ())
+        setattr(answer, field.name, mine)
+        for one in getattr(added, field.name) or ():
+            twin = next((at for at, other in enumerate(mine) if _identity(other) == _identity(one)), None)
+            if twin is None:
+                mine.append(one)
+            elif any(_holds_errors(inner, version) for inner in schema_of(type(one)).fields):
+                merge(mine[twin], one, version)
+            else:
+                mine[twin] = one
+
+
+def _is_error(field: FieldSchema) -> bool:
+    return field.kind is WireType.INT16 and field.name.endswith("error_code") and field.name not in _OTHER_CODES
+
+
+def _holds_errors(field: FieldSchema, version: int) -> bool:
+    if not (field.array and isinstance(field.kind, type) and version in field.versions):
+        return False
+    inner = [one for one in schema_of(field.kind).fields if version in one.versions]
+    return any(_is_error(one) or _holds_errors(one, version) for one in inner)
+
+
+def _meaning(name: str) -> str:
+    return _SAME.get(name, name)
+
+
+def _identity(struct: Any) -> list[Any]:
+    fields = schema_of(type(struct)).fields
+    return [getattr(struct, field.name) for field in fields if _meaning(field.name) in _IDENTITY]
+
+
+# --- making ------------------------------------------------------------------------------------------------------
+
+
+def _made(cls: type[Any], version: int, source: Any, *, force: bool) -> Any:
+    """A message or struct with what ``source`` says; with ``force`` no array of results is left empty."""
+    values: dict[str, Any] = {}
+    theirs = _scalars(source, version)
+    first = True
+    for field in schema_of(cls).fields:
+        if version not in field.versions:
+            continue
+        meaning = _meaning(field.name)
+        if _is_error(field):
+            values[field.name] = 0
+        elif _holds_errors(field, version):
+            values[field.name] = _mirrored(field, version, source, force=force)
+        elif meaning in theirs and (meaning in _IDENTITY or field.default is attrs.NOTHING):
+            kind, value = theirs[meaning]
+            fits = kind is field.kind and (value is not None or version in field.nullable)
+            values[field.name] = value if fits else _empty(field, version)
+        elif first and not attrs.has(type(source)) and _takes(field, source):
+            values[field.name], first = source, False
+        elif field.default is attrs.NOTHING or field.name in _NO_NODE:
+            values[field.name] = _empty(field, version)
+    return cls(**values)
+
+
+def _scalars(source: Any, version: int) -> dict[str, tuple[Any, Any]]:
+    """The values of a struct that an answer may repeat, by meaning, with their wire type."""
+    if not attrs.has(type(source)):
+        return {}
+    fields = [field for field in schema_of(type(source)).fields if version in field.versions]
+    return {_meaning(field.name): (field.kind, getattr(source, field.name)) for field in fields if not field.array}
+
+
+def _takes(field: FieldSchema, value: Any) -> bool:
+    """Whether this field is the name or number of a result for a request that lists only those."""
+    if field.name == "error_message":
+        return False
+    if isinstance(value, str):
+        return field.kind is WireType.STRING and not field.array
+    return isinstance(value, int) and _meaning(field.name) == "partition"
+
+
+def _mirrored(field: FieldSchema, version: int, source: Any, *, force: bool) -> list[Any]:
+    elements = list(_elements(field, version, source))
+    made: dict[Any, Any] = {}
+    for index, element in enumerate(elements):
+        result = _made(field.kind, version, element, force=force)  # type: ignore[arg-type]  # only structs hold errors
+        # One that is named twice is answered once, where there is a name.
+        made.setdefault(repr(_identity(result)) if _identity(result) else index, result)
+    if not made and force:
+        return [_made(field.kind, version, None, force=True)]  # type: ignore[arg-type]
+    return list(made.values())
+
+
+def _elements(field: FieldSchema, version: int, source: Any) -> Iterator[Any]:
+    """The elements of the request that an array of results is about."""
+    if not attrs.has(type(source)):
+        return
+    inner = [one for one in schema_of(field.kind).fields if version in one.versions]  # type: ignore[arg-type]
+    known = {_meaning(one.name) for one in inner if not one.array} & _IDENTITY
+    for theirs in schema_of(type(source)).fields:
+        if not theirs.array or version not in theirs.versions or theirs.name.startswith("forgotten"):
+            continue
+        values = getattr(source, theirs.name) or ()
+        if not isinstance(theirs.kind, type):
+            named = {WireType.STRING: any(_takes(one, "") for one in inner), WireType.INT32: "partition" in known}
+            if named.get(theirs.kind):
+                yield from values
+            continue
+        meanings = {_meaning(one.name) for one in schema_of(theirs.kind).fields if not one.array}
+        # Results without any name stand in the order of what they answer.
+        if meanings & known or not known:
+            yield from values
+        else:
+            for value in values:
+                yield from _elements(field, version, value)
+
+
+def _empty(field: FieldSchema, version: int) -> Any:
+    if version in field.nullable and field.kind is not WireType.RECORDS:
+        return None
+    if field.array:
+        return []
+    if isinstance(field.kind, type):
+        return _made(field.kind, version, None, force=False)
+    unknown = (
+        -1 if any(word in field.name for word in ("id", "port", "epoch", "offset", "watermark", "timestamp")) else 0
+    )
+    empty: dict[WireType, bool | int | float | str | bytes | UUID] = {
+        WireType.BOOL: False, WireType.UINT16: 0, WireType.FLOAT64: 0.0, WireType.UUID: ZERO_UUID, WireType.STRING: "",
+        WireType.BYTES: b"", WireType.RECORDS: b"",
+    }  # fmt: skip
+    return empty.get(field.kind, unknown)

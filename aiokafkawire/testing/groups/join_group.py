@@ -1,0 +1,185 @@
+"""What a JoinGroup does to a classic group."""
+
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from ...errors import ErrorCode
+from ...protocol.messages.group import JoinGroupRequest, JoinGroupResponse
+from ..cluster.api_error import ApiError
+from ..cluster.deferred import Deferred
+from .group import ClassicGroup
+from .members import MemberRecord, Protocol, join_refusal, sync_refusal
+from .rebalance import Rebalances, joined
+from .settings import GroupSettings
+from .states import CoordinatorState
+
+__all__ = ("Joins", "WouldJoin")
+
+_MEMBER_ID_REQUIRED_SINCE: Final = 4  # KIP-394
+_SKIP_ASSIGNMENT_SINCE: Final = 9  # KIP-814
+
+
+@attrs.frozen(eq=False)
+class WouldJoin:
+    """A JoinGroup, and who sent it."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    protocol_type: str
+    protocols: tuple[Protocol, ...]
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    reason: str
+    version: int
+    answer: Deferred[JoinGroupResponse] = attrs.field(factory=Deferred)
+
+    @classmethod
+    def of(cls, request: JoinGroupRequest, version: int, client_id: str, client_host: str) -> "WouldJoin":
+        """Read a request; version 0 has one timeout for both (KIP-62)."""
+        return cls(
+            request.member_id,
+            request.group_instance_id,
+            client_id,
+            client_host,
+            request.protocol_type,
+            tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols),
+            request.session_timeout_ms,
+            request.rebalance_timeout_ms if version >= 1 else request.session_timeout_ms,
+            request.reason or "not provided",
+            version,
+        )
+
+    def refuse(self, error: ErrorCode, member_id: str | None = None) -> None:
+        """Answer with an error, under the id that was asked with unless another is given."""
+        self.answer.keep(join_refusal(error, self.member_id if member_id is None else member_id))
+
+
+class Joins:
+    """Decides on joins. ``new_id`` makes the part of member ids that nobody else has."""
+
+    def __init__(self, settings: GroupSettings, rebalances: Rebalances, new_id: Callable[[], str]) -> None:
+        self._settings = settings
+        self._rebalances = rebalances
+        self._new_id = new_id
+
+    def join(self, group: ClassicGroup, asked: WouldJoin) -> None:
+        """Decide, and keep ``asked.answer`` now or when the group is complete."""
+        if not self._has_room(group, asked.member_id):
+            group.remove(asked.member_id)
+            asked.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+        elif not group.supports(asked.protocol_type, asked.protocols):
+            asked.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        elif not asked.member_id:
+            self._join_new(group, asked)
+        elif asked.member_id in group.pending:
+            if asked.group_instance_id is not None:
+                # Kafka stumbles over this one, too: a static member is never asked to come again with an id.
+                asked.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, "")
+            else:
+                self._add(group, asked, asked.member_id)
+        else:
+            self._rejoin(group, asked)
+
+    def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
+        most = self._settings.group_max_size
+        member = group.members.get(member_id)
+        match group.state:
+            case CoordinatorState.PREPARING_REBALANCE:
+                # Members that have not joined yet may be too late: the first to come are kept.
+                has_joined = member is not None and member.awaiting_join is not None
+                return has_joined or len(group.awaiting_join) < most
+            case CoordinatorState.COMPLETING_REBALANCE | CoordinatorState.STABLE:
+                return member is not None or len(group.members) < most
+        return True
+
+    # --- who comes without a member id -------------------------------------------------------------------------
+
+    def _join_new(self, group: ClassicGroup, asked: WouldJoin) -> None:
+        name = asked.client_id if asked.group_instance_id is None else asked.group_instance_id
+        member_id = f"{name}-{self._new_id()}"
+        if asked.group_instance_id in group.static_members:
+            self._return(group, asked, member_id)
+        elif asked.group_instance_id is None and asked.version >= _MEMBER_ID_REQUIRED_SINCE:
+            self._rebalances.await_pending(group, member_id, asked.session_timeout_ms)
+            asked.refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+        else:
+            self._add(group, asked, member_id)
+
+    def _add(self, group: ClassicGroup, asked: WouldJoin, member_id: str) -> None:
+        member = MemberRecord(
+            member_id,
+            asked.group_instance_id,
+            asked.client_id,
+            asked.client_host,
+            asked.rebalance_timeout_ms,
+            asked.session_timeout_ms,
+            asked.protocols,
+            awaiting_join=asked.answer,
+        )
+        if group.state == CoordinatorState.PREPARING_REBALANCE and group.previous_state == CoordinatorState.EMPTY:
+            group.new_member_added = True
+        group.add(member, asked.protocol_type)
+        self._rebalances.await_join(group, member)
+        self._rebalances.prepare_or_complete(group, f"{member_id} joins; client reason: {asked.reason}")
+
+    def _return(self, group: ClassicGroup, asked: WouldJoin, member_id: str) -> None:
+        """A static member is back: it takes the place that it had, from whoever may still hold it (KIP-345)."""
+        assert asked.group_instance_id is not None
+        leader = group.leader or ""
+        member = group.members[group.static_members[asked.group_instance_id]]
+        member.answer_join(join_refusal(ErrorCode.FENCED_INSTANCE_ID, member.member_id))
+        member.answer_sync(sync_refusal(ErrorCode.FENCED_INSTANCE_ID))
+        group.replace(member, member_id)
+        member.is_new = False
+        self._rebalances.keep_alive(group, member)
+        self._update(member, asked)
+        match group.state:
+            case CoordinatorState.STABLE if group.select_protocol() == group.protocol:
+                self._rebalances.write(group)
+                if asked.version >= _SKIP_ASSIGNMENT_SINCE:
+                    member.answer_join(joined(group, member, skip_assignment=group.leader == member_id))
+                else:
+                    # Under its old id nobody takes it for the leader, which would assign anew.
+                    response = joined(group, member)
+                    response.leader, response.members = leader, []
+                    member.answer_join(response)
+            case CoordinatorState.STABLE | CoordinatorState.COMPLETING_REBALANCE:
+                self._rebalances.prepare(group, f"{member_id} is back; client reason: {asked.reason}")
+            case _:
+                self._rebalances.maybe_complete_join(group)
+
+    # --- who has one -------------------------------------------------------------------------------------------
+
+    def _rejoin(self, group: ClassicGroup, asked: WouldJoin) -> None:
+        try:
+            member = group.check_member(asked.member_id, asked.group_instance_id)
+        except ApiError as refused:
+            asked.refuse(refused.code)
+            return
+        same = member.protocols == asked.protocols
+        match group.state:
+            case CoordinatorState.EMPTY:
+                asked.refuse(ErrorCode.UNKNOWN_MEMBER_ID)
+                return
+            case CoordinatorState.COMPLETING_REBALANCE if same:
+                # The answer to its first request was lost.
+                asked.answer.keep(joined(group, member))
+                return
+            case CoordinatorState.STABLE if same and group.leader != member.member_id:
+                asked.answer.keep(joined(group, member))
+                return
+        # The leader may want a rebalance for what others do not see, such as more partitions.
+        self._update(member, asked)
+        self._rebalances.prepare_or_complete(group, f"{member.member_id} joins again; client reason: {asked.reason}")
+
+    def _update(self, member: MemberRecord, asked: WouldJoin) -> None:
+        member.protocols = asked.protocols
+        member.rebalance_timeout_ms = asked.rebalance_timeout_ms
+        member.session_timeout_ms = asked.session_timeout_ms
+        # Whoever asked before is on a connection that nobody may read any longer; it is told to ask again.
+        member.answer_join(join_refusal(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+        member.awaiting_join = asked.answer

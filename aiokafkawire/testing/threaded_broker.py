@@ -1,0 +1,176 @@
+"""The broker on a thread of its own: for tests without an event loop, and for clients in any."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from inspect import isawaitable
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar, Unpack, overload
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from ..protocol.api import ApiKey
+from .broker import Broker
+from .broker_options import BrokerArguments
+from .cluster.replicas import HostedPartition
+from .faults.request_log import Which
+from .faults.rules import Answer, When
+from .threaded_control import BackgroundControl
+from .threaded_faults import BackgroundHold, BackgroundJournal, BackgroundOrder
+
+__all__ = ("BackgroundBroker",)
+
+T = TypeVar("T")
+
+
+class BackgroundBroker(BackgroundControl):
+    """A :class:`~aiokafkawire.testing.broker.Broker` that runs on a thread while its context is open.
+
+    with BackgroundBroker(nodes=3) as kafka:
+        kafka.create_topic("orders", partitions=6)
+        ...  # any client, at kafka.bootstrap
+        kafka.on(ApiKey.PRODUCE, drop="after")
+        kafka.move_leader("orders", 0, 2)
+
+    It has the methods of Broker. What is awaited there blocks here: on an event loop that a client of the test runs on
+    too, call it in a thread (``anyio.to_thread.run_sync``), or open a Broker in that loop.
+
+    Args:
+        nodes: how many brokers.
+        options: what else Broker takes, and refuses with ConfigError.
+    """
+
+    def __init__(self, nodes: int = 1, **options: Unpack[BrokerArguments]) -> None:
+        self._broker = Broker(nodes, **options)
+        self._portal: BlockingPortal | None = None
+        self._stack = ExitStack()
+
+    @property
+    def bootstrap(self) -> str:
+        """What to give clients as ``bootstrap.servers``."""
+        return self._broker.bootstrap
+
+    @overload
+    def do(self, function: Callable[[Broker], Awaitable[T]]) -> T: ...
+
+    @overload
+    def do(self, function: Callable[[Broker], T]) -> T: ...
+
+    def do(self, function: Callable[[Broker], Any]) -> Any:
+        """Call ``function`` with the broker, on its thread, and give what it returns; it may be async.
+
+        Raises:
+            RuntimeError: the context is not open.
+        """
+        if self._portal is None:
+            raise RuntimeError("this broker is not open: use it as a context manager")
+
+        async def there() -> Any:
+            found = function(self._broker)
+            return await found if isawaitable(found) else found
+
+        return self._portal.call(there)
+
+    def create_topic(self, name: str, partitions: int = 1, *, configs: Mapping[str, str] | None = None) -> None:
+        """Make a topic. Raises as :meth:`Broker.create_topic`."""
+
+        def create(broker: Broker) -> None:
+            broker.create_topic(name, partitions, configs=configs)
+
+        self.do(create)
+
+    # --- the methods of Broker ---------------------------------------------------------------------------------
+
+    @property
+    def requests(self) -> BackgroundJournal:
+        """Every request that was received, since the broker was opened."""
+        return BackgroundJournal(self.do, self._broker.requests)
+
+    def on(
+        self,
+        api: ApiKey | None,
+        *,
+        answer: Answer | None = None,
+        drop: When | None = None,
+        swallow: When | None = None,
+        cut: bool = False,
+        corrupt: int | Literal["records"] | None = None,
+        delay: float = 0.0,
+        delay_answer: float = 0.0,
+        times: int | None = 1,
+        after: int = 0,
+        **which: Unpack[Which],
+    ) -> BackgroundOrder:
+        """Order what to do with certain requests; arguments and errors are those of :meth:`Broker.on`.
+
+        Returns:
+            The order: ``count``, ``remove()``, ``met()``.
+        """
+        order = self.do(
+            lambda broker: broker.on(
+                api,
+                answer=answer,
+                drop=drop,
+                swallow=swallow,
+                cut=cut,
+                corrupt=corrupt,
+                delay=delay,
+                delay_answer=delay_answer,
+                times=times,
+                after=after,
+                **which,
+            )
+        )
+        return BackgroundOrder(self.do, order)
+
+    def hold(
+        self,
+        api: ApiKey | None,
+        at: When = "before",
+        *,
+        times: int | None = None,
+        after: int = 0,
+        **which: Unpack[Which],
+    ) -> BackgroundHold:
+        """Hold certain requests inside a ``with``; arguments and errors are those of :meth:`Broker.hold`."""
+        made = self.do(lambda broker: broker.hold(api, at, times=times, after=after, **which))
+        return BackgroundHold(self.do, made)
+
+    @property
+    def node_ids(self) -> list[int]:
+        """The ids of all brokers, stopped ones included."""
+        return self._broker.node_ids
+
+    @property
+    def addresses(self) -> dict[tuple[str, int], int]:
+        """Which broker listens where: its id by host and port."""
+        return self._broker.addresses
+
+    @property
+    def faults(self) -> list[Exception]:
+        """What handlers raised and should not have, since the broker was opened."""
+        return self._broker.faults
+
+    @property
+    def partitions(self) -> list[HostedPartition]:
+        """Every partition of every topic, with its replicas."""
+        return self.do(lambda broker: broker.partitions)
+
+    # --- its life ----------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        if self._portal is not None:
+            raise RuntimeError("this broker is open already")
+        with ExitStack() as stack:
+            portal = stack.enter_context(start_blocking_portal())
+            running: AbstractContextManager[Broker] = portal.wrap_async_context_manager(self._broker)
+            stack.enter_context(running)
+            self._portal, self._stack = portal, stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        try:
+            return self._stack.__exit__(kind, error, traceback)
+        finally:
+            self._portal = None

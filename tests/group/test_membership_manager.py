@@ -1,0 +1,353 @@
+"""The driver of a member on the in-process broker, with a role that the test plays. In virtual time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import anyio
+import attrs
+import pytest
+from support.group_lives import GROUP
+from support.membership_answers import PROTOCOLS, doing, machine_in
+
+from aiokafkawire.cluster.cluster import Cluster
+from aiokafkawire.errors import ErrorCode, FencedInstanceId, GroupAuthorizationFailed, KafkaError
+from aiokafkawire.group.background_heartbeats import BackgroundHeartbeats
+from aiokafkawire.group.classic_transitions import GroupState
+from aiokafkawire.group.member_tasks import ApplyAssignment, Assign, LosePartitions, PrepareRejoin, Resume, Task
+from aiokafkawire.group.membership_manager import MembershipManager
+from aiokafkawire.group.membership_requests import MemberSettings
+from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.testing.simulation import Simulation, simulate
+from aiokafkawire.types import CoordinatorType
+
+
+@attrs.define(eq=False)
+class Played:
+    """Notes what it is asked for; a test may have it wait or fail."""
+
+    asked: list[Task] = attrs.field(factory=list)
+    before: Callable[[Task], Awaitable[None]] | None = None
+    rejoins: str | None = None
+    resumes: bool = False
+
+    async def _note(self, task: Task) -> None:
+        self.asked.append(task)
+        if self.before is not None:
+            await self.before(task)
+
+    async def prepare(self, task: PrepareRejoin) -> Sequence[tuple[str, bytes]]:
+        await self._note(task)
+        return [("range", b"me")]
+
+    async def assign(self, task: Assign) -> Mapping[str, bytes]:
+        await self._note(task)
+        return {one.member_id: b"of " + one.metadata for one in task.members}
+
+    async def take(self, task: ApplyAssignment) -> str | None:
+        await self._note(task)
+        rejoins, self.rejoins = self.rejoins, None
+        return rejoins
+
+    async def give_up(self, task: LosePartitions) -> None:
+        await self._note(task)
+
+    def can_resume(self) -> bool:
+        return self.resumes
+
+    async def resume(self, task: Resume) -> None:
+        await self._note(task)
+
+    @property
+    def kinds(self) -> list[str]:
+        return [type(task).__name__ for task in self.asked]
+
+
+@attrs.define(eq=False)
+class Life:
+    sim: Simulation
+    cluster: Cluster
+    polls: int = 0
+    waits: bool = True
+
+    def member(self, role: Played, **settings: Any) -> MembershipManager:
+        made = MemberSettings(GROUP, **{"session_timeout_ms": 6_000, "heartbeat_interval": 1.0, **settings})
+        member = MembershipManager(self.cluster, made, role, "1", lambda: (self.polls, self.waits))
+        self.cluster.owner.spawn(member.run)
+        return member
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    for _ in range(1_000):
+        if reached():
+            return
+        await anyio.sleep(0.1)
+    raise AssertionError("waited in vain")
+
+
+def alone(body: Callable[[Life], Awaitable[None]]) -> None:
+    """Run this at once, with one client and three brokers."""
+
+    async def main(sim: Simulation) -> None:
+        async with sim.client() as client:
+            await body(Life(sim, client._cluster))
+
+    simulate(main, seed=1)
+
+
+def test_a_role_is_asked_for_its_part_in_turn() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        role = Played()
+        member = life.member(role)
+        member.want("to begin")
+        await until(lambda: role.kinds == ["PrepareRejoin", "Assign", "ApplyAssignment"])
+        assert isinstance(role.asked[-1], ApplyAssignment)
+        assert role.asked[-1].assignment == b"of me"
+        role.rejoins = "once more"
+        member.want("again")
+        await until(lambda: len(role.asked) == 9 and member.machine.task is None)
+        assert role.kinds == ["PrepareRejoin", "Assign", "ApplyAssignment"] * 3
+        assert [one.request.reason for one in life.sim.broker.requests.of(ApiKey.JOIN_GROUP)][2:] == [
+            "again",
+            "once more",
+        ]
+        await member.leave("closed", life.cluster.deadline(5))
+        assert life.sim.broker.requests.of(ApiKey.LEAVE_GROUP)[0].request.members[0].reason == "closed"
+        await member.stop()
+        await member.stop()
+        assert member.has_ended
+
+
+def test_a_role_that_fails_fails_the_membership_and_may_try_again() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        for fails in (PrepareRejoin, Assign, ApplyAssignment):
+            role = Played()
+
+            async def fail(task: Task, kind: type[Any] = fails) -> None:
+                if isinstance(task, kind):
+                    raise ZeroDivisionError(kind.__name__)
+
+            role.before = fail
+            member = life.member(role)
+            member.want("to begin")
+            await until(lambda: member.machine.state is GroupState.FAILED and member.machine.task is None)  # noqa: B023
+            assert isinstance(member.machine.error, KafkaError)
+            assert fails.__name__ in str(member.machine.error)
+            assert role.kinds[-1] == "LosePartitions"
+            role.before = None
+            member.asked()
+            await until(lambda: member.machine.state is GroupState.STABLE and member.machine.task is None)  # noqa: B023
+            await member.leave("closed", life.cluster.deadline(5))
+            await member.stop()
+
+
+def test_a_member_that_is_fenced_says_so_whenever_it_is_asked() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        role = Played()
+        member = life.member(role, group_instance_id="i")
+        member.want("to begin")
+        await until(lambda: "ApplyAssignment" in role.kinds)
+        life.sim.broker.on(ApiKey.HEARTBEAT, answer=ErrorCode.FENCED_INSTANCE_ID)
+        await until(lambda: member.machine.state is GroupState.FAILED)
+        for _ in range(2):
+            try:
+                member.asked()
+            except FencedInstanceId:
+                continue
+            raise AssertionError("it said nothing")
+        await member.stop()
+
+
+def test_what_no_retry_mends_ends_it_until_it_is_asked_again() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        role = Played()
+        member = life.member(role)
+        order = life.sim.broker.on(ApiKey.JOIN_GROUP, answer=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        member.want("to begin")
+        await until(lambda: member.machine.state is GroupState.FAILED)
+        assert (order.is_met, type(member.machine.error)) == (True, GroupAuthorizationFailed)
+        await anyio.sleep(60)
+        assert len(life.sim.broker.requests.of(ApiKey.JOIN_GROUP)) == 1
+        member.asked()
+        await until(lambda: member.machine.state is GroupState.STABLE)
+        await member.stop()
+
+
+def test_a_user_who_is_silent_for_too_long_costs_the_membership_and_one_who_waits_does_not() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        role = Played()
+        member = life.member(role, rebalance_timeout_ms=20_000)
+        member.want("to begin")
+        await anyio.sleep(100)  # waiting for records all the time
+        assert (role.kinds[-1], member.overdue) == ("ApplyAssignment", False)
+        life.waits = False
+        for _ in range(10):
+            await anyio.sleep(10)
+            life.polls += 1
+        assert (role.kinds[-1], member.overdue) == ("ApplyAssignment", False)
+        began = life.sim.now()
+        await until(lambda: member.overdue)
+        assert 18 <= life.sim.now() - began <= 22
+        await until(lambda: member.machine.state is GroupState.OUTSIDE)
+        assert role.kinds[-1] == "LosePartitions"
+        life.polls += 1
+        member.asked()
+        await until(lambda: member.machine.state is GroupState.STABLE)
+        assert not member.overdue
+        await member.stop()
+
+
+def test_a_task_that_is_not_wanted_any_more_is_followed_by_the_one_that_is() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        role, gate = Played(), anyio.Event()
+
+        async def wait(task: Task) -> None:
+            if isinstance(task, ApplyAssignment):
+                await gate.wait()
+
+        role.before = wait
+        member = life.member(role)
+        member.want("to begin")
+        await until(lambda: role.kinds[-1:] == ["ApplyAssignment"])
+        life.sim.broker.on(ApiKey.HEARTBEAT, answer=ErrorCode.UNKNOWN_MEMBER_ID)
+        await until(lambda: isinstance(member.machine.task, PrepareRejoin))
+        assert role.kinds == ["PrepareRejoin", "Assign", "ApplyAssignment"]  # one after the other
+        gate.set()
+        await until(lambda: len(role.asked) == 6)
+        assert role.kinds == ["PrepareRejoin", "Assign", "ApplyAssignment"] * 2
+        assert isinstance(role.asked[3], PrepareRejoin)
+        assert role.asked[3].lost
+        await member.stop()
+
+
+def test_a_member_resumes_without_a_coordinator_and_joins_once_there_is_one() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        role, network, coordinator = Played(resumes=True), life.sim.network, life.sim.broker.coordinator(GROUP)
+        member = life.member(role)
+        member.want("to begin")
+        await until(lambda: member.machine.state is GroupState.STABLE and member.machine.task is None)
+        group = member.machine.group
+        network.refuse(coordinator)
+        network.cut(coordinator)
+        began, joins = life.sim.now(), len(life.sim.broker.requests.of(ApiKey.JOIN_GROUP))
+        member.want("more")
+        await until(lambda: role.kinds[3:] == ["PrepareRejoin", "Resume"])
+        assert 1 <= life.sim.now() - began < 2
+        member.want("yet more")
+        await anyio.sleep(3)
+        assert (role.kinds[3:], member.machine.state, member.machine.group) == (
+            ["PrepareRejoin", "Resume"],
+            GroupState.STABLE,
+            group,
+        )
+        network.accept(coordinator)
+        await until(lambda: role.kinds[5:] == ["PrepareRejoin", "Assign", "ApplyAssignment"])
+        assert [one.request.reason for one in life.sim.broker.requests.of(ApiKey.JOIN_GROUP)][joins:] == ["yet more"]
+        await member.stop()
+
+
+def test_the_heartbeat_thread_keeps_who_has_resumed() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        await life.cluster.coordinator(CoordinatorType.GROUP, GROUP, life.cluster.deadline(5))
+        machine = machine_in(GroupState.STABLE)
+        machine.taken(doing(machine, ApplyAssignment))
+        beside = BackgroundHeartbeats(life.cluster, machine)
+        kept = beside.member()
+        assert kept is not None
+        machine.want("more")
+        machine.prepared(doing(machine, PrepareRejoin), PROTOCOLS)
+        assert beside.member() is None
+        machine.resume(machine.group, 10)
+        assert beside.member() == kept
+        beside.close()
+
+
+def test_without_a_thread_the_membership_goes_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    @alone
+    async def _(life: Life) -> None:
+        await life.cluster.coordinator(CoordinatorType.GROUP, GROUP, life.cluster.deadline(5))
+        machine = machine_in(GroupState.STABLE)
+        machine.taken(doing(machine, ApplyAssignment))
+        beside = BackgroundHeartbeats(life.cluster, machine)
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        for now in range(3):
+            beside.step(now, now)
+        beside.close()
+
+    warnings = [record.getMessage() for record in caplog.records if "thread" in record.getMessage()]
+    assert warnings == ["cannot start a thread for heartbeats, continuing without it: can't start new thread"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_leaves_the_parents_thread_alone() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        await life.cluster.coordinator(CoordinatorType.GROUP, GROUP, life.cluster.deadline(5))
+        machine = machine_in(GroupState.STABLE)
+        machine.taken(doing(machine, ApplyAssignment))
+        beside = BackgroundHeartbeats(life.cluster, machine)
+        beside.step(0, 0)
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(5)
+            beside.step(1, 1)
+            beside.close()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0  # noqa: ASYNC222  # the child ends at once
+        assert "aiokafkawire-heartbeat" in [thread.name for thread in threading.enumerate()]
+        beside.close()
+        assert "aiokafkawire-heartbeat" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_member_that_can_resume_no_more_when_it_has_looked_waits_for_a_coordinator() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        role, network, coordinator = Played(resumes=True), life.sim.network, life.sim.broker.coordinator(GROUP)
+        member = life.member(role)
+        member.want("to begin")
+        await until(lambda: member.machine.state is GroupState.STABLE and member.machine.task is None)
+        network.refuse(coordinator)
+        network.cut(coordinator)
+        member.want("more")
+        await anyio.sleep(0.5)
+        role.resumes = False
+        await anyio.sleep(3)
+        assert member.machine.state is GroupState.JOINING
+        assert role.kinds[3:] == ["PrepareRejoin"]
+        await member.stop()
+
+
+def test_a_member_that_has_given_up_nothing_waits_for_a_coordinator_to_join() -> None:
+    @alone
+    async def _(life: Life) -> None:
+        role = Played()
+        member = life.member(role)
+        member.want("to begin")
+        await until(lambda: member.machine.state is GroupState.STABLE and member.machine.task is None)
+        dropped = life.sim.broker.on(ApiKey.JOIN_GROUP, drop="before", times=None)
+        member.want("more")
+        await anyio.sleep(4)
+        assert member.machine.state is GroupState.JOINING
+        assert not life.sim.broker.requests.of(ApiKey.DESCRIBE_GROUPS)
+        dropped.remove()
+        await until(lambda: role.kinds[3:] == ["PrepareRejoin", "Assign", "ApplyAssignment"])
+        await member.stop()

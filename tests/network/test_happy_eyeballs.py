@@ -1,0 +1,107 @@
+"""Which of several addresses is connected to."""
+
+import socket
+from typing import Any
+
+import anyio
+import pytest
+from support.connecting import eventually
+
+from aiokafkawire.network import happy_eyeballs
+from aiokafkawire.network.happy_eyeballs import addresses_of, dial
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def without_long_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(happy_eyeballs, "_STAGGER", 0.001)
+
+
+class Addresses:
+    """Addresses that refuse (named ``no...``), keep silent (``silent...``) until released, or connect."""
+
+    def __init__(self) -> None:
+        self.tried: list[str] = []
+        self.discarded: list[str] = []
+        self.released = anyio.Event()
+        self.given_up: list[str] = []
+
+    async def connect(self, address: str) -> str:
+        self.tried.append(address)
+        if address.startswith("no"):
+            raise ConnectionRefusedError(address)
+        if address.startswith("silent"):
+            try:
+                await self.released.wait()
+            except BaseException:
+                self.given_up.append(address)
+                raise
+        return address
+
+    def discard(self, made: str) -> None:
+        self.discarded.append(made)
+
+    async def dial(self, *addresses: str) -> str:
+        with anyio.fail_after(10):
+            return await dial(addresses, self.connect, self.discard)
+
+
+async def test_the_first_that_takes_it_is_taken_and_no_other_is_tried() -> None:
+    there = Addresses()
+    assert await there.dial("no1", "no2", "a", "b") == "a"
+    assert there.tried == ["no1", "no2", "a"]
+
+
+async def test_who_keeps_silent_does_not_hold_up_the_next() -> None:
+    there = Addresses()
+    assert await there.dial("silent", "no", "a") == "a"
+    assert there.given_up == ["silent"]
+
+
+async def test_a_silent_one_may_still_answer_first() -> None:
+    there = Addresses()
+    async with anyio.create_task_group() as tasks:
+
+        async def dial_both() -> None:
+            assert await there.dial("silent1", "silent2") in ("silent1", "silent2")
+
+        tasks.start_soon(dial_both)
+        await eventually(lambda: len(there.tried) == 2)
+        there.released.set()
+    assert len(there.discarded) + len(there.given_up) <= 1
+
+
+async def test_all_are_told_when_none_takes_it() -> None:
+    with pytest.raises(OSError, match="none of 2 addresses") as caught:
+        await Addresses().dial("no1", "no2")
+    assert isinstance(caught.value.__cause__, ExceptionGroup)
+    assert [str(one) for one in caught.value.__cause__.exceptions] == ["no1", "no2"]
+
+
+async def test_of_one_address_its_own_error_is_told() -> None:
+    with pytest.raises(ConnectionRefusedError, match=r"^no$"):
+        await Addresses().dial("no")
+
+
+async def test_who_is_cancelled_leaves_nothing_open() -> None:
+    there = Addresses()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(there.dial, "silent1", "silent2")
+        await eventually(lambda: len(there.tried) == 2)
+        tasks.cancel_scope.cancel()
+    assert sorted(there.given_up) == ["silent1", "silent2"]
+    assert there.discarded == []
+
+
+async def test_addresses_are_themselves_and_names_have_families_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert await addresses_of("127.0.0.1", 9092) == ["127.0.0.1"]
+    assert await addresses_of("::1", 9092) == ["::1"]
+
+    async def resolve(*_: Any, **__: Any) -> list[Any]:
+        six, four = socket.AF_INET6, socket.AF_INET
+        found = [(six, "::1"), (six, "::2"), (six, "::3"), (four, "10.0.0.1"), (four, "10.0.0.2")]
+        return [(family, socket.SOCK_STREAM, 6, "", (address, 9092)) for family, address in found]
+
+    monkeypatch.setattr(anyio, "getaddrinfo", resolve)
+    assert await addresses_of("broker", 9092) == ["::1", "10.0.0.1", "::2", "10.0.0.2", "::3"]
