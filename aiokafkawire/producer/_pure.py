@@ -30,7 +30,7 @@ _NO_HEADERS: Final[Headers] = ()
 
 
 class Loop(Protocol):
-    """What :class:`BatchEvent` needs of asyncio's event loop."""
+    """The part of asyncio's event loop that :class:`BatchEvent` uses."""
 
     def create_future(self) -> Any:
         """Return a new future."""
@@ -40,7 +40,7 @@ class Loop(Protocol):
 
 
 class Sends(Protocol):
-    """What the appender needs of the sender."""
+    """The part of the sender that the appender uses."""
 
     def wake(self) -> None:
         """Send a new or full batch soon."""
@@ -50,7 +50,7 @@ class Sends(Protocol):
 
 
 class ChoosesPartitions(Protocol):
-    """What the appender needs of the partitioner: :class:`~.partitioner.Partitioning` describes it."""
+    """The part of :class:`~.partitioner.Partitioning` that the appender uses."""
 
     @property
     def choose(self) -> Callable[[str, bytes | None, Sequence[int], int, int], int]: ...

@@ -183,7 +183,7 @@ class BatchResult:
         return self.metadata_at(index)
 
     def wait_handle(self, index: int) -> Awaitable[object]:
-        """Return what a caller that wants record ``index`` awaits until the batch is completed."""
+        """Return what the caller awaits for record ``index`` until the batch is completed."""
         self._awaited.add(index)
         if self._event is None:
             self._event = self._new_event()

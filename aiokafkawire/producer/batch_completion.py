@@ -1,4 +1,4 @@
-"""What follows from the end of a batch's request: acknowledge it, retry it, split it, renumber it, or fail it."""
+"""Decides on batches whose request has ended: acknowledges, retries, splits, renumbers or fails them."""
 
 import logging
 from collections.abc import Callable, Sequence

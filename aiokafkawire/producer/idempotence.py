@@ -32,7 +32,7 @@ _SEQUENCES: Final = 2**31
 
 
 class SequenceAction(Enum):
-    """What to do with a batch after an error about its sequence number."""
+    """The action for a batch after an error about its sequence number."""
 
     WRITTEN = "the batch is in the log: acknowledge it"
     RETRY_BEHIND = "retry it when those before it are in the log"

@@ -15,7 +15,7 @@ __all__ = ("InFlightRequest", "InFlightRequests")
 
 
 class _HandlesResponses(Protocol):
-    """What a request needs of the sender."""
+    """The part of the sender that a request uses."""
 
     def response_received(self, request: "InFlightRequest", frame: bytes, position: int) -> None:
         """Complete the request by its response, whose body begins at ``position``."""

@@ -249,7 +249,7 @@ def _at_random(chance: Chance) -> Choose:
 
 
 def _by_key_alone(by_key: ByKey) -> Choose:
-    """Treat no key as an empty one: all of these records go to one partition."""
+    """Return a choice that takes no key for an empty one: all of these records go to one partition."""
 
     def choose(topic: str, key: bytes | None, available: Sequence[int], count: int, size: int, /) -> int:
         return by_key(key or b"", count)

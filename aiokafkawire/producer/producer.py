@@ -139,7 +139,7 @@ class Producer(Appender[K, V], Generic[K, V]):
             await self._stop()
 
     def _stop_at_failure(self) -> None:
-        """After the first failure, fail what is not in flight and refuse records, with the same error."""
+        """Fail what is not in flight and refuse records after the first failure, with its error."""
         self._sender.stop_at_failure()
 
     async def _discard(self, error: KafkaError) -> None:

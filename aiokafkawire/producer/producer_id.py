@@ -62,7 +62,7 @@ class ProducerIdManager:
             if self._config.enable_idempotence:
                 sender.stop(error)
             else:
-                # Whoever runs old brokers knows that; whoever forbids idempotence may not.
+                # Users of old brokers know that; users whom the cluster forbids idempotence may not.
                 level = logging.INFO if isinstance(error, UnsupportedVersion) else logging.WARNING
                 _log.log(level, "sending without idempotence, so a retry may write a record twice: %s", error)
                 self._accumulator.sequences = None

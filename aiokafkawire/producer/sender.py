@@ -88,7 +88,7 @@ class Sender:
         self._idle: anyio.Event | None = None
         self._generation = -1
         self._flushing = 0
-        # What the next step starts: connections, compression, and waits for the wire with acks=0.
+        # The next step starts these: connections, compression, and waits for the wire with acks=0.
         self._unopened: dict[int, Node] = {}
         self._to_compress: list[ProducerBatch] = []
         self._unacknowledged: list[InFlightRequest] = []
@@ -256,7 +256,7 @@ class Sender:
         return bool(request.batches)
 
     def _record_sent(self, ready: ReadyRequests, now: float) -> None:
-        """Do what can wait until the requests are on the wire, where brokers work on them meanwhile."""
+        """Record the requests that were sent, once they are on the wire and brokers work on them."""
         if ready is NOTHING_READY:
             return
         for broker in ready.full:
@@ -317,7 +317,7 @@ class Sender:
             self.send_ready()
 
     async def _wait_for_wire(self, request: InFlightRequest) -> None:
-        """With acks=0 the wire must slow the producer down: otherwise all batches would wait in its queue."""
+        """Wait until the request is written: with acks=0 only the wire slows the producer down."""
         connection: Connection = request.connection
         try:
             connection.transmit_soon()

@@ -1,4 +1,4 @@
-"""What an error means for a transaction and its producer, by the request that failed, and the error to raise."""
+"""The action after an error in a transaction, by the request that failed, and the error to raise."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -44,7 +44,7 @@ __all__ = (
 
 
 class TransactionErrorAction(Enum):
-    """What to do with the transaction and its producer after an error."""
+    """The action for the transaction and its producer after an error."""
 
     ABORT = "the transaction can only be aborted"
     FAIL = "this producer is unusable"

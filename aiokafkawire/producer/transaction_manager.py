@@ -92,7 +92,7 @@ class TransactionManager:
         if state.generation == generation:
             return
         message = "transactional id %r: producer id %d, epoch %d"
-        # EndTxn of transaction.version 2 brings a new epoch after each transaction, which fences nobody.
+        # EndTxn of transaction.version 2 brings a new epoch after each transaction, which fences no producer.
         level = logging.INFO if starting else logging.DEBUG
         _log.log(level, message, state.transactional_id, state.producer_id, state.producer_epoch)
 
@@ -197,7 +197,7 @@ class TransactionManager:
             self.wake()
 
     async def begin(self) -> None:
-        """Begin a transaction, once the previous one has ended and the producer id is known.
+        """Open a transaction, once the previous one has ended and the producer id is known.
 
         Raises:
             UsageError: the producer is closed.

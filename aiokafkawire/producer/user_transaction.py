@@ -44,7 +44,7 @@ _ABORT_SECONDS: Final = CLOSE_SECONDS
 
 
 class Consumed(Protocol):
-    """What a transaction needs of a consumer whose offsets it commits."""
+    """The part of a consumer that a transaction uses to commit its offsets."""
 
     def positions(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
         """Return the position of each partition: after the last record that the consumer returned."""
