@@ -50,7 +50,7 @@ from .types import (
 )
 
 if TYPE_CHECKING:
-    from .producer.transacting import Transaction
+    from .producer.user_transaction import Transaction
     from .transform import OutgoingRecord
 
 __all__ = (
@@ -107,7 +107,7 @@ __all__ = (
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # Only those who make transactions load these modules.
-_load_later = lazy_exports(__name__, {"OutgoingRecord": ".transform", "Transaction": ".producer.transacting"})
+_load_later = lazy_exports(__name__, {"OutgoingRecord": ".transform", "Transaction": ".producer.user_transaction"})
 
 
 def __getattr__(name: str) -> object:

@@ -21,7 +21,7 @@ from uuid import UUID
 import anyio
 
 from aiokafkawire.config import ProducerConfig
-from aiokafkawire.producer.accumulator import Accumulator
+from aiokafkawire.producer.accumulator import RecordAccumulator
 from aiokafkawire.protocol.compiler import decode, encode
 from aiokafkawire.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from aiokafkawire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -164,7 +164,9 @@ def _memory(value_size: int) -> list[list[str]]:
     table = [["memory, bytes per waiting record", "beyond its value", ""]]
     for keeps, told in ((False, "delivery not kept"), (True, "delivery kept")):
         for batch_size in (16_384, 1_000_000):
-            gathered = Accumulator(ProducerConfig(batch_size=batch_size, buffer_memory=2**31 - 1), anyio.Event, None)
+            gathered = RecordAccumulator(
+                ProducerConfig(batch_size=batch_size, buffer_memory=2**31 - 1), anyio.Event, None
+            )
             kept: list[Delivery] = []
             tracemalloc.start()
             for number in range(WAITING):

@@ -14,7 +14,7 @@ from .consumer import Consumer
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..producer.transacting import Transaction as AsyncTransaction
+    from ..producer.user_transaction import Transaction as AsyncTransaction
 
 __all__ = ("Delivery", "Producer", "Transaction")
 

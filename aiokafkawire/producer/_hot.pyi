@@ -1,3 +1,3 @@
-from ._pure import Appender, Budget, OpenBatch, OpenTopic, Turn, Waiters
+from ._pure import Appender, BatchEvent, BufferSpace, OpenBatch, OpenTopic, StickyPartition
 
-__all__ = ("Appender", "Budget", "OpenBatch", "OpenTopic", "Turn", "Waiters")
+__all__ = ("Appender", "BatchEvent", "BufferSpace", "OpenBatch", "OpenTopic", "StickyPartition")

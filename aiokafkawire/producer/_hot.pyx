@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, auto_pickle=False, infer_types=False, boundscheck=False, wraparound=False
-"""How a record comes into its batch, compiled: the fast twin of _pure.py, with the same names and behaviour."""
+"""The appender, which encodes records into their batches, compiled: the fast twin of _pure.py."""
 
 from cpython cimport array
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -13,23 +13,25 @@ from ..records._hot cimport BatchBuilder, Delivery, encoded_headers
 
 cimport cython
 
+from types import GenericAlias
+
 from ..errors import BufferFull, TopicNotReady
 from ..records._hot import record_size_bound
 from ..runtime import system_wall_ms
-from .door import (
-    SPARE as _SPARE,
+from .record_arguments import (
+    RECORD_OVERHEAD as _RECORD_OVERHEAD,
     YIELD_EVERY as _YIELD_EVERY,
     copy_bytes,
     header_pairs,
-    refuse_partition,
-    refuse_thread,
-    refuse_timestamp,
-    refuse_topic,
+    invalid_partition,
+    invalid_timestamp,
+    invalid_topic,
+    wrong_thread,
 )
 
-__all__ = ("Appender", "Budget", "OpenBatch", "OpenTopic", "Turn", "Waiters")
+__all__ = ("Appender", "BatchEvent", "BufferSpace", "OpenBatch", "OpenTopic", "StickyPartition")
 
-include "_hot_waiters.pxi"
+include "_hot_batch_event.pxi"
 
 
 cdef extern from "Python.h":
@@ -50,16 +52,16 @@ cdef extern from "time.h" nogil:
     const int TIME_UTC
 
 
-cdef Py_ssize_t SPARE = _SPARE
+cdef Py_ssize_t RECORD_OVERHEAD = _RECORD_OVERHEAD
 cdef Py_ssize_t YIELD_EVERY = _YIELD_EVERY
 cdef tuple NO_HEADERS = ()
-cdef Py_ssize_t WITHOUT_CONTENT = record_size_bound(None, None)
+cdef Py_ssize_t EMPTY_RECORD_SIZE = record_size_bound(None, None)
 
 
 @cython.final
 @cython.no_gc
-cdef class Budget:
-    """Bytes that count against ``buffer_memory``, and how many may."""
+cdef class BufferSpace:
+    """The bytes that batches occupy, and their limit (``buffer_memory``)."""
 
     cdef public Py_ssize_t limit, used
 
@@ -69,25 +71,25 @@ cdef class Budget:
 
 
 @cython.final
-cdef class Turn:
-    """A partition's turn to get the records without a key, and the bytes it was chosen for so far."""
+cdef class StickyPartition:
+    """The partition that a topic's records without a key go to, and the bytes that went to it so far."""
 
-    cdef public Py_ssize_t partition, sent, limit, most
+    cdef public Py_ssize_t partition, sent, limit, max_sent
     cdef public object available
 
-    def __cinit__(self, Py_ssize_t partition, available, Py_ssize_t sent, Py_ssize_t limit, Py_ssize_t most):
+    def __cinit__(self, Py_ssize_t partition, available, Py_ssize_t sent, Py_ssize_t limit, Py_ssize_t max_sent):
         self.partition = partition
         self.available = available
         self.sent = sent
         self.limit = limit
-        self.most = most
+        self.max_sent = max_sent
 
 
 @cython.final
 cdef class OpenBatch:
-    """What the records of a batch come into: its builder, and the result that their deliveries wait on.
+    """A batch that takes records: its builder, and the result that their deliveries wait for.
 
-    ``timestamps`` (an array of ms) gets the time of each.
+    ``timestamps`` (an array of ms) gets the timestamp of each record.
     """
 
     cdef readonly BatchBuilder builder
@@ -97,20 +99,20 @@ cdef class OpenBatch:
 
     def __cinit__(self, BatchBuilder builder not None, result, array.array timestamps not None):
         if timestamps.ob_descr.itemsize != sizeof(int64_t):
-            raise TypeError("timestamps are an array of 'q'")
+            raise TypeError("timestamps must be an array of 'q'")
         self.builder = builder
         self.result = result
         self.timestamps = timestamps
         self.closed = False
 
-    def append(self, Budget budget not None, int64_t timestamp, key, value, headers):
-        """Put a record in: its index, or -1 where it takes none any more."""
+    def append(self, BufferSpace space not None, int64_t timestamp, key, value, headers):
+        """Append a record and return its index; -1 if the batch is closed or full."""
         for content in (key, value):
             if content is not None and not PyBytes_Check(content):
                 raise TypeError(f"bytes are needed, not a {type(content).__name__}")
-        return self.put(budget, timestamp, <bytes>key, <bytes>value, encoded_headers(headers) if headers else None)
+        return self.put(space, timestamp, <bytes>key, <bytes>value, encoded_headers(headers) if headers else None)
 
-    cdef Py_ssize_t put(self, Budget budget, int64_t timestamp, bytes key, bytes value, bytes headers) except -2:
+    cdef Py_ssize_t put(self, BufferSpace space, int64_t timestamp, bytes key, bytes value, bytes headers) except -2:
         cdef BatchBuilder builder = self.builder
         cdef Py_ssize_t index, before = builder.used
         if self.closed:
@@ -126,76 +128,148 @@ cdef class OpenBatch:
         if index < 0:
             self.closed = True
             return -1
-        budget.used += builder.used - (before if index else 0)
+        space.used += builder.used - (before if index else 0)
         array.extend_buffer(self.timestamps, <char *>&timestamp, 1)
         return index
 
 
 @cython.final
 cdef class OpenTopic:
-    """A topic that records are sent to, as long as nothing changes."""
+    """A topic with its open batches, valid until the metadata changes."""
 
     cdef readonly object name, available
     cdef readonly Py_ssize_t count
-    cdef public Turn turn
+    cdef public StickyPartition sticky
     cdef list batches
 
-    def __cinit__(self, name, Py_ssize_t count, available, Turn turn):
+    def __cinit__(self, name, Py_ssize_t count, available, StickyPartition sticky):
         self.name = name
         self.count = count
         self.available = available
-        self.turn = turn
+        self.sticky = sticky
         self.batches = [None] * count
 
 
-@cython.final
 cdef class Appender:
-    """Puts records into the open batches of their partitions. What it is not told at once, it asks the ``door``.
+    """The base of the producer: its methods encode records into the open batches of their partitions.
 
-    Arguments are those of the pure twin.
+    Arguments, and the methods of the subclass, are those of the pure twin.
     """
 
-    cdef object _door, _choose, _wall_ms, _serialize_key, _serialize_value, _wake, _go_now
-    cdef object _turns
-    cdef Budget _budget
-    cdef Py_ssize_t _most, _unyielded
-    cdef bint _hashes_keys, _ignores_keys, _reads_clock, _asks_first, _is_bound
+    cdef object _choose_partition, _read_clock, _serialize_key, _serialize_value, _wake, _send_immediately
+    cdef object _sticky
+    cdef BufferSpace _space
+    cdef Py_ssize_t _max_record_size, _unyielded
+    cdef bint _hashes_keys, _ignores_keys, _has_system_clock, _transactional, _is_bound
     cdef unsigned long _thread
     cdef dict _topics
 
-    def __cinit__(
+    __class_getitem__ = classmethod(GenericAlias)
+
+    def __cinit__(self):
+        # Enough for an error instead of a crash, should a subclass not call __init__.
+        self._space = BufferSpace.__new__(BufferSpace, 0)
+        self._topics = {}
+
+    def __init__(
         self,
-        door,
-        Budget budget not None,
-        Py_ssize_t most,
+        sender,
+        BufferSpace space not None,
+        Py_ssize_t max_record_size,
         partitioning,
         wall_ms,
         key_serializer=None,
         value_serializer=None,
         *,
-        bint asks_first=False,
+        bint transactional=False,
         thread_id=None,
     ):
-        self._door, self._budget, self._most, self._wall_ms = door, budget, most, wall_ms
-        self._wake, self._go_now = door.wake, door.go_now
-        self._choose, self._turns = partitioning.choose, partitioning.turns
+        self._wake, self._send_immediately = sender.wake, sender.send_immediately
+        self._space, self._max_record_size, self._read_clock = space, max_record_size, wall_ms
+        self._choose_partition, self._sticky = partitioning.choose, partitioning.sticky
         self._hashes_keys, self._ignores_keys = partitioning.hashes_keys, partitioning.ignores_keys
-        self._reads_clock, self._asks_first = wall_ms is system_wall_ms, asks_first
+        self._has_system_clock, self._transactional = wall_ms is system_wall_ms, transactional
         self._serialize_key, self._serialize_value = key_serializer, value_serializer
-        self._topics = {}
-        self._unyielded = 0
-        self._thread, self._is_bound = 0, False
 
-    def bind(self):
-        """Take records in this thread alone from now on."""
-        self._thread, self._is_bound = PyThread_get_thread_ident(), True
+    @cython.binding(True)
+    async def send(self, topic, value=None, *, key=None, partition=None, timestamp_ms=None, headers=()):
+        """Send one record, and wait until it is acknowledged.
 
-    def forget(self):
-        """Something has changed: ask the door about every topic again."""
-        self._topics.clear()
+        Args:
+            topic: its topic.
+            value: bytes, or what the ``value_serializer`` takes; None is a tombstone.
+            key: as ``value``; records with equal keys go to the same partition, as with Kafka's Java client.
+            partition: overrides the choice by key.
+            timestamp_ms: ms since the epoch; now if not given.
+            headers: names and bytes.
 
+        A call that is cancelled before it accepts the record sends nothing; an accepted record is still sent.
+
+        Raises:
+            BufferFull, TopicNotReady: no buffer space, or no such topic, within ``max_block_ms``.
+            RecordTooLarge: the record exceeds ``max_request_size``.
+            RequestTimeout: no acknowledgement within ``delivery_timeout_ms``; a broker may have written the record.
+            BrokerError: the broker refuses the record.
+            UsageError: the topic's name is not allowed, or it has no such partition.
+        """
+        cdef Py_ssize_t index = 0
+        cdef OpenBatch batch
+        try:
+            batch = self.put(topic, value, key, partition, timestamp_ms, headers, &index)
+        except (TopicNotReady, BufferFull):
+            batch, index = await self._wait_and_append(topic, value, key, partition, timestamp_ms, headers)
+        if index == 0:
+            unwritten = self._send_immediately()
+            if unwritten is not None:
+                await unwritten
+        elif batch.builder.used >= batch.builder.limit:
+            self._wake()
+        result = batch.result
+        # This is result.wait(index) without its coroutine.
+        if not result.completed:
+            try:
+                await result.wait_handle(index)
+            except BaseException:
+                result.discard_waiter(index)
+                raise
+            if not result.parts:
+                return result.metadata_at(index)
+        return await result.wait(index)
+
+    @cython.binding(True)
+    async def enqueue(self, topic, value=None, *, key=None, partition=None, timestamp_ms=None, headers=()):
+        """Accept one record: wait for the topic's metadata and for buffer space, but not for the acknowledgement.
+
+        Arguments and errors are those of :meth:`send`; await the delivery for the record's result.
+        """
+        cdef Py_ssize_t index = 0
+        cdef OpenBatch batch
+        cdef Delivery delivery
+        self._unyielded += 1
+        if self._unyielded >= YIELD_EVERY:
+            self._unyielded = 0
+            # Yield before the record is accepted: a caller cancelled here knows that it was not.
+            await self._let_others_run()
+        try:
+            batch = self.put(topic, value, key, partition, timestamp_ms, headers, &index)
+        except (TopicNotReady, BufferFull):
+            batch, index = await self._wait_and_append(topic, value, key, partition, timestamp_ms, headers)
+        if index == 0 or batch.builder.used >= batch.builder.limit:
+            self._wake()
+        delivery = Delivery.__new__(Delivery)
+        delivery.result = batch.result
+        delivery.index = index
+        return delivery
+
+    @cython.binding(True)
     def send_nowait(self, topic, value=None, *, key=None, partition=None, timestamp_ms=None, headers=()):
-        """As :meth:`aiokafkawire.producer.producer.Producer.send_nowait`, which this is."""
+        """Accept one record without waiting for anything. Arguments are those of :meth:`send`.
+
+        Raises:
+            BufferFull: ``buffer_memory`` is used up.
+            TopicNotReady: the topic's partitions are not known yet; the client requests its metadata.
+            RecordTooLarge, UsageError: as :meth:`send`.
+        """
         cdef Py_ssize_t index = 0
         cdef OpenBatch batch = self.put(topic, value, key, partition, timestamp_ms, headers, &index)
         if index == 0 or batch.builder.used >= batch.builder.limit:
@@ -205,65 +279,26 @@ cdef class Appender:
         delivery.index = index
         return delivery
 
-    async def send(self, topic, value=None, *, key=None, partition=None, timestamp_ms=None, headers=()):
-        """As :meth:`aiokafkawire.producer.producer.Producer.send`, which this is."""
-        cdef Py_ssize_t index = 0
-        cdef OpenBatch batch
-        try:
-            batch = self.put(topic, value, key, partition, timestamp_ms, headers, &index)
-        except (TopicNotReady, BufferFull):
-            batch, index = await self._door.accept(topic, value, key, partition, timestamp_ms, headers)
-        if index == 0:
-            unwritten = self._go_now()
-            if unwritten is not None:
-                await unwritten
-        elif batch.builder.used >= batch.builder.limit:
-            self._wake()
-        result = batch.result
-        # What result.wait(index) does, without its coroutine.
-        if not result.settled:
-            try:
-                await result.settling(index)
-            except BaseException:
-                result.unhear(index)
-                raise
-            if not result.parts:
-                return result.place(index)
-        return await result.wait(index)
+    def _bind_thread(self):
+        """Refuse records from other threads from now on."""
+        self._thread, self._is_bound = PyThread_get_thread_ident(), True
 
-    async def enqueue(self, topic, value=None, *, key=None, partition=None, timestamp_ms=None, headers=()):
-        """As :meth:`aiokafkawire.producer.producer.Producer.enqueue`, which this is."""
-        cdef Py_ssize_t index = 0
-        cdef OpenBatch batch
-        cdef Delivery delivery
-        self._unyielded += 1
-        if self._unyielded >= YIELD_EVERY:
-            self._unyielded = 0
-            # Before the record is accepted: whoever is cancelled in here knows that it was not.
-            await self._door.let_others_run()
-        try:
-            batch = self.put(topic, value, key, partition, timestamp_ms, headers, &index)
-        except (TopicNotReady, BufferFull):
-            batch, index = await self._door.accept(topic, value, key, partition, timestamp_ms, headers)
-        if index == 0 or batch.builder.used >= batch.builder.limit:
-            self._wake()
-        delivery = Delivery.__new__(Delivery)
-        delivery.result = batch.result
-        delivery.index = index
-        return delivery
+    def _invalidate_topics(self):
+        """Open every topic again at its next record: the metadata or the producer's state has changed."""
+        self._topics.clear()
 
-    def append(self, topic, value, key, partition, timestamp_ms, headers):
-        """Put one record into a batch: the batch, and its index there."""
+    def _append(self, topic, value, key, partition, timestamp_ms, headers):
+        """Append one record to a batch; return the batch and the record's index in it."""
         cdef Py_ssize_t index = 0
         cdef OpenBatch batch = self.put(topic, value, key, partition, timestamp_ms, headers, &index)
         return batch, index
 
-    def append_many(
+    def _append_many(
         self, topic, values, keys, partition, timestamp_ms, headers, Py_ssize_t start, Py_ssize_t stop
     ):
-        """Put records ``start`` to ``stop`` into batches; the index of the first that is not in one.
+        """Append records ``start`` to ``stop``; return the index of the first that was not appended.
 
-        Raises what is the matter with the first; with a later one, the next call does.
+        Raises if the first record fails; a later failure is raised by the next call.
         """
         cdef Py_ssize_t at, index
         cdef OpenBatch batch
@@ -280,7 +315,8 @@ cdef class Appender:
                 self._wake()
         return stop
 
-    cdef OpenBatch put(self, topic, value, key, partition, timestamp_ms, headers, Py_ssize_t *place):
+    @cython.final
+    cdef OpenBatch put(self, topic, value, key, partition, timestamp_ms, headers, Py_ssize_t *index):
         cdef int64_t timestamp = 0
         cdef Py_ssize_t size, chosen
         cdef bytes raw_key, raw_value, encoded = None
@@ -289,22 +325,22 @@ cdef class Appender:
         cdef OpenBatch batch
         cdef PyObject *found
         if self._is_bound and PyThread_get_thread_ident() != self._thread:
-            raise refuse_thread()
+            raise wrong_thread()
         if timestamp_ms is not None:
             if type(timestamp_ms) is not int or not 0 <= timestamp_ms < 2**63:
-                raise refuse_timestamp(timestamp_ms)
+                raise invalid_timestamp(timestamp_ms)
             timestamp = timestamp_ms
         if not PyUnicode_Check(topic):
-            raise refuse_topic(topic)
+            raise invalid_topic(topic)
         found = PyDict_GetItemWithError(self._topics, topic)
         if found is NULL:
-            opened = self._door.open_topic(topic)
+            opened = self._open_topic(topic)
             self._topics[topic] = opened
         else:
             opened = <OpenTopic>found
         raw_key = raw(key, self._serialize_key, "key")
         raw_value = raw(value, self._serialize_value, "value")
-        size = WITHOUT_CONTENT
+        size = EMPTY_RECORD_SIZE
         if raw_key is not None:
             size += PyBytes_GET_SIZE(raw_key)
         if raw_value is not None:
@@ -314,44 +350,46 @@ cdef class Appender:
         if pairs:
             size = record_size_bound(raw_key, raw_value, pairs)
             encoded = encoded_headers(pairs)
-        if size > self._most or self._budget.used + size > self._budget.limit:
-            raise self._door.refuse(topic, size)
+        if size > self._max_record_size or self._space.used + size > self._space.limit:
+            raise self._no_space(topic, size)
         if partition is None:
             chosen = self.choose(opened, raw_key, size)
         elif not isinstance(partition, int) or isinstance(partition, bool) or not 0 <= partition < opened.count:
-            raise refuse_partition(topic, partition, opened.count)
+            raise invalid_partition(topic, partition, opened.count)
         else:
             chosen = partition
-        if self._asks_first:
-            self._door.ask(topic, chosen)
+        if self._transactional:
+            self._add_to_transaction(topic, chosen)
         if timestamp_ms is None:
-            timestamp = now_ms() if self._reads_clock else self._wall_ms()
+            timestamp = now_ms() if self._has_system_clock else self._read_clock()
         found = PyList_GET_ITEM(opened.batches, chosen)
         if found is not <PyObject *>None:
             batch = <OpenBatch>found
-            place[0] = batch.put(self._budget, timestamp, raw_key, raw_value, encoded)
-            if place[0] >= 0:
+            index[0] = batch.put(self._space, timestamp, raw_key, raw_value, encoded)
+            if index[0] >= 0:
                 return batch
-        batch, index = self._door.open_batch(topic, chosen, timestamp, raw_key, raw_value, pairs)
+        batch, index[0] = self._open_batch(topic, chosen, timestamp, raw_key, raw_value, pairs)
         opened.batches[chosen] = batch
-        place[0] = index
         return batch
 
+    @cython.final
     cdef Py_ssize_t choose(self, OpenTopic opened, bytes key, Py_ssize_t size) except -1:
-        cdef Turn turn = opened.turn
+        cdef StickyPartition sticky = opened.sticky
         cdef Py_ssize_t sent, chosen
         if key is not None and self._hashes_keys:
             return (murmur2(key) & 0x7FFFFFFF) % opened.count
-        if turn is not None and (key is None or self._ignores_keys):
-            sent = turn.sent + size - SPARE
-            if sent <= turn.limit or (sent <= turn.most and has_room(opened.batches[turn.partition], size)):
-                turn.sent = sent
-                return turn.partition
-        chosen = self._choose(opened.name, key, opened.available, opened.count, size)
+        if sticky is not None and (key is None or self._ignores_keys):
+            sent = sticky.sent + size - RECORD_OVERHEAD
+            if sent <= sticky.limit or (
+                sent <= sticky.max_sent and has_room(opened.batches[sticky.partition], size)
+            ):
+                sticky.sent = sent
+                return sticky.partition
+        chosen = self._choose_partition(opened.name, key, opened.available, opened.count, size)
         if not 0 <= chosen < opened.count:
-            raise refuse_partition(opened.name, chosen, opened.count)
-        if self._turns is not None:
-            opened.turn = self._turns.get(opened.name)
+            raise invalid_partition(opened.name, chosen, opened.count)
+        if self._sticky is not None:
+            opened.sticky = self._sticky.get(opened.name)
         return chosen
 
 
@@ -359,17 +397,17 @@ cdef inline bint has_room(OpenBatch batch, Py_ssize_t size):
     return batch is not None and not batch.closed and batch.builder.used + size <= batch.builder.limit
 
 
-cdef inline bytes raw(given, serialize, str what):
+cdef inline bytes raw(given, serialize, str part):
     if given is None:
         return None
     if serialize is None:
         if PyBytes_Check(given):
             return <bytes>given
-        return copy_bytes(given, what, made=False)
-    made = serialize(given)
-    if not PyBytes_Check(made):
-        return copy_bytes(made, what, made=True)
-    return <bytes>made
+        return copy_bytes(given, part, serialized=False)
+    serialized = serialize(given)
+    if not PyBytes_Check(serialized):
+        return copy_bytes(serialized, part, serialized=True)
+    return <bytes>serialized
 
 
 cdef inline int64_t now_ms() noexcept:

@@ -1,62 +1,64 @@
-"""A batch on its way through the producer."""
+"""A batch on its way through the producer, and the result that its records share."""
 
+from array import array
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 from uuid import UUID
 
 import attrs
 
-from ..errors import KafkaError
+from ..errors import KafkaError, again
 from ..protocol.primitives import ZERO_UUID
 from ..records.batch import BatchBuilder, halve
-from ..types import TopicPartition
-from .appending import OpenBatch
-from .idempotence import after
-from .old_formats import NEWEST_MAGIC, as_message_set
-from .result import BatchResult
+from ..types import Event, RecordMetadata, TopicPartition
+from ._implementation import OpenBatch
+from .idempotence import sequence_after
+from .message_format import NEWEST_MAGIC, as_message_set
 
-__all__ = ("Batch",)
+__all__ = ("BatchResult", "ProducerBatch")
 
-_HEAVY: Final = 64 * 1024
-"""Batches above this are compressed on a thread."""
+_LARGE: Final = 64 * 1024
+"""The producer compresses batches above this size on a thread."""
+_new_tuple: Final = tuple.__new__
 
 
 @attrs.define(eq=False)
-class Batch:
-    """Records of one partition that travel together."""
+class ProducerBatch:
+    """Records of one partition that are sent together."""
 
-    where: TopicPartition
+    partition: TopicPartition
     order: tuple[int, int]
-    """Batches of a partition go in this order: its number, and which of that batch's records is its first."""
+    """The batch's place in its partition: its number, and the index of its first record in that batch."""
     opened: OpenBatch
-    """Its records, and where they come in as long as it is open."""
-    result: BatchResult
+    """The encoded records; it takes more while it is open."""
+    result: "BatchResult"
     created_at: float
     transactional: bool = False
     compressing: bool = False
-    """Whether a thread is at work on it."""
+    """Whether a thread is compressing it."""
     compressed: bool = False
     not_before: float = float("-inf")
-    """When it may be tried again."""
-    tries: int = 0
+    """The time from which it may be sent again."""
+    attempts: int = 0
     last_error: KafkaError | None = None
-    """Why it is still here: what the last try brought, its own or that of the batch before it."""
-    sealed: bytes | None = None
-    """Its bytes, once built; a retry sends the same."""
+    """Why it still waits: the error of its last attempt, or of the batch before it."""
+    encoded: bytes | None = None
+    """Its bytes once it is built; a retry sends the same."""
     magic: int = NEWEST_MAGIC
-    """The format of ``sealed``."""
+    """The format of ``encoded``."""
     producer_id: int = -1
     producer_epoch: int = -1
     base_sequence: int = -1
     sent_to: int = -1
-    """The broker that it was last sent to."""
+    """The node id of the broker that it was last sent to."""
     topic_id: UUID = ZERO_UUID
     """Its topic's id when it was last sent."""
     in_doubt: bool = False
-    """Whether a request may have written it, although no acknowledgement came."""
+    """Whether a broker may have written it without an acknowledgement."""
 
     @property
     def builder(self) -> BatchBuilder:
-        """Its records, encoded."""
+        """Its encoded records."""
         return self.opened.builder
 
     @property
@@ -65,66 +67,196 @@ class Batch:
         return self.opened.closed
 
     def close(self) -> None:
-        """It takes no more records."""
+        """Take no more records."""
         self.opened.closed = True
 
     @property
     def count(self) -> int:
-        """How many records it has."""
+        """The number of its records."""
         return self.builder.count
 
     @property
-    def is_heavy(self) -> bool:
-        """Whether compressing it would hold the event loop for long."""
-        return bool(self.builder.codec) and not self.compressed and self.builder.size > _HEAVY
+    def needs_thread(self) -> bool:
+        """Whether compressing it would block the event loop for long."""
+        return bool(self.builder.codec) and not self.compressed and self.builder.size > _LARGE
 
-    def seal(self, magic: int = NEWEST_MAGIC) -> bytes:
-        """Its bytes, with its number in them; in message sets, of a ``magic`` below 2, numbers have no place.
+    def encode(self, magic: int = NEWEST_MAGIC) -> bytes:
+        """Return its bytes with its sequence number; message sets (``magic`` 0 and 1) have none.
 
         Raises:
-            UnsupportedVersion: an old format has no place for something else, which is of use: headers, transactions.
+            UnsupportedVersion: the old format cannot carry its headers or its transaction.
         """
         if self.magic != magic:
-            self.sealed, self.magic = None, magic
-        if self.sealed is None and magic < NEWEST_MAGIC:
-            self.sealed = as_message_set(self.builder, magic, transactional=self.transactional)
-        elif self.sealed is None:
-            self.sealed = self.opened.builder.build(
+            self.encoded, self.magic = None, magic
+        if self.encoded is None and magic < NEWEST_MAGIC:
+            self.encoded = as_message_set(self.builder, magic, transactional=self.transactional)
+        elif self.encoded is None:
+            self.encoded = self.opened.builder.build(
                 producer_id=self.producer_id,
                 producer_epoch=self.producer_epoch,
                 base_sequence=self.base_sequence,
                 transactional=self.transactional,
             )
-        return self.sealed
+        return self.encoded
 
-    def went_to_another_topic(self, topic_id: UUID) -> bool:
-        """Return whether it was last sent to another topic than the one that has this id now."""
-        return bool(self.tries) and ZERO_UUID not in (self.topic_id, topic_id) and self.topic_id != topic_id
+    def has_other_topic(self, topic_id: UUID) -> bool:
+        """Return whether it was last sent to a topic with another id: the topic was recreated since."""
+        return bool(self.attempts) and ZERO_UUID not in (self.topic_id, topic_id) and self.topic_id != topic_id
 
-    def forget_number(self) -> None:
-        """It was not written under its number, and gets another."""
+    def reset_sequence(self) -> None:
+        """Drop its sequence number, under which it was not written; it gets another."""
         self.producer_id = self.producer_epoch = self.base_sequence = -1
-        self.sealed = None
+        self.encoded = None
 
-    def halves(self) -> "tuple[Batch, Batch]":
-        """Two batches with the records of one that a broker found too large. Their numbers are within its own.
+    def split(self) -> "tuple[ProducerBatch, ProducerBatch]":
+        """Split a batch that is too large for a broker in two, with sequence numbers within its own.
 
-        Whoever waits for a record does not notice: the result passes them on.
+        Deliveries do not notice: the result passes them on.
         """
-        parts, first = [], 0
+        halves, first = [], 0
         builders = halve(self.builder)
         results = self.result.split([builder.count for builder in builders])
         for builder, result in zip(builders, results, strict=True):
-            part = attrs.evolve(
+            half = attrs.evolve(
                 self,
                 order=(self.order[0], self.order[1] + first),
                 opened=OpenBatch(builder, result, result.timestamps),
                 result=result,
                 compressed=False,
-                sealed=None,
-                base_sequence=after(self.base_sequence, first) if self.base_sequence >= 0 else -1,
+                encoded=None,
+                base_sequence=sequence_after(self.base_sequence, first) if self.base_sequence >= 0 else -1,
             )
-            part.close()
-            parts.append(part)
+            half.close()
+            halves.append(half)
             first += builder.count
-        return parts[0], parts[1]
+        return halves[0], halves[1]
+
+
+class BatchResult:
+    """The result of one batch, and the event that its waiters share. It keeps the records' timestamps, not the records.
+
+    A batch that is split has two parts, each with a result of its own.
+    """
+
+    __slots__ = (
+        "_awaited",
+        "_base_offset",
+        "_event",
+        "_log_append_time",
+        "_new_event",
+        "completed",
+        "error",
+        "partition",
+        "parts",
+        "timestamps",
+    )
+
+    def __init__(self, partition: TopicPartition, new_event: Callable[[], Event]) -> None:
+        self.partition: TopicPartition = partition
+        self._new_event = new_event
+        self.timestamps: array[int] = array("q")
+        """The producer's timestamp of each record, in ms since the epoch."""
+        self.completed: bool = False
+        """Whether the batch was acknowledged, failed, or was split."""
+        self.error: KafkaError | None = None
+        self._base_offset = -1
+        self._log_append_time = -1
+        self._awaited: set[int] = set()
+        # Created by the first waiter: most records of a fast producer are never awaited.
+        self._event: Event | None = None
+        self.parts: Sequence[BatchResult] = ()
+        """The results of the parts of a batch that was split."""
+
+    async def wait(self, index: int) -> RecordMetadata:
+        """Return the metadata of record ``index`` once it is acknowledged, or raise the error of its batch."""
+        if self.completed:
+            self._awaited.add(index)
+        else:
+            try:
+                await self.wait_handle(index)
+            except BaseException:
+                self.discard_waiter(index)
+                raise
+        if self.parts:
+            part, part_index = self._part(index)
+            return await part.wait(part_index)
+        return self.metadata_at(index)
+
+    def wait_handle(self, index: int) -> Awaitable[object]:
+        """Return what the caller awaits for record ``index`` until the batch is completed."""
+        self._awaited.add(index)
+        if self._event is None:
+            self._event = self._new_event()
+        return self._event.wait()
+
+    def discard_waiter(self, index: int) -> None:
+        """Count record ``index`` as not awaited: its caller was cancelled, so flush() reports its failure."""
+        self._awaited.discard(index)
+        if self.parts:
+            part, part_index = self._part(index)
+            part.discard_waiter(part_index)
+
+    def metadata_at(self, index: int) -> RecordMetadata:
+        """Return the metadata of record ``index`` of a completed batch that was not split. Raises as :meth:`wait`."""
+        if self.error is not None:
+            raise again(self.error)
+        offset = self._base_offset + index if self._base_offset >= 0 else -1
+        timestamp = self._log_append_time if self._log_append_time >= 0 else self.timestamps[index]
+        # This is RecordMetadata(...) without its function call for each record.
+        return _new_tuple(RecordMetadata, (*self.partition, offset, timestamp))
+
+    async def wait_until_complete(self) -> None:
+        """Wait until every record is acknowledged or has failed."""
+        if not self.completed:
+            if self._event is None:
+                self._event = self._new_event()
+            await self._event.wait()
+        for part in self.parts:
+            await part.wait_until_complete()
+
+    def is_done(self, index: int) -> bool:
+        """Return whether record ``index`` is acknowledged or has failed."""
+        if self.parts:
+            part, part_index = self._part(index)
+            return part.is_done(part_index)
+        return self.completed
+
+    @property
+    def unawaited(self) -> int:
+        """The number of its records that no caller has awaited."""
+        return len(self.timestamps) - len(self._awaited)
+
+    def resolve(self, base_offset: int, log_append_time: int) -> None:
+        """Complete a written batch. The offset is -1 if unknown, the time if the producer's counts."""
+        self._base_offset, self._log_append_time = base_offset, log_append_time
+        self._complete()
+
+    def fail(self, error: KafkaError) -> None:
+        """Complete a batch that will not be written."""
+        self.error = error
+        self._complete()
+
+    def split(self, counts: Sequence[int]) -> "list[BatchResult]":
+        """Return the results of parts with these numbers of records, in their order; each completes by itself."""
+        parts, first = [], 0
+        for count in counts:
+            part = BatchResult(self.partition, self._new_event)
+            part.timestamps = self.timestamps[first : first + count]
+            part._awaited = {index - first for index in self._awaited if first <= index < first + count}
+            parts.append(part)
+            first += count
+        self.parts = parts
+        self._complete()
+        return parts
+
+    def _part(self, index: int) -> "tuple[BatchResult, int]":
+        for part in self.parts:
+            if index < len(part.timestamps):
+                return part, index
+            index -= len(part.timestamps)
+        raise IndexError(index)
+
+    def _complete(self) -> None:
+        self.completed = True
+        if self._event is not None:
+            self._event.set()

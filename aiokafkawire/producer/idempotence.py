@@ -1,16 +1,16 @@
-"""How records are numbered, so that a retry neither doubles nor reorders them (KIP-98, KIP-360).
+"""Sequence numbers, with which a retry neither duplicates nor reorders records (KIP-98, KIP-360).
 
-A leader knows the last number that it wrote for a producer and partition, and takes only the next. So:
+A leader knows the last sequence number that it wrote for a producer and partition, and accepts only the next. So:
 
-1. A batch gets its number when it is first sent, and keeps it for every retry: the leader answers a batch that it has
-   already as if it had just been written.
-2. A batch is refused as out of order while one before it is missing. If that one will be tried again, so is the batch,
-   behind it. If nothing is before it any more, for we gave up what was, the number is lost: then the partition
-   begins at 0 in the next epoch. What still travels under the old one will be refused from there on.
-3. Only batches that are known not to be written are numbered anew. A refused batch is not written, and neither is any
-   that was sent behind it.
-4. The log of a topic that was created anew knows no producer. Once no batch of the partition is in flight, it begins
-   at 0 in the next epoch. A transaction has one epoch, so its batches keep their numbers.
+1. A batch gets its number when it is first sent, and keeps it for every retry: if the leader has the batch already, it
+   answers as if it had just written it.
+2. A leader refuses a batch as out of order while one before it is missing. If that one will be retried, so is the
+   batch, behind it. If nothing is before it, because what was has failed, the number is lost: then the partition
+   restarts at 0 in the next epoch, and leaders refuse what is still in flight under the old one.
+3. Only batches that are known not to be written get new numbers. A refused batch is not written, and neither is any
+   that was sent after it.
+4. The log of a recreated topic knows no producer. Once no batch of the partition is in flight, it restarts at 0 in the
+   next epoch. A transaction has one epoch, so its batches keep their numbers.
 """
 
 from enum import Enum
@@ -25,53 +25,53 @@ from ..errors import (
 )
 from ..types import TopicPartition
 
-__all__ = ("Numbered", "Sequences", "Verdict", "after", "judge")
+__all__ = ("NumberedBatch", "SequenceAction", "SequenceNumbers", "classify", "sequence_after")
 
 _LAST_EPOCH: Final = 2**15 - 1
 _SEQUENCES: Final = 2**31
 
 
-class Verdict(Enum):
-    """What an error about its number means for a batch."""
+class SequenceAction(Enum):
+    """The action for a batch after an error about its sequence number."""
 
-    WRITTEN = "it is in the log"
-    BEHIND = "try it again, when those before it are in the log"
-    RENUMBER = "it is not in the log, and never will be under this number"
-    RENEW = "it is not in the log, and this producer id is of no use any more"
-    RESUME = "it is not in the log, and is written there under the same number"
+    WRITTEN = "the batch is in the log: acknowledge it"
+    RETRY_BEHIND = "retry it when those before it are in the log"
+    RENUMBER = "it is not in the log, and never will be under this number: restart in the next epoch"
+    NEW_PRODUCER_ID = "it is not in the log, and this producer id is unusable: restart under another"
+    RESUME = "it is not in the log, and keeps its number"
 
 
-def judge(error: KafkaError, *, first: bool, transactional: bool) -> Verdict | None:
-    """What the error means; None if it is not about the number, or ends a transaction.
+def classify(error: KafkaError, *, first: bool, transactional: bool) -> SequenceAction | None:
+    """Return what the error requires; None if it is not about the number, or ends a transaction.
 
-    ``first``: no batch of the partition is before this one, neither on its way nor waiting.
+    ``first``: no batch of the partition is before this one, neither in flight nor waiting.
     """
     if isinstance(error, DuplicateSequenceNumber):
-        return Verdict.WRITTEN
+        return SequenceAction.WRITTEN
     if isinstance(error, OutOfOrderSequenceNumber | UnknownProducerId):
         if not first:
-            return Verdict.BEHIND
-        return None if transactional else Verdict.RENUMBER
+            return SequenceAction.RETRY_BEHIND
+        return None if transactional else SequenceAction.RENUMBER
     if isinstance(error, InvalidProducerEpoch) and not transactional:
-        return Verdict.RENEW if first else Verdict.BEHIND
+        return SequenceAction.NEW_PRODUCER_ID if first else SequenceAction.RETRY_BEHIND
     return None
 
 
-class Numbered(Protocol):
-    """A batch as far as its number goes."""
+class NumberedBatch(Protocol):
+    """The sequence-number fields of a batch."""
 
-    where: TopicPartition
+    partition: TopicPartition
     producer_id: int
     producer_epoch: int
     base_sequence: int
 
     @property
     def count(self) -> int:
-        """How many records it has."""
+        """The number of its records."""
 
 
-class _Numbers:
-    """What the next batch of a partition gets."""
+class _PartitionSequence:
+    """The producer id, epoch and sequence number of a partition's next batch."""
 
     __slots__ = ("next_sequence", "producer_epoch", "producer_id")
 
@@ -79,59 +79,60 @@ class _Numbers:
         self.producer_id, self.producer_epoch, self.next_sequence = producer_id, producer_epoch, 0
 
 
-class Sequences:
-    """The producer id with its epoch, and the next sequence of each partition."""
+class SequenceNumbers:
+    """The producer id with its epoch, and the next sequence number of each partition."""
 
     def __init__(self) -> None:
         self.producer_id: int = -1
         self.producer_epoch: int = -1
-        self._partitions: dict[TopicPartition, _Numbers] = {}
+        self._partitions: dict[TopicPartition, _PartitionSequence] = {}
 
     @property
-    def needs_identity(self) -> bool:
-        """Whether a producer id has to be asked for before anything is sent, or sent again."""
+    def needs_producer_id(self) -> bool:
+        """Whether the producer needs an id before it sends, or sends again."""
         return self.producer_id < 0
 
-    def identify(self, producer_id: int, producer_epoch: int) -> None:
-        """A new id or epoch, for partitions that have none yet or :meth:`restart`."""
+    def set_producer_id(self, producer_id: int, producer_epoch: int) -> None:
+        """Use this id and epoch for partitions that have none yet or :meth:`restart`."""
         self.producer_id, self.producer_epoch = producer_id, producer_epoch
 
-    def begin_anew(self, producer_id: int, producer_epoch: int) -> None:
-        """A new id or epoch for all partitions. No numbered batch is left."""
+    def reset(self, producer_id: int, producer_epoch: int) -> None:
+        """Use this id and epoch for all partitions, from sequence number 0 on. No numbered batch is left."""
         self._partitions.clear()
-        self.identify(producer_id, producer_epoch)
+        self.set_producer_id(producer_id, producer_epoch)
 
-    def number(self, batch: Numbered) -> None:
-        """Give the batch its number, unless it has one."""
+    def number(self, batch: NumberedBatch) -> None:
+        """Give the batch its sequence number, unless it has one."""
         if batch.base_sequence >= 0:
             return
-        numbers = self._partitions.get(batch.where)
-        if numbers is None:
-            numbers = self._partitions[batch.where] = _Numbers(self.producer_id, self.producer_epoch)
-        batch.producer_id, batch.producer_epoch = numbers.producer_id, numbers.producer_epoch
-        batch.base_sequence = numbers.next_sequence
-        numbers.next_sequence = after(numbers.next_sequence, batch.count)
+        sequence = self._partitions.get(batch.partition)
+        if sequence is None:
+            sequence = _PartitionSequence(self.producer_id, self.producer_epoch)
+            self._partitions[batch.partition] = sequence
+        batch.producer_id, batch.producer_epoch = sequence.producer_id, sequence.producer_epoch
+        batch.base_sequence = sequence.next_sequence
+        sequence.next_sequence = sequence_after(sequence.next_sequence, batch.count)
 
-    def restart(self, where: TopicPartition, verdict: Verdict) -> bool:
-        """Begin at 0 in the partition's next epoch, or under a new id; False while that id is not known yet.
+    def restart(self, partition: TopicPartition, action: SequenceAction) -> bool:
+        """Restart at 0 in the partition's next epoch, or under a new id; return False while that id is not known.
 
-        No batch of the partition is on its way, and those that had numbers lose them.
+        No batch of the partition is in flight, and numbered ones lose their numbers.
         """
-        numbers = self._partitions.get(where)
-        if numbers is None:
-            return not self.needs_identity
-        if verdict is Verdict.RENUMBER and numbers.producer_epoch < _LAST_EPOCH:
-            # Epochs are each partition's own: a leader compares them with what it has seen there.
-            self._partitions[where] = _Numbers(numbers.producer_id, numbers.producer_epoch + 1)
+        sequence = self._partitions.get(partition)
+        if sequence is None:
+            return not self.needs_producer_id
+        if action is SequenceAction.RENUMBER and sequence.producer_epoch < _LAST_EPOCH:
+            # Each partition has an epoch of its own: a leader compares it with what it has seen there.
+            self._partitions[partition] = _PartitionSequence(sequence.producer_id, sequence.producer_epoch + 1)
             return True
-        if numbers.producer_id == self.producer_id:
+        if sequence.producer_id == self.producer_id:
             self.producer_id = self.producer_epoch = -1
-        if self.needs_identity:
+        if self.needs_producer_id:
             return False
-        self._partitions[where] = _Numbers(self.producer_id, self.producer_epoch)
+        self._partitions[partition] = _PartitionSequence(self.producer_id, self.producer_epoch)
         return True
 
 
-def after(sequence: int, count: int) -> int:
-    """The sequence behind so many records. It goes round: 0 comes after the largest int32."""
+def sequence_after(sequence: int, count: int) -> int:
+    """Return the sequence number ``count`` records later. It wraps: 0 follows the largest int32."""
     return (sequence + count) % _SEQUENCES

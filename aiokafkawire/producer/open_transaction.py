@@ -1,4 +1,4 @@
-"""What is in the open transaction, what the coordinators know of it, and what they have to be told next."""
+"""The open transaction: its partitions and offsets, and those the coordinators do not know yet."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -9,35 +9,35 @@ import attrs
 from ..errors import KafkaError, again
 from ..protocol.messages.transactions import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest
 from ..types import GroupMetadata, OffsetAndMetadata, ProducerIdentity, TopicPartition
-from .transaction_requests import Ask, add_offsets, add_partitions, commit_offsets
+from .transaction_requests import TransactionRequest, add_offsets, add_partitions, commit_offsets
 
-__all__ = ("Begun", "OffsetsCommit", "OpenTransaction")
+__all__ = ("TransactionStarted", "OffsetsCommit", "OpenTransaction")
 
 
-class Begun(IntEnum):
+class TransactionStarted(IntEnum):
     """Whether the coordinator has an open transaction."""
 
     NO = 0
-    PERHAPS = 1
+    MAYBE = 1
     YES = 2
 
 
 @attrs.define(eq=False)
 class OffsetsCommit:
-    """A group's offsets on their way into the transaction. Once it is ``done``, ``error`` says why they are not in."""
+    """The commit of a group's offsets with the transaction. Once it is ``done``, ``error`` says why it failed."""
 
     done: bool = False
     error: KafkaError | None = None
 
-    def end(self, error: KafkaError | None = None) -> None:
-        """They are in, or will never be; the first word counts."""
+    def complete(self, error: KafkaError | None = None) -> None:
+        """Complete the commit; later calls are ignored."""
         if not self.done:
             self.done, self.error = True, error
 
 
 @attrs.define(eq=False)
-class _Waiting:
-    """The offsets that wait for one group's coordinator, and who waits for them."""
+class _WaitingOffsets:
+    """The offsets to send to one group's coordinator, and the commits that wait for it."""
 
     offsets: dict[TopicPartition, OffsetAndMetadata] = attrs.field(factory=dict)
     commits: list[OffsetsCommit] = attrs.field(factory=list)
@@ -47,88 +47,88 @@ class _Waiting:
 class OpenTransaction:
     """One transaction, from its begin to its end."""
 
-    begun: Begun = Begun.NO
+    started: TransactionStarted = TransactionStarted.NO
     bump: bool = False
-    """Whether the epoch is to be bumped after it."""
+    """Whether the epoch is bumped after it."""
     in_doubt: bool = False
-    """Whether something of it may still be under way."""
-    known: set[TopicPartition] = attrs.field(factory=set)
-    """The partitions of its records; batches may go to those that are taken."""
-    taken: set[TopicPartition] = attrs.field(factory=set)
+    """Whether a broker may still write something of it."""
+    partitions: set[TopicPartition] = attrs.field(factory=set)
+    """The partitions of its records; batches may be sent to those that are added."""
+    added: set[TopicPartition] = attrs.field(factory=set)
     topic_ids: dict[str, UUID] = attrs.field(factory=dict)
     """The topics that acknowledged records of it, with the ids that they had then."""
     _new: list[TopicPartition] = attrs.field(factory=list)
-    _asked: list[TopicPartition] = attrs.field(factory=list)
+    _adding: list[TopicPartition] = attrs.field(factory=list)
     _groups: set[str] = attrs.field(factory=set)
-    _waiting: dict[GroupMetadata, _Waiting] = attrs.field(factory=dict)
-    _on_their_way: list[OffsetsCommit] = attrs.field(factory=list)
+    _waiting: dict[GroupMetadata, _WaitingOffsets] = attrs.field(factory=dict)
+    _committing: list[OffsetsCommit] = attrs.field(factory=list)
 
     @property
     def has_waiting_offsets(self) -> bool:
         """Whether there are offsets that were not sent yet."""
         return bool(self._waiting)
 
-    def begins(self, begun: Begun) -> None:
-        """As far as is known."""
-        self.begun = max(self.begun, begun)
+    def mark_started(self, started: TransactionStarted) -> None:
+        """Record that the coordinator has, or may have, the transaction."""
+        self.started = max(self.started, started)
 
-    def add(self, where: TopicPartition, version: int) -> None:
-        """Records for one more partition."""
-        self.known.add(where)
+    def add(self, partition: TopicPartition, version: int) -> None:
+        """Add a partition of its records."""
+        self.partitions.add(partition)
         if version < 2:
-            self._new.append(where)
+            self._new.append(partition)
         else:
-            self.taken.add(where)
-            self.begins(Begun.PERHAPS)
+            self.added.add(partition)
+            self.mark_started(TransactionStarted.MAYBE)
 
     def add_offsets(self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> OffsetsCommit:
-        """Offsets of a group, together with those of it that wait."""
-        waiting = self._waiting.setdefault(group, _Waiting())
+        """Add offsets of a group, to be sent together with those of it that wait."""
+        waiting = self._waiting.setdefault(group, _WaitingOffsets())
         waiting.offsets.update(offsets)
         waiting.commits.append(OffsetsCommit())
         return waiting.commits[-1]
 
-    def next(self, identity: ProducerIdentity) -> Ask | None:
-        """What the coordinators do not know yet: partitions first."""
-        ask = self._next_partitions(identity) or self._next_offsets(identity)
-        if ask is not None:
-            self.begins(Begun.PERHAPS)
-        return ask
+    def next_request(self, identity: ProducerIdentity) -> TransactionRequest | None:
+        """Return the request with what the coordinators do not know yet: partitions first."""
+        request = self._next_partitions(identity) or self._next_offsets(identity)
+        if request is not None:
+            self.mark_started(TransactionStarted.MAYBE)
+        return request
 
-    def _next_partitions(self, identity: ProducerIdentity) -> Ask | None:
+    def _next_partitions(self, identity: ProducerIdentity) -> TransactionRequest | None:
         if not self._new:
             return None
-        self._asked, self._new = self._new, []
-        return add_partitions(identity, self._asked)
+        self._adding, self._new = self._new, []
+        return add_partitions(identity, self._adding)
 
-    def _next_offsets(self, identity: ProducerIdentity) -> Ask | None:
+    def _next_offsets(self, identity: ProducerIdentity) -> TransactionRequest | None:
         if not self._waiting:
             return None
         group = next(iter(self._waiting))
         if identity.transaction_version < 2 and group.group_id not in self._groups:
             return add_offsets(identity, group.group_id)
         waiting = self._waiting.pop(group)
-        self._on_their_way = waiting.commits
+        self._committing = waiting.commits
         return commit_offsets(identity, group, waiting.offsets)
 
-    def told(self, ask: Ask) -> None:
-        """The coordinator knows it now."""
-        self.begins(Begun.YES)
-        if isinstance(ask.request, AddPartitionsToTxnRequest):
-            self.taken.update(self._asked)
-        elif isinstance(ask.request, AddOffsetsToTxnRequest):
-            self._groups.add(ask.request.group_id)
+    def succeeded(self, done: TransactionRequest) -> None:
+        """Record that the coordinator has done this."""
+        self.mark_started(TransactionStarted.YES)
+        if isinstance(done.request, AddPartitionsToTxnRequest):
+            self.added.update(self._adding)
+        elif isinstance(done.request, AddOffsetsToTxnRequest):
+            self._groups.add(done.request.group_id)
         else:
-            for commit in self._on_their_way:
-                commit.end()
+            for commit in self._committing:
+                commit.complete()
 
-    def forget_partitions(self) -> None:
-        """Nothing will be written to those that no coordinator was asked to take."""
+    def drop_new_partitions(self) -> None:
+        """Drop the partitions that were not sent to the coordinator: nothing will be written to them."""
         self._new.clear()
 
-    def end_offsets(self, error: KafkaError) -> None:
-        """No offsets get in any more."""
-        waiting = [commit for each in self._waiting.values() for commit in each.commits]
-        for commit in [*self._on_their_way, *waiting]:
-            commit.end(again(error))
+    def fail_offsets(self, error: KafkaError) -> None:
+        """Fail the commits that are not complete."""
+        waiting = [commit for offsets in self._waiting.values() for commit in offsets.commits]
+        for commit in [*self._committing, *waiting]:
+            commit.complete(again(error))
         self._waiting.clear()

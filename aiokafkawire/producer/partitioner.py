@@ -1,4 +1,4 @@
-"""Which partition a record goes to: by a hash of its key that other clients share, or to one whose turn it is."""
+"""Chooses a record's partition: by a hash of its key that other clients share, or by a strategy without keys."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -7,17 +7,21 @@ from struct import unpack
 from typing import Final, Protocol
 from zlib import crc32
 
+import attrs
+
 from ..config import Partitioner, ProducerConfig
 from ..errors import UsageError
 from ..records import layout
 from ..types import Chance, TopicPartition
-from .appending import Turn
-from .door import SPARE, Choose, Partitioning
+from ._implementation import StickyPartition
+from .record_arguments import RECORD_OVERHEAD
 
 __all__ = (
-    "Queues",
+    "BrokerAvailability",
+    "Choose",
+    "Partitioning",
+    "QueueSizes",
     "RoundRobin",
-    "Stalls",
     "UniformSticky",
     "fnv1a",
     "make_partitioner",
@@ -28,7 +32,7 @@ __all__ = (
 )
 
 ByKey = Callable[[bytes, int], int]
-"""Takes a key and how many partitions there are; gives the key's partition."""
+"""Returns the partition of a key, given the number of partitions."""
 
 _SEED: Final = 0x9747B28C
 _MIX: Final = 0x5BD1E995
@@ -38,24 +42,49 @@ _WORD: Final = 0xFFFFFFFF
 _SIGN: Final = 0x80000000
 
 
-class Queues(Protocol):
-    """What waits to be sent; asked only when a topic's turn may go to another partition."""
+class Choose(Protocol):
+    """Chooses a record's partition by its index. Called once for each record, when there is space for it."""
 
-    def takes(self, where: TopicPartition, size: int) -> bool:
-        """Whether the partition has an open batch with room for a record of up to ``size`` bytes."""
+    def __call__(self, topic: str, key: bytes | None, available: Sequence[int], count: int, size: int, /) -> int:
+        """Return a partition of ``count``; ``available`` have a leader, and ``size`` is ``record_size_bound``'s.
 
-    def waiting(self, topic: str) -> Mapping[int, int]:
-        """How many batches wait in each partition's queue; 0 where it says nothing."""
+        A topic's ``available`` is the same object until one of them comes or goes.
+        """
 
-    def stalled(self, topic: str) -> Collection[int]:
-        """The partitions whose broker has stalled, as :class:`Stalls` has it."""
+
+@attrs.frozen
+class Partitioning:
+    """How records are spread.
+
+    ``choose`` is always right. The appender can skip the call where it knows the result: if ``hashes_keys``, keys go by
+    murmur2; and a topic's ``sticky`` partition takes records without a key (or all, if ``ignores_keys``) up to its
+    ``limit``, or up to its ``max_sent`` while the open batch has room.
+    """
+
+    choose: Choose
+    hashes_keys: bool = False
+    ignores_keys: bool = False
+    sticky: Mapping[str, StickyPartition] | None = None
+
+
+class QueueSizes(Protocol):
+    """The batches that wait to be sent; needed only when a topic's sticky partition may change."""
+
+    def has_room(self, partition: TopicPartition, size: int) -> bool:
+        """Return whether the partition has an open batch with room for a record of up to ``size`` bytes."""
+
+    def queue_lengths(self, topic: str) -> Mapping[int, int]:
+        """Return the number of batches that wait for each partition, where there are any."""
+
+    def unavailable(self, topic: str) -> Collection[int]:
+        """Return the partitions whose leader is unavailable, as :class:`BrokerAvailability` has it."""
 
 
 # --- by key --------------------------------------------------------------------------------------------
 
 
 def murmur2(data: bytes) -> int:
-    """MurmurHash2 (Austin Appleby's, 32 bits) with the seed that Kafka's Java client uses; unsigned."""
+    """Return MurmurHash2 (Austin Appleby's, 32 bits) with the seed of Kafka's Java client; unsigned."""
     length = len(data)
     h = _SEED ^ length
     whole = length & ~3
@@ -70,7 +99,7 @@ def murmur2(data: bytes) -> int:
 
 
 def fnv1a(data: bytes) -> int:
-    """FNV-1a (32 bits), read as a signed number of which the absolute value is taken, as Sarama and librdkafka do."""
+    """Return FNV-1a (32 bits), the absolute value of it as a signed number, as Sarama and librdkafka do."""
     h = _FNV_OFFSET
     for byte in data:
         h = (h ^ byte) * _FNV_PRIME & _WORD
@@ -78,17 +107,17 @@ def fnv1a(data: bytes) -> int:
 
 
 def partition_for_key(key: bytes, partitions: int) -> int:
-    """The partition that Java's default partitioner gives this key, so that all clients agree."""
+    """Return the partition that Java's default partitioner chooses for this key."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 
 def partition_for_crc32(key: bytes, partitions: int) -> int:
-    """The partition that librdkafka's ``consistent``, and so its default, gives this key."""
+    """Return the partition that librdkafka's ``consistent``, and so its default, chooses for this key."""
     return crc32(key) % partitions
 
 
 def partition_for_fnv1a(key: bytes, partitions: int) -> int:
-    """The partition that librdkafka's ``fnv1a`` and Sarama's hash partitioner give this key."""
+    """Return the partition that librdkafka's ``fnv1a`` and Sarama's hash partitioner choose for this key."""
     return fnv1a(key) % partitions
 
 
@@ -100,95 +129,99 @@ _BY_KEY: Final[dict[str, ByKey]] = {
 }
 
 
-# --- in turn -------------------------------------------------------------------------------------------
+# --- sticky --------------------------------------------------------------------------------------------
 
 
 class UniformSticky:
-    """Records without a key: all to one partition until it had a batch of them, then to another (KIP-480, KIP-794).
+    """Sends records without a key to one partition until it had a batch of them, then to another (KIP-480, KIP-794).
 
-    A turn is over at the end of a batch, once ``batch_size`` bytes went to its partition: no batch is left half empty
-    because the turn went on, and slow brokers have turns no longer than others. Where other records keep the batches
-    open, it is over after twice as much in any case.
+    The partition changes at the end of a batch, once ``batch_size`` bytes went to it: so no batch is sent half empty
+    because of the change, and slow brokers get no more than others. Where other records keep the batches open, it
+    changes after twice as many bytes in any case.
 
-    Chance gives the next turn, to the same partition too. With ``partitioner_adaptive_partitioning_enable`` one with
-    few batches waiting is likelier than one with many: each weighs the longest queue's length plus 1, less its own.
+    The next partition is random, and may be the same. With ``partitioner_adaptive_partitioning_enable`` one with few
+    waiting batches is likelier than one with many: each weighs the longest queue's length plus 1, less its own.
     """
 
-    def __init__(self, config: ProducerConfig, chance: Chance, queues: Queues, by_key: ByKey | None) -> None:
-        """Records with a key go where ``by_key`` says; with None they are spread like those without."""
+    def __init__(self, config: ProducerConfig, chance: Chance, queues: QueueSizes, by_key: ByKey | None) -> None:
+        """Send records with a key to the partition ``by_key``; with None, treat them like those without."""
         self._chance, self._queues, self._by_key = chance, queues, by_key
         self._adaptive = config.partitioner_adaptive_partitioning_enable
-        self._leave_out = config.partitioner_availability_timeout_ms > 0
-        self._batch_size, self._most = config.batch_size, 2 * config.batch_size
-        self.turns: dict[str, Turn] = {}
-        """Whose turn it is, by topic."""
+        self._skips_unavailable = config.partitioner_availability_timeout_ms > 0
+        self._batch_size, self._max_sent = config.batch_size, 2 * config.batch_size
+        self.sticky: dict[str, StickyPartition] = {}
+        """The sticky partition of each topic."""
 
     def choose(self, topic: str, key: bytes | None, available: Sequence[int], count: int, size: int, /) -> int:
-        """As :class:`Choose` says."""
+        """Return the record's partition, as :class:`Choose` says."""
         if key is not None and self._by_key is not None:
             return self._by_key(key, count)
-        turn = self.turns.get(topic)
-        if turn is None or ((turn.available is not available or not available) and _is_gone(turn, available, count)):
-            return self._next(topic, available, count, size)
-        sent = turn.sent + size - SPARE
-        if sent > self._batch_size and (
-            sent > self._most or not self._queues.takes(TopicPartition(topic, turn.partition), size)
+        sticky = self.sticky.get(topic)
+        if sticky is None or (
+            (sticky.available is not available or not available) and _is_gone(sticky, available, count)
         ):
             return self._next(topic, available, count, size)
-        turn.sent = sent
-        return turn.partition
+        sent = sticky.sent + size - RECORD_OVERHEAD
+        if sent > self._batch_size and (
+            sent > self._max_sent or not self._queues.has_room(TopicPartition(topic, sticky.partition), size)
+        ):
+            return self._next(topic, available, count, size)
+        sticky.sent = sent
+        return sticky.partition
 
     def _next(self, topic: str, available: Sequence[int], count: int, size: int) -> int:
         if not available:
-            # It waits for a leader wherever it goes.
+            # The record waits for a leader in any partition.
             chosen = self._chance.randrange(count)
         elif self._adaptive and len(available) > 1:
             chosen = self._by_load(topic, available)
         else:
             chosen = available[self._chance.randrange(len(available))]
-        self.turns[topic] = Turn(chosen, available, layout.HEADER_SIZE + size - SPARE, self._batch_size, self._most)
+        sent = layout.HEADER_SIZE + size - RECORD_OVERHEAD
+        self.sticky[topic] = StickyPartition(chosen, available, sent, self._batch_size, self._max_sent)
         return chosen
 
     def _by_load(self, topic: str, available: Sequence[int]) -> int:
-        waiting = self._queues.waiting(topic)
-        if waiting and self._leave_out:
-            stalled = set(self._queues.stalled(topic))
-            # Where nothing waits any more, a record is what finds out whether the broker is back.
-            available = [one for one in available if one not in stalled or not waiting.get(one)] or available
-        if not waiting:
+        lengths = self._queues.queue_lengths(topic)
+        if lengths and self._skips_unavailable:
+            unavailable = set(self._queues.unavailable(topic))
+            # A partition with nothing waiting stays: only a record finds out whether its broker is back.
+            kept = [index for index in available if index not in unavailable or not lengths.get(index)]
+            available = kept or available
+        if not lengths:
             return available[self._chance.randrange(len(available))]
-        lengths = [waiting.get(one, 0) for one in available]
-        longest = max(lengths)
-        table = list(accumulate(longest + 1 - length for length in lengths))
+        longest = max(lengths.get(index, 0) for index in available)
+        table = list(accumulate(longest + 1 - lengths.get(index, 0) for index in available))
         return available[bisect_right(table, self._chance.randrange(table[-1]))]
 
 
-def _is_gone(turn: Turn, available: Sequence[int], count: int) -> bool:
-    """Whether the turn's partition has lost its leader, or is no more, now that what is available has changed."""
-    turn.available = available
-    return turn.partition not in (available or range(count))
+def _is_gone(sticky: StickyPartition, available: Sequence[int], count: int) -> bool:
+    """Return whether the sticky partition has lost its leader or was deleted, now that ``available`` has changed."""
+    sticky.available = available
+    return sticky.partition not in (available or range(count))
 
 
-class Stalls:
-    """Which brokers could take nothing for longer than ``partitioner_availability_timeout_ms``, and had to (KIP-794).
+class BrokerAvailability:
+    """The brokers that took nothing for ``partitioner_availability_timeout_ms`` although batches were due (KIP-794).
 
-    Times are seconds of the runtime's clock.
+    Times are in seconds of the runtime's clock.
     """
 
     def __init__(self, config: ProducerConfig) -> None:
         self._timeout = config.partitioner_availability_timeout_ms / 1000
-        self._since: dict[int, tuple[float, float]] = {}
+        self._failing: dict[int, tuple[float, float]] = {}
 
-    def tried(self, broker: int, now: float, *, sent: bool) -> None:
-        """Batches were due for this broker, and were ``sent``, or could not be: no connection, too much in flight."""
+    def record_attempt(self, broker: int, now: float, *, sent: bool) -> None:
+        """Record that due batches were ``sent``, or could not be: no connection, or too many requests in flight."""
         if sent:
-            self._since.pop(broker, None)
+            self._failing.pop(broker, None)
         else:
-            first, _ = self._since.get(broker, (now, now))
-            self._since[broker] = first, now
+            first, _ = self._failing.get(broker, (now, now))
+            self._failing[broker] = first, now
 
-    def __contains__(self, broker: int) -> bool:
-        first, last = self._since.get(broker, (0.0, 0.0))
+    def is_unavailable(self, broker: int) -> bool:
+        """Return whether the broker has taken nothing for longer than the timeout."""
+        first, last = self._failing.get(broker, (0.0, 0.0))
         return 0 < self._timeout < last - first
 
 
@@ -196,13 +229,13 @@ class Stalls:
 
 
 class RoundRobin:
-    """Each record to the next partition that is available, with or without a key."""
+    """Sends each record to the next available partition, with or without a key."""
 
     def __init__(self) -> None:
         self._next: dict[str, int] = {}
 
     def choose(self, topic: str, key: bytes | None, available: Sequence[int], count: int, size: int, /) -> int:
-        """As :class:`Choose` says."""
+        """Return the record's partition, as :class:`Choose` says."""
         number = self._next.get(topic, 0)
         self._next[topic] = number + 1
         return available[number % len(available)] if available else number % count
@@ -216,7 +249,7 @@ def _at_random(chance: Chance) -> Choose:
 
 
 def _by_key_alone(by_key: ByKey) -> Choose:
-    """No key counts as an empty one: all of these records go to one partition."""
+    """Return a choice that takes no key for an empty one: all of these records go to one partition."""
 
     def choose(topic: str, key: bytes | None, available: Sequence[int], count: int, size: int, /) -> int:
         return by_key(key or b"", count)
@@ -224,34 +257,34 @@ def _by_key_alone(by_key: ByKey) -> Choose:
     return choose
 
 
-def _users_own(function: Partitioner) -> Choose:
+def _user_function(function: Partitioner) -> Choose:
     name = getattr(function, "__qualname__", None) or repr(function)
 
     def choose(topic: str, key: bytes | None, available: Sequence[int], count: int, size: int, /) -> int:
         chosen = function(topic, key, available, range(count))
         if not isinstance(chosen, int) or isinstance(chosen, bool) or not 0 <= chosen < count:
             partitions = f"topic {topic!r} has partitions 0 to {count - 1}"
-            raise UsageError(f"the partitioner {name} gave {chosen!r}, and {partitions}")
+            raise UsageError(f"the partitioner {name} returned {chosen!r}, and {partitions}")
         return chosen
 
     return choose
 
 
-def make_partitioner(config: ProducerConfig, chance: Chance, queues: Queues) -> Partitioning:
-    """What ``config.partitioner`` names.
+def make_partitioner(config: ProducerConfig, chance: Chance, queues: QueueSizes) -> Partitioning:
+    """Return the partitioning that ``config.partitioner`` names.
 
     - ``default``: Java's. By murmur2; without a key, or with ``partitioner_ignore_keys``, as :class:`UniformSticky`.
     - ``murmur2``, ``consistent`` (CRC-32), ``fnv1a``: librdkafka's. By that hash; no key is an empty key.
     - The same with ``_random``: no key as :class:`UniformSticky`; with ``consistent_random`` an empty key too.
-    - ``random``: each record by itself, with a key or without.
+    - ``random``: each record to a random partition, with a key or without.
     - ``round_robin``: :class:`RoundRobin`.
-    - A function of the user's own: what it raises goes on as it is; UsageError if it gives no partition.
+    - A function of the user's own: its exceptions propagate; UsageError if it returns no partition.
 
-    Keys go where the hash says, whether that partition has a leader or not.
+    A key goes to the partition of its hash, whether that has a leader or not.
     """
     name = config.partitioner
     if not isinstance(name, str):
-        return Partitioning(_users_own(name))
+        return Partitioning(_user_function(name))
     if name == "round_robin":
         return Partitioning(RoundRobin().choose)
     if name == "random":
@@ -266,8 +299,8 @@ def make_partitioner(config: ProducerConfig, chance: Chance, queues: Queues) -> 
     if name == "consistent_random":
         return Partitioning(
             lambda topic, key, available, count, size, /: choose(topic, key or None, available, count, size),
-            turns=sticky.turns,
+            sticky=sticky.sticky,
         )
     return Partitioning(
-        choose, hashes_keys=hashes_keys and not spreads_all, ignores_keys=spreads_all, turns=sticky.turns
+        choose, hashes_keys=hashes_keys and not spreads_all, ignores_keys=spreads_all, sticky=sticky.sticky
     )

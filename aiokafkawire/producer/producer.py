@@ -1,5 +1,6 @@
-"""The producer: what users call."""
+"""The producer: the public methods."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import repeat
@@ -8,27 +9,28 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 import anyio
+import anyio.lowlevel
 
 from ..argument_checks import refuse_list
 from ..cluster.cluster import Cluster
+from ..cluster.metadata import Topic
 from ..config import ProducerConfig
-from ..errors import BufferFull, DeliveryFailed, KafkaError, TopicNotReady, UsageError
+from ..errors import BufferFull, DeliveryFailed, ErrorCode, KafkaError, TopicNotReady, UsageError, again
 from ..other_clients_names import PRODUCER, add_hints
 from ..records.batch import Delivery
 from ..records.compression import Codec, check_level
 from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
-from ..types import Headers, ProducerIdentity, RecordMetadata, check_topic_name
-from .appending import Appender
-from .door import YIELD_EVERY
-from .entrance import Entrance, Room
+from ..types import Header, Headers, ProducerIdentity, RecordMetadata, TopicPartition, check_topic_name
+from ._implementation import Appender, OpenBatch, OpenTopic
 from .partitioner import make_partitioner
+from .record_arguments import YIELD_EVERY
 from .sender import Sender
 
 if TYPE_CHECKING:  # many a producer makes none
     import pyarrow as pa
 
-    from .transacting import Transaction
-    from .transactor import Transactor
+    from .transaction_manager import TransactionManager
+    from .user_transaction import Transaction
 
 __all__ = ("Producer",)
 
@@ -36,14 +38,14 @@ K = TypeVar("K", contravariant=True)
 V = TypeVar("V", contravariant=True)
 
 
-class Producer(Generic[K, V]):
+class Producer(Appender[K, V], Generic[K, V]):
     """Sends records; made by :meth:`Client.producer`, and used as ``async with``.
 
-    Records of a partition are written once and in the order in which they were handed over, whatever is tried again,
-    if ``acks`` is "all" and the brokers know how (0.11 and later, see ``enable_idempotence``).
+    Records of a partition are written once and in the order in which the producer accepted them, whatever it retries,
+    if ``acks`` is "all" and the brokers support it (0.11 and later, see ``enable_idempotence``).
 
-    Leaving it sends what is still waiting. When its body was cancelled, that takes 5 seconds at most, and what is not
-    acknowledged by then fails.
+    Leaving it sends what is still waiting. If its body was cancelled, that takes at most 5 seconds, and records that
+    are not acknowledged by then fail.
     """
 
     def __init__(
@@ -57,55 +59,47 @@ class Producer(Generic[K, V]):
     ) -> None:
         check_level(Codec.parse(config.compression_type), config.compression_level)
         self._cluster, self._config = cluster, config
-        self._transactor = _transactor(cluster, config, identity)
-        room = Room()
-        self._sender = Sender(cluster, config, lane, room.made, self._transactor)
+        self._state = "new"
+        self._transactions = _transaction_manager(cluster, config, identity)
+        self._sender = Sender(cluster, config, lane, self._invalidate_topics, self._transactions)
         self._accumulator = self._sender.accumulator
-        partitioning = make_partitioner(config, cluster.runtime.chance, self._sender)
-        self._entrance = Entrance(
-            cluster, self._sender, partitioning, self._transactor, room, config.max_block_ms / 1000
-        )
-        self._appender: Appender[K, V] = Appender(
-            self._entrance,
-            self._accumulator.budget,
-            self._accumulator.most,
-            partitioning,
-            cluster.runtime.wall_ms,
-            key_serializer,
-            value_serializer,
-            asks_first=self._transactor is not None,
-            thread_id=get_ident,
-        )
-        self._entrance.append = self._appender.append
-        # The methods themselves: one that calls them would double what a record costs.
-        self.send_nowait = self._appender.send_nowait  # type: ignore[method-assign]
-        self.enqueue = self._appender.enqueue  # type: ignore[method-assign]
-        self.send = self._appender.send  # type: ignore[method-assign]
-        self._sender.on_end = self._appender.forget
+        self._partitioning = make_partitioner(config, cluster.runtime.chance, self._sender)
+        self._available: dict[str, tuple[Topic, tuple[int, ...]]] = {}
         self._watching = ExitStack()
         self._has_closed = anyio.Event()
         self._opened_at = ""
+        super().__init__(
+            self._sender,
+            self._accumulator.space,
+            self._accumulator.max_record_size,
+            self._partitioning,
+            cluster.runtime.wall_ms,
+            key_serializer,
+            value_serializer,
+            transactional=self._transactions is not None,
+            thread_id=get_ident,
+        )
 
     async def __aenter__(self) -> Self:
-        if self._entrance.state != "new":
-            raise UsageError(f"this producer is {self._entrance.state}: ask the client for another")
-        self._entrance.state = "closed"  # whatever comes of it, it is not to be opened twice
+        if self._state != "new":
+            raise UsageError(f"this producer is {self._state}: ask the client for another")
+        self._state = "closed"  # even if opening fails, it is not opened twice
         self._opened_at = opened_at()
         self._cluster.owner.spawn(self._sender.run)
-        if self._transactor is not None:
-            self._cluster.owner.spawn(self._transactor.run)
+        if self._transactions is not None:
+            self._cluster.owner.spawn(self._transactions.run)
             try:
-                await self._transactor.until(self._transactor.is_ready, "asking for the producer id")
+                await self._transactions.wait_until(self._transactions.is_ready, "requesting the producer id")
             except BaseException:
                 await finish(self._stop)
                 raise
-        self._watching.enter_context(self._cluster.on_update(self._appender.forget))
-        self._appender.bind()
-        self._entrance.state = "open"
+        self._watching.enter_context(self._cluster.on_update(self._invalidate_topics))
+        self._bind_thread()
+        self._state = "open"
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         is_cancelled = error is not None and not isinstance(error, Exception)
         try:
@@ -113,29 +107,29 @@ class Producer(Generic[K, V]):
         except DeliveryFailed as failed:
             if error is None:
                 raise
-            # The body's own error is the news; this must not hide it.
+            # This must not hide the body's own error.
             error.add_note(f"besides, {failed}")
 
     async def close(self) -> None:
         """Send what is waiting, and stop. May be called again. It ends within ``delivery_timeout_ms``.
 
-        Once it is cancelled, it goes on for 5 seconds at most, and what is not acknowledged by then fails.
+        If the call is cancelled, it goes on for at most 5 seconds; records that are not acknowledged by then fail.
 
         Raises:
-            DeliveryFailed: records failed that nobody awaited.
+            DeliveryFailed: records failed that no caller awaited.
             UsageError: this is another event loop than the client's.
         """
         await self._close(None)
 
     async def _close(self, within: float | None) -> None:
-        if self._entrance.state == "open":
+        if self._state == "open":
             if self._cluster.owner.has_lost_loop:
-                self._leave("closed")
+                self._refuse_records("closed")
             self._cluster.owner.require_own_loop()
-            # What would be accepted from now on, the flush would not wait for.
-            self._leave("closing")
+            # The flush does not wait for records that are accepted from now on.
+            self._refuse_records("closing")
             await finish(self._flush_and_stop, within=within)
-        elif self._entrance.state == "closing":
+        elif self._state == "closing":
             await finish(self._has_closed.wait)
 
     async def _flush_and_stop(self) -> None:
@@ -145,68 +139,118 @@ class Producer(Generic[K, V]):
             await self._stop()
 
     def _stop_at_failure(self) -> None:
-        """Once a batch has failed, fail what is not in flight, and refuse records with the same error."""
+        """Fail what is not in flight and refuse records after the first failure, with its error."""
         self._sender.stop_at_failure()
 
     async def _discard(self, error: KafkaError) -> None:
-        """Fail what is not in flight with this error, and wait until what is in flight has an outcome."""
+        """Fail what is not in flight with this error, and wait until what is in flight is acknowledged or failed."""
         self._sender.stop(error)
-        await self._sender.settled()
+        await self._sender.wait_until_complete()
 
     async def _stop(self) -> None:
-        self._leave("closed")
+        self._refuse_records("closed")
         self._watching.close()
         try:
-            if self._transactor is not None:
-                await self._transactor.stop()
+            if self._transactions is not None:
+                await self._transactions.stop()
             await self._sender.close()
         finally:
             self._has_closed.set()
 
     def __del__(self) -> None:
-        entrance = getattr(self, "_entrance", None)
-        if entrance is not None and entrance.state == "open" and not self._cluster.owner.has_closed:
+        if getattr(self, "_state", "new") == "open" and not self._cluster.owner.has_closed:
             warn_unclosed(self, "producer", self._opened_at)
 
-    def _leave(self, state: str) -> None:
-        """Take no more records."""
-        self._entrance.state = state
-        self._appender.forget()
+    def _refuse_records(self, state: str) -> None:
+        self._state = state
+        self._invalidate_topics()
 
-    # --- sending ---------------------------------------------------------------------------------------
+    # --- appending: what the base class's methods need ----------------------------------------------------
 
-    async def send(
-        self,
-        topic: str,
-        value: V | None = None,
-        *,
-        key: K | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        headers: Headers = (),
-    ) -> RecordMetadata:
-        """Send one record, and wait until it is acknowledged.
-
-        Args:
-            topic: its topic.
-            value: bytes, or what the ``value_serializer`` takes; None is a tombstone.
-            key: as ``value``; records with equal keys go to the same partition, as with Kafka's Java client.
-            partition: overrides the choice by key.
-            timestamp_ms: ms since the epoch; now if not given.
-            headers: names and bytes.
-
-        Cancelled before the record was accepted, nothing is sent; afterwards it goes on.
+    def _open_topic(self, topic: str) -> OpenTopic:
+        """Return the topic if its partitions are known.
 
         Raises:
-            BufferFull, TopicNotReady: no room, or no such topic, within ``max_block_ms``.
-            RecordTooLarge: it exceeds ``max_request_size``.
-            RequestTimeout: no acknowledgement within ``delivery_timeout_ms``; it may have been written.
-            BrokerError: the broker refuses it.
-            UsageError: the topic's name is not allowed, or it has no such partition.
+            UsageError: the producer is not open, or the topic's name is not allowed.
+            TopicNotReady: its partitions are not known; the client requests its metadata.
+            KafkaError: why nothing can be sent any more.
         """
-        return await self._appender.send(
-            topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
-        )
+        self._cluster.owner.require_own_loop()
+        if self._state != "open" or self._sender.has_ended:
+            state = "closed" if self._sender.has_ended else self._state
+            raise UsageError(f"the producer is {state}: use it inside its 'async with'")
+        if self._sender.fatal is not None:
+            raise again(self._sender.fatal)
+        known = self._cluster.snapshot.topics.get(topic)
+        if known is None or known.error != ErrorCode.NONE or not known.partitions:
+            check_topic_name(topic)
+            self._cluster.track_topics((topic,))
+            self._cluster.mark_stale(self._cluster.snapshot)
+            raise self._cluster.not_ready(topic)
+        available = self._with_leader(topic, known)
+        sticky = None if self._partitioning.sticky is None else self._partitioning.sticky.get(topic)
+        if sticky is not None and sticky.available is not available:
+            sticky = None  # its partition may have lost its leader
+        return OpenTopic(topic, len(known.partitions), available, sticky)
+
+    def _with_leader(self, topic: str, known: Topic) -> tuple[int, ...]:
+        """Return the partitions with a leader: the same object until they change."""
+        before = self._available.get(topic)
+        if before is None or before[0] is not known:
+            available = tuple(partition.index for partition in known.partitions if partition.leader is not None)
+            if before is not None and before[1] == available:
+                available = before[1]
+            before = self._available[topic] = known, available
+        return before[1]
+
+    def _open_batch(
+        self,
+        topic: str,
+        partition: int,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[Header],
+    ) -> tuple[OpenBatch, int]:
+        if asyncio._get_running_loop() is not self._cluster.owner.loop:
+            self._cluster.owner.require_own_loop()
+        now = self._cluster.runtime.now()
+        batch, index = self._accumulator.append(TopicPartition(topic, partition), timestamp, key, value, headers, now)
+        return batch.opened, index
+
+    def _add_to_transaction(self, topic: str, partition: int) -> None:
+        assert self._transactions is not None  # the base class calls this for transactional producers only
+        self._transactions.add_partition(TopicPartition(topic, partition))
+
+    def _no_space(self, topic: str, size: int) -> KafkaError:
+        return self._accumulator.no_space(topic, size)
+
+    async def _let_others_run(self) -> None:
+        await anyio.lowlevel.checkpoint()
+
+    async def _wait_and_append(
+        self,
+        topic: str,
+        value: V | None,
+        key: K | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Headers,
+    ) -> tuple[OpenBatch, int]:
+        deadline = self._cluster.deadline(self._config.max_block_ms / 1000)
+        now = self._cluster.runtime.now
+        while True:
+            try:
+                return self._append(topic, value, key, partition, timestamp_ms, headers)
+            except TopicNotReady:
+                await self._cluster.topic(topic, deadline)
+            except BufferFull:
+                with self._sender.flushing(), anyio.move_on_after(deadline.left(now())):
+                    await self._accumulator.wait_for_space()
+                if deadline.passed(now()):
+                    raise
+
+    # --- sending many records -----------------------------------------------------------------------------
 
     async def send_many(
         self,
@@ -218,7 +262,7 @@ class Producer(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> list[RecordMetadata]:
-        """Send many records, and wait until all are acknowledged: where each of them is.
+        """Send many records, and return their metadata when all are acknowledged.
 
         Args:
             topic: the topic of all.
@@ -226,12 +270,12 @@ class Producer(Generic[K, V]):
             keys: one for each value; without any the records have no keys.
             partition, timestamp_ms, headers: the same for all, as for :meth:`send`.
 
-        Cancelled, those that were accepted go on.
+        If the call is cancelled, the records that it accepted are still sent.
 
         Raises:
-            DeliveryFailed: some were accepted and not delivered; it has their errors.
+            DeliveryFailed: records were accepted and not delivered; it has their errors.
             ValueError: there are more keys than values, or fewer.
-            KafkaError: as :meth:`enqueue`; those before it go on.
+            KafkaError: as :meth:`enqueue`; the records before it are still sent.
         """
         _check_column("values", values)
         if keys is not None:
@@ -264,7 +308,7 @@ class Producer(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> int:
-        """Hand whole columns over, the fastest way to send what is there already. What fails later, flush tells.
+        """Accept whole columns, the fastest way to send data that is complete. :meth:`flush` raises later failures.
 
         Args:
             topic: the topic of all.
@@ -273,88 +317,48 @@ class Producer(Generic[K, V]):
             partition, timestamp_ms, headers: the same for all, as for :meth:`send`.
 
         Returns:
-            How many records these were.
+            The number of records.
 
         Raises:
             UsageError: there are more keys than values, or fewer.
-            KafkaError: as :meth:`enqueue`, with a note of how many records before it were accepted; these go on.
+            KafkaError: as :meth:`enqueue`, with a note of how many records before it were accepted and are sent.
         """
         count = _length("values", values)
         if keys is not None and _length("keys", keys) != count:
             raise UsageError(f"{count} values and {len(keys)} keys: there must be one key for each value")
         for first in range(0, count, YIELD_EVERY):
-            # Before its records are accepted: whoever is cancelled in here knows that they were not.
-            await self._entrance.let_others_run()
-            some = _listed(values[first : first + YIELD_EVERY])
-            theirs = None if keys is None else _listed(keys[first : first + YIELD_EVERY])
+            # Yield before the records are accepted: a caller cancelled here knows that they were not.
+            await self._let_others_run()
+            part = _as_list(values[first : first + YIELD_EVERY])
+            part_keys = None if keys is None else _as_list(keys[first : first + YIELD_EVERY])
             done = 0
             try:
-                while done < len(some):
+                while done < len(part):
                     try:
-                        done = self._appender.append_many(
-                            topic, some, theirs, partition, timestamp_ms, headers, done, len(some)
+                        done = self._append_many(
+                            topic, part, part_keys, partition, timestamp_ms, headers, done, len(part)
                         )
                     except (BufferFull, TopicNotReady):
-                        key = None if theirs is None else theirs[done]
-                        await self.enqueue(
-                            topic, some[done], key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
-                        )
+                        key = None if part_keys is None else part_keys[done]
+                        await self._wait_and_append(topic, part[done], key, partition, timestamp_ms, headers)
+                        self._sender.wake()
                         done += 1
             except KafkaError as error:
                 error.add_note(f"{first + done} records before it were accepted")
                 raise
         return count
 
-    async def enqueue(
-        self,
-        topic: str,
-        value: V | None = None,
-        *,
-        key: K | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        headers: Headers = (),
-    ) -> Delivery:
-        """Hand one record over: wait for the topic's metadata and for room, not for its acknowledgement.
-
-        Arguments and errors are those of :meth:`send`; what becomes of the record, awaiting the delivery tells.
-        """
-        return await self._appender.enqueue(
-            topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
-        )
-
-    def send_nowait(
-        self,
-        topic: str,
-        value: V | None = None,
-        *,
-        key: K | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        headers: Headers = (),
-    ) -> Delivery:
-        """Hand one record over without waiting for anything. Arguments are those of :meth:`send`.
-
-        Raises:
-            BufferFull: ``buffer_memory`` is used up.
-            TopicNotReady: the topic's partitions are not known yet; its metadata is asked for.
-            RecordTooLarge, UsageError: as :meth:`send`.
-        """
-        return self._appender.send_nowait(
-            topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
-        )
-
     async def flush(self) -> None:
-        """Wait until everything handed over so far is acknowledged or has failed.
+        """Wait until every record accepted so far is acknowledged or has failed.
 
         Raises:
-            DeliveryFailed: records failed since the last flush that nobody awaited.
+            DeliveryFailed: records failed since the last flush that no caller awaited.
         """
         self._cluster.owner.require_own_loop()
         await self._sender.flush()
 
     async def partitions_for(self, topic: str) -> tuple[int, ...]:
-        """The topic's partitions, waiting for them up to ``max_block_ms``.
+        """Return the topic's partitions, waiting for them up to ``max_block_ms``.
 
         Raises:
             TopicNotReady: they are not known in time.
@@ -368,44 +372,44 @@ class Producer(Generic[K, V]):
     # --- transactions ----------------------------------------------------------------------------------
 
     def transaction(self) -> "Transaction[K, V]":
-        """A transaction, to be used as ``async with``: it is committed at the end, and aborted on an exception.
+        """Return a transaction for ``async with``, which commits it at the end, and aborts it on an exception.
 
         Raises:
             UsageError: the producer was made without a ``transactional_id``, or is not open.
         """
-        if self._transactor is None:
+        if self._transactions is None:
             raise UsageError(
                 "a producer needs a transactional_id for transactions: client.producer(transactional_id=...)"
             )
-        from .transacting import Transaction
+        from .user_transaction import Transaction
 
         self._cluster.owner.require_own_loop()
-        if self._entrance.state != "open":
-            raise UsageError(f"the producer is {self._entrance.state}: use it inside its 'async with'")
-        return Transaction(self, self._sender, self._transactor)
+        if self._state != "open":
+            raise UsageError(f"the producer is {self._state}: use it inside its 'async with'")
+        return Transaction(self, self._sender, self._transactions)
 
     @property
     def identity(self) -> ProducerIdentity:
-        """Its id and epoch, with which ``client.producer(identity=...)`` writes into the transaction that is open here.
+        """The id and epoch with which ``client.producer(identity=...)`` writes into the transaction that is open here.
 
         That producer neither begins nor ends transactions: its own are parts of this one. No two producers with one
         identity may write to the same partition, since leaders would take their records for retries of one another.
-        To ask for it is to share it: with transactions of version 1 the next one needs another epoch then, which
-        brokers before 2.5 do not give.
+        Reading this property shares the identity: with transactions of version 1 the next one needs another epoch
+        then, which brokers before 2.5 do not give.
 
         Raises:
             UsageError: no transaction is open.
         """
-        if self._transactor is None or not self._transactor.has_open():
-            raise UsageError("there is an identity to share while a transaction is open")
-        return self._transactor.machine.share()
+        if self._transactions is None or not self._transactions.has_open():
+            raise UsageError("a producer has an identity only while a transaction is open")
+        return self._transactions.state.share()
 
 
 add_hints(Producer, PRODUCER)
 
 
 def _check_column(name: str, column: object) -> None:
-    """Raise UsageError unless these are several values: text and bytes are one."""
+    """Raise UsageError unless this is a list of values; text and bytes are single values."""
     if isinstance(column, str | bytes | bytearray | memoryview | Mapping) or not isinstance(column, Iterable):
         raise refuse_list(name, column, "[b'one', b'two']")
 
@@ -417,14 +421,16 @@ def _length(name: str, column: Any) -> int:
     return len(column)
 
 
-def _listed(part: Any) -> Sequence[Any]:
-    """A part of a column as a sequence; Arrow's arrays are that, of scalars of their own."""
+def _as_list(part: Any) -> Sequence[Any]:
+    """Return a part of a column as a sequence of Python values, also of an Arrow array."""
     return cast("Sequence[Any]", part.to_pylist()) if hasattr(part, "to_pylist") else cast("Sequence[Any]", part)
 
 
-def _transactor(cluster: Cluster, config: ProducerConfig, identity: ProducerIdentity | None) -> "Transactor | None":
+def _transaction_manager(
+    cluster: Cluster, config: ProducerConfig, identity: ProducerIdentity | None
+) -> "TransactionManager | None":
     if config.transactional_id is None:
         return None
-    from .transactor import Transactor
+    from .transaction_manager import TransactionManager
 
-    return Transactor(cluster, config, config.transactional_id, identity)
+    return TransactionManager(cluster, config, config.transactional_id, identity)

@@ -1,5 +1,6 @@
-"""Takes ready batches to their leaders, and every answer back to the batches."""
+"""Sends ready batches to their leaders, and completes them by the responses."""
 
+import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -21,34 +22,37 @@ from ..errors import (
     as_kafka_error,
 )
 from ..network.connection import Connection
-from ..protocol.messages.produce import ProduceRequest
+from ..protocol.messages.produce import ProduceRequest, ProduceResponse
+from ..protocol.schema import Versions
+from ..records.compression import Codec
 from ..runtime import Worker
 from ..types import Event, TopicPartition
-from .accumulator import NO_LEADER, NOT_NOW, NOTHING, Accumulator, Drained
-from .batch import Batch
-from .flights import Flights
-from .idempotence import Sequences
-from .identity import Identity
-from .old_formats import NEWEST_MAGIC, magic_of
-from .outcomes import Outcomes
-from .partitioner import Stalls
-from .waking import new_event
+from ._implementation import BatchEvent
+from .accumulator import NO_LEADER, NOT_READY, NOTHING_READY, ReadyRequests, RecordAccumulator
+from .batch import ProducerBatch
+from .batch_completion import BatchCompletion
+from .idempotence import SequenceNumbers
+from .in_flight_requests import InFlightRequest
+from .message_format import FIRST_WITH_BATCHES, check_codec, magic_of
+from .partitioner import BrokerAvailability
+from .produce_request import ProduceRequestEncoder, accepted_versions
+from .producer_id import ProducerIdManager
 
 if TYPE_CHECKING:  # many a producer makes no transactions
-    from .transactor import Transactor
+    from .transaction_manager import TransactionManager
 
 __all__ = ("Sender",)
 
 _TOGETHER: Final = 0.001
-"""Seconds within which connections count as opened together, if more are still being opened."""
-_TOGETHER_OF_EACH: Final = 0.000_02
-"""The same for each of those, where that comes to more: a thousand take a second to open."""
+"""Seconds within which connections count as opened together, if more are being opened."""
+_TOGETHER_PER_CONNECTION: Final = 0.000_02
+"""The same for each of those, if that is longer: a thousand take a second to open."""
 
 
 class Sender:
-    """One producer's way to the brokers. ``on_room`` is called whenever memory became free.
+    """Sends one producer's batches. ``on_stop`` is called when nothing can be sent any more.
 
-    Batches go to connections that are open, so what waits for one to open follows its leader wherever that moves.
+    It uses open connections only, so a batch that waits for one goes to its leader wherever that has moved.
     """
 
     def __init__(
@@ -56,98 +60,98 @@ class Sender:
         cluster: Cluster,
         config: ProducerConfig,
         lane: str,
-        on_room: Callable[[], None],
-        transactor: "Transactor | None" = None,
+        on_stop: Callable[[], None],
+        transactions: "TransactionManager | None" = None,
     ) -> None:
-        self._cluster, self._config, self._lane = cluster, config, lane
+        self._cluster, self._config, self._lane, self._on_stop = cluster, config, lane, on_stop
         self._transaction = None
-        if transactor is not None:
-            transactor.on_change = self.wake
-            self._transaction = transactor.machine
+        if transactions is not None:
+            transactions.on_change = self.wake
+            self._transaction = transactions.state
         self._clock = cluster.runtime.now
-        sequences = Sequences() if config.idempotent else None
-        self.accumulator: Accumulator = Accumulator(config, self._new_event, sequences)
-        self.outcomes: Outcomes = Outcomes(cluster, config, self.accumulator, on_room, self.wake, self._transaction)
-        self._seen = -1
+        sequences = SequenceNumbers() if config.idempotent else None
+        self.accumulator: RecordAccumulator = RecordAccumulator(config, self._new_event, sequences)
+        self.completion: BatchCompletion = BatchCompletion(cluster, config, self.accumulator, self._transaction)
+        self.fatal: KafkaError | None = None
+        """Why nothing can be sent any more, if so."""
+        self._producer_ids = ProducerIdManager(cluster, config, self.accumulator)
+        timeout_ms = config.request_timeout_ms or cluster.config.request_timeout_ms
+        self._request_timeout = timeout_ms / 1000
+        self._codec, self._acks = Codec.parse(config.compression_type), config.required_acks
+        self._encoder = ProduceRequestEncoder(
+            acks=self._acks,
+            timeout_ms=timeout_ms,
+            transactional_id=config.transactional_id,
+            requires_idempotence=bool(config.enable_idempotence),
+        )
+        self._in_flight = self.accumulator.in_flight
+        self._idle: anyio.Event | None = None
+        self._generation = -1
         self._flushing = 0
-        self._identity = Identity(cluster, config, self.accumulator, sequences, self._transaction, self._identified)
-        self._flights = Flights(cluster, config, self.accumulator, self.outcomes, self._transaction, self._go_on)
-        # What a step has to begin: connections, producer ids, threads, and waits for the wire.
+        # The next step starts these: connections, compression, and waits for the wire with acks=0.
         self._unopened: dict[int, Node] = {}
+        self._to_compress: list[ProducerBatch] = []
+        self._unacknowledged: list[InFlightRequest] = []
+        self._no_leader = False
         self._opening: set[int] = set()
         self._gathers_opened = False
-        # Where what is drained goes, by node id: as it was found in the same step.
-        self._routed: dict[int, Connection] = {}
-        # Where partitions went since the snapshot changed, which holds as long as the connection does.
+        # The connections of what is drained, by node id, as the same step found them.
+        self._connections: dict[int, Connection] = {}
+        # The routes found since the metadata changed; each holds as long as its connection.
         self._routes: dict[TopicPartition, tuple[int, Connection]] = {}
-        self._heavy: list[Batch] = []
-        self._unled = False
         self._draining = False
-        self._next_step = self._soonest = float("inf")
-        self._stalls = Stalls(config)
-        self._worker = Worker(self._step, self._give_up)
-        self.on_end: Callable[[], None] = lambda: None
-        """Called when nothing can be sent any more."""
+        self._next_step = self._next_ready_at = float("inf")
+        self._availability = BrokerAvailability(config)
+        self._worker = Worker(self._step, self._fail_unfinished)
 
     def _new_event(self) -> Event:
-        """Make the event of a batch that a task of the client's event loop awaits, and no other."""
+        """Return an event for tasks of the client's event loop: they may await a hundred thousand records a second."""
         self._cluster.owner.require_own_loop()
-        return new_event()
+        loop = asyncio._get_running_loop()  # trio's tasks have none
+        return anyio.Event() if loop is None else BatchEvent(loop)
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing is sent any more."""
+        """Whether the sender is closed."""
         return self._worker.has_ended
 
-    @property
-    def fatal(self) -> KafkaError | None:
-        """Why nothing can be sent any more, if so."""
-        return self._identity.refused
-
     def wake(self) -> None:
-        """There is something to send, or to wait for."""
+        """Run a step soon: there is something to send, or to wait for."""
         self._worker.wake()
 
     async def run(self) -> None:
         """Send until closed."""
         await self._worker.run()
 
-    def takes(self, where: TopicPartition, size: int) -> bool:
-        """As :class:`~aiokafkawire.producer.partitioner.Queues` says."""
-        return self.accumulator.takes(where, size)
+    # --- what the partitioner asks ---------------------------------------------------------------------
 
-    def waiting(self, topic: str) -> dict[int, int]:
-        """As :class:`~aiokafkawire.producer.partitioner.Queues` says."""
-        return self.accumulator.waiting(topic)
+    def has_room(self, partition: TopicPartition, size: int) -> bool:
+        """Return whether the partition's open batch has room, as :class:`~.partitioner.QueueSizes` says."""
+        return self.accumulator.has_room(partition, size)
 
-    def stalled(self, topic: str) -> list[int]:
-        """As :class:`~aiokafkawire.producer.partitioner.Queues` says."""
+    def queue_lengths(self, topic: str) -> dict[int, int]:
+        """Return the number of waiting batches, as :class:`~.partitioner.QueueSizes` says."""
+        return self.accumulator.queue_lengths(topic)
+
+    def unavailable(self, topic: str) -> list[int]:
+        """Return the partitions whose leader is unavailable, as :class:`~.partitioner.QueueSizes` says."""
         known = self._cluster.snapshot.topics.get(topic)
         partitions = known.partitions if known is not None else ()
-        return [one.index for one in partitions if one.leader is not None and one.leader in self._stalls]
+        return [
+            partition.index
+            for partition in partitions
+            if partition.leader is not None and self._availability.is_unavailable(partition.leader)
+        ]
 
-    def _identified(self) -> None:
-        if self.fatal is not None:
-            self.on_end()
-        self.wake()
-
-    def _give_up(self) -> None:
-        """Whatever ended the sending, no batch is left without an outcome."""
-        self.on_end()
-        why = "the producer was closed before the record was acknowledged; it may have been written"
-        for batch in self.accumulator.unfinished:
-            if not batch.result.settled:
-                self.outcomes.fail(batch, ConnectionLost(f"{batch.where}: {why}"))
-
-    # --- what is due -----------------------------------------------------------------------------------
+    # --- sending ---------------------------------------------------------------------------------------
 
     def _step(self, tasks: TaskGroup) -> float | None:
-        """Send what is due. How long nothing else will be, in seconds; None until something happens."""
+        """Send what is ready; return after how many seconds there will be more, None if not before an event."""
         now = self._clock()
-        self.outcomes.expire(now)
-        self._leave_what_cannot_go()
-        self._send_what_is_due(now)
-        waits = [*self._begin(tasks, now), *self._flights.end_silence(tasks, now)]
+        self.completion.fail_expired(now)
+        self._fail_unsendable()
+        self._send_ready(now)
+        waits = [*self._start_slow_work(tasks, now), *self._close_silent(tasks, now)]
         moment = self.accumulator.deadline(now)
         if moment is not None:
             waits.append(moment - now)
@@ -155,154 +159,237 @@ class Sender:
         self._next_step = float("inf") if wait is None else now + wait
         return wait
 
-    def _begin(self, tasks: TaskGroup, now: float) -> Iterator[float]:
-        """Begin what takes longer than a step, and say how long to wait before more can be begun."""
+    def send_ready(self) -> None:
+        """Send the batches that are ready, and start a step if something else is to be done."""
+        now = self._clock()
+        self._send_ready(now)
+        if self._needs_step(now):
+            self.wake()
+
+    def _send_ready(self, now: float) -> None:
+        ready, connections = self._submit_ready(now)
+        for connection in connections:
+            connection.transmit_soon()
+        self._record_sent(ready, now)
+
+    def send_immediately(self) -> Coroutine[Any, Any, None] | None:
+        """Send a new batch in this call if nothing is in flight; the caller awaits what is returned at once."""
+        if self._in_flight:
+            self.wake()
+            return None
+        now = self.accumulator.last_batch_at
+        ready, connections = self._submit_ready(now)
+        unwritten = [connection for connection in connections if not connection.transmit_at_once()]
+        self._record_sent(ready, now)
+        # A batch that still waits lingers, and the step ends its wait.
+        if self._needs_step(now) or self.accumulator.has_waiting:
+            self.wake()
+        return self._transmit(unwritten) if unwritten else None
+
+    async def _transmit(self, connections: list[Connection]) -> None:
+        for connection in connections[1:]:
+            connection.transmit_soon()
+        with suppress(Exception):  # the connection is closed, and its requests fail with the cause
+            await connections[0].transmit()
+
+    def _submit_ready(self, now: float) -> tuple[ReadyRequests, list[Connection]]:
+        """Submit every request that is ready; return them for :meth:`_record_sent`, and the connections to transmit."""
+        if self._draining or self._worker.has_ended:
+            return NOTHING_READY, []
+        self._draining = True
+        try:
+            snapshot = self._cluster.snapshot
+            if snapshot.generation != self._generation:
+                self._generation = snapshot.generation
+                self._routes.clear()
+                self.completion.use_snapshot(snapshot)
+                self._fail_unsendable()
+            if self._transaction is not None:
+                self._producer_ids.follow(self._transaction)
+            ready = self.accumulator.drain(partial(self._route, snapshot), now, flushing=self._flushing > 0)
+            connections: list[Connection] = []
+            for request in ready.requests:
+                connection = self._connections[request.broker]
+                request.sender, request.snapshot, request.connection = self, snapshot, connection
+                self._submit(request, connection, now)
+                if connection not in connections:
+                    connections.append(connection)
+        finally:
+            self._draining = False
+        return ready, connections
+
+    def _submit(self, request: InFlightRequest, connection: Connection, now: float) -> None:
+        """Put a request in the connection's queue, for it to transmit."""
+        try:
+            for batch in request.batches:
+                batch.topic_id = request.snapshot.topic_id(batch.partition.topic)
+            request.version = version = connection.choose(ProduceRequest, self._accepted_versions(request))
+            if self._codec:
+                release = connection.known.release if connection.known is not None else None
+                check_codec(self._codec, connection.versions[ProduceRequest.api_key], connection.broker, release)
+            if version < FIRST_WITH_BATCHES and not self._drop_unsupported(request, connection):
+                return
+            body = self._encoder.encode(version, request.batches)
+            slot = request if self._acks else None
+            connection.submit_encoded(ProduceRequest, version, body, slot, now)
+        except Exception as error:  # the request is not in the connection's queue
+            self._end_request(request, as_kafka_error(error, f"producing to {connection.broker}"), sent=False)
+        else:
+            if slot is None:
+                self._unacknowledged.append(request)
+
+    def _accepted_versions(self, request: InFlightRequest) -> Versions:
+        accepted = accepted_versions(request.batches)
+        if self._transaction is None:
+            return accepted
+        allowed = self._transaction.produce_versions
+        return Versions(max(accepted.first, allowed.first), min(accepted.last, allowed.last))
+
+    def _drop_unsupported(self, request: InFlightRequest, connection: Connection) -> bool:
+        """Take the batches that an old broker does not support from the request; return whether any is left."""
+        for batch, error in self._encoder.unsupported(request.version, list(request.batches), connection.broker):
+            self._in_flight.remove_batch(request, batch)
+            self.completion.unsupported(batch, error)
+            self.wake()  # for the batches behind it: no response starts the next request
+        if not request.batches:
+            self._remove(request)
+        return bool(request.batches)
+
+    def _record_sent(self, ready: ReadyRequests, now: float) -> None:
+        """Record the requests that were sent, once they are on the wire and brokers work on them."""
+        if ready is NOTHING_READY:
+            return
+        for broker in ready.full:
+            self._availability.record_attempt(broker, now, sent=False)
+        for request in ready.requests:
+            self._availability.record_attempt(request.broker, now, sent=True)
+            self._cluster.track_topics([batch.partition.topic for batch in request.batches], now)
+        self._next_ready_at = ready.next_ready_at
+        self._to_compress += ready.to_compress
+        self._no_leader = self._no_leader or ready.no_leader
+
+    def _needs_step(self, now: float) -> bool:
+        """Return whether a step has something to start, or to wait for, for which the next one would be too late."""
+        if self._unopened or self._to_compress or self._unacknowledged or self._no_leader or self._wants_producer_id:
+            return True
+        if self._next_ready_at < self._next_step:
+            return True
+        soonest = min(self._request_timeout, self._config.delivery_timeout_ms / 1000)
+        return bool(self._in_flight or self.accumulator.has_waiting) and self._next_step > now + soonest
+
+    @property
+    def _wants_producer_id(self) -> bool:
+        return self._transaction is None and self.fatal is None and self.accumulator.needs_producer_id
+
+    # --- responses -------------------------------------------------------------------------------------
+
+    def response_received(self, request: InFlightRequest, frame: bytes, position: int) -> None:
+        """Complete the request's batches by its response, whose body begins at ``position``."""
+        connection: Connection = request.connection
+        try:
+            response = connection.decode(ProduceResponse, request.version, frame, position)
+        except KafkaError as error:
+            self._end_request(request, error)
+            return
+        self._remove(request)
+        if not self.completion.response_received(request, response):
+            self.wake()
+        self._continue_sending()
+
+    def request_failed(self, request: InFlightRequest, error: KafkaError) -> None:
+        """Retry or fail the batches of a request that gets no response."""
+        self._end_request(request, error)
+
+    def _end_request(self, request: InFlightRequest, error: KafkaError, *, sent: bool = True) -> None:
+        self._remove(request)
+        self.completion.request_failed(request, error, sent=sent)
+        self.wake()
+        self._continue_sending()
+
+    def _remove(self, request: InFlightRequest) -> None:
+        self._in_flight.remove(request)
+        if self._idle is not None and not self._in_flight:
+            self._idle.set()
+            self._idle = None
+
+    def _continue_sending(self) -> None:
         if self.accumulator.has_waiting:
-            self._identity.begin_asking(tasks)
-        heavy, self._heavy = self._heavy, []
-        for batch in heavy:
+            self.send_ready()
+
+    async def _wait_for_wire(self, request: InFlightRequest) -> None:
+        """Wait until the request is written: with acks=0 only the wire slows the producer down."""
+        connection: Connection = request.connection
+        try:
+            connection.transmit_soon()
+            await connection.written()
+        except Exception as error:
+            self._end_request(request, as_kafka_error(error, f"producing to {connection.broker}"))
+        else:
+            self._remove(request)
+            self.completion.written_unacknowledged(request)
+            self._continue_sending()
+
+    def _close_silent(self, tasks: TaskGroup, now: float) -> Iterator[float]:
+        """Close the connections of brokers that do not answer; return how long the others may take, in seconds."""
+        for request in self._in_flight.oldest():
+            left = request.sent_at + self._request_timeout - now
+            if left > 0:
+                yield left
+                continue
+            connection: Connection = request.connection
+            silent = f"left Produce unanswered for {self._request_timeout:g} s (request_timeout_ms)"
+            tasks.start_soon(connection.close, ConnectionLost(f"{connection.broker} {silent}"))
+
+    # --- what takes longer than a step -----------------------------------------------------------------
+
+    def _start_slow_work(self, tasks: TaskGroup, now: float) -> Iterator[float]:
+        """Start what takes longer than a step; return how long to wait before more can be started, in seconds."""
+        if self._wants_producer_id and self.accumulator.has_waiting:
+            self._producer_ids.start_request(tasks, self)
+        to_compress, self._to_compress = self._to_compress, []
+        for batch in to_compress:
             tasks.start_soon(self._compress, batch)
-        self._flights.begin_waiting(tasks)
+        unacknowledged, self._unacknowledged = self._unacknowledged, []
+        for request in unacknowledged:
+            tasks.start_soon(self._wait_for_wire, request)
         unopened, self._unopened = self._unopened, {}
         for node in unopened.values():
             retry_at = self._cluster.brokers.retry_at(node.address, self._lane)
             if retry_at > now:
-                # Another may lead long before this one is back, or is dialled again.
+                # Another broker may lead long before this one is back, or is dialled again.
                 self._cluster.mark_stale(self._cluster.snapshot)
                 yield min(retry_at - now, self._cluster.config.retry_backoff_ms / 1000)
             elif node.node_id not in self._opening:
                 self._opening.add(node.node_id)
                 tasks.start_soon(self._open, node)
-        if self._unled:
-            self._unled = False
-            self._cluster.track_topics(dict.fromkeys(batch.where.topic for batch in self.accumulator.unfinished))
+        if self._no_leader:
+            self._no_leader = False
+            self._cluster.track_topics(dict.fromkeys(batch.partition.topic for batch in self.accumulator.unfinished))
             self._cluster.mark_stale(self._cluster.snapshot)
             yield self._cluster.config.retry_backoff_ms / 1000
 
-    def _submit_what_is_due(self, now: float) -> tuple[Drained, list[Connection]]:
-        """Submit every request that can go now; :meth:`_note` is to be told of it, and the connections to transmit."""
-        if self._draining or self._worker.has_ended:
-            return NOTHING, []
-        self._draining = True
-        try:
-            snapshot = self._cluster.snapshot
-            self._leave_old_topics(snapshot)
-            self._identity.follow()
-            drained = self.accumulator.drain(partial(self._route, snapshot), now, flushing=self._flushing > 0)
-            connections: list[Connection] = []
-            for node_id, batches in drained.requests:
-                connection = self._routed[node_id]
-                self._flights.submit(connection, snapshot, node_id, batches, now)
-                if connection not in connections:
-                    connections.append(connection)
-        finally:
-            self._draining = False
-        return drained, connections
-
-    def _note(self, drained: Drained, now: float) -> None:
-        """What may be done when the requests are on the wire: brokers are at work on them meanwhile."""
-        if drained is NOTHING:
-            return
-        for node_id in drained.full:
-            self._stalls.tried(node_id, now, sent=False)
-        for node_id, batches in drained.requests:
-            self._stalls.tried(node_id, now, sent=True)
-            self._cluster.track_topics([batch.where.topic for batch in batches], now)
-        self._soonest = drained.soonest
-        self._heavy += drained.heavy
-        self._unled = self._unled or drained.unled
-
-    def _go_on(self) -> None:
-        if self.accumulator.has_waiting:
-            self.go()
-
-    def go(self) -> None:
-        """Send what is due, as far as that needs no waiting; the rest is begun soon."""
-        now = self._clock()
-        self._send_what_is_due(now)
-        if self._needs_step(now):
-            self.wake()
-
-    def _send_what_is_due(self, now: float) -> None:
-        drained, connections = self._submit_what_is_due(now)
-        for connection in connections:
-            connection.transmit_soon()
-        self._note(drained, now)
-
-    def go_now(self) -> Coroutine[Any, Any, None] | None:
-        """As :meth:`~aiokafkawire.producer.door.Door.go_now` says."""
-        if not self.accumulator.is_idle:
-            self.wake()
-            return None
-        now = self.accumulator.begun_at
-        drained, connections = self._submit_what_is_due(now)
-        left = [connection for connection in connections if not connection.transmit_at_once()]
-        self._note(drained, now)
-        # What waits lingers: who waits for nothing else wakes nobody.
-        if self._needs_step(now) or self.accumulator.has_waiting:
-            self.wake()
-        return self._transmit(left) if left else None
-
-    async def _transmit(self, connections: list[Connection]) -> None:
-        for connection in connections[1:]:
-            connection.transmit_soon()
-        with suppress(Exception):  # it is closed then, and what was on it is tried again
-            await connections[0].transmit()
-
-    def _needs_step(self, now: float) -> bool:
-        """Whether there is something to begin, or to wait for, that the next step would find too late."""
-        if self._unopened or self._heavy or self._flights.has_posted or self._unled or self._identity.is_wanted:
-            return True
-        if self._soonest < self._next_step:
-            return True
-        soonest = min(self._flights.timeout, self._config.delivery_timeout_ms / 1000)
-        return bool(self._flights or self.accumulator.has_waiting) and self._next_step > now + soonest
-
-    # --- what will not go ------------------------------------------------------------------------------
-
-    def _leave_old_topics(self, snapshot: Snapshot) -> None:
-        if snapshot.generation != self._seen:
-            self._seen = snapshot.generation
-            self._routes.clear()
-            self.outcomes.leave_old_topics(snapshot)
-            self._leave_what_cannot_go()
-
-    def _leave_what_cannot_go(self) -> None:
-        """Fail what waits, if its transaction can only be aborted or the producer has failed.
-
-        A batch that may have been written goes out again in its transaction, which tells what became of it.
-        """
-        machine, refused = self._transaction, self._identity.refused
-        if refused is not None:
-            self.outcomes.drop(lambda batch: again(refused))
-        elif machine is not None and machine.error is not None:
-            error, failed = machine.error, machine.has_failed
-            self.outcomes.drop(lambda batch: again(error) if failed or not batch.in_doubt else None)
-
-    # --- routing ---------------------------------------------------------------------------------------
-
-    def _route(self, snapshot: Snapshot, where: TopicPartition) -> int:
-        if self._identity.is_missing:
-            return NOT_NOW
-        if self._transaction is not None and not self._transaction.may_send(where):
-            return NOT_NOW
-        known = self._routes.get(where)
-        if known is not None and known[1].failure is None:
-            self._routed[known[0]] = known[1]
-            return known[0]
-        if known is not None and not self._config.required_acks:
+    def _route(self, snapshot: Snapshot, partition: TopicPartition) -> int:
+        if self.accumulator.needs_producer_id:
+            return NOT_READY
+        if self._transaction is not None and not self._transaction.may_send(partition):
+            return NOT_READY
+        route = self._routes.get(partition)
+        if route is not None and route[1].failure is None:
+            self._connections[route[0]] = route[1]
+            return route[0]
+        if route is not None and not self._acks:
             # With acks=0 a broker closes the connection for any error, so the metadata may be wrong: wait for newer.
             return NO_LEADER
-        node = snapshot.leader(where)
+        node = snapshot.leader(partition)
         if node is None:
             return NO_LEADER
         connection = self._cluster.brokers.opened(node.address, self._lane)
         if connection is None:
             self._unopened[node.node_id] = node
-            self._stalls.tried(node.node_id, self._clock(), sent=False)
-            return NOT_NOW
-        self._routed[node.node_id] = connection
-        self._routes[where] = node.node_id, connection
+            self._availability.record_attempt(node.node_id, self._clock(), sent=False)
+            return NOT_READY
+        self._connections[node.node_id] = connection
+        self._routes[partition] = node.node_id, connection
         return node.node_id
 
     async def _open(self, node: Node) -> None:
@@ -310,77 +397,81 @@ class Sender:
         try:
             await self._cluster.brokers.connection(node.address, self._lane)
         except Exception as error:
-            # Who cannot be reached may lead no more.
+            # A broker that cannot be reached may lead no more.
             self._cluster.mark_stale(snapshot)
             cause = as_kafka_error(error, f"connecting to {node.address}")
             snapshot = self._cluster.snapshot
-            if isinstance(cause, AuthenticationFailed | ConfigError):  # which no retry mends
-                self.outcomes.drop(lambda batch: again(cause) if _leads(snapshot, node, batch.where) else None)
+            if isinstance(cause, AuthenticationFailed | ConfigError):  # a retry would fail as well
+                self.completion.fail_waiting(
+                    lambda batch: again(cause) if _leads(snapshot, node, batch.partition) else None
+                )
             else:
-                self.accumulator.blame(cause, lambda batch: _leads(snapshot, node, batch.where))
+                self.accumulator.record_error(cause, lambda batch: _leads(snapshot, node, batch.partition))
         finally:
             self._opening.discard(node.node_id)
         await self._wake_for_opened()
 
     async def _wake_for_opened(self) -> None:
-        """What waits is looked at once for connections that open together, and not for each of a thousand."""
+        """Run one step for connections that open together, and not one for each of a thousand."""
         if self._opening:
             if self._gathers_opened:
                 return
             self._gathers_opened = True
-            await anyio.sleep(max(_TOGETHER, len(self._opening) * _TOGETHER_OF_EACH))
+            await anyio.sleep(max(_TOGETHER, len(self._opening) * _TOGETHER_PER_CONNECTION))
             self._gathers_opened = False
         self.wake()
 
-    async def _compress(self, batch: Batch) -> None:
+    async def _compress(self, batch: ProducerBatch) -> None:
         try:
-            await self._cluster.runtime.offload(self._slow_part(batch))
+            await self._cluster.runtime.offload(self._compression(batch))
             batch.compressed = True
         except UnsupportedVersion:
-            batch.compressed = True  # it is refused when it is sent
+            batch.compressed = True  # it fails when it is sent
         except Exception as error:
-            failed = as_kafka_error(error, f"compressing records for {batch.where}")
-            self.outcomes.drop(lambda one: failed if one is batch else None)
+            failed = as_kafka_error(error, f"compressing records for {batch.partition}")
+            self.completion.fail_waiting(lambda waiting: failed if waiting is batch else None)
         finally:
             batch.compressing = False
             self.wake()
 
-    def _slow_part(self, batch: Batch) -> Callable[[], object]:
-        """What to do on a thread: compress, or where its leader takes message sets, make one of it."""
-        leader = self._cluster.snapshot.leader(batch.where)
+    def _compression(self, batch: ProducerBatch) -> Callable[[], object]:
+        """Return what a thread does: compress the batch, or make a message set of it where its leader takes those."""
+        leader = self._cluster.snapshot.leader(batch.partition)
         connection = self._cluster.brokers.opened(leader.address, self._lane) if leader is not None else None
         if connection is not None:
-            magic = magic_of(connection.choose(ProduceRequest))
-            if magic < NEWEST_MAGIC:
-                return partial(batch.seal, magic)
+            version = connection.choose(ProduceRequest)
+            if version < FIRST_WITH_BATCHES:
+                return partial(batch.encode, magic_of(version))
         return batch.builder.compress
 
     # --- flushing and closing --------------------------------------------------------------------------
 
     async def flush(self) -> None:
-        """Wait until everything handed over so far has an outcome.
+        """Wait until every record accepted so far is acknowledged or has failed.
 
         Raises:
-            DeliveryFailed: records failed since the last flush that nobody awaited.
+            DeliveryFailed: records failed since the last flush that no caller awaited.
         """
-        await self.settled()
-        failed = self.outcomes.failures.take()
+        await self.wait_until_complete()
+        failed = self.completion.failures.take()
         if failed is not None:
             raise failed
 
-    async def settled(self) -> None:
-        """Wait until everything handed over so far has an outcome, whatever it is."""
-        with self.hurry():
+    async def wait_until_complete(self) -> None:
+        """Wait until every record accepted so far is acknowledged or has failed, without raising failures."""
+        with self.flushing():
             for batch in self.accumulator.unfinished:
-                await batch.result.finished()
+                await batch.result.wait_until_complete()
 
-    async def quiet(self) -> None:
-        """Wait until no request is on its way, whatever waits."""
-        await self._flights.quiet()
+    async def wait_until_idle(self) -> None:
+        """Wait until no request is in flight; batches may still wait to be sent."""
+        while self._in_flight:
+            self._idle = self._idle or anyio.Event()
+            await self._idle.wait()
 
     @contextmanager
-    def hurry(self) -> Iterator[None]:
-        """Someone waits for what is here to be gone: meanwhile nothing lingers."""
+    def flushing(self) -> Iterator[None]:
+        """Send batches without lingering in this context, whose user waits for them."""
         self._flushing += 1
         self.wake()
         try:
@@ -390,21 +481,42 @@ class Sender:
 
     def stop_at_failure(self) -> None:
         """Call :meth:`stop` as soon as a batch has failed."""
-        self.outcomes.on_failure = self.stop
+        self.completion.on_failure = self.stop
 
     def stop(self, error: KafkaError) -> None:
-        """Fail what is not in flight, and refuse records from now on: with this error, unless there is one already."""
+        """Fail what is not in flight with this error, and refuse records from now on; only the first call counts."""
         if self.fatal is None:
-            self._identity.refused = error
-            self._identified()
-            self._leave_what_cannot_go()
+            self.fatal = error
+            self._on_stop()
+            self.wake()
+            self._fail_unsendable()
+
+    def _fail_unsendable(self) -> None:
+        """Fail what waits, if its transaction can only be aborted or the producer has failed.
+
+        A batch in doubt is sent again in its transaction, to learn whether it was written.
+        """
+        state, fatal = self._transaction, self.fatal
+        if fatal is not None:
+            self.completion.fail_waiting(lambda batch: again(fatal))
+        elif state is not None and state.error is not None:
+            error, failed = state.error, state.has_failed
+            self.completion.fail_waiting(lambda batch: again(error) if failed or not batch.in_doubt else None)
+
+    def _fail_unfinished(self) -> None:
+        """Fail every batch without a result when sending ends, for whatever reason."""
+        self._on_stop()
+        why = "the producer was closed before the record was acknowledged; it may have been written"
+        for batch in self.accumulator.unfinished:
+            if not batch.result.completed:
+                self.completion.fail(batch, ConnectionLost(f"{batch.partition}: {why}"))
 
     async def close(self) -> None:
-        """Stop sending. What has no outcome fails; the broker may have written what was in flight."""
+        """Stop sending. Unfinished batches fail; the broker may have written those in flight."""
         await self._worker.stop()
         await self._cluster.brokers.close_lanes(self._lane)
 
 
-def _leads(snapshot: Snapshot, node: Node, where: TopicPartition) -> bool:
-    leader = snapshot.leader(where)
+def _leads(snapshot: Snapshot, node: Node, partition: TopicPartition) -> bool:
+    leader = snapshot.leader(partition)
     return leader is not None and leader.node_id == node.node_id

@@ -1,4 +1,4 @@
-"""What an error means for a transaction and its producer, by the request that brought it, and what to tell of it."""
+"""The action after an error in a transaction, by the request that failed, and the error to raise."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -33,43 +33,52 @@ from ..protocol.messages.transactions import (
 )
 from ..protocol.schema import Request
 
-__all__ = ("Consequence", "after_batch", "after_refusal", "commit_failed", "explained", "leaves_doubt")
+__all__ = (
+    "TransactionErrorAction",
+    "action_after_batch",
+    "action_after_request",
+    "commit_failed",
+    "explained",
+    "leaves_doubt",
+)
 
 
-class Consequence(Enum):
-    """What becomes of the transaction and its producer."""
+class TransactionErrorAction(Enum):
+    """The action for the transaction and its producer after an error."""
 
     ABORT = "the transaction can only be aborted"
-    FAIL = "this producer can do nothing any more"
+    FAIL = "this producer is unusable"
     NO_TRANSACTION = "no transaction is open at the coordinator"
 
 
-_ABORT, _FAIL = Consequence.ABORT, Consequence.FAIL
+_ABORT, _FAIL = TransactionErrorAction.ABORT, TransactionErrorAction.FAIL
 
 
 @attrs.frozen
 class _Row:
-    """What errors of one request mean: codes that errors.py calls fatal or abortable, all others, and no answer."""
+    """The actions for errors of one request: codes that errors.py calls fatal or abortable, others, and no answer."""
 
-    fatal: Consequence
-    abortable: Consequence
-    other: Consequence
-    unanswered: Consequence
-    but: Mapping[type[KafkaError], Consequence] = attrs.field(factory=dict)
+    fatal: TransactionErrorAction
+    abortable: TransactionErrorAction
+    other: TransactionErrorAction
+    unanswered: TransactionErrorAction
+    exceptions: Mapping[type[KafkaError], TransactionErrorAction] = attrs.field(factory=dict)
 
 
-# An abort leaves nothing behind, and says itself if it cannot be: so whatever it may mend, it is given to.
+# An abort leaves nothing behind, and fails by itself if it must: so it is tried wherever it may help.
 _ROWS: Final[Mapping[type[Request[Any]], _Row]] = {
     InitProducerIdRequest: _Row(_FAIL, _FAIL, _FAIL, _FAIL),
     AddPartitionsToTxnRequest: _Row(_FAIL, _ABORT, _ABORT, _ABORT),
     AddOffsetsToTxnRequest: _Row(_FAIL, _ABORT, _ABORT, _ABORT),
     TxnOffsetCommitRequest: _Row(_FAIL, _ABORT, _ABORT, _ABORT),
 }
-_END_BUT: Final[Mapping[type[KafkaError], Consequence]] = {InvalidTxnState: Consequence.NO_TRANSACTION}
-_ON_COMMIT: Final = _Row(_FAIL, _ABORT, _FAIL, _FAIL, _END_BUT)
-_ON_ABORT: Final = _Row(_FAIL, _FAIL, _FAIL, _FAIL, _END_BUT)
+_END_EXCEPTIONS: Final[Mapping[type[KafkaError], TransactionErrorAction]] = {
+    InvalidTxnState: TransactionErrorAction.NO_TRANSACTION
+}
+_ON_COMMIT: Final = _Row(_FAIL, _ABORT, _FAIL, _FAIL, _END_EXCEPTIONS)
+_ON_ABORT: Final = _Row(_FAIL, _FAIL, _FAIL, _FAIL, _END_EXCEPTIONS)
 # A leader knows less of a transaction than its coordinator, which has the last word: what it calls a wrong epoch or
-# state may be mended by an abort (KIP-588).
+# state an abort may repair (KIP-588).
 _ON_BATCH: Final = _Row(
     _FAIL,
     _ABORT,
@@ -79,21 +88,21 @@ _ON_BATCH: Final = _Row(
 )
 
 
-def after_refusal(request: Request[Any], error: KafkaError) -> Consequence:
-    """What it means that a coordinator did not do this."""
+def action_after_request(request: Request[Any], error: KafkaError) -> TransactionErrorAction:
+    """Return what to do after a coordinator refused a request, or did not answer it."""
     if isinstance(request, EndTxnRequest):
-        return _consequence(_ON_COMMIT if request.committed else _ON_ABORT, error)
-    return _consequence(_ROWS[type(request)], error)
+        return _action(_ON_COMMIT if request.committed else _ON_ABORT, error)
+    return _action(_ROWS[type(request)], error)
 
 
-def after_batch(error: KafkaError) -> Consequence:
-    """What it means that a batch was not acknowledged."""
-    return _consequence(_ON_BATCH, error)
+def action_after_batch(error: KafkaError) -> TransactionErrorAction:
+    """Return what to do after a batch was not acknowledged."""
+    return _action(_ON_BATCH, error)
 
 
-def _consequence(row: _Row, error: KafkaError) -> Consequence:
-    if type(error) in row.but:
-        return row.but[type(error)]
+def _action(row: _Row, error: KafkaError) -> TransactionErrorAction:
+    if type(error) in row.exceptions:
+        return row.exceptions[type(error)]
     if isinstance(error, UnsupportedVersion):
         return _FAIL
     if not isinstance(error, BrokerError) or error.retriable:
@@ -102,7 +111,7 @@ def _consequence(row: _Row, error: KafkaError) -> Consequence:
 
 
 def commit_failed(request: Request[Any], error: KafkaError) -> KafkaError:
-    """Return CommitFailed where the coordinator refused offsets since the membership is over; else the error itself."""
+    """Return CommitFailed if the coordinator refused offsets of a member that left its group; else the error itself."""
     if not isinstance(request, TxnOffsetCommitRequest) or not isinstance(error, IllegalGeneration | UnknownMemberId):
         return error
     failed = CommitFailed(
@@ -114,7 +123,7 @@ def commit_failed(request: Request[Any], error: KafkaError) -> KafkaError:
 
 
 def leaves_doubt(error: KafkaError) -> bool:
-    """Whether what was asked may have happened, or happen later; or the brokers have lost track of the producer."""
+    """Return whether the request may still take effect, or the brokers no longer know the producer."""
     return not isinstance(error, BrokerError) or error.retriable or isinstance(error, UnknownProducerId)
 
 
@@ -129,12 +138,12 @@ _ADVICE: Final[Mapping[type[KafkaError], str]] = {
 
 
 def explained(transactional_id: str, error: KafkaError, request: Request[Any] | None = None) -> KafkaError:
-    """The error to raise from now on: of the same class, with what to do. ``request`` brought it, if not a batch."""
-    whose = f"transactional_id {transactional_id!r}"
+    """Return the error to raise from now on: the same class, with what to do. ``request`` failed, if not a batch."""
+    prefix = f"transactional_id {transactional_id!r}"
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):
-        found: KafkaError = ProducerFenced(f"{whose}: {_FENCED}; close this one, or {_ANOTHER}: {error}")
+        found: KafkaError = ProducerFenced(f"{prefix}: {_FENCED}; close this one, or {_ANOTHER}: {error}")
     else:
-        found = _same(error, f"{whose}: {_advice(error, request)}: {error}")
+        found = _same(error, f"{prefix}: {_advice(error, request)}: {error}")
     found.__cause__ = error
     return found
 
@@ -143,7 +152,7 @@ def _advice(error: KafkaError, request: Request[Any] | None) -> str:
     if isinstance(error, UnsupportedVersion | UnsupportedVersionAnswered):
         if isinstance(request, InitProducerIdRequest) and request.producer_id >= 0:
             return f"before Kafka 2.5 a producer cannot go on after this; {_ANOTHER}"
-        return "the brokers are too old for what was asked"
+        return "the brokers are too old for this request"
     if isinstance(request, EndTxnRequest) and not (isinstance(error, BrokerError) and error.fatal):
         ending = "committed" if request.committed else "aborted"
         return f"whether the transaction was {ending} is not known; {_ANOTHER}: it finishes or fences what is left"

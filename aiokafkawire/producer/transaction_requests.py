@@ -1,8 +1,8 @@
-"""What a transaction asks of coordinators, and the errors that their answers carry.
+"""A transaction's requests to coordinators, and the errors in their responses.
 
 Which versions mean what (KIP-890): up to Produce v11, TxnOffsetCommit v4 and EndTxn v4 a client adds partitions and
 groups to its transaction itself, and later versions of the three leave that to the brokers. EndTxn v5 bumps the epoch
-besides. Both sides of a transaction must be of one kind, so each is asked for by its versions.
+besides. All requests of a transaction must be of one kind, so each is limited to its versions.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,11 +33,11 @@ from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, ProducerI
 __all__ = (
     "PRODUCE_V1",
     "PRODUCE_V2",
-    "Ask",
+    "TransactionRequest",
     "add_offsets",
     "add_partitions",
     "commit_offsets",
-    "end",
+    "end_transaction",
     "init_producer_id",
 )
 
@@ -58,36 +58,36 @@ _END_V2: Final = Versions.parse("5+")
 
 
 @attrs.frozen
-class Ask:
-    """A request to the coordinator of ``key``, in a version of ``wanted``.
+class TransactionRequest:
+    """A request to the coordinator of ``key``, in one of ``versions``.
 
-    ``check`` raises the BrokerError that an answer carries: one that a retry may mend before any other.
+    ``check`` raises the BrokerError in a response, a retriable one before any other.
     """
 
     request: Request[Any]
-    kind: CoordinatorType
+    coordinator_type: CoordinatorType
     key: str
-    wanted: Versions
+    versions: Versions
     check: Callable[[Any], None]
 
 
 # --- requests ------------------------------------------------------------------------------------------------------
 
 
-def init_producer_id(identity: ProducerIdentity, timeout_ms: int) -> Ask:
-    """A first producer id and epoch; or, if there is one, the next epoch of it (KIP-360)."""
+def init_producer_id(identity: ProducerIdentity, timeout_ms: int) -> TransactionRequest:
+    """Request a producer id and epoch, or the next epoch of the id that there is (KIP-360)."""
     request = InitProducerIdRequest(
         transactional_id=identity.transactional_id,
         transaction_timeout_ms=timeout_ms,
         producer_id=identity.producer_id,
         producer_epoch=identity.producer_epoch,
     )
-    wanted = _INIT if identity.producer_id < 0 else _BUMP
-    return Ask(request, CoordinatorType.TRANSACTION, identity.transactional_id, wanted, _check)
+    versions = _INIT if identity.producer_id < 0 else _BUMP
+    return TransactionRequest(request, CoordinatorType.TRANSACTION, identity.transactional_id, versions, _check)
 
 
-def add_partitions(identity: ProducerIdentity, partitions: Sequence[TopicPartition]) -> Ask:
-    """These partitions belong to the transaction, which begins with them."""
+def add_partitions(identity: ProducerIdentity, partitions: Sequence[TopicPartition]) -> TransactionRequest:
+    """Add partitions to the transaction, which begins with them."""
     topics: dict[str, list[int]] = {}
     for topic, index in partitions:
         topics.setdefault(topic, []).append(index)
@@ -95,26 +95,30 @@ def add_partitions(identity: ProducerIdentity, partitions: Sequence[TopicPartiti
         v3_and_below_transactional_id=identity.transactional_id,
         v3_and_below_producer_id=identity.producer_id,
         v3_and_below_producer_epoch=identity.producer_epoch,
-        v3_and_below_topics=[AddPartitionsToTxnTopic(name=name, partitions=each) for name, each in topics.items()],
+        v3_and_below_topics=[
+            AddPartitionsToTxnTopic(name=name, partitions=indexes) for name, indexes in topics.items()
+        ],
     )
-    return Ask(request, CoordinatorType.TRANSACTION, identity.transactional_id, _ADD_PARTITIONS, _check_added)
+    return TransactionRequest(
+        request, CoordinatorType.TRANSACTION, identity.transactional_id, _ADD_PARTITIONS, _check_added
+    )
 
 
-def add_offsets(identity: ProducerIdentity, group_id: str) -> Ask:
-    """The group's offsets belong to the transaction, which may begin with them."""
+def add_offsets(identity: ProducerIdentity, group_id: str) -> TransactionRequest:
+    """Add a group's offsets to the transaction, which may begin with them."""
     request = AddOffsetsToTxnRequest(
         transactional_id=identity.transactional_id,
         producer_id=identity.producer_id,
         producer_epoch=identity.producer_epoch,
         group_id=group_id,
     )
-    return Ask(request, CoordinatorType.TRANSACTION, identity.transactional_id, _ADD_OFFSETS, _check)
+    return TransactionRequest(request, CoordinatorType.TRANSACTION, identity.transactional_id, _ADD_OFFSETS, _check)
 
 
 def commit_offsets(
     identity: ProducerIdentity, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
-) -> Ask:
-    """The group's offsets, for when the transaction commits (KIP-447)."""
+) -> TransactionRequest:
+    """Commit a group's offsets with the transaction (KIP-447)."""
     topics: dict[str, TxnOffsetCommitRequestTopic] = {}
     for (name, index), offset in offsets.items():
         topic = topics.setdefault(name, TxnOffsetCommitRequestTopic(name=name, partitions=[]))
@@ -136,22 +140,24 @@ def commit_offsets(
         group_instance_id=group.group_instance_id,
         topics=list(topics.values()),
     )
-    nobody = group == GroupMetadata(group.group_id)
-    v1 = _COMMIT_OFFSETS_V1 if nobody else _COMMIT_OF_MEMBER_V1
-    wanted = v1 if identity.transaction_version < 2 else _COMMIT_OFFSETS_V2
-    return Ask(request, CoordinatorType.GROUP, group.group_id, wanted, partial(_check_committed, group.group_id))
+    is_member = group != GroupMetadata(group.group_id)
+    v1 = _COMMIT_OF_MEMBER_V1 if is_member else _COMMIT_OFFSETS_V1
+    versions = v1 if identity.transaction_version < 2 else _COMMIT_OFFSETS_V2
+    return TransactionRequest(
+        request, CoordinatorType.GROUP, group.group_id, versions, partial(_check_committed, group.group_id)
+    )
 
 
-def end(identity: ProducerIdentity, *, commit: bool) -> Ask:
-    """Commit or abort."""
+def end_transaction(identity: ProducerIdentity, *, commit: bool) -> TransactionRequest:
+    """Commit or abort the transaction."""
     request = EndTxnRequest(
         transactional_id=identity.transactional_id,
         producer_id=identity.producer_id,
         producer_epoch=identity.producer_epoch,
         committed=commit,
     )
-    wanted = _END_V1 if identity.transaction_version < 2 else _END_V2
-    return Ask(request, CoordinatorType.TRANSACTION, identity.transactional_id, wanted, _check)
+    versions = _END_V1 if identity.transaction_version < 2 else _END_V2
+    return TransactionRequest(request, CoordinatorType.TRANSACTION, identity.transactional_id, versions, _check)
 
 
 # --- errors in answers ---------------------------------------------------------------------------------------------
@@ -164,26 +170,26 @@ def _check(response: InitProducerIdResponse | AddOffsetsToTxnResponse | EndTxnRe
 
 def _check_added(response: AddPartitionsToTxnResponse) -> None:
     _raise_first(
-        (one.partition_error_code, f"AddPartitionsToTxn of {topic.name}-{one.partition_index}")
+        (partition.partition_error_code, f"AddPartitionsToTxn of {topic.name}-{partition.partition_index}")
         for topic in response.results_by_topic_v3_and_below
-        for one in topic.results_by_partition
+        for partition in topic.results_by_partition
     )
 
 
 def _check_committed(group_id: str, response: TxnOffsetCommitResponse) -> None:
     _raise_first(
-        (one.error_code, f"TxnOffsetCommit of {topic.name}-{one.partition_index} for group {group_id!r}")
+        (partition.error_code, f"TxnOffsetCommit of {topic.name}-{partition.partition_index} for group {group_id!r}")
         for topic in response.topics
-        for one in topic.partitions
+        for partition in topic.partitions
     )
 
 
-def _raise_first(answers: Iterable[tuple[int, str]]) -> None:
-    errors = [broker_error(code, what) for code, what in answers if code != ErrorCode.NONE]
+def _raise_first(results: Iterable[tuple[int, str]]) -> None:
+    errors = [broker_error(code, what) for code, what in results if code != ErrorCode.NONE]
     if errors:
         raise min(errors, key=_order)
 
 
 def _order(error: BrokerError) -> tuple[bool, bool, bool]:
-    """What a retry may mend comes first; last, what only tells that another partition is the reason."""
+    """Sort retriable errors first, and last those that only say that another partition failed."""
     return not error.retriable, not error.fatal, isinstance(error, OperationNotAttempted)

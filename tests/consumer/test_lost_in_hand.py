@@ -11,7 +11,7 @@ from support.virtual_time import virtual_time
 
 from aiokafkawire import Client, CommitFailed, OffsetAndMetadata, TopicPartition
 from aiokafkawire.consumer.subscription_state import SubscriptionState
-from aiokafkawire.producer.transaction import TransactionMachine, TransactionState
+from aiokafkawire.producer.transaction_state import TransactionPhase, TransactionStateMachine
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.types import GroupMetadata, ProducerIdentity
@@ -69,14 +69,14 @@ def test_what_was_handed_out_is_known_through_seeks() -> None:
 
 
 def test_a_transaction_that_has_to_be_aborted_cannot_be_committed() -> None:
-    machine = TransactionMachine("t", 1000, ProducerIdentity("t", 1, 1, 2))
+    machine = TransactionStateMachine("t", 1000, ProducerIdentity("t", 1, 1, 2))
     machine.begin(2)
     machine.must_abort(CommitFailed("no longer"))
     for act in (machine.commit, lambda: machine.must_abort(CommitFailed("again"))):
         with pytest.raises(CommitFailed, match="no longer"):
             act()
     machine.abort()
-    assert machine.state is not TransactionState.OPEN
+    assert machine.phase is not TransactionPhase.OPEN
 
 
 @pytest.mark.anyio

@@ -263,11 +263,11 @@ async def test_what_makes_no_sense_is_refused(kafka: Client, where: TopicPartiti
     async with kafka.producer() as plain:
         with pytest.raises(UsageError, match="needs a transactional_id for transactions"):
             plain.transaction()
-        with pytest.raises(UsageError, match="an identity to share while a transaction is open"):
+        with pytest.raises(UsageError, match="an identity only while a transaction is open"):
             _ = plain.identity
     async with kafka.producer(transactional_id=name) as producer:
         await producer.partitions_for(where.topic)
-        with pytest.raises(UsageError, match="an identity to share while a transaction is open"):
+        with pytest.raises(UsageError, match="an identity only while a transaction is open"):
             _ = producer.identity
         with pytest.raises(UsageError, match=r"sends inside 'async with producer\.transaction"):
             await producer.send(where.topic, b"outside")

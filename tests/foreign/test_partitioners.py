@@ -33,13 +33,13 @@ def bootstrap() -> Iterator[str]:
 
 
 class _NothingOpen:
-    def takes(self, where: TopicPartition, size: int) -> bool:
+    def has_room(self, partition: TopicPartition, size: int) -> bool:
         return False
 
-    def waiting(self, topic: str) -> dict[int, int]:
+    def queue_lengths(self, topic: str) -> dict[int, int]:
         return {}
 
-    def stalled(self, topic: str) -> tuple[int, ...]:
+    def unavailable(self, topic: str) -> tuple[int, ...]:
         return ()
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from aiokafkawire.config import ProducerConfig
 from aiokafkawire.errors import BufferFull, ConnectionLost, RecordTooLarge
-from aiokafkawire.producer.accumulator import NO_LEADER, NOT_NOW, Accumulator
-from aiokafkawire.producer.batch import Batch
-from aiokafkawire.producer.idempotence import Sequences, Verdict
+from aiokafkawire.producer.accumulator import NO_LEADER, NOT_READY, RecordAccumulator
+from aiokafkawire.producer.batch import ProducerBatch
+from aiokafkawire.producer.idempotence import SequenceAction, SequenceNumbers
 from aiokafkawire.records.batch import record_size_bound
 from aiokafkawire.types import TopicPartition
 
@@ -20,13 +20,13 @@ ONE, TWO = TopicPartition("a", 0), TopicPartition("a", 1)
 GONE = ConnectionLost("gone")
 
 
-def accumulator(sequences: Sequences | None = None, **settings: Any) -> Accumulator:
-    return Accumulator(ProducerConfig(**settings), asyncio.Event, sequences)
+def accumulator(sequences: SequenceNumbers | None = None, **settings: Any) -> RecordAccumulator:
+    return RecordAccumulator(ProducerConfig(**settings), asyncio.Event, sequences)
 
 
-def numbering(producer_epoch: int = 0) -> Sequences:
-    sequences = Sequences()
-    sequences.identify(7, producer_epoch)
+def numbering(producer_epoch: int = 0) -> SequenceNumbers:
+    sequences = SequenceNumbers()
+    sequences.set_producer_id(7, producer_epoch)
     return sequences
 
 
@@ -34,11 +34,13 @@ def bound(size: int) -> int:
     return record_size_bound(None, b"x" * size)
 
 
-def has_room(gathered: Accumulator, size: int) -> bool:
-    return size <= gathered.most and gathered.budget.used + size <= gathered.budget.limit
+def has_room(gathered: RecordAccumulator, size: int) -> bool:
+    return size <= gathered.max_record_size and gathered.space.used + size <= gathered.space.limit
 
 
-def add(gathered: Accumulator, where: TopicPartition = ONE, size: int = 10, now: float = 0.0) -> tuple[Batch, int]:
+def add(
+    gathered: RecordAccumulator, where: TopicPartition = ONE, size: int = 10, now: float = 0.0
+) -> tuple[ProducerBatch, int]:
     assert has_room(gathered, bound(size))
     return gathered.append(where, 1_000, None, b"x" * size, (), now)
 
@@ -47,29 +49,35 @@ def led_by(node: int) -> Callable[[TopicPartition], int]:
     return lambda where: node
 
 
-def sent(gathered: Accumulator, now: float = 0.0, *, flushing: bool = False, node: int = 1) -> list[list[Batch]]:
+def sent(
+    gathered: RecordAccumulator, now: float = 0.0, *, flushing: bool = False, node: int = 1
+) -> list[list[ProducerBatch]]:
     """What each request has that goes now."""
     drained = gathered.drain(led_by(node), now, flushing=flushing)
-    assert not drained.unled
-    return [batches for _, batches in drained.requests]
+    assert not drained.no_leader
+    return [request.batches for request in drained.requests]
 
 
-def acknowledge(gathered: Accumulator, *batches: Batch, node: int = 1) -> None:
+def end_request(gathered: RecordAccumulator, batch: ProducerBatch) -> None:
+    """The request that the batch is alone in has its response."""
+    (request,) = [one for one in gathered.in_flight.requests(batch.sent_to) if batch in one.batches]
+    gathered.in_flight.remove(request)
+
+
+def acknowledge(gathered: RecordAccumulator, *batches: ProducerBatch) -> None:
     """Each batch's request is over, and the batch is written."""
     for batch in batches:
-        gathered.request_done(node)
-        gathered.arrived(batch)
-        gathered.acknowledged(batch)
+        end_request(gathered, batch)
+        gathered.acknowledge(batch)
         batch.result.resolve(0, -1)
 
 
-def try_again(gathered: Accumulator, batch: Batch, not_before: float = 0.0) -> None:
-    gathered.request_done(1)
-    gathered.arrived(batch)
-    gathered.put_back(batch, GONE, not_before)
+def try_again(gathered: RecordAccumulator, batch: ProducerBatch, not_before: float = 0.0) -> None:
+    end_request(gathered, batch)
+    gathered.requeue(batch, GONE, not_before)
 
 
-def several(gathered: Accumulator, count: int, now: float = 0.0) -> list[Batch]:
+def several(gathered: RecordAccumulator, count: int, now: float = 0.0) -> list[ProducerBatch]:
     """So many full batches of one partition that has shown that it takes several: all are on their way."""
     first, _ = add(gathered, size=200, now=now)
     batches = [first, *(add(gathered, size=200, now=now)[0] for _ in range(count))]
@@ -133,7 +141,7 @@ def test_no_more_requests_than_allowed_are_in_flight(most: int) -> None:
         drained = gathered.drain(led_by(1), 0.0)
         assert len(drained.requests) == (1 if number < most else 0)
         assert drained.full == (set() if number < most else {1})
-    gathered.request_done(1)
+    gathered.in_flight.remove(gathered.in_flight.requests(1)[0])
     assert len(sent(gathered)) == 1
 
 
@@ -229,13 +237,13 @@ def test_whoever_was_served_lets_the_others_go_first() -> None:
     assert sent(gathered) == [[batches[2]]]
 
 
-@pytest.mark.parametrize(("where", "unled"), [(NO_LEADER, True), (NOT_NOW, False)])
+@pytest.mark.parametrize(("where", "unled"), [(NO_LEADER, True), (NOT_READY, False)])
 def test_partitions_without_a_leader_wait_and_are_told(where: int, unled: bool) -> None:
     gathered = accumulator()
     add(gathered, ONE)
     drained = gathered.drain(led_by(where), 0.0)
     assert drained.requests == []
-    assert drained.unled is unled
+    assert drained.no_leader is unled
     assert gathered.has_waiting
 
 
@@ -243,11 +251,11 @@ def test_a_heavy_batch_is_compressed_first_and_takes_no_more_records() -> None:
     gathered = accumulator(compression_type="gzip", batch_size=200_000)
     heavy, _ = add(gathered, size=100_000)
     drained = gathered.drain(led_by(1), 0.0)
-    assert (drained.heavy, drained.requests) == ([heavy], [])
+    assert (drained.to_compress, drained.requests) == ([heavy], [])
     later, index = add(gathered, size=10)
     assert later is not heavy
     assert index == 0
-    assert gathered.drain(led_by(1), 0.0, flushing=True).heavy == []
+    assert gathered.drain(led_by(1), 0.0, flushing=True).to_compress == []
     heavy.compressing, heavy.compressed = False, True
     assert sent(gathered) == [[heavy]]
 
@@ -261,7 +269,7 @@ def test_a_batch_keeps_its_number_until_numbers_begin_anew() -> None:
     one, two = several(gathered, 2)
     assert [(batch.producer_epoch, batch.base_sequence) for batch in (one, two)] == [(0, 1), (0, 2)]
     try_again(gathered, one)
-    gathered.restart(ONE, Verdict.RENUMBER)
+    gathered.restart(ONE, SequenceAction.RENUMBER)
     assert sent(gathered) == []
     try_again(gathered, two)
     assert sent(gathered) == [[one]]
@@ -275,11 +283,11 @@ def test_a_new_id_is_waited_for_and_taken_by_those_that_need_it() -> None:
     gathered = accumulator(sequences, batch_size=200)
     (one,) = several(gathered, 1)
     try_again(gathered, one)
-    gathered.restart(ONE, Verdict.RENEW)
+    gathered.restart(ONE, SequenceAction.NEW_PRODUCER_ID)
     assert sent(gathered) == []
-    assert sequences.needs_identity
+    assert sequences.needs_producer_id
     assert sent(gathered) == []
-    sequences.identify(8, 0)
+    sequences.set_producer_id(8, 0)
     assert sent(gathered) == [[one]]
     assert (one.producer_id, one.producer_epoch, one.base_sequence) == (8, 0, 0)
 
@@ -288,9 +296,9 @@ def test_brokers_that_give_no_new_id_get_batches_without_numbers() -> None:
     gathered = accumulator(numbering(), batch_size=200)
     (one,) = several(gathered, 1)
     try_again(gathered, one)
-    gathered.restart(ONE, Verdict.RENEW)
+    gathered.restart(ONE, SequenceAction.NEW_PRODUCER_ID)
     assert sent(gathered) == []
-    gathered.stop_numbering()
+    gathered.sequences = None
     assert sent(gathered) == [[one]]
     assert (one.producer_id, one.base_sequence) == (-1, -1)
 
@@ -302,15 +310,14 @@ def test_halves_stand_and_are_numbered_where_the_whole_did(count: int) -> None:
         whole, _ = add(gathered)
     later, _ = add(gathered, size=20_000)
     assert sent(gathered) == [[whole]]
-    gathered.request_done(1)
-    gathered.arrived(whole)
-    gathered.put_back_halved(whole)
+    end_request(gathered, whole)
+    gathered.requeue_split(whole)
     first, second, last = gathered.unfinished
     assert last is later
     assert first.order < second.order < last.order
     assert (first.base_sequence, second.base_sequence) == (0, first.count)
     assert first.count + second.count == count
-    assert gathered.budget.used == first.builder.size + second.builder.size + later.builder.size
+    assert gathered.space.used == first.builder.size + second.builder.size + later.builder.size
     assert sent(gathered) == [[first]]
     acknowledge(gathered, first)
     assert sent(gathered) == [[second]]
@@ -327,10 +334,9 @@ def test_what_waits_too_long_expires_but_not_what_is_on_its_way() -> None:
     on_its_way, _ = add(gathered, now=0.0)
     sent(gathered)
     waiting, _ = add(gathered, now=0.5)
-    assert gathered.expired(1.4) == []
-    assert gathered.overdue(0.9) == []
-    assert gathered.overdue(1.0) == [on_its_way]
-    assert gathered.expired(1.5) == [waiting]
+    assert gathered.take_expired(0.9) == []
+    assert gathered.take_expired(1.4) == [on_its_way]
+    assert gathered.take_expired(1.5) == [on_its_way, waiting]
     assert gathered.unfinished == [on_its_way]
 
 
@@ -338,16 +344,15 @@ def test_what_is_too_late_on_its_way_is_forgotten_once_it_arrives() -> None:
     gathered = accumulator(delivery_timeout_ms=1_000)
     late, _ = add(gathered, now=0.0)
     sent(gathered)
-    gathered.finish(late)
+    gathered.remove(late)
     late.result.fail(GONE)
-    assert gathered.budget.used == 0
-    assert gathered.overdue(2.0) == []
-    assert not gathered.is_quiet
-    gathered.request_done(1)
-    gathered.arrived(late)
+    assert gathered.space.used == 0
+    assert gathered.take_expired(2.0) == []
+    assert gathered.in_flight
+    end_request(gathered, late)
+    gathered.discard_expired(late)
     assert gathered.unfinished == []
-    assert gathered.is_quiet
-    assert gathered.is_idle
+    assert not gathered.in_flight
 
 
 def test_who_is_held_up_knows_why() -> None:
@@ -373,12 +378,12 @@ def test_memory_is_counted_until_the_outcome_is_known() -> None:
     gathered = accumulator(buffer_memory=300, batch_size=10_000)
     batch, _ = add(gathered, size=100)
     assert not has_room(gathered, bound(200))
-    with pytest.raises(BufferFull, match=f"^{gathered.budget.used} of 300 bytes wait"):
-        raise gathered.refuse("a", bound(200))
+    with pytest.raises(BufferFull, match=f"^{gathered.space.used} of 300 bytes wait"):
+        raise gathered.no_space("a", bound(200))
     sent(gathered)
-    assert gathered.budget.used == batch.builder.size
+    assert gathered.space.used == batch.builder.size
     acknowledge(gathered, batch)
-    assert gathered.budget.used == 0
+    assert gathered.space.used == 0
     add(gathered, size=200)
 
 
@@ -387,8 +392,8 @@ def test_a_record_that_never_fits_is_refused(setting: str) -> None:
     settings: dict[str, Any] = {setting: 500}
     gathered = accumulator(None, **settings)
     with pytest.raises(RecordTooLarge, match=f"{setting} allows 500"):
-        raise gathered.refuse("a", bound(500))
-    assert gathered.budget.used == 0
+        raise gathered.no_space("a", bound(500))
+    assert gathered.space.used == 0
 
 
 def test_a_record_larger_than_a_batch_travels_alone() -> None:
@@ -402,17 +407,17 @@ def test_a_record_larger_than_a_batch_travels_alone() -> None:
 
 def test_whether_an_open_batch_takes_a_record_is_known_before() -> None:
     gathered = accumulator(batch_size=300)
-    assert not gathered.takes(ONE, 10)
+    assert not gathered.has_room(ONE, 10)
     add(gathered, size=100)
-    assert gathered.takes(ONE, 50)
-    assert not gathered.takes(ONE, 300)
+    assert gathered.has_room(ONE, 50)
+    assert not gathered.has_room(ONE, 300)
     sent(gathered)
-    assert not gathered.takes(ONE, 50)
+    assert not gathered.has_room(ONE, 50)
 
 
 def test_what_waits_is_counted_by_partition() -> None:
     gathered = accumulator(batch_size=200)
     for where in (ONE, ONE, ONE, TWO, TopicPartition("b", 0)):
         add(gathered, where, size=200)
-    assert gathered.waiting("a") == {0: 3, 1: 1}
-    assert gathered.waiting("c") == {}
+    assert gathered.queue_lengths("a") == {0: 3, 1: 1}
+    assert gathered.queue_lengths("c") == {}

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import cycle
 from random import Random
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -25,12 +25,11 @@ from aiokafkawire.cluster.metadata import EMPTY
 from aiokafkawire.cluster.retry import Backoff
 from aiokafkawire.config import ProducerConfig
 from aiokafkawire.errors import ConnectionLost, ErrorCode, KafkaError
-from aiokafkawire.producer.accumulator import NO_LEADER, NOT_NOW, Accumulator
-from aiokafkawire.producer.batch import Batch
-from aiokafkawire.producer.flight import Flight
-from aiokafkawire.producer.idempotence import Sequences
-from aiokafkawire.producer.outcomes import Outcomes
-from aiokafkawire.producer.result import BatchResult
+from aiokafkawire.producer.accumulator import NO_LEADER, NOT_READY, RecordAccumulator
+from aiokafkawire.producer.batch import BatchResult, ProducerBatch
+from aiokafkawire.producer.batch_completion import BatchCompletion
+from aiokafkawire.producer.idempotence import SequenceNumbers
+from aiokafkawire.producer.in_flight_requests import InFlightRequest
 from aiokafkawire.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from aiokafkawire.records.batch import RecordBatch, record_size_bound
 from aiokafkawire.records.layout import HEADER_SIZE
@@ -60,16 +59,17 @@ answers = st.lists(st.tuples(refusals, second_thoughts), min_size=3, max_size=IN
 FINE: Said = (ErrorCode.NONE, ErrorCode.NONE)
 
 
-class Counted(Outcomes):
+class Counted(BatchCompletion):
     """Notes how each batch ended."""
 
-    ended: list[Batch]
+    ended: list[ProducerBatch]
 
-    def finish(self, batch: Batch, base_offset: int, log_append_time: int) -> None:
-        self.ended.append(batch)
-        super().finish(batch, base_offset, log_append_time)
+    def _acknowledge(self, batch: ProducerBatch, base_offset: int, log_append_time: int) -> None:
+        if not batch.result.completed:
+            self.ended.append(batch)
+        super()._acknowledge(batch, base_offset, log_append_time)
 
-    def fail(self, batch: Batch, error: KafkaError) -> None:
+    def fail(self, batch: ProducerBatch, error: KafkaError) -> None:
         self.ended.append(batch)
         super().fail(batch, error)
 
@@ -84,7 +84,7 @@ class AnySequence(RuleBasedStateMachine):
         super().__init__()
         self.now = 0.0
         self.records: list[tuple[TopicPartition, BatchResult, int]] = []
-        self.wires: dict[int, deque[Flight]] = {node: deque() for node in NODES}
+        self.wires: dict[int, deque[InFlightRequest]] = {node: deque() for node in NODES}
         self.down: set[int] = set()
         self.identities = 0
 
@@ -100,8 +100,8 @@ class AnySequence(RuleBasedStateMachine):
             linger_ms=linger_ms,
         )
         self.logs = {where: Log(leader=1) for where in PARTITIONS}
-        self.sequences = Sequences() if self.idempotent else None
-        self.gathered = Accumulator(config, asyncio.Event, self.sequences)
+        self.sequences = SequenceNumbers() if self.idempotent else None
+        self.gathered = RecordAccumulator(config, asyncio.Event, self.sequences)
         cluster: Any = SimpleNamespace(
             runtime=SimpleNamespace(now=lambda: self.now),
             snapshot=EMPTY,
@@ -109,7 +109,7 @@ class AnySequence(RuleBasedStateMachine):
             track_topics=lambda topics: None,
             mark_stale=lambda snapshot: None,
         )
-        self.outcomes = Counted(cluster, config, self.gathered, lambda: None, lambda: None, None)
+        self.outcomes = Counted(cluster, config, self.gathered, None)
         self.outcomes.ended = []
         if self.sequences is not None:
             self.identify(last=False)
@@ -120,7 +120,7 @@ class AnySequence(RuleBasedStateMachine):
     def append(self, where: TopicPartition, size: int, count: int) -> None:
         for _ in range(count):
             value = b"%0*d" % (size, len(self.records))
-            if self.gathered.budget.used + record_size_bound(None, value) <= self.gathered.budget.limit:
+            if self.gathered.space.used + record_size_bound(None, value) <= self.gathered.space.limit:
                 batch, index = self.gathered.append(where, 0, None, value, (), self.now)
                 self.records.append((where, batch.result, index))
         self.go()
@@ -128,7 +128,7 @@ class AnySequence(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.001, 0.01, 0.3]))
     def wait(self, seconds: float) -> None:
         self.now += seconds
-        self.outcomes.expire(self.now)
+        self.outcomes.fail_expired(self.now)
         self.go()
 
     # --- the sender ------------------------------------------------------------------------------------
@@ -136,41 +136,44 @@ class AnySequence(RuleBasedStateMachine):
     def route(self, where: TopicPartition) -> int:
         leader = self.logs[where].leader
         if self.needs_identity():
-            return NOT_NOW
-        return NOT_NOW if leader in self.down else leader
+            return NOT_READY
+        return NOT_READY if leader in self.down else leader
 
     def go(self, flushing: bool = False) -> None:
         drained = self.gathered.drain(self.route, self.now, flushing=flushing)
-        for node, batches in drained.requests:
-            for batch in batches:
-                batch.seal()
-            self.wires[node].append(Flight(node, batches, EMPTY, cast("Any", None), self.now, _never, _never))
+        for request in drained.requests:
+            request.snapshot = EMPTY
+            for batch in request.batches:
+                batch.encode()
+            self.wires[request.broker].append(request)
 
     @rule()
     def flush(self) -> None:
         self.go(flushing=True)
 
     def needs_identity(self) -> bool:
-        return self.sequences is not None and self.sequences.needs_identity
+        return self.sequences is not None and self.sequences.needs_producer_id
 
     @precondition(lambda self: self.needs_identity())
     @rule(last=st.booleans())
     def identify(self, last: bool) -> None:
         assert self.sequences is not None
         self.identities += 1
-        self.sequences.identify(self.identities, 2**15 - 1 if last else 0)
+        self.sequences.set_producer_id(self.identities, 2**15 - 1 if last else 0)
         self.go()
 
     # --- brokers ---------------------------------------------------------------------------------------
 
-    def write(self, node: int, batch: Batch, refusal: ErrorCode, second_thought: ErrorCode) -> tuple[ErrorCode, int]:
+    def write(
+        self, node: int, batch: ProducerBatch, refusal: ErrorCode, second_thought: ErrorCode
+    ) -> tuple[ErrorCode, int]:
         """What the broker does with the batch, and says."""
-        log = self.logs[batch.where]
+        log = self.logs[batch.partition]
         if log.leader != node:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
         if refusal and self.may_refuse(log, batch, refusal):
             return refusal, -1
-        error, offset = log.append(RecordBatch.parse(memoryview(batch.seal())))
+        error, offset = log.append(RecordBatch.parse(memoryview(batch.encode())))
         if error:
             return error, -1
         if second_thought:
@@ -178,7 +181,7 @@ class AnySequence(RuleBasedStateMachine):
         log.replicate(offset)
         return ErrorCode.NONE, offset
 
-    def may_refuse(self, log: Log, batch: Batch, refusal: ErrorCode) -> bool:
+    def may_refuse(self, log: Log, batch: ProducerBatch, refusal: ErrorCode) -> bool:
         """Whether a leader could say so: what it has written already, it does not find wrong later."""
         if refusal == ErrorCode.NOT_ENOUGH_REPLICAS:
             return True
@@ -198,10 +201,10 @@ class AnySequence(RuleBasedStateMachine):
         topics = []
         for batch, (refusal, second_thought) in zip(flight.batches, cycle(said)):
             error, offset = self.write(node, batch, refusal, second_thought)
-            one = PartitionProduceResponse(index=batch.where.partition, error_code=error, base_offset=offset)
-            topics.append(TopicProduceResponse(name=batch.where.topic, partition_responses=[one]))
-        self.gathered.request_done(node)
-        self.outcomes.answered(flight, ProduceResponse(responses=topics))
+            one = PartitionProduceResponse(index=batch.partition.partition, error_code=error, base_offset=offset)
+            topics.append(TopicProduceResponse(name=batch.partition.topic, partition_responses=[one]))
+        self.gathered.in_flight.remove(flight)
+        self.outcomes.response_received(flight, ProduceResponse(responses=topics))
         self.go()
 
     @rule(node=nodes)
@@ -218,8 +221,8 @@ class AnySequence(RuleBasedStateMachine):
                 if number < written:
                     self.write(node, batch, ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT)
         for flight in flights:
-            self.gathered.request_done(node)
-            self.outcomes.lost(flight, ConnectionLost(f"n{node} is gone"))
+            self.gathered.in_flight.remove(flight)
+            self.outcomes.request_failed(flight, ConnectionLost(f"n{node} is gone"))
         self.down ^= {node} if stops else set()
         self.go()
 
@@ -238,7 +241,7 @@ class AnySequence(RuleBasedStateMachine):
         open_ones = {
             value
             for batch in (*batches, *self.gathered.unfinished)
-            if batch.where == where
+            if batch.partition == where
             for value in values_in(batch)
         }
         if not open_ones & set(log.values):
@@ -255,9 +258,9 @@ class AnySequence(RuleBasedStateMachine):
         assert len(set(map(id, self.outcomes.ended))) == len(self.outcomes.ended)
 
     def memory_is_what_is_open(self) -> None:
-        open_ones = [batch for batch in self.gathered.unfinished if not batch.result.settled]
-        assert self.gathered.budget.used == sum(batch.builder.size for batch in open_ones)
-        assert self.gathered.budget.used <= MEMORY + HEADER_SIZE * len(open_ones)
+        open_ones = [batch for batch in self.gathered.unfinished if not batch.result.completed]
+        assert self.gathered.space.used == sum(batch.builder.size for batch in open_ones)
+        assert self.gathered.space.used <= MEMORY + HEADER_SIZE * len(open_ones)
 
     def no_more_is_on_its_way_than_may_be(self) -> None:
         for flights in self.wires.values():
@@ -267,7 +270,7 @@ class AnySequence(RuleBasedStateMachine):
                 node
                 for node, flights in self.wires.items()
                 for flight in flights
-                if where in {batch.where for batch in flight.batches}
+                if where in {batch.partition for batch in flight.batches}
             ]
             assert len(found) <= IN_FLIGHT
             assert len(set(found)) <= 1
@@ -300,9 +303,8 @@ class AnySequence(RuleBasedStateMachine):
             for where in PARTITIONS:
                 self.append(where, 1, 1)
             self.settle()
-        assert self.gathered.budget.used == 0
-        assert self.gathered.is_quiet
-        assert self.gathered.is_idle
+        assert self.gathered.space.used == 0
+        assert not self.gathered.in_flight
         assert all(result.is_done(index) for _, result, index in self.records)
         assert len(self.records) == before + 2 * len(PARTITIONS)
         for _, result, index in self.records[-len(PARTITIONS) :]:
@@ -345,10 +347,6 @@ def outcome(result: BatchResult, index: int) -> int | KafkaError:
     except KafkaError as error:
         return error
     raise AssertionError("there is none")
-
-
-def _never(flight: Flight, *_: Any) -> None:
-    raise AssertionError("the model answers by itself")
 
 
 MACHINES = [AnySequence, OneByOne, Plain]

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from aiokafkawire.errors import MessageTooLarge, RequestTimeout
-from aiokafkawire.producer.failures import Failures
-from aiokafkawire.producer.result import BatchResult
+from aiokafkawire.producer.batch import BatchResult
+from aiokafkawire.producer.unreported_failures import UnreportedFailures
 from aiokafkawire.records.batch import Delivery
 from aiokafkawire.types import RecordMetadata, TopicPartition
 
@@ -65,7 +65,7 @@ def test_the_log_append_time_counts_for_all() -> None:
 def test_each_record_of_parts_of_parts_has_its_own_outcome() -> None:
     result = result_of(7)
     three, one, others = in_parts(result)
-    assert result.settled
+    assert result.completed
     assert not any(result.is_done(index) for index in range(7))
     three.resolve(10, -1)
     others.resolve(20, -1)
@@ -91,7 +91,7 @@ def test_a_delivery_is_done_when_its_part_is() -> None:
 
 
 def test_flush_tells_of_those_that_nobody_awaited() -> None:
-    result, failures = result_of(7), Failures()
+    result, failures = result_of(7), UnreportedFailures()
     three, one, others = in_parts(result)
     for part in (three, one, others):
         part.fail(RequestTimeout("late"))
@@ -165,7 +165,7 @@ async def test_it_is_finished_when_every_part_is() -> None:
     result, ended = result_of(7), anyio.Event()
 
     async def finish() -> None:
-        await result.finished()
+        await result.wait_until_complete()
         ended.set()
 
     with anyio.fail_after(5):

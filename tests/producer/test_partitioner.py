@@ -13,8 +13,7 @@ from support.examples import examples
 
 from aiokafkawire.config import PartitionerName, ProducerConfig
 from aiokafkawire.errors import UsageError
-from aiokafkawire.producer.door import Choose
-from aiokafkawire.producer.partitioner import fnv1a, make_partitioner, murmur2, partition_for_key
+from aiokafkawire.producer.partitioner import Choose, fnv1a, make_partitioner, murmur2, partition_for_key
 from aiokafkawire.types import TopicPartition
 
 EVERY_BYTE = bytes(range(256))
@@ -23,13 +22,13 @@ EVERY_BYTE = bytes(range(256))
 class Idle:
     """Nothing waits, and no batch is open: every record begins one."""
 
-    def takes(self, where: TopicPartition, size: int) -> bool:
+    def has_room(self, partition: TopicPartition, size: int) -> bool:
         return False
 
-    def waiting(self, topic: str) -> Mapping[int, int]:
+    def queue_lengths(self, topic: str) -> Mapping[int, int]:
         return {}
 
-    def stalled(self, topic: str) -> Collection[int]:
+    def unavailable(self, topic: str) -> Collection[int]:
         return ()
 
 
@@ -199,7 +198,7 @@ def test_what_is_no_partition_is_refused_by_name(value: object) -> None:
     with pytest.raises(UsageError) as refused:
         partitioner(by_region)("t", None, (0, 1), 3, 10)
     assert "by_region" in str(refused.value)
-    assert f"gave {value!r}, and topic 't' has partitions 0 to 2" in str(refused.value)
+    assert f"returned {value!r}, and topic 't' has partitions 0 to 2" in str(refused.value)
 
 
 def test_an_object_without_a_name_is_told_by_what_it_shows() -> None:
@@ -210,7 +209,7 @@ def test_an_object_without_a_name_is_told_by_what_it_shows() -> None:
         def __repr__(self) -> str:
             return "<Mine>"
 
-    with pytest.raises(UsageError, match="<Mine> gave 9"):
+    with pytest.raises(UsageError, match="<Mine> returned 9"):
         partitioner(Mine())("t", None, (0,), 1, 10)
 
 

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiokafkawire.config import ProducerConfig
-from aiokafkawire.producer.door import Choose
-from aiokafkawire.producer.partitioner import Stalls, make_partitioner
+from aiokafkawire.producer.partitioner import BrokerAvailability, Choose, make_partitioner
 from aiokafkawire.records.batch import BatchBuilder, record_size_bound
 from aiokafkawire.types import Chance, TopicPartition
 
@@ -21,7 +20,7 @@ BATCH = 16_384
 
 
 @attrs.define
-class Queues:
+class QueueSizes:
     """An open batch for each partition, as the accumulator has them; ``lengths`` and ``held`` are what a test says."""
 
     lengths: Mapping[int, int] = attrs.field(factory=dict)
@@ -31,16 +30,16 @@ class Queues:
     """The sizes of those that were full."""
     asked: list[str] = attrs.field(factory=list)
 
-    def takes(self, where: TopicPartition, size: int) -> bool:
-        self.asked.append("takes")
-        return where in self.open and self.open[where].size + size <= BATCH
+    def has_room(self, partition: TopicPartition, size: int) -> bool:
+        self.asked.append("has_room")
+        return partition in self.open and self.open[partition].size + size <= BATCH
 
-    def waiting(self, topic: str) -> Mapping[int, int]:
-        self.asked.append("waiting")
+    def queue_lengths(self, topic: str) -> Mapping[int, int]:
+        self.asked.append("queue_lengths")
         return self.lengths
 
-    def stalled(self, topic: str) -> Collection[int]:
-        self.asked.append("stalled")
+    def unavailable(self, topic: str) -> Collection[int]:
+        self.asked.append("unavailable")
         return self.held
 
     def append(self, partition: int, value: bytes) -> None:
@@ -74,11 +73,11 @@ class Always:
         raise NotImplementedError
 
 
-def partitioner(queues: Queues, chance: Chance | None = None, **settings: Any) -> Choose:
+def partitioner(queues: QueueSizes, chance: Chance | None = None, **settings: Any) -> Choose:
     return make_partitioner(ProducerConfig(batch_size=BATCH, **settings), chance or Random(3), queues).choose
 
 
-def send(choose: Choose, queues: Queues, value: bytes, available: Sequence[int], count: int) -> int:
+def send(choose: Choose, queues: QueueSizes, value: bytes, available: Sequence[int], count: int) -> int:
     partition = choose("t", None, available, count, record_size_bound(None, value))
     queues.append(partition, value)
     return partition
@@ -94,7 +93,7 @@ def next_turns(choose: Choose, available: Sequence[int], count: int, times: int)
 
 @pytest.mark.parametrize("size", [0, 10, 100, 1_000, 5_000])
 def test_under_load_a_turn_is_one_full_batch(size: int) -> None:
-    queues = Queues()
+    queues = QueueSizes()
     choose, value, partitions = partitioner(queues), b"x" * size, tuple(range(1_000))
     sent = [send(choose, queues, value, partitions, 1_000) for _ in range(40 * BATCH // (size + 12))]
     turns = [len(list(turn)) for _, turn in groupby(sent)]
@@ -108,7 +107,7 @@ def test_under_load_a_turn_is_one_full_batch(size: int) -> None:
 
 def test_what_was_sent_early_counts_and_the_next_batch_is_finished() -> None:
     """KIP-794's example: 12 KB come in each linger. No batch of 4 KB is left behind by a switch."""
-    queues = Queues()
+    queues = QueueSizes()
     partitions = tuple(range(1_000))
     choose, value = partitioner(queues), b"x" * 1_000
     turns, drained = list[set[int]](), list[list[int]]()
@@ -122,8 +121,8 @@ def test_what_was_sent_early_counts_and_the_next_batch_is_finished() -> None:
 
 
 def test_a_batch_that_others_keep_open_holds_a_turn_for_twice_its_size() -> None:
-    class Open(Queues):
-        def takes(self, where: TopicPartition, size: int) -> bool:
+    class Open(QueueSizes):
+        def has_room(self, partition: TopicPartition, size: int) -> bool:
             return True
 
     choose = partitioner(Open())
@@ -134,13 +133,13 @@ def test_a_batch_that_others_keep_open_holds_a_turn_for_twice_its_size() -> None
 
 
 def test_the_queues_are_asked_when_a_turn_may_be_over_and_not_before() -> None:
-    queues = Queues()
+    queues = QueueSizes()
     choose = partitioner(queues)
     for _ in range(16):
         send(choose, queues, b"x" * 1_000, (0, 1), 2)
-    assert queues.asked == ["waiting"]
+    assert queues.asked == ["queue_lengths"]
     send(choose, queues, b"x" * 1_000, (0, 1), 2)
-    assert queues.asked == ["waiting", "takes", "waiting"]
+    assert queues.asked == ["queue_lengths", "has_room", "queue_lengths"]
 
 
 def test_what_is_available_is_looked_through_when_it_is_another_object() -> None:
@@ -151,7 +150,7 @@ def test_what_is_available_is_looked_through_when_it_is_another_object() -> None
             self.looks += 1
             return super().__contains__(one)
 
-    choose, same, equal = partitioner(Queues()), Counted(range(4)), Counted(range(4))
+    choose, same, equal = partitioner(QueueSizes()), Counted(range(4)), Counted(range(4))
     for _ in range(10):
         choose("t", None, same, 4, 50)
     assert same.looks == 0
@@ -161,7 +160,7 @@ def test_what_is_available_is_looked_through_when_it_is_another_object() -> None
 
 
 def test_each_topic_has_its_own_turn() -> None:
-    choose = partitioner(Queues(), Random(3))
+    choose = partitioner(QueueSizes(), Random(3))
     partitions = tuple(range(1_000))
     ones, others = [{choose(topic, None, partitions, 1_000, 50) for _ in range(20)} for topic in ("a", "b")]
     assert len(ones) == len(others) == 1
@@ -169,7 +168,7 @@ def test_each_topic_has_its_own_turn() -> None:
 
 
 def test_a_record_with_a_key_takes_nothing_of_the_turn() -> None:
-    choose = partitioner(Queues())
+    choose = partitioner(QueueSizes())
     partitions = tuple(range(1_000))
     first = choose("t", None, partitions, 1_000, 50)
     for _ in range(100):
@@ -178,7 +177,7 @@ def test_a_record_with_a_key_takes_nothing_of_the_turn() -> None:
 
 
 def test_a_turn_ends_with_its_partitions_leader_and_no_others() -> None:
-    choose = partitioner(Queues())
+    choose = partitioner(QueueSizes())
     count = 1_000
     first = choose("t", None, tuple(range(count)), count, 50)
     rest = [one for one in range(count) if one != first]
@@ -189,10 +188,10 @@ def test_a_turn_ends_with_its_partitions_leader_and_no_others() -> None:
 
 
 def test_without_any_leader_a_turn_goes_on_while_its_partition_is_there() -> None:
-    choose = partitioner(Queues(), Always(3))
+    choose = partitioner(QueueSizes(), Always(3))
     assert [choose("t", None, (), 4, 50) for _ in range(5)] == [3] * 5
     # The topic was made again with fewer.
-    choose = partitioner(Queues())
+    choose = partitioner(QueueSizes())
     assert choose("t", None, (), 1_000, 50) >= 2
     assert choose("t", None, (), 2, 50) < 2
 
@@ -211,19 +210,19 @@ def within(found: Counter[int], expected: Mapping[int, float], times: int) -> No
 @pytest.mark.parametrize("lengths", [{}, dict.fromkeys(range(8), 4)], ids=["nothing waits", "as much waits for all"])
 @pytest.mark.parametrize("adaptive", [True, False])
 def test_equal_queues_have_equal_shares(adaptive: bool, lengths: dict[int, int]) -> None:
-    choose = partitioner(Queues(lengths), Random(11), partitioner_adaptive_partitioning_enable=adaptive)
+    choose = partitioner(QueueSizes(lengths), Random(11), partitioner_adaptive_partitioning_enable=adaptive)
     found = next_turns(choose, tuple(range(8)), 8, 20_000)
     within(found, dict.fromkeys(range(8), 1 / 8), 20_000)
 
 
 def test_the_same_partition_may_be_next() -> None:
-    choose = partitioner(Queues())
+    choose = partitioner(QueueSizes())
     sent = [choose("t", None, (0, 1), 2, BATCH) for _ in range(50)]
     assert any(one == other for one, other in pairwise(sent))
 
 
 def test_shorter_queues_have_larger_shares() -> None:
-    choose = partitioner(Queues({0: 9, 1: 4, 2: 0, 3: 9}), Random(11))
+    choose = partitioner(QueueSizes({0: 9, 1: 4, 2: 0, 3: 9}), Random(11))
     found = next_turns(choose, (0, 1, 2, 3, 5), 6, 20_000)
     weights = {0: 1, 1: 6, 2: 10, 3: 1, 5: 10}  # 9 + 1, less what waits; nothing is said of 5
     within(found, {partition: weight / 28 for partition, weight in weights.items()}, 20_000)
@@ -233,21 +232,21 @@ def test_shorter_queues_have_larger_shares() -> None:
 def test_the_table_is_javas(number: int, partition: int) -> None:
     """The example in BuiltInPartitioner: queues of 0, 3 and 1 weigh 4, 1 and 3."""
     chance = Always(number)
-    choose = partitioner(Queues({1: 3, 2: 1}), chance)
+    choose = partitioner(QueueSizes({1: 3, 2: 1}), chance)
     assert choose("t", None, (0, 1, 2), 3, 50) == partition
     assert chance.stops == [8]
 
 
 def test_queues_do_not_count_where_that_is_switched_off() -> None:
-    queues = Queues({0: 9}, held={1})
+    queues = QueueSizes({0: 9}, held={1})
     settings = {"partitioner_adaptive_partitioning_enable": False, "partitioner_availability_timeout_ms": 100}
     found = next_turns(partitioner(queues, Random(11), **settings), (0, 1), 2, 10_000)
     within(found, {0: 1 / 2, 1: 1 / 2}, 10_000)
-    assert set(queues.asked) <= {"takes"}
+    assert set(queues.asked) <= {"has_room"}
 
 
 def test_a_stalled_brokers_partitions_are_left_out_while_something_waits_there() -> None:
-    queues = Queues({0: 2, 1: 2}, held={0, 2})
+    queues = QueueSizes({0: 2, 1: 2}, held={0, 2})
     choose = partitioner(queues, Random(11), partitioner_availability_timeout_ms=100)
     assert next_turns(choose, (0, 1, 2, 3), 4, 500).keys() == {1, 2, 3}
     queues.lengths = {1: 2}
@@ -255,14 +254,14 @@ def test_a_stalled_brokers_partitions_are_left_out_while_something_waits_there()
 
 
 def test_all_are_eligible_when_every_broker_has_stalled() -> None:
-    choose = partitioner(Queues({0: 2, 1: 2}, held={0, 1}), Random(11), partitioner_availability_timeout_ms=100)
+    choose = partitioner(QueueSizes({0: 2, 1: 2}, held={0, 1}), Random(11), partitioner_availability_timeout_ms=100)
     assert next_turns(choose, (0, 1), 2, 100).keys() == {0, 1}
 
 
 def test_without_a_timeout_nobody_asks_who_has_stalled() -> None:
-    queues = Queues({0: 2, 1: 2}, held={0})
+    queues = QueueSizes({0: 2, 1: 2}, held={0})
     assert next_turns(partitioner(queues, Random(11)), (0, 1), 2, 100).keys() == {0, 1}
-    assert "stalled" not in queues.asked
+    assert "unavailable" not in queues.asked
 
 
 @given(st.data())
@@ -270,7 +269,7 @@ def test_whatever_waits_one_of_the_available_is_next(data: st.DataObject) -> Non
     count = data.draw(st.integers(1, 12))
     some = st.integers(0, count - 1)
     available = sorted(data.draw(st.sets(some, min_size=1)))
-    queues = Queues(data.draw(st.dictionaries(some, st.integers(0, 50))), data.draw(st.sets(some)))
+    queues = QueueSizes(data.draw(st.dictionaries(some, st.integers(0, 50))), data.draw(st.sets(some)))
     timeout = data.draw(st.sampled_from([0, 100]))
     choose = partitioner(queues, Random(data.draw(st.integers())), partitioner_availability_timeout_ms=timeout)
     assert next_turns(choose, available, count, 20).keys() <= set(available)
@@ -279,31 +278,31 @@ def test_whatever_waits_one_of_the_available_is_next(data: st.DataObject) -> Non
 # --- stalls --------------------------------------------------------------------------------------------
 
 
-def stalls(timeout_ms: int = 100) -> Stalls:
-    return Stalls(ProducerConfig(partitioner_availability_timeout_ms=timeout_ms))
+def stalls(timeout_ms: int = 100) -> BrokerAvailability:
+    return BrokerAvailability(ProducerConfig(partitioner_availability_timeout_ms=timeout_ms))
 
 
 def test_a_broker_has_stalled_when_it_took_nothing_for_too_long() -> None:
     seen = stalls()
-    seen.tried(1, 5.0, sent=False)
-    seen.tried(1, 5.0625, sent=False)
-    assert 1 not in seen
-    seen.tried(1, 5.125, sent=False)
-    assert 1 in seen
-    assert 2 not in seen
-    seen.tried(1, 5.25, sent=True)
-    assert 1 not in seen
+    seen.record_attempt(1, 5.0, sent=False)
+    seen.record_attempt(1, 5.0625, sent=False)
+    assert not seen.is_unavailable(1)
+    seen.record_attempt(1, 5.125, sent=False)
+    assert seen.is_unavailable(1)
+    assert not seen.is_unavailable(2)
+    seen.record_attempt(1, 5.25, sent=True)
+    assert not seen.is_unavailable(1)
 
 
 def test_a_time_without_anything_to_send_is_no_stall() -> None:
     seen = stalls()
-    seen.tried(1, 5.0, sent=True)
-    seen.tried(1, 60.0, sent=False)
-    assert 1 not in seen
+    seen.record_attempt(1, 5.0, sent=True)
+    seen.record_attempt(1, 60.0, sent=False)
+    assert not seen.is_unavailable(1)
 
 
 def test_without_a_timeout_no_broker_stalls() -> None:
     seen = stalls(0)
-    seen.tried(1, 5.0, sent=False)
-    seen.tried(1, 500.0, sent=False)
-    assert 1 not in seen
+    seen.record_attempt(1, 5.0, sent=False)
+    seen.record_attempt(1, 500.0, sent=False)
+    assert not seen.is_unavailable(1)

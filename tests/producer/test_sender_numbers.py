@@ -256,6 +256,6 @@ async def test_who_never_gets_a_producer_id_hears_why_in_time_and_does_not_ask_a
         broken = InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1)
         identities(cluster, broken)
         async with producing(client, delivery_timeout_ms=300) as producer:
-            with anyio.fail_after(5), pytest.raises(RequestTimeout, match="asking for a producer id: INVALID_REQUEST"):
+            with anyio.fail_after(5), pytest.raises(RequestTimeout, match="requesting a producer id: INVALID_REQUEST"):
                 await producer.send("a", b"0")
         assert sum(broker.count(InitProducerIdRequest) for broker in cluster.nodes.values()) < 20

@@ -7,7 +7,7 @@ import pytest
 from support.transaction_answers import Coordinators
 
 from aiokafkawire.errors import UnknownTopicId
-from aiokafkawire.producer.transaction import TransactionMachine, TransactionState
+from aiokafkawire.producer.transaction_state import TransactionPhase, TransactionStateMachine
 from aiokafkawire.protocol.primitives import ZERO_UUID
 from aiokafkawire.types import TopicPartition
 
@@ -21,45 +21,45 @@ def named(topic_id: UUID) -> Callable[[str], UUID]:
 
 
 @pytest.fixture
-def machine() -> TransactionMachine:
+def machine() -> TransactionStateMachine:
     """A machine in a transaction that has a batch in the old topic."""
     coordinators = Coordinators()
     machine = coordinators.ready()
     machine.begin(2)
-    machine.add(A)
+    machine.add_partition(A)
     coordinators.run(machine)
     assert machine.may_send(A)
     machine.batch_written("a", OLD)
     return machine
 
 
-def test_a_new_topic_leaves_an_abort_alone(machine: TransactionMachine) -> None:
-    machine.leave_old_topics(named(NEW))
+def test_a_new_topic_leaves_an_abort_alone(machine: TransactionStateMachine) -> None:
+    machine.check_topic_ids(named(NEW))
     assert isinstance(machine.error, UnknownTopicId)
     with pytest.raises(UnknownTopicId, match="topic 'a' was deleted and made again during the transaction"):
         machine.commit()
     machine.abort()
-    assert machine.state is TransactionState.ABORTING
+    assert machine.phase is TransactionPhase.ABORTING
 
 
-def test_a_new_topic_stops_a_commit_that_was_not_asked_for_yet(machine: TransactionMachine) -> None:
+def test_a_new_topic_stops_a_commit_that_was_not_asked_for_yet(machine: TransactionStateMachine) -> None:
     machine.commit()
-    machine.leave_old_topics(named(NEW))
-    assert machine.state is TransactionState.OPEN
+    machine.check_topic_ids(named(NEW))
+    assert machine.phase is TransactionPhase.OPEN
     assert isinstance(machine.error, UnknownTopicId)
 
 
-def test_a_commit_that_was_asked_for_stays(machine: TransactionMachine) -> None:
+def test_a_commit_that_was_asked_for_stays(machine: TransactionStateMachine) -> None:
     machine.commit()
-    assert machine.due() is not None
-    machine.leave_old_topics(named(NEW))
+    assert machine.next_request() is not None
+    machine.check_topic_ids(named(NEW))
     assert machine.error is None
-    assert machine.state is TransactionState.COMMITTING
+    assert machine.phase is TransactionPhase.COMMITTING
 
 
 @pytest.mark.parametrize("topic_id", [OLD, ZERO_UUID])
-def test_the_same_topic_or_an_unknown_one_changes_nothing(machine: TransactionMachine, topic_id: UUID) -> None:
-    machine.leave_old_topics(named(topic_id))
+def test_the_same_topic_or_an_unknown_one_changes_nothing(machine: TransactionStateMachine, topic_id: UUID) -> None:
+    machine.check_topic_ids(named(topic_id))
     assert machine.error is None
 
 
@@ -67,12 +67,12 @@ def test_the_next_transaction_knows_nothing_of_the_old_topic() -> None:
     coordinators = Coordinators()
     machine = coordinators.ready()
     machine.begin(2)
-    machine.add(A)
+    machine.add_partition(A)
     coordinators.run(machine)
     machine.may_send(A)
     machine.batch_written("a", OLD)
     machine.commit()
     coordinators.run(machine)
     machine.begin(2)
-    machine.leave_old_topics(named(NEW))
+    machine.check_topic_ids(named(NEW))
     assert machine.error is None

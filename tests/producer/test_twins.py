@@ -2,8 +2,10 @@
 
 import os
 from array import array
+from asyncio import iscoroutinefunction
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from inspect import signature
 from random import Random
 from typing import Any
 
@@ -14,9 +16,8 @@ from support.examples import examples
 
 from aiokafkawire.config import ProducerConfig
 from aiokafkawire.errors import BufferFull, KafkaError, RecordTooLarge, TopicNotReady, UsageError
-from aiokafkawire.producer import _pure, appending
-from aiokafkawire.producer.door import Partitioning
-from aiokafkawire.producer.partitioner import make_partitioner, partition_for_key
+from aiokafkawire.producer import _implementation, _pure
+from aiokafkawire.producer.partitioner import Partitioning, make_partitioner, partition_for_key
 from aiokafkawire.records import batch
 from aiokafkawire.types import Header, TopicPartition
 
@@ -27,13 +28,13 @@ BUILT = pytest.mark.skipif(not COMPILED, reason="the compiled record loop is not
 def test_the_compiled_appender_is_in_use_where_it_must_be() -> None:
     if os.environ.get("AIOKAFKAWIRE_REQUIRE_COMPILED", "0") in ("", "0"):
         pytest.skip("AIOKAFKAWIRE_REQUIRE_COMPILED is not set: the pure one may do")
-    assert appending.Appender.__module__ == "aiokafkawire.producer._hot"
+    assert _implementation.Appender.__module__ == "aiokafkawire.producer._hot"
 
 
-class Waiters:
+class Result:
     """A batch's result, known at once."""
 
-    settled = True
+    completed = True
 
     def is_done(self, index: int) -> bool:
         return True
@@ -42,73 +43,80 @@ class Waiters:
         return "waited", index
 
 
-class Queues:
-    def takes(self, where: TopicPartition, size: int) -> bool:
+class QueueSizes:
+    def has_room(self, partition: TopicPartition, size: int) -> bool:
         return size % 3 > 0
 
-    def waiting(self, topic: str) -> dict[int, int]:
+    def queue_lengths(self, topic: str) -> dict[int, int]:
         return {}
 
-    def stalled(self, topic: str) -> list[int]:
+    def unavailable(self, topic: str) -> list[int]:
         return []
 
 
-class Doorkeeper:
-    """Opens what it is asked for, and writes down what was asked."""
+class Log:
+    """What an appender asked of its subclass, and the sender that it has."""
 
     def __init__(self, twin: Any, limit: int, *, refuses: bool) -> None:
         self.twin, self.limit, self.refuses = twin, limit, refuses
-        self.budget = twin.Budget(20_000)
+        self.space = twin.BufferSpace(20_000)
+        self.count = 7
+        self.available: tuple[int, ...] = (0, 1, 2, 4)
         self.asked: list[Any] = []
         self.batches: list[Any] = []
-        self.turns: Any = None
-
-    def open_topic(self, topic: str, /) -> Any:
-        self.asked.append(("topic", topic))
-        if topic == "unknown":
-            raise TopicNotReady(topic)
-        return self.twin.OpenTopic(topic, 7, (0, 1, 2, 4), None)
-
-    def open_batch(
-        self,
-        topic: str,
-        partition: int,
-        timestamp: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Sequence[Header],
-        /,
-    ) -> Any:
-        self.asked.append(("batch", topic, partition, timestamp, key, value, list(headers)))
-        made = self.twin.OpenBatch(batch.BatchBuilder(limit=self.limit), Waiters(), array("q"))
-        self.batches.append(made)
-        return made, made.append(self.budget, timestamp, key, value, headers)
-
-    def ask(self, topic: str, partition: int, /) -> None:
-        self.asked.append(("may", topic, partition))
-        if self.refuses and partition == 3:
-            raise UsageError("not there")
-
-    def refuse(self, topic: str, size: int, /) -> KafkaError:
-        self.asked.append(("refuse", topic, size))
-        return RecordTooLarge(str(size)) if size > 3000 else BufferFull(str(size))
 
     def wake(self) -> None:
         self.asked.append("wake")
 
-    def go_now(self) -> Coroutine[Any, Any, None] | None:
-        self.asked.append("go now")
+    def send_immediately(self) -> Coroutine[Any, Any, None] | None:
+        self.asked.append("send immediately")
         return self.write() if len(self.asked) % 2 else None
 
     async def write(self) -> None:
         self.asked.append("write")
 
-    async def let_others_run(self) -> None:
-        self.asked.append("let others run")
 
-    async def accept(self, topic: str, *record: Any) -> Any:
-        self.asked.append(("accept", topic, *record))
-        raise TopicNotReady("too late")
+def subclass_of(twin: Any, log: Log) -> Any:
+    """An appender that opens what it is asked for, and writes down what was asked."""
+
+    class Recorder(twin.Appender):  # type: ignore[misc]
+        def _open_topic(self, topic: str) -> Any:
+            log.asked.append(("topic", topic))
+            if topic == "unknown":
+                raise TopicNotReady(topic)
+            return twin.OpenTopic(topic, log.count, log.available, None)
+
+        def _open_batch(
+            self,
+            topic: str,
+            partition: int,
+            timestamp: int,
+            key: bytes | None,
+            value: bytes | None,
+            headers: Sequence[Header],
+        ) -> Any:
+            log.asked.append(("batch", topic, partition, timestamp, key, value, list(headers)))
+            made = twin.OpenBatch(batch.BatchBuilder(limit=log.limit), Result(), array("q"))
+            log.batches.append(made)
+            return made, made.append(log.space, timestamp, key, value, headers)
+
+        def _add_to_transaction(self, topic: str, partition: int) -> None:
+            log.asked.append(("may", topic, partition))
+            if log.refuses and partition == 3:
+                raise UsageError("not there")
+
+        def _no_space(self, topic: str, size: int) -> KafkaError:
+            log.asked.append(("no space", topic, size))
+            return RecordTooLarge(str(size)) if size > 3000 else BufferFull(str(size))
+
+        async def _let_others_run(self) -> None:
+            log.asked.append("let others run")
+
+        async def _wait_and_append(self, topic: str, *record: Any) -> Any:
+            log.asked.append(("wait", topic, *record))
+            raise TopicNotReady("too late")
+
+    return Recorder
 
 
 class Subclass(bytes):
@@ -152,42 +160,42 @@ def outcome(act: Callable[[], Any]) -> Any:
 
 def run(twin: Any, todo: Sequence[Any], partitioner: Any, limit: int, serializes: bool, asks: bool, chance: int) -> Any:
     config = ProducerConfig(partitioner=partitioner, batch_size=limit)
-    door = Doorkeeper(twin, limit, refuses=asks)
-    partitioning = make_partitioner(config, Random(chance), Queues())
+    log = Log(twin, limit, refuses=asks)
+    partitioning = make_partitioner(config, Random(chance), QueueSizes())
     clock = iter(range(1_000, 100_000))
-    appender = twin.Appender(
-        door,
-        door.budget,
+    appender = subclass_of(twin, log)(
+        log,
+        log.space,
         3000,
         partitioning,
         lambda: next(clock),
         (lambda key: key if key == 7 else repr(key).encode()) if serializes else None,
         (lambda value: bytes(value) if isinstance(value, bytes) else 1 / 0) if serializes else None,
-        asks_first=asks,
+        transactional=asks,
     )
     told: list[Any] = []
     for step in todo:
         if step == "forget":
-            appender.forget()
+            appender._invalidate_topics()
         elif step == "close":
-            for one in door.batches[::2]:
+            for one in log.batches[::2]:
                 one.closed = True
         elif step == "free":
-            door.budget.used = 0
+            log.space.used = 0
         else:
             way, record = step
             rest = {name: given for name, given in record.items() if name != "topic"}
-            act = partial(getattr(appender, way), record["topic"], **rest)
+            act = partial(getattr(appender, "_append_many" if way == "append_many" else way), record["topic"], **rest)
             if way == "append_many":
                 keys = [rest["key"]] * 3 if "key" in rest else None
                 others = [rest.get(name) for name in ("partition", "timestamp_ms")]
                 given_headers = rest.get("headers", ())
                 act = partial(
-                    appender.append_many, record["topic"], [rest["value"]] * 3, keys, *others, given_headers, 0, 3
+                    appender._append_many, record["topic"], [rest["value"]] * 3, keys, *others, given_headers, 0, 3
                 )
             told.append(repr(outcome(act)))
-    written = [(one.closed, one.timestamps.tolist(), one.builder.size, one.builder.build()) for one in door.batches]
-    return told, door.asked, written, door.budget.used
+    written = [(one.closed, one.timestamps.tolist(), one.builder.size, one.builder.build()) for one in log.batches]
+    return told, log.asked, written, log.space.used
 
 
 def by_length(topic: str, key: bytes | None, available: Sequence[int], partitions: Sequence[int], /) -> int:
@@ -207,48 +215,69 @@ def by_length(topic: str, key: bytes | None, available: Sequence[int], partition
 def test_both_do_the_same(
     todo: list[Any], partitioner: Any, limit: int, serializes: bool, asks: bool, chance: int
 ) -> None:
-    pure, hot = (run(twin, todo, partitioner, limit, serializes, asks, chance) for twin in (_pure, appending))
+    pure, hot = (run(twin, todo, partitioner, limit, serializes, asks, chance) for twin in (_pure, _implementation))
     assert hot == pure
 
 
 @BUILT
 @given(st.binary(max_size=70), st.integers(1, 5000))
 def test_keys_go_where_javas_go(key: bytes, partitions: int) -> None:
-    class Wide(Doorkeeper):
-        def open_topic(self, topic: str, /) -> Any:
-            return self.twin.OpenTopic(topic, partitions, (), None)
-
-    door = Wide(appending, 1000, refuses=False)
-    partitioning = make_partitioner(ProducerConfig(), Random(1), Queues())
-    appender: appending.Appender[bytes, bytes] = appending.Appender(door, door.budget, 3000, partitioning, lambda: 1)
-    appender.append("a", None, key, None, None, ())
-    assert door.asked[-1][2] == partition_for_key(key, partitions)
+    log = Log(_implementation, 1000, refuses=False)
+    log.count, log.available = partitions, ()
+    partitioning = make_partitioner(ProducerConfig(), Random(1), QueueSizes())
+    appender = subclass_of(_implementation, log)(log, log.space, 3000, partitioning, lambda: 1)
+    appender._append("a", None, key, None, None, ())
+    assert log.asked[-1][2] == partition_for_key(key, partitions)
 
 
 @BUILT
-@pytest.mark.parametrize("made", ["Appender", "OpenBatch", "OpenTopic", "Turn", "Budget"])
+@pytest.mark.parametrize("made", ["OpenBatch", "OpenTopic", "StickyPartition", "BufferSpace"])
 def test_none_can_be_had_uninitialised(made: str) -> None:
-    cls: Any = getattr(appending, made)
+    cls: Any = getattr(_implementation, made)
     with pytest.raises(TypeError):
         cls.__new__(cls)
+
+
+@BUILT
+def test_a_subclass_that_does_not_initialise_the_appender_gets_an_error() -> None:
+    class Forgetful(_implementation.Appender[bytes, bytes]):
+        def __init__(self) -> None:
+            pass
+
+    with pytest.raises((AttributeError, NotImplementedError)):
+        Forgetful().send_nowait("a", b"")
+    with pytest.raises(TypeError, match="BufferSpace"):
+        _implementation.Appender(Log(_implementation, 1, refuses=False), None, 1, Partitioning(len), lambda: 1)  # type: ignore
+
+
+@BUILT
+@pytest.mark.parametrize("name", ["send", "enqueue", "send_nowait"])
+def test_both_have_the_same_signatures_and_docstrings(name: str) -> None:
+    pure, hot = (getattr(twin.Appender, name) for twin in (_pure, _implementation))
+    assert hot.__doc__ == pure.__doc__
+    ours, theirs = (
+        [(one.name, one.kind, one.default) for one in signature(method).parameters.values()] for method in (hot, pure)
+    )
+    assert ours == theirs
+    assert iscoroutinefunction(hot) == iscoroutinefunction(pure)
 
 
 @pytest.mark.parametrize("name", ["pure", pytest.param("compiled", marks=BUILT)])
 @pytest.mark.parametrize(("closes", "most", "asked"), [(False, 2000, 11), (True, 2000, 7), (False, 700, 8)])
 def test_a_turn_goes_on_while_its_open_batch_has_room(name: str, closes: bool, most: int, asked: int) -> None:
-    twin: Any = _pure if name == "pure" else appending
-    door, turns = Doorkeeper(twin, 1200, refuses=False), dict[str, Any]()
+    twin: Any = _pure if name == "pure" else _implementation
+    log, sticky = Log(twin, 1200, refuses=False), dict[str, Any]()
 
     def choose(topic: str, key: bytes | None, available: Sequence[int], count: int, size: int, /) -> int:
-        door.asked.append("choose")
-        turns["t"] = twin.Turn(2, available, 0, 500, most)
+        log.asked.append("choose")
+        sticky["t"] = twin.StickyPartition(2, available, 0, 500, most)
         return 2
 
-    appender = twin.Appender(door, door.budget, 5000, Partitioning(choose, turns=turns), lambda: 1)
+    appender = subclass_of(twin, log)(log, log.space, 5000, Partitioning(choose, sticky=sticky), lambda: 1)
     accepted = 0
-    while door.asked.count("choose") < 2:
-        appender.append("t", bytes(100), None, None, None, ())
+    while log.asked.count("choose") < 2:
+        appender._append("t", bytes(100), None, None, None, ())
         accepted += 1
         if closes and accepted == 6:
-            door.batches[0].closed = True
+            log.batches[0].closed = True
     assert accepted == asked

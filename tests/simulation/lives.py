@@ -9,7 +9,7 @@ import attrs
 from aiokafkawire import Delivery, KafkaError, Producer, TopicPartition
 from aiokafkawire.config import ProducerOptions
 from aiokafkawire.errors import UsageError
-from aiokafkawire.producer.transacting import Transaction
+from aiokafkawire.producer.user_transaction import Transaction
 from aiokafkawire.testing.simulation import Simulation
 
 from .taking_part import client_of, pace_of
@@ -149,6 +149,6 @@ def group_of(writer: str) -> str:
 
 def _epoch(producer: Producer[bytes, bytes]) -> int:
     """The epoch of the open transaction; to ask for ``identity`` would mean to share it."""
-    transactor = producer._transactor
-    assert transactor is not None
-    return transactor.machine.producer_epoch
+    transactions = producer._transactions
+    assert transactions is not None
+    return transactions.state.producer_epoch

@@ -4,7 +4,7 @@ import attrs
 from support.producer_states import ProducerStates
 
 from aiokafkawire.errors import ErrorCode
-from aiokafkawire.producer.batch import Batch
+from aiokafkawire.producer.batch import ProducerBatch
 from aiokafkawire.records.batch import AnyReader, RecordBatch
 
 __all__ = ("Log", "values_in")
@@ -52,7 +52,7 @@ class Log:
             self._write(batch)
 
 
-def values_in(batch: Batch) -> list[int]:
+def values_in(batch: ProducerBatch) -> list[int]:
     """Those of a batch that is not in the log, or not yet."""
     return values_of(RecordBatch.parse(memoryview(batch.builder.build())))
 

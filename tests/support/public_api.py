@@ -91,11 +91,14 @@ def _described(module: str, name: str) -> Iterator[str]:
         yield f"{name}"
 
 
-def _members(module: str, cls: ast.stmt) -> Iterator[str]:
-    """Yield a class's public members, with those of bases that are not exported themselves."""
+def _members(module: str, cls: ast.stmt, overridden: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Yield a class's public members, with those of its bases that it does not override."""
     assert isinstance(cls, ast.ClassDef)
+    methods = [node for node in cls.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     for node in cls.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if node.name in overridden:
+                continue
             if node.name[0] != "_" or node.name in ("__init__", "__call__", "__aiter__", "__iter__", "__getitem__"):
                 yield _signature(node)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
@@ -106,7 +109,7 @@ def _members(module: str, cls: ast.stmt) -> Iterator[str]:
         name = ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
         found = _find(module, name)
         if found is not None and isinstance(found[1], ast.ClassDef):
-            yield from _members(*found)
+            yield from _members(*found, overridden.union(method.name for method in methods))
 
 
 def _signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:

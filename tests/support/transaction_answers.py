@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from aiokafkawire.errors import BrokerError
-from aiokafkawire.producer.transaction import Ask, TransactionMachine, TransactionState
+from aiokafkawire.producer.transaction_state import TransactionPhase, TransactionRequest, TransactionStateMachine
 from aiokafkawire.protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
@@ -31,7 +31,7 @@ from aiokafkawire.types import ProducerIdentity
 __all__ = ("Coordinators", "name_of")
 
 
-def name_of(ask: Ask | None) -> str | None:
+def name_of(ask: TransactionRequest | None) -> str | None:
     """The request; with what EndTxn asks for, and whether InitProducerId goes on from an epoch."""
     if ask is None:
         return None
@@ -51,41 +51,41 @@ class Coordinators:
     producer_id: int = 7
     epoch: int = -1
 
-    def ready(self, identity: ProducerIdentity | None = None) -> TransactionMachine:
+    def ready(self, identity: ProducerIdentity | None = None) -> TransactionStateMachine:
         """A machine that has its producer id."""
-        machine = TransactionMachine("shop", 60_000, identity)
+        machine = TransactionStateMachine("shop", 60_000, identity)
         self.run(machine)
-        assert machine.state is TransactionState.READY
+        assert machine.phase is TransactionPhase.READY
         return machine
 
-    def run(self, machine: TransactionMachine) -> list[str | None]:
+    def run(self, machine: TransactionStateMachine) -> list[str | None]:
         """Answer until nothing is due; what was asked."""
         asked = []
-        while (ask := machine.due()) is not None:
+        while (ask := machine.next_request()) is not None:
             asked.append(name_of(ask))
-            machine.answered(ask, self.answer(ask))
+            machine.succeeded(ask, self.answer(ask))
         return asked
 
-    def tell(self, machine: TransactionMachine, ask: Ask, *codes: int) -> None:
+    def tell(self, machine: TransactionStateMachine, ask: TransactionRequest, *codes: int) -> None:
         """Answer with these errors, as whoever drives the machine does."""
         answer = self.answer(ask, *codes)
         try:
             ask.check(answer)
         except BrokerError as error:
-            machine.refused(ask, error)
+            machine.failed(ask, error)
         else:
-            machine.answered(ask, answer)
+            machine.succeeded(ask, answer)
 
-    def answer(self, ask: Ask, *codes: int) -> Response:
+    def answer(self, ask: TransactionRequest, *codes: int) -> Response:
         """The answer; with ``codes`` it carries errors, one for each partition or for all."""
         request: Any = ask.request
         error = codes[0] if codes else 0
         if isinstance(request, InitProducerIdRequest | EndTxnRequest) and not error:
-            self.epoch += isinstance(request, InitProducerIdRequest) or ask.wanted.first >= 5
+            self.epoch += isinstance(request, InitProducerIdRequest) or ask.versions.first >= 5
         if isinstance(request, InitProducerIdRequest):
             return InitProducerIdResponse(error_code=error, producer_id=self.producer_id, producer_epoch=self.epoch)
         if isinstance(request, EndTxnRequest):
-            if ask.wanted.first < 5:
+            if ask.versions.first < 5:
                 return EndTxnResponse(error_code=error)
             return EndTxnResponse(error_code=error, producer_id=self.producer_id, producer_epoch=self.epoch)
         if isinstance(request, AddOffsetsToTxnRequest):

@@ -25,7 +25,7 @@ from aiokafkawire.errors import (
     WireError,
     broker_error,
 )
-from aiokafkawire.producer.transaction import Ask, TransactionMachine, TransactionState
+from aiokafkawire.producer.transaction_state import TransactionPhase, TransactionRequest, TransactionStateMachine
 from aiokafkawire.types import GroupMetadata, OffsetAndMetadata, ProducerIdentity, TopicPartition
 
 A, B, C = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -71,19 +71,19 @@ ALL = {code.name for code in CODES}
 UNANSWERED = [RequestTimeout("late"), ConnectionLost("gone"), WireError("what"), InvalidMessage("too long")]
 
 
-def asked(what: str, version: int, coordinators: Coordinators) -> tuple[TransactionMachine, Ask]:
+def asked(what: str, version: int, coordinators: Coordinators) -> tuple[TransactionStateMachine, TransactionRequest]:
     """A machine whose request of that name is on its way; a batch was written before, if it can have been."""
     if what == "InitProducerId":
-        machine = TransactionMachine("shop", 60_000)
+        machine = TransactionStateMachine("shop", 60_000)
         return machine, due(machine)
     machine = coordinators.ready()
     machine.begin(version)
-    machine.add(C)
+    machine.add_partition(C)
     coordinators.run(machine)
     assert machine.may_send(C)
     if what == "AddPartitionsToTxn":
-        machine.add(A)
-        machine.add(B)
+        machine.add_partition(A)
+        machine.add_partition(B)
     elif what in ("AddOffsetsToTxn", "TxnOffsetCommit"):
         machine.add_offsets(GROUP, OFFSETS)
     elif what == "EndTxn(commit)":
@@ -91,30 +91,37 @@ def asked(what: str, version: int, coordinators: Coordinators) -> tuple[Transact
     else:
         machine.abort()
     while name_of(ask := due(machine)) != what:
-        machine.answered(ask, coordinators.answer(ask))
+        machine.succeeded(ask, coordinators.answer(ask))
     return machine, ask
 
 
-def due(machine: TransactionMachine) -> Ask:
-    ask = machine.due()
+def due(machine: TransactionStateMachine) -> TransactionRequest:
+    ask = machine.next_request()
     assert ask is not None
     return ask
 
 
-def check_failed(machine: TransactionMachine, kind: type[KafkaError]) -> None:
+def check_failed(machine: TransactionStateMachine, kind: type[KafkaError]) -> None:
     """Nothing is asked and nothing possible any more, and the error names the producer."""
-    assert (machine.state, machine.due()) == (TransactionState.FAILED, None)
+    assert (machine.phase, machine.next_request()) == (TransactionPhase.FAILED, None)
     assert type(machine.error) is kind
-    calls: list[Callable[[], None]] = [lambda: machine.begin(1), lambda: machine.add(A), machine.commit, machine.abort]
+    calls: list[Callable[[], None]] = [
+        lambda: machine.begin(1),
+        lambda: machine.add_partition(A),
+        machine.commit,
+        machine.abort,
+    ]
     for call in calls:
         with pytest.raises(kind, match="transactional_id 'shop'") as raised:
             call()
         assert raised.value.__cause__ is not None
 
 
-def check_abortable(machine: TransactionMachine, error: type[KafkaError], coordinators: Coordinators) -> list[object]:
+def check_abortable(
+    machine: TransactionStateMachine, error: type[KafkaError], coordinators: Coordinators
+) -> list[object]:
     """Nothing is asked but the end, and then a transaction can begin; what was asked."""
-    assert (machine.state, machine.due()) == (TransactionState.OPEN, None)
+    assert (machine.phase, machine.next_request()) == (TransactionPhase.OPEN, None)
     assert type(machine.error) is error
     with pytest.raises(error):
         machine.commit()
@@ -125,8 +132,8 @@ def check_abortable(machine: TransactionMachine, error: type[KafkaError], coordi
     return list(told)
 
 
-def check_ready(machine: TransactionMachine) -> None:
-    assert (machine.state, machine.error) == (TransactionState.READY, None)
+def check_ready(machine: TransactionStateMachine) -> None:
+    assert (machine.phase, machine.error) == (TransactionPhase.READY, None)
 
 
 # --- answers -------------------------------------------------------------------------------------------------------
@@ -168,7 +175,7 @@ def test_every_error_of_every_request(what: str, version: int, code: ErrorCode) 
 def test_no_answer_to_any_request(what: str, version: int, error: KafkaError) -> None:
     coordinators = Coordinators()
     machine, ask = asked(what, version, coordinators)
-    machine.refused(ask, error)
+    machine.failed(ask, error)
     if "Init" in what or "End" in what:
         check_failed(machine, type(error))
         return
@@ -179,9 +186,9 @@ def test_no_answer_to_any_request(what: str, version: int, error: KafkaError) ->
 @pytest.mark.parametrize(("what", "version"), ROWS)
 def test_brokers_that_are_too_old(what: str, version: int) -> None:
     machine, ask = asked(what, version, Coordinators())
-    machine.refused(ask, UnsupportedVersion("b:9092 speaks EndTxn 0-2"))
+    machine.failed(ask, UnsupportedVersion("b:9092 speaks EndTxn 0-2"))
     check_failed(machine, UnsupportedVersion)
-    with pytest.raises(UnsupportedVersion, match=r"the brokers are too old for what was asked: b:9092 speaks"):
+    with pytest.raises(UnsupportedVersion, match=r"the brokers are too old for this request: b:9092 speaks"):
         machine.begin(1)
 
 
@@ -240,7 +247,7 @@ def test_offsets_wait_for_nothing_when_the_producer_has_failed() -> None:
     waiting = machine.add_offsets(GROUP, OFFSETS)
     machine.batch_failed(A, broker_error(ErrorCode.PRODUCER_FENCED))
     assert isinstance(waiting.error, ProducerFenced)
-    machine.answered(ask, coordinators.answer(ask))  # too late
+    machine.succeeded(ask, coordinators.answer(ask))  # too late
     machine.batch_failed(A, broker_error(ErrorCode.MESSAGE_TOO_LARGE))
     check_failed(machine, ProducerFenced)
 
@@ -250,10 +257,10 @@ def test_offsets_wait_for_nothing_when_the_producer_has_failed() -> None:
 BATCHES = FATAL - {"INVALID_PRODUCER_EPOCH", "INVALID_TXN_STATE", "UNSUPPORTED_FOR_MESSAGE_FORMAT"}
 
 
-def wrote(version: int, coordinators: Coordinators) -> TransactionMachine:
+def wrote(version: int, coordinators: Coordinators) -> TransactionStateMachine:
     machine = coordinators.ready()
     machine.begin(version)
-    machine.add(A)
+    machine.add_partition(A)
     coordinators.run(machine)
     assert machine.may_send(A)
     return machine
@@ -284,7 +291,7 @@ def test_the_first_error_counts_and_the_last_if_it_is_fatal() -> None:
 
 def test_what_was_sent_may_be_sent_again_to_learn_of_it() -> None:
     machine = wrote(1, Coordinators())
-    machine.add(B)
+    machine.add_partition(B)
     machine.batch_failed(A, broker_error(ErrorCode.MESSAGE_TOO_LARGE))
     assert (machine.may_send(A), machine.may_send(B)) == (True, False)
 
@@ -305,11 +312,11 @@ def test_a_commit_fails_with_what_comes_before_it() -> None:
 def test_what_fails_during_an_abort_does_not_stop_it() -> None:
     coordinators = Coordinators()
     machine = wrote(1, coordinators)
-    machine.add(B)
+    machine.add_partition(B)
     ask = due(machine)
     machine.abort()
-    machine.refused(ask, RequestTimeout("late"))
-    assert (machine.state, machine.error) == (TransactionState.ABORTING, None)
+    machine.failed(ask, RequestTimeout("late"))
+    assert (machine.phase, machine.error) == (TransactionPhase.ABORTING, None)
     assert coordinators.run(machine) == ["EndTxn(abort)", "InitProducerId(bump)"]
 
 
@@ -320,17 +327,17 @@ def test_an_abort_of_what_perhaps_began(certain: bool) -> None:
     machine = wrote(1, coordinators) if certain else coordinators.ready()
     if not certain:
         machine.begin(1)
-    machine.add(B)
-    machine.refused(due(machine), RequestTimeout("late"))
+    machine.add_partition(B)
+    machine.failed(due(machine), RequestTimeout("late"))
     machine.abort()
     ask = due(machine)
     assert name_of(ask) == "EndTxn(abort)"
     coordinators.tell(machine, ask, ErrorCode.INVALID_TXN_STATE)
     if certain:
-        assert machine.state is TransactionState.FAILED
+        assert machine.phase is TransactionPhase.FAILED
     else:
         assert coordinators.run(machine) == ["InitProducerId(bump)"]  # it may begin yet
-        assert machine.state is TransactionState.READY
+        assert machine.phase is TransactionPhase.READY
 
 
 @pytest.mark.parametrize("sent", [True, False])
@@ -338,18 +345,18 @@ def test_a_commit_of_version_2_for_which_perhaps_nothing_was_sent(sent: bool) ->
     coordinators = Coordinators()
     machine = coordinators.ready()
     machine.begin(2)
-    machine.add(A)
+    machine.add_partition(A)
     assert not sent or machine.may_send(A)
     machine.commit()
     coordinators.tell(machine, due(machine), ErrorCode.INVALID_TXN_STATE)
-    assert machine.state is (TransactionState.FAILED if sent else TransactionState.READY)
+    assert machine.phase is (TransactionPhase.FAILED if sent else TransactionPhase.READY)
 
 
 def test_what_a_coordinator_took_it_has_to_end() -> None:
     coordinators = Coordinators()
     machine = coordinators.ready()
     machine.begin(1)
-    machine.add(A)
+    machine.add_partition(A)
     coordinators.run(machine)
     machine.commit()
     coordinators.tell(machine, due(machine), ErrorCode.INVALID_TXN_STATE)
@@ -362,7 +369,7 @@ def test_an_answer_comes_too_late_for_who_has_failed() -> None:
     machine.commit()
     ask = due(machine)
     machine.batch_failed(A, broker_error(ErrorCode.PRODUCER_FENCED))
-    machine.answered(ask, coordinators.answer(ask))
+    machine.succeeded(ask, coordinators.answer(ask))
     check_failed(machine, ProducerFenced)
 
 
@@ -372,7 +379,7 @@ def test_a_refusal_comes_too_late_for_who_has_failed() -> None:
     machine.commit()
     ask = due(machine)
     machine.batch_failed(A, broker_error(ErrorCode.PRODUCER_FENCED))
-    machine.refused(ask, RequestTimeout("late"))
+    machine.failed(ask, RequestTimeout("late"))
     check_failed(machine, ProducerFenced)
 
 
@@ -382,27 +389,27 @@ def test_a_loss_after_the_end_was_asked_for_does_not_change_it() -> None:
     machine.commit()
     ask = due(machine)
     machine.batch_failed(A, RequestTimeout("late"))
-    machine.answered(ask, coordinators.answer(ask))
+    machine.succeeded(ask, coordinators.answer(ask))
     assert coordinators.run(machine) == ["InitProducerId(bump)"]
 
 
 # --- what is told --------------------------------------------------------------------------------------------------
 
 
-def refuse(what: str, error: KafkaError) -> TransactionMachine:
+def refuse(what: str, error: KafkaError) -> TransactionStateMachine:
     machine, ask = asked(what, 1, Coordinators())
-    machine.refused(ask, error)
+    machine.failed(ask, error)
     return machine
 
 
-def bumping(error: KafkaError) -> TransactionMachine:
+def bumping(error: KafkaError) -> TransactionStateMachine:
     coordinators = Coordinators()
     machine = wrote(1, coordinators)
     machine.batch_failed(A, RequestTimeout("late"))
     machine.abort()
     ask = due(machine)
-    machine.answered(ask, coordinators.answer(ask))
-    machine.refused(due(machine), error)
+    machine.succeeded(ask, coordinators.answer(ask))
+    machine.failed(due(machine), error)
     return machine
 
 
@@ -443,7 +450,7 @@ def code(name: str) -> BrokerError:
             lambda: refuse("InitProducerId", code("INVALID_TRANSACTION_TIMEOUT")),
             "lower transaction_timeout_ms, or raise the brokers' transaction.max.timeout.ms: b:9092",
         ),
-        (lambda: refuse("InitProducerId", code("UNSUPPORTED_VERSION")), "the brokers are too old for what was asked"),
+        (lambda: refuse("InitProducerId", code("UNSUPPORTED_VERSION")), "the brokers are too old for this request"),
         (lambda: refuse("InitProducerId", RequestTimeout("late")), "make another producer with this transactional_id"),
         (
             lambda: bumping(UnsupportedVersion("InitProducerId 0-2")),
@@ -454,9 +461,9 @@ def code(name: str) -> BrokerError:
         ),
     ],
 )
-def test_failures_say_what_to_do(fail: Callable[[], TransactionMachine], told: str) -> None:
+def test_failures_say_what_to_do(fail: Callable[[], TransactionStateMachine], told: str) -> None:
     machine = fail()
-    assert machine.state is TransactionState.FAILED
+    assert machine.phase is TransactionPhase.FAILED
     assert str(machine.error).startswith(f"transactional_id 'shop': {told}")
 
 
@@ -464,7 +471,7 @@ def test_an_identity_can_be_fenced() -> None:
     coordinators = Coordinators()
     machine = coordinators.ready(ProducerIdentity("shop", 9, 4, 1))
     machine.begin(1)
-    machine.add(A)
+    machine.add_partition(A)
     coordinators.tell(machine, due(machine), ErrorCode.PRODUCER_FENCED)
     check_failed(machine, ProducerFenced)
 
@@ -473,7 +480,7 @@ def test_an_identity_whose_partition_is_refused_is_of_no_use_after_it() -> None:
     coordinators = Coordinators()
     machine = coordinators.ready(ProducerIdentity("shop", 9, 4, 1))
     machine.begin(1)
-    machine.add(A)
+    machine.add_partition(A)
     coordinators.tell(machine, due(machine), ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     machine.abort()
     check_failed(machine, TransactionAborted)

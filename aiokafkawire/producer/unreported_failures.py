@@ -1,17 +1,17 @@
-"""What flush has to report: records that failed, and that nobody awaited."""
+"""The failures that flush() reports: records that failed, and that no caller awaited."""
 
 from typing import Final
 
 from ..errors import DeliveryFailed, KafkaError
-from .result import BatchResult
+from .batch import BatchResult
 
-__all__ = ("Failures",)
+__all__ = ("UnreportedFailures",)
 
-_KEPT: Final = 100
+_MAX_KEPT: Final = 100
 
 
-class Failures:
-    """Failed batches; beyond the kept ones only how many records, and the last error."""
+class UnreportedFailures:
+    """Failed batches; beyond the first ones it keeps only the number of records, and the last error."""
 
     def __init__(self) -> None:
         self._results: list[BatchResult] = []
@@ -19,17 +19,17 @@ class Failures:
         self._last: KafkaError | None = None
 
     def add(self, result: BatchResult) -> None:
-        """A batch has failed."""
-        if len(self._results) >= _KEPT:
+        """Add the result of a failed batch."""
+        if len(self._results) >= _MAX_KEPT:
             self._results = [failed for failed in self._results if failed.unawaited]
-        if len(self._results) < _KEPT:
+        if len(self._results) < _MAX_KEPT:
             self._results.append(result)
         elif result.unawaited:
             self._more += result.unawaited
             self._last = result.error
 
     def take(self) -> DeliveryFailed | None:
-        """All since it was last called, as one error; None if somebody heard of each."""
+        """Return the failures since the last call as one error; None if callers awaited them all."""
         results, self._results = self._results, []
         count, self._more = self._more, 0
         last, self._last = self._last, None

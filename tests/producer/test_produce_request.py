@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from aiokafkawire.errors import KafkaError
-from aiokafkawire.producer.lone import LoneRequests
+from aiokafkawire.producer.produce_request import ProduceRequestEncoder
 from aiokafkawire.protocol.compiler import encode
 from aiokafkawire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from aiokafkawire.protocol.primitives import ZERO_UUID
@@ -28,30 +28,34 @@ def whole(version: int, where: TopicPartition, topic_id: UUID, records: bytes, t
 def test_the_bytes_are_those_of_the_whole_message(version: int, transactional_id: str | None) -> None:
     if transactional_id is not None and version < 3:
         pytest.skip("transactions came with v3")
-    requests = LoneRequests(acks=-1, timeout_ms=1234, transactional_id=transactional_id)
+    requests = ProduceRequestEncoder(
+        acks=-1, timeout_ms=1234, transactional_id=transactional_id, requires_idempotence=True
+    )
     for size in SIZES:
         for where in (ONE, OTHER):
             records = bytes(size)
-            parts = requests.encoded(version, where, ID, records)
+            parts = requests.encode_single(version, where, ID, records)
             assert b"".join(parts) == whole(version, where, ID, records, transactional_id)
 
 
 def test_a_topic_that_was_made_again_and_another_version_are_told_apart() -> None:
-    requests = LoneRequests(acks=-1, timeout_ms=1234, transactional_id=None)
+    requests = ProduceRequestEncoder(acks=-1, timeout_ms=1234, transactional_id=None, requires_idempotence=True)
     for version, topic_id in [(13, ID), (13, UUID(int=7)), (12, ZERO_UUID), (13, ID), (3, ID)]:
-        assert b"".join(requests.encoded(version, ONE, topic_id, b"abc")) == whole(version, ONE, topic_id, b"abc", None)
+        assert b"".join(requests.encode_single(version, ONE, topic_id, b"abc")) == whole(
+            version, ONE, topic_id, b"abc", None
+        )
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    requests = LoneRequests(acks=-1, timeout_ms=1234, transactional_id=None)
+    requests = ProduceRequestEncoder(acks=-1, timeout_ms=1234, transactional_id=None, requires_idempotence=True)
     for partition in range(2_500):
         where = TopicPartition("wide", partition)
-        assert b"".join(requests.encoded(13, where, ID, b"abc")) == whole(13, where, ID, b"abc", None)
-        assert len(requests._known) <= 1_000
+        assert b"".join(requests.encode_single(13, where, ID, b"abc")) == whole(13, where, ID, b"abc", None)
+        assert len(requests._envelopes) <= 1_000
 
 
 def test_what_a_version_cannot_carry_is_refused_each_time() -> None:
-    requests = LoneRequests(acks=-1, timeout_ms=1234, transactional_id="orders")
+    requests = ProduceRequestEncoder(acks=-1, timeout_ms=1234, transactional_id="orders", requires_idempotence=True)
     for _ in range(2):
         with pytest.raises(KafkaError, match="transactional_id"):
-            requests.encoded(2, ONE, ID, b"abc")
+            requests.encode_single(2, ONE, ID, b"abc")

@@ -13,7 +13,12 @@ from support.examples import examples
 from support.transaction_answers import Coordinators, name_of
 
 from aiokafkawire.errors import ErrorCode, KafkaError, RequestTimeout, broker_error
-from aiokafkawire.producer.transaction import Ask, OffsetsCommit, TransactionMachine, TransactionState
+from aiokafkawire.producer.transaction_state import (
+    OffsetsCommit,
+    TransactionPhase,
+    TransactionRequest,
+    TransactionStateMachine,
+)
 from aiokafkawire.protocol.messages.transactions import (
     AddPartitionsToTxnRequest,
     EndTxnRequest,
@@ -21,8 +26,8 @@ from aiokafkawire.protocol.messages.transactions import (
 )
 from aiokafkawire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-READY, OPEN, COMMITTING = TransactionState.READY, TransactionState.OPEN, TransactionState.COMMITTING
-STARTING, ABORTING, FAILED = TransactionState.STARTING, TransactionState.ABORTING, TransactionState.FAILED
+READY, OPEN, COMMITTING = TransactionPhase.READY, TransactionPhase.OPEN, TransactionPhase.COMMITTING
+STARTING, ABORTING, FAILED = TransactionPhase.STARTING, TransactionPhase.ABORTING, TransactionPhase.FAILED
 
 partitions = st.builds(TopicPartition, st.sampled_from("ab"), st.integers(0, 1))
 groups = st.builds(GroupMetadata, st.sampled_from("gh"), st.sampled_from([-1, 1]))
@@ -45,7 +50,7 @@ class Coordinator(Coordinators):
     taken: set[TopicPartition] = attrs.Factory(set)
     ended: list[bool] = attrs.Factory(list)
 
-    def apply(self, ask: Ask) -> ErrorCode:
+    def apply(self, ask: TransactionRequest) -> ErrorCode:
         """Do it; the error to answer."""
         request: Any = ask.request
         if isinstance(request, InitProducerIdRequest):
@@ -54,7 +59,7 @@ class Coordinator(Coordinators):
         if self._epoch_of(request) != self.epoch:
             return ErrorCode.PRODUCER_FENCED
         if isinstance(request, EndTxnRequest):
-            if not self.is_open and (ask.wanted.first < 5 or request.committed):
+            if not self.is_open and (ask.versions.first < 5 or request.committed):
                 return ErrorCode.INVALID_TXN_STATE
             self.ended.append(request.committed)
             self._close()
@@ -87,12 +92,12 @@ class AnySequence(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.machine = TransactionMachine("shop", 60_000)
+        self.machine = TransactionStateMachine("shop", 60_000)
         self.coordinator = Coordinator()
-        self.ask: Ask | None = None
+        self.ask: TransactionRequest | None = None
         self.ids = (-1, -1, 0)
         self.commits: list[OffsetsCommit] = []
-        self.lost: list[Ask] = []
+        self.lost: list[TransactionRequest] = []
         self.ends: list[str | None] = []
         self.erred = False
         self.wrote = False
@@ -104,7 +109,7 @@ class AnySequence(RuleBasedStateMachine):
 
     # --- the user --------------------------------------------------------------------------------------
 
-    @precondition(lambda self: self.machine.state is READY)
+    @precondition(lambda self: self.machine.phase is READY)
     @rule(version=st.integers(0, 2))
     def begin(self, version: int) -> None:
         assert not self.coordinator.is_open
@@ -115,7 +120,7 @@ class AnySequence(RuleBasedStateMachine):
     @precondition(lambda self: self.can_go_on())
     @rule(where=partitions)
     def add(self, where: TopicPartition) -> None:
-        self.machine.add(where)
+        self.machine.add_partition(where)
 
     @precondition(lambda self: self.can_go_on())
     @rule(group=groups, where=partitions, offset=st.integers(0, 9))
@@ -127,17 +132,17 @@ class AnySequence(RuleBasedStateMachine):
     def commit(self) -> None:
         self.machine.commit()
 
-    @precondition(lambda self: self.machine.state is OPEN)
+    @precondition(lambda self: self.machine.phase is OPEN)
     @rule()
     def abort(self) -> None:
         self.machine.abort()
 
     def can_go_on(self) -> bool:
-        return self.machine.state is OPEN and self.machine.error is None
+        return self.machine.phase is OPEN and self.machine.error is None
 
     # --- leaders ---------------------------------------------------------------------------------------
 
-    @precondition(lambda self: self.machine.state is OPEN)
+    @precondition(lambda self: self.machine.phase is OPEN)
     @rule(where=partitions, fails=st.sampled_from([False, False, False, True]))
     def send(self, where: TopicPartition, fails: bool) -> None:
         if not self.machine.may_send(where):
@@ -181,22 +186,22 @@ class AnySequence(RuleBasedStateMachine):
     def step(self, error: KafkaError | None) -> None:
         """Ask what is due, or answer what was asked; with ``error`` refuse it."""
         if self.ask is None:
-            self.ask = self.machine.due()
+            self.ask = self.machine.next_request()
             if self.ask is not None:
                 self.asked(name_of(self.ask))
             return
-        assert self.machine.due() is None
+        assert self.machine.next_request() is None
         ask, self.ask = self.ask, None
         if error is not None:
             self.erred |= not isinstance(ask.request, InitProducerIdRequest)
-            self.machine.refused(ask, error)
+            self.machine.failed(ask, error)
             return
         code = self.coordinator.apply(ask)
         self.coordinator.tell(self.machine, ask, *([code] if code else []))
         self.erred |= code not in (ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE)
 
     def asked(self, name: str | None) -> None:
-        assert self.machine.state is not FAILED
+        assert self.machine.phase is not FAILED
         if name is not None and name.startswith("EndTxn"):
             assert name not in self.ends
             assert name == "EndTxn(abort)" or not self.ends
@@ -218,24 +223,24 @@ class AnySequence(RuleBasedStateMachine):
     @invariant()
     def nothing_goes_to_a_partition_that_was_not_taken(self) -> None:
         machine = self.machine
-        if machine.version == 1 and machine.state in (OPEN, COMMITTING):
+        if machine.version == 1 and machine.phase in (OPEN, COMMITTING):
             for where in (TopicPartition(topic, index) for topic in "ab" for index in range(2)):
                 before = machine.may_send(where)
                 assert not before or where in self.coordinator.taken
 
     @invariant()
     def nothing_is_left_open(self) -> None:
-        if self.machine.state is READY:
+        if self.machine.phase is READY:
             assert not self.coordinator.is_open
             assert not self.wrote or self.ends
-        if self.machine.state in (READY, STARTING, FAILED, ABORTING):
+        if self.machine.phase in (READY, STARTING, FAILED, ABORTING):
             assert all(commit.done for commit in self.commits)
 
     @invariant()
     def errors_are_there_when_they_count(self) -> None:
-        assert self.machine.error is not None or self.machine.state is not FAILED
+        assert self.machine.error is not None or self.machine.phase is not FAILED
         if self.machine.error is not None:
-            assert self.machine.state in (OPEN, ABORTING, FAILED)
+            assert self.machine.phase in (OPEN, ABORTING, FAILED)
 
 
 AnySequence.TestCase.settings = settings(

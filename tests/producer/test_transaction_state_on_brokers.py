@@ -24,7 +24,7 @@ from aiokafkawire.errors import (
     UnknownMemberId,
     broker_error,
 )
-from aiokafkawire.producer.transaction import Ask, TransactionMachine, TransactionState
+from aiokafkawire.producer.transaction_state import TransactionPhase, TransactionRequest, TransactionStateMachine
 from aiokafkawire.protocol.api import choose_version
 from aiokafkawire.protocol.messages.group_offsets import (
     OffsetFetchRequest,
@@ -86,7 +86,7 @@ class Driven:
     """A machine, and someone who asks for it and sends its batches."""
 
     client: RawClient
-    machine: TransactionMachine
+    machine: TransactionStateMachine
     spoken: dict[int, Versions]
     producer: TransactionalProducer
     asked: list[str | None] = attrs.Factory(list)
@@ -94,15 +94,15 @@ class Driven:
     async def go_on(self) -> list[str | None]:
         """Ask until nothing is due; what was asked."""
         self.asked = []
-        while (ask := self.machine.due()) is not None:
+        while (ask := self.machine.next_request()) is not None:
             self.asked.append(name_of(ask))
             await self.ask(ask)
         return self.asked
 
-    async def ask(self, ask: Ask) -> None:
+    async def ask(self, ask: TransactionRequest) -> None:
         """Again while that may mend it."""
-        await coordinated(self.client, ask.key, ask.kind)
-        version = choose_version(type(ask.request), self.spoken, ask.wanted)
+        await coordinated(self.client, ask.key, ask.coordinator_type)
+        version = choose_version(type(ask.request), self.spoken, ask.versions)
 
         async def once() -> tuple[Any, BrokerError | None]:
             answer = await self.client.ask(ask.request, version)
@@ -114,9 +114,9 @@ class Driven:
 
         answer, error = await settled(once, lambda told: told[1] is None or not told[1].retriable)
         if error is None:
-            self.machine.answered(ask, answer)
+            self.machine.succeeded(ask, answer)
         else:
-            self.machine.refused(ask, error)
+            self.machine.failed(ask, error)
 
     async def begin(self, version: int) -> None:
         await self.go_on()
@@ -125,7 +125,7 @@ class Driven:
     async def send(self, topic: str, *values: bytes, partition: int = 0) -> int:
         """Write a batch; the error of the answer, of which the machine hears."""
         machine, where = self.machine, TopicPartition(topic, partition)
-        machine.add(where)
+        machine.add_partition(where)
         await self.go_on()
         assert machine.may_send(where)
         self.producer.producer_id, self.producer.epoch = machine.producer_id, machine.producer_epoch
@@ -158,10 +158,10 @@ async def drive(client: RawClient) -> Drive:
 
     async def make(name: str | None = None, identity: ProducerIdentity | None = None) -> Driven:
         name = name or f"machine-{next(_numbers)}"
-        machine = TransactionMachine(name, 60_000, identity)
+        machine = TransactionStateMachine(name, 60_000, identity)
         driven = Driven(client, machine, spoken, TransactionalProducer(client, name))
         await driven.go_on()
-        assert machine.state is TransactionState.READY
+        assert machine.phase is TransactionPhase.READY
         return driven
 
     return make
@@ -205,7 +205,7 @@ async def test_transactions_one_after_the_other(
             assert await driven.send(topic, b"kept" if commit else b"lost", partition=partition) == 0
         asked = await driven.end(commit=commit)
         assert asked == ["EndTxn(commit)" if commit else "EndTxn(abort)"]
-        assert (machine.state, machine.error) == (TransactionState.READY, None)
+        assert (machine.phase, machine.error) == (TransactionPhase.READY, None)
         assert machine.producer_epoch == (number + 1 if version == 2 else 0)
         state = await state_of(client, machine.transactional_id)
         assert state.transaction_state == ("CompleteCommit" if commit else "CompleteAbort")
@@ -233,7 +233,7 @@ async def test_an_abort_after_a_loss(client: RawClient, drive: Drive, topic: str
     machine.batch_failed(TopicPartition(topic, 0), RequestTimeout("no answer"))
     bump = ["InitProducerId(bump)"] if version == 1 else []
     assert await driven.end(commit=False) == ["EndTxn(abort)", *bump]
-    assert (machine.state, machine.producer_epoch, machine.generation) == (TransactionState.READY, 1, 2)
+    assert (machine.phase, machine.producer_epoch, machine.generation) == (TransactionPhase.READY, 1, 2)
     await driven.begin(version)
     assert await driven.send(topic, b"kept") == 0
     await driven.end(commit=True)
@@ -245,26 +245,26 @@ async def test_an_abort_of_what_may_have_begun(client: RawClient, drive: Drive, 
     driven = await drive()
     machine = driven.machine
     await driven.begin(1)
-    machine.add(TopicPartition(topic, 0))
-    ask = machine.due()
+    machine.add_partition(TopicPartition(topic, 0))
+    ask = machine.next_request()
     assert ask is not None
     if arrived:
         ask.check(await client.ask(ask.request, 3))
-    machine.refused(ask, RequestTimeout("no answer"))
+    machine.failed(ask, RequestTimeout("no answer"))
     assert await driven.end(commit=False) == ["EndTxn(abort)", "InitProducerId(bump)"]
-    assert (machine.state, machine.producer_epoch) == (TransactionState.READY, 1)
+    assert (machine.phase, machine.producer_epoch) == (TransactionPhase.READY, 1)
 
 
 async def test_a_commit_with_version_2_of_a_record_that_was_not_taken(drive: Drive, topic: str) -> None:
     driven = await drive()
     await driven.begin(2)
-    driven.machine.add(TopicPartition(topic, 0))
+    driven.machine.add_partition(TopicPartition(topic, 0))
     assert await driven.end(commit=True) == ["EndTxn(commit)"]
-    assert driven.machine.state is TransactionState.READY
+    assert driven.machine.phase is TransactionPhase.READY
     await driven.begin(2)
     assert await driven.send(topic, b"kept") == 0
     await driven.end(commit=True)
-    assert driven.machine.state is TransactionState.READY
+    assert driven.machine.phase is TransactionPhase.READY
 
 
 async def test_from_version_1_to_version_2(client: RawClient, drive: Drive, topic: str) -> None:
@@ -294,7 +294,7 @@ async def test_a_newer_producer_fences_the_older(client: RawClient, drive: Drive
 
     # A leader's word is not the last.
     assert await older.send(topic, b"lost") == ErrorCode.INVALID_PRODUCER_EPOCH
-    assert older.machine.state is TransactionState.OPEN
+    assert older.machine.phase is TransactionPhase.OPEN
     assert await older.end(commit=False) == ["EndTxn(abort)"]
     with pytest.raises(ProducerFenced, match="a newer producer has its id"):
         older.machine.begin(version)
@@ -335,7 +335,7 @@ async def test_offsets(client: RawClient, drive: Drive, topic: str, version: int
     assert await driven.go_on() == [*added, "TxnOffsetCommit"]
     assert (first.done, first.error, second.done) == (True, None, True)
     await driven.end(commit=commit)
-    assert driven.machine.state is TransactionState.READY
+    assert driven.machine.phase is TransactionPhase.READY
     assert await offsets_of(client, group.group_id, topic) == ([4, 5] if commit else [-1, -1])
 
 

@@ -1,14 +1,14 @@
-# Those who await the records of a batch: included by _hot.pyx.
+# The event that tasks await for the records of a batch: included by _hot.pyx.
 
 cdef enum:
     WAITING
-    TOLD
-    GONE
+    RESUMED
+    CANCELLED
 
 
 @cython.final
-cdef class Waiters:
-    """As the pure one. One callback of the loop resumes all tasks, where futures would take one for each."""
+cdef class BatchEvent:
+    """The compiled twin: one callback of the loop resumes all tasks, where futures need one for each."""
 
     cdef object _loop
     cdef list _waiting
@@ -26,7 +26,7 @@ cdef class Waiters:
         self._is_set = True
         for waiter in self._waiting:
             if waiter.state == WAITING:
-                waiter.state = TOLD
+                waiter.state = RESUMED
         if self._waiting:
             self._waiting.reverse()
             self._loop.call_soon(self._resume)
@@ -35,7 +35,7 @@ cdef class Waiters:
         cdef Waiter waiter = Waiter.__new__(Waiter)
         waiter.loop = self._loop
         if self._is_set:
-            waiter.state = TOLD
+            waiter.state = RESUMED
         else:
             self._waiting.append(waiter)
         return waiter
@@ -45,19 +45,19 @@ cdef class Waiters:
         try:
             while self._waiting:
                 waiter = self._waiting.pop()
-                if waiter.state == TOLD and waiter.wakeup is not None:
+                if waiter.state == RESUMED and waiter.wakeup is not None:
                     waiter.context.run(waiter.wakeup, waiter)
         finally:
-            if self._waiting:  # who interrupts the loop does not do so for the others
+            if self._waiting:  # a task that interrupts the loop does not keep the others waiting
                 self._loop.call_soon(self._resume)
 
 
 @cython.final
 cdef class Waiter:
-    """What one task awaits: of a future, as much as a task asks for."""
+    """The awaitable of one task: the part of a future's interface that a task uses."""
 
     cdef public bint _asyncio_future_blocking
-    cdef bint was_given
+    cdef bint was_yielded
     cdef object loop, wakeup, context
     cdef int state
 
@@ -72,9 +72,9 @@ cdef class Waiter:
 
     def __next__(self):
         if self.state == WAITING:
-            if self.was_given:
-                raise RuntimeError("a record is not there yet, and was awaited by what is no task of the loop")
-            self._asyncio_future_blocking = self.was_given = True
+            if self.was_yielded:
+                raise RuntimeError("a record is not acknowledged yet, and was awaited outside of a task of the event loop")
+            self._asyncio_future_blocking = self.was_yielded = True
             return self
         raise StopIteration
 
@@ -90,8 +90,8 @@ cdef class Waiter:
     def cancel(self, msg=None):
         if self.state != WAITING:
             return False
-        self.state = GONE
-        # It knows how the task is told.
+        self.state = CANCELLED
+        # A future knows how to cancel the task.
         future = self.loop.create_future()
         future.cancel(msg)
         future.add_done_callback(self.wakeup, context=self.context)

@@ -16,13 +16,13 @@ from aiokafkawire.errors import (
     UsageError,
     broker_error,
 )
-from aiokafkawire.producer.transaction import (
+from aiokafkawire.producer.transaction_state import (
     PRODUCE_V1,
     PRODUCE_V2,
-    Ask,
     OffsetsCommit,
-    TransactionMachine,
-    TransactionState,
+    TransactionPhase,
+    TransactionRequest,
+    TransactionStateMachine,
 )
 from aiokafkawire.protocol.messages.transactions import EndTxnResponse, InitProducerIdResponse, TxnOffsetCommitRequest
 from aiokafkawire.types import CoordinatorType, GroupMetadata, OffsetAndMetadata, ProducerIdentity, TopicPartition
@@ -41,37 +41,37 @@ def coordinators() -> Coordinators:
 
 
 @pytest.fixture
-def machine(coordinators: Coordinators) -> TransactionMachine:
+def machine(coordinators: Coordinators) -> TransactionStateMachine:
     return coordinators.ready()
 
 
-def wrote(machine: TransactionMachine, coordinators: Coordinators, version: int) -> None:
+def wrote(machine: TransactionStateMachine, coordinators: Coordinators, version: int) -> None:
     """A transaction is open and has a batch in A."""
     machine.begin(version)
-    machine.add(A)
+    machine.add_partition(A)
     coordinators.run(machine)
     assert machine.may_send(A)
 
 
-def due(machine: TransactionMachine) -> Ask:
-    ask = machine.due()
+def due(machine: TransactionStateMachine) -> TransactionRequest:
+    ask = machine.next_request()
     assert ask is not None
     return ask
 
 
 # --- every state and every event -----------------------------------------------------------------------------------
 
-EVENTS: dict[str, Callable[[TransactionMachine, int], Any]] = {
+EVENTS: dict[str, Callable[[TransactionStateMachine, int], Any]] = {
     "begin": lambda machine, version: machine.begin(version),
-    "add": lambda machine, version: machine.add(A),
-    "add another": lambda machine, version: machine.add(B),
+    "add": lambda machine, version: machine.add_partition(A),
+    "add another": lambda machine, version: machine.add_partition(B),
     "may_send": lambda machine, version: machine.may_send(A),
     "add_offsets": lambda machine, version: machine.add_offsets(GROUP, OFFSETS),
     "commit": lambda machine, version: machine.commit(),
     "abort": lambda machine, version: machine.abort(),
     "batch too large": lambda machine, version: machine.batch_failed(A, TOO_LARGE),
     "batch fenced": lambda machine, version: machine.batch_failed(A, FENCED),
-    "due": lambda machine, version: name_of(machine.due()),
+    "due": lambda machine, version: name_of(machine.next_request()),
 }
 
 # Which error it raises, what it returns, or which state it leads to; "-" for nothing of that.
@@ -88,10 +88,10 @@ STATES = {
 }  # fmt: skip
 
 
-def in_state(name: str, version: int) -> TransactionMachine:
+def in_state(name: str, version: int) -> TransactionStateMachine:
     coordinators = Coordinators()
     if name == "starting":
-        return TransactionMachine("shop", 60_000)
+        return TransactionStateMachine("shop", 60_000)
     machine = coordinators.ready()
     if name == "ready":
         return machine
@@ -105,7 +105,7 @@ def in_state(name: str, version: int) -> TransactionMachine:
     elif "abort" in name:
         machine.abort()
     if "asked" in name:
-        assert machine.due() is not None
+        assert machine.next_request() is not None
     return machine
 
 
@@ -114,7 +114,7 @@ def in_state(name: str, version: int) -> TransactionMachine:
 @pytest.mark.parametrize("state", STATES)
 def test_every_event_in_every_state(state: str, event: str, number: int, version: int) -> None:
     machine = in_state(state, version)
-    before, error = machine.state, machine.error
+    before, error = machine.phase, machine.error
     expected = STATES[state].split()[number]
     outcome = outcome_of(lambda: EVENTS[event](machine, version))
     assert told_by(outcome, machine, before, error) == expected
@@ -127,7 +127,9 @@ def outcome_of(call: Callable[[], object]) -> object:
         return raised
 
 
-def told_by(outcome: object, machine: TransactionMachine, before: TransactionState, error: KafkaError | None) -> str:
+def told_by(
+    outcome: object, machine: TransactionStateMachine, before: TransactionPhase, error: KafkaError | None
+) -> str:
     if isinstance(outcome, UsageError):
         assert "'shop' is" in str(outcome)
         return "usage"
@@ -144,115 +146,119 @@ def told_by(outcome: object, machine: TransactionMachine, before: TransactionSta
     if isinstance(outcome, str):
         return outcome
     news = "" if machine.error is error else "!"
-    return "-" if machine.state is before and not news else machine.state.name + news
+    return "-" if machine.phase is before and not news else machine.phase.name + news
 
 
 # --- what is asked, and in what versions ---------------------------------------------------------------------------
 
 
 def test_the_producer_id_is_asked_for_first() -> None:
-    machine = TransactionMachine("shop", 1234)
-    assert (machine.state, machine.generation, machine.version) == (TransactionState.STARTING, 0, 0)
+    machine = TransactionStateMachine("shop", 1234)
+    assert (machine.phase, machine.generation, machine.version) == (TransactionPhase.STARTING, 0, 0)
     ask = due(machine)
     request: Any = ask.request
-    assert (ask.kind, ask.key, str(ask.wanted)) == (CoordinatorType.TRANSACTION, "shop", "0-5")
+    assert (ask.coordinator_type, ask.key, str(ask.versions)) == (CoordinatorType.TRANSACTION, "shop", "0-5")
     assert (request.transactional_id, request.transaction_timeout_ms) == ("shop", 1234)
     assert (request.producer_id, request.producer_epoch) == (-1, -1)
-    machine.answered(ask, InitProducerIdResponse(error_code=0, producer_id=7, producer_epoch=3))
+    machine.succeeded(ask, InitProducerIdResponse(error_code=0, producer_id=7, producer_epoch=3))
     assert (machine.producer_id, machine.producer_epoch, machine.generation) == (7, 3, 1)
-    assert machine.state is TransactionState.READY
+    assert machine.phase is TransactionPhase.READY
 
 
-def test_a_transaction_of_version_1(machine: TransactionMachine, coordinators: Coordinators) -> None:
+def test_a_transaction_of_version_1(machine: TransactionStateMachine, coordinators: Coordinators) -> None:
     machine.begin(1)
     assert (machine.version, machine.produce_versions, str(PRODUCE_V1)) == (1, PRODUCE_V1, "3-11")
-    assert machine.due() is None
+    assert machine.next_request() is None
     for where in (A, OTHER, B, A):
-        machine.add(where)
+        machine.add_partition(where)
     assert not machine.may_send(A)
     ask = due(machine)
     request: Any = ask.request
-    assert (ask.kind, ask.key, str(ask.wanted)) == (CoordinatorType.TRANSACTION, "shop", "0-3")
+    assert (ask.coordinator_type, ask.key, str(ask.versions)) == (CoordinatorType.TRANSACTION, "shop", "0-3")
     asked = {topic.name: topic.partitions for topic in request.v3_and_below_topics}
     assert asked == {"a": [0, 1], "b": [0]}
     ids = request.v3_and_below_producer_id, request.v3_and_below_producer_epoch
     assert (request.v3_and_below_transactional_id, *ids) == ("shop", 7, 0)
     assert not machine.may_send(A)
-    machine.answered(ask, coordinators.answer(ask))
+    machine.succeeded(ask, coordinators.answer(ask))
     assert machine.may_send(A)
     assert machine.may_send(OTHER)
-    assert machine.due() is None
+    assert machine.next_request() is None
     machine.commit()
     ask = due(machine)
     request = ask.request
-    assert (ask.kind, ask.key, str(ask.wanted)) == (CoordinatorType.TRANSACTION, "shop", "0-4")
+    assert (ask.coordinator_type, ask.key, str(ask.versions)) == (CoordinatorType.TRANSACTION, "shop", "0-4")
     assert (request.transactional_id, request.producer_id, request.producer_epoch) == ("shop", 7, 0)
     assert request.committed
-    machine.answered(ask, EndTxnResponse(error_code=0))
-    assert (machine.state, machine.producer_epoch, machine.generation) == (TransactionState.READY, 0, 1)
+    machine.succeeded(ask, EndTxnResponse(error_code=0))
+    assert (machine.phase, machine.producer_epoch, machine.generation) == (TransactionPhase.READY, 0, 1)
     machine.begin(0)  # as before the feature was there
-    machine.add(A)
+    machine.add_partition(A)
     assert not machine.may_send(A)
 
 
-def test_a_transaction_of_version_2(machine: TransactionMachine, coordinators: Coordinators) -> None:
+def test_a_transaction_of_version_2(machine: TransactionStateMachine, coordinators: Coordinators) -> None:
     machine.begin(2)
     assert (machine.version, machine.produce_versions, str(PRODUCE_V2)) == (2, PRODUCE_V2, "12+")
     assert not machine.may_send(A)
-    machine.add(A)
+    machine.add_partition(A)
     assert machine.may_send(A)
-    assert machine.due() is None
+    assert machine.next_request() is None
     assert machine.identity == ProducerIdentity("shop", 7, 0, 2)
     machine.commit()
     ask = due(machine)
-    assert str(ask.wanted) == "5+"
-    machine.answered(ask, EndTxnResponse(error_code=0, producer_id=7, producer_epoch=1))
-    assert (machine.state, machine.producer_epoch, machine.generation) == (TransactionState.READY, 1, 2)
+    assert str(ask.versions) == "5+"
+    machine.succeeded(ask, EndTxnResponse(error_code=0, producer_id=7, producer_epoch=1))
+    assert (machine.phase, machine.producer_epoch, machine.generation) == (TransactionPhase.READY, 1, 2)
     machine.begin(3)  # whatever comes later has what 2 has
-    machine.add(A)
+    machine.add_partition(A)
     assert machine.may_send(A)
 
 
-def test_a_new_producer_id_when_the_epochs_are_used_up(machine: TransactionMachine, coordinators: Coordinators) -> None:
+def test_a_new_producer_id_when_the_epochs_are_used_up(
+    machine: TransactionStateMachine, coordinators: Coordinators
+) -> None:
     wrote(machine, coordinators, 2)
     machine.abort()
-    machine.answered(due(machine), EndTxnResponse(error_code=0, producer_id=8, producer_epoch=0))
+    machine.succeeded(due(machine), EndTxnResponse(error_code=0, producer_id=8, producer_epoch=0))
     assert (machine.producer_id, machine.producer_epoch, machine.generation) == (8, 0, 2)
 
 
-def test_the_same_epoch_is_no_new_generation(machine: TransactionMachine, coordinators: Coordinators) -> None:
+def test_the_same_epoch_is_no_new_generation(machine: TransactionStateMachine, coordinators: Coordinators) -> None:
     wrote(machine, coordinators, 2)
     machine.commit()
-    machine.answered(due(machine), EndTxnResponse(error_code=0, producer_id=7, producer_epoch=0))
+    machine.succeeded(due(machine), EndTxnResponse(error_code=0, producer_id=7, producer_epoch=0))
     assert machine.generation == 1
 
 
 @VERSIONS
 @pytest.mark.parametrize("commit", [True, False])
-def test_what_never_began_has_no_end(machine: TransactionMachine, version: int, commit: bool) -> None:
+def test_what_never_began_has_no_end(machine: TransactionStateMachine, version: int, commit: bool) -> None:
     machine.begin(version)
     if version == 1:
-        machine.add(A)  # whose record was not taken after all
+        machine.add_partition(A)  # whose record was not taken after all
     (machine.commit if commit else machine.abort)()
-    assert (machine.state, machine.due()) == (TransactionState.READY, None)
+    assert (machine.phase, machine.next_request()) == (TransactionPhase.READY, None)
 
 
 def test_a_commit_asks_for_no_partition_that_has_no_batch(
-    machine: TransactionMachine, coordinators: Coordinators
+    machine: TransactionStateMachine, coordinators: Coordinators
 ) -> None:
     wrote(machine, coordinators, 1)
-    machine.add(B)
+    machine.add_partition(B)
     machine.commit()
     assert coordinators.run(machine) == ["EndTxn(commit)"]
 
 
-def test_partitions_come_while_others_are_asked_for(machine: TransactionMachine, coordinators: Coordinators) -> None:
+def test_partitions_come_while_others_are_asked_for(
+    machine: TransactionStateMachine, coordinators: Coordinators
+) -> None:
     machine.begin(1)
-    machine.add(A)
+    machine.add_partition(A)
     ask = due(machine)
-    machine.add(B)
-    assert machine.due() is None
-    machine.answered(ask, coordinators.answer(ask))
+    machine.add_partition(B)
+    assert machine.next_request() is None
+    machine.succeeded(ask, coordinators.answer(ask))
     assert (machine.may_send(A), machine.may_send(B)) == (True, False)
     assert coordinators.run(machine) == ["AddPartitionsToTxn"]
     assert machine.may_send(B)
@@ -260,34 +266,36 @@ def test_partitions_come_while_others_are_asked_for(machine: TransactionMachine,
 
 @pytest.mark.parametrize("commit", [True, False])
 def test_the_end_waits_for_what_is_on_its_way(
-    machine: TransactionMachine, coordinators: Coordinators, commit: bool
+    machine: TransactionStateMachine, coordinators: Coordinators, commit: bool
 ) -> None:
     machine.begin(1)
-    machine.add(A)
+    machine.add_partition(A)
     ask = due(machine)
     (machine.commit if commit else machine.abort)()
-    assert machine.due() is None
-    machine.answered(ask, coordinators.answer(ask))
+    assert machine.next_request() is None
+    machine.succeeded(ask, coordinators.answer(ask))
     assert coordinators.run(machine) == ["EndTxn(commit)" if commit else "EndTxn(abort)"]
-    assert machine.state is TransactionState.READY
+    assert machine.phase is TransactionPhase.READY
 
 
-def test_only_what_was_asked_has_an_end(machine: TransactionMachine, coordinators: Coordinators) -> None:
+def test_only_what_was_asked_has_an_end(machine: TransactionStateMachine, coordinators: Coordinators) -> None:
     wrote(machine, coordinators, 1)
     machine.commit()
     ask = due(machine)
-    other = Ask(ask.request, ask.kind, ask.key, ask.wanted, ask.check)
-    with pytest.raises(UsageError, match="not on its way"):
-        machine.refused(other, FENCED)
-    machine.answered(ask, coordinators.answer(ask))
-    with pytest.raises(UsageError, match="not on its way"):
-        machine.answered(ask, coordinators.answer(ask))
+    other = TransactionRequest(ask.request, ask.coordinator_type, ask.key, ask.versions, ask.check)
+    with pytest.raises(UsageError, match="not in flight"):
+        machine.failed(other, FENCED)
+    machine.succeeded(ask, coordinators.answer(ask))
+    with pytest.raises(UsageError, match="not in flight"):
+        machine.succeeded(ask, coordinators.answer(ask))
 
 
 # --- epochs --------------------------------------------------------------------------------------------------------
 
 
-def test_a_clean_abort_of_version_1_keeps_the_epoch(machine: TransactionMachine, coordinators: Coordinators) -> None:
+def test_a_clean_abort_of_version_1_keeps_the_epoch(
+    machine: TransactionStateMachine, coordinators: Coordinators
+) -> None:
     wrote(machine, coordinators, 1)
     machine.abort()
     assert coordinators.run(machine) == ["EndTxn(abort)"]
@@ -296,7 +304,7 @@ def test_a_clean_abort_of_version_1_keeps_the_epoch(machine: TransactionMachine,
 
 @pytest.mark.parametrize("late", [True, False])
 def test_an_abort_that_leaves_batches_in_doubt_bumps_the_epoch(
-    machine: TransactionMachine, coordinators: Coordinators, late: bool
+    machine: TransactionStateMachine, coordinators: Coordinators, late: bool
 ) -> None:
     wrote(machine, coordinators, 1)
     if late:
@@ -306,16 +314,18 @@ def test_an_abort_that_leaves_batches_in_doubt_bumps_the_epoch(
         machine.batch_failed(A, RequestTimeout("no answer"))
         machine.abort()
     ask = due(machine)
-    machine.answered(ask, coordinators.answer(ask))
-    assert (machine.state, machine.error) == (TransactionState.STARTING, None)
+    machine.succeeded(ask, coordinators.answer(ask))
+    assert (machine.phase, machine.error) == (TransactionPhase.STARTING, None)
     ask = due(machine)
     request: Any = ask.request
-    assert (str(ask.wanted), request.producer_id, request.producer_epoch) == ("3-5", 7, 0)
-    machine.answered(ask, coordinators.answer(ask))
-    assert (machine.state, machine.producer_epoch, machine.generation) == (TransactionState.READY, 1, 2)
+    assert (str(ask.versions), request.producer_id, request.producer_epoch) == ("3-5", 7, 0)
+    machine.succeeded(ask, coordinators.answer(ask))
+    assert (machine.phase, machine.producer_epoch, machine.generation) == (TransactionPhase.READY, 1, 2)
 
 
-def test_batches_that_were_never_sent_leave_no_doubt(machine: TransactionMachine, coordinators: Coordinators) -> None:
+def test_batches_that_were_never_sent_leave_no_doubt(
+    machine: TransactionStateMachine, coordinators: Coordinators
+) -> None:
     wrote(machine, coordinators, 1)
     machine.batch_failed(A, RequestTimeout("no leader"), sent=False)
     with pytest.raises(RequestTimeout):
@@ -326,16 +336,16 @@ def test_batches_that_were_never_sent_leave_no_doubt(machine: TransactionMachine
 
 
 def test_the_end_of_version_2_bumps_the_epoch_by_itself(
-    machine: TransactionMachine, coordinators: Coordinators
+    machine: TransactionStateMachine, coordinators: Coordinators
 ) -> None:
     wrote(machine, coordinators, 2)
     machine.batch_failed(A, RequestTimeout("no answer"))
     machine.abort()
     assert coordinators.run(machine) == ["EndTxn(abort)"]
-    assert (machine.state, machine.generation) == (TransactionState.READY, 2)
+    assert (machine.phase, machine.generation) == (TransactionPhase.READY, 2)
 
 
-def test_version_2_begins_in_an_epoch_of_its_own(machine: TransactionMachine, coordinators: Coordinators) -> None:
+def test_version_2_begins_in_an_epoch_of_its_own(machine: TransactionStateMachine, coordinators: Coordinators) -> None:
     wrote(machine, coordinators, 1)
     machine.commit()
     coordinators.run(machine)
@@ -343,9 +353,9 @@ def test_version_2_begins_in_an_epoch_of_its_own(machine: TransactionMachine, co
     assert machine.version == 1
     machine.commit()
     ask = due(machine)
-    assert str(ask.wanted) == "0-4"
-    machine.answered(ask, coordinators.answer(ask))
-    assert machine.state is TransactionState.STARTING
+    assert str(ask.versions) == "0-4"
+    machine.succeeded(ask, coordinators.answer(ask))
+    assert machine.phase is TransactionPhase.STARTING
     assert coordinators.run(machine) == ["InitProducerId(bump)"]
     wrote(machine, coordinators, 2)
     assert machine.version == 2
@@ -358,19 +368,19 @@ def test_version_2_begins_in_an_epoch_of_its_own(machine: TransactionMachine, co
 # --- offsets -------------------------------------------------------------------------------------------------------
 
 
-def test_offsets_with_version_1(machine: TransactionMachine, coordinators: Coordinators) -> None:
+def test_offsets_with_version_1(machine: TransactionStateMachine, coordinators: Coordinators) -> None:
     machine.begin(1)
     commit = machine.add_offsets(GROUP, OFFSETS)
     ask = due(machine)
     request: Any = ask.request
-    assert (ask.kind, ask.key, str(ask.wanted)) == (CoordinatorType.TRANSACTION, "shop", "0-4")
+    assert (ask.coordinator_type, ask.key, str(ask.versions)) == (CoordinatorType.TRANSACTION, "shop", "0-4")
     assert (request.transactional_id, request.producer_id, request.producer_epoch) == ("shop", 7, 0)
     assert request.group_id == "g"
-    machine.answered(ask, coordinators.answer(ask))
+    machine.succeeded(ask, coordinators.answer(ask))
     assert not commit.done
     ask = due(machine)
-    assert (ask.kind, ask.key, str(ask.wanted)) == (CoordinatorType.GROUP, "g", "0-4")
-    machine.answered(ask, coordinators.answer(ask))
+    assert (ask.coordinator_type, ask.key, str(ask.versions)) == (CoordinatorType.GROUP, "g", "0-4")
+    machine.succeeded(ask, coordinators.answer(ask))
     assert (commit.done, commit.error) == (True, None)
     machine.add_offsets(GROUP, OFFSETS)
     assert coordinators.run(machine) == ["TxnOffsetCommit"]
@@ -381,13 +391,13 @@ def test_offsets_with_version_1(machine: TransactionMachine, coordinators: Coord
     assert coordinators.run(machine) == ["AddOffsetsToTxn", "TxnOffsetCommit"]
 
 
-def test_offsets_with_version_2(machine: TransactionMachine, coordinators: Coordinators) -> None:
+def test_offsets_with_version_2(machine: TransactionStateMachine, coordinators: Coordinators) -> None:
     machine.begin(2)
     member = GroupMetadata("g", 4, "member", "instance")
     noted = {A: OffsetAndMetadata(5, "note", 3), OTHER: OffsetAndMetadata(6)}
     commit = machine.add_offsets(member, noted)
     ask = due(machine)
-    assert (ask.kind, ask.key, str(ask.wanted)) == (CoordinatorType.GROUP, "g", "5")
+    assert (ask.coordinator_type, ask.key, str(ask.versions)) == (CoordinatorType.GROUP, "g", "5")
     request = ask.request
     assert isinstance(request, TxnOffsetCommitRequest)
     assert (request.transactional_id, request.group_id) == ("shop", "g")
@@ -400,7 +410,7 @@ def test_offsets_with_version_2(machine: TransactionMachine, coordinators: Coord
         for one in topic.partitions
     }
     assert sent == {("a", 0): (5, "note", 3), ("b", 0): (6, "", -1)}
-    machine.answered(ask, coordinators.answer(ask))
+    machine.succeeded(ask, coordinators.answer(ask))
     assert commit.done
     machine.commit()
     assert coordinators.run(machine) == ["EndTxn(commit)"]
@@ -410,18 +420,18 @@ def test_offsets_with_version_2(machine: TransactionMachine, coordinators: Coord
     "member", [GroupMetadata("g", 1), GroupMetadata("g", -1, "m"), GroupMetadata("g", -1, "", "instance")]
 )
 def test_members_need_a_version_that_can_name_them(
-    machine: TransactionMachine, coordinators: Coordinators, member: GroupMetadata
+    machine: TransactionStateMachine, coordinators: Coordinators, member: GroupMetadata
 ) -> None:
     machine.begin(1)
     machine.add_offsets(member, OFFSETS)
     ask = due(machine)
-    machine.answered(ask, coordinators.answer(ask))
-    assert str(due(machine).wanted) == "3-4"
+    machine.succeeded(ask, coordinators.answer(ask))
+    assert str(due(machine).versions) == "3-4"
 
 
 @VERSIONS
 def test_offsets_that_wait_for_one_group_go_together(
-    machine: TransactionMachine, coordinators: Coordinators, version: int
+    machine: TransactionStateMachine, coordinators: Coordinators, version: int
 ) -> None:
     wrote(machine, coordinators, version)
     other = machine.add_offsets(GroupMetadata("other"), OFFSETS)
@@ -429,21 +439,21 @@ def test_offsets_that_wait_for_one_group_go_together(
     first = machine.add_offsets(GROUP, {A: OffsetAndMetadata(1), B: OffsetAndMetadata(2)})
     second = machine.add_offsets(GROUP, {A: OffsetAndMetadata(3)})
     member = machine.add_offsets(GroupMetadata("g", 4, "member"), OFFSETS)
-    machine.answered(ask, coordinators.answer(ask))
+    machine.succeeded(ask, coordinators.answer(ask))
     sent = []
-    while (next_one := machine.due()) is not None:
+    while (next_one := machine.next_request()) is not None:
         ask, request = next_one, next_one.request
         if isinstance(request, TxnOffsetCommitRequest):
             offsets = [one.committed_offset for topic in request.topics for one in topic.partitions]
             sent.append((request.group_id, request.member_id, offsets))
             if request.member_id:
                 assert (first.done, second.done, member.done) == (True, True, False)
-        machine.answered(ask, coordinators.answer(ask))
+        machine.succeeded(ask, coordinators.answer(ask))
     assert sent[-2:] == [("g", "", [3, 2]), ("g", "member", [5])]
     assert (other.done, member.done) == (True, True)
 
 
-def test_a_commit_waits_for_offsets(machine: TransactionMachine, coordinators: Coordinators) -> None:
+def test_a_commit_waits_for_offsets(machine: TransactionStateMachine, coordinators: Coordinators) -> None:
     machine.begin(1)
     commit = machine.add_offsets(GROUP, OFFSETS)
     machine.commit()
@@ -452,7 +462,7 @@ def test_a_commit_waits_for_offsets(machine: TransactionMachine, coordinators: C
 
 
 @VERSIONS
-def test_an_abort_drops_offsets(machine: TransactionMachine, coordinators: Coordinators, version: int) -> None:
+def test_an_abort_drops_offsets(machine: TransactionStateMachine, coordinators: Coordinators, version: int) -> None:
     machine.begin(version)
     going = machine.add_offsets(GROUP, OFFSETS)
     ask = due(machine)
@@ -461,16 +471,16 @@ def test_an_abort_drops_offsets(machine: TransactionMachine, coordinators: Coord
     assert isinstance(going.error, TransactionAborted)
     assert isinstance(waiting.error, TransactionAborted)
     assert going.error is not waiting.error
-    machine.answered(ask, coordinators.answer(ask))
+    machine.succeeded(ask, coordinators.answer(ask))
     assert isinstance(going.error, TransactionAborted)
     assert coordinators.run(machine) == ["EndTxn(abort)"]
 
 
-def test_no_offsets_are_done_at_once(machine: TransactionMachine) -> None:
+def test_no_offsets_are_done_at_once(machine: TransactionStateMachine) -> None:
     machine.begin(2)
     assert machine.add_offsets(GROUP, {}).done
     machine.commit()
-    assert machine.state is TransactionState.READY
+    assert machine.phase is TransactionPhase.READY
 
 
 # --- with another producer's identity ------------------------------------------------------------------------------
@@ -484,26 +494,26 @@ def test_an_identity_writes_into_what_is_open_elsewhere(coordinators: Coordinato
     for number in range(2):
         machine.begin(3 - version)  # the identity knows better
         assert machine.version == version
-        machine.add(A)
+        machine.add_partition(A)
         asked = ["AddPartitionsToTxn"] if version == 1 else []
         assert coordinators.run(machine) == asked, number
         assert machine.may_send(A)
         machine.add_offsets(GROUP, OFFSETS)
         coordinators.run(machine)
         (machine.commit if commit else machine.abort)()
-        assert (machine.state, machine.due()) == (TransactionState.READY, None)
+        assert (machine.phase, machine.next_request()) == (TransactionPhase.READY, None)
     assert machine.generation == 1
 
 
 def test_an_identity_waits_for_what_is_on_its_way(coordinators: Coordinators) -> None:
     machine = coordinators.ready(ProducerIdentity("shop", 9, 4, 1))
     machine.begin(1)
-    machine.add(A)
+    machine.add_partition(A)
     ask = due(machine)
     machine.commit()
-    assert machine.state is TransactionState.COMMITTING
-    machine.answered(ask, coordinators.answer(ask))
-    assert (machine.state, machine.due()) == (TransactionState.READY, None)
+    assert machine.phase is TransactionPhase.COMMITTING
+    machine.succeeded(ask, coordinators.answer(ask))
+    assert (machine.phase, machine.next_request()) == (TransactionPhase.READY, None)
 
 
 @VERSIONS
@@ -520,16 +530,16 @@ def test_an_identity_is_of_no_use_after_a_loss(coordinators: Coordinators, versi
     machine.abort()
     if version == 1:
         machine.batch_failed(A, TransactionAborted("dropped"))
-        machine.answered(ask, coordinators.answer(ask))
+        machine.succeeded(ask, coordinators.answer(ask))
     elif late:
-        assert machine.state is TransactionState.READY
+        assert machine.phase is TransactionPhase.READY
         return
-    assert (machine.state, machine.due()) == (TransactionState.FAILED, None)
+    assert (machine.phase, machine.next_request()) == (TransactionPhase.FAILED, None)
     with pytest.raises(TransactionAborted, match="the producer that began the transaction has to abort it"):
         machine.begin(version)
 
 
-def test_fencing_says_what_to_do(machine: TransactionMachine, coordinators: Coordinators) -> None:
+def test_fencing_says_what_to_do(machine: TransactionStateMachine, coordinators: Coordinators) -> None:
     wrote(machine, coordinators, 2)
     machine.batch_failed(A, FENCED)
     with pytest.raises(ProducerFenced, match=r"'shop'.*newer producer.*transaction_timeout_ms.*another producer"):

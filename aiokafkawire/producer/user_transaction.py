@@ -1,4 +1,4 @@
-"""A transaction as users have it in hand: an ``async with`` that commits or aborts."""
+"""The transaction that users get: an ``async with`` that commits or aborts."""
 
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -26,10 +26,10 @@ from ..types import (
     TopicPartition,
     given_offsets,
 )
-from .batch import Batch
+from .batch import ProducerBatch
 from .sender import Sender
-from .transaction import TransactionState
-from .transactor import Transactor
+from .transaction_manager import TransactionManager
+from .transaction_state import TransactionPhase
 
 if TYPE_CHECKING:
     from .producer import Producer
@@ -40,53 +40,53 @@ K = TypeVar("K", contravariant=True)
 V = TypeVar("V", contravariant=True)
 
 _ABORT_SECONDS: Final = CLOSE_SECONDS
-"""How long a transaction whose body was cancelled may take to abort; the brokers do it otherwise, in time."""
+"""How long the abort may take after the body was cancelled; later the brokers abort by their timeout."""
 
 
 class Consumed(Protocol):
-    """A consumer, as far as a transaction commits what it has read."""
+    """The part of a consumer that a transaction uses to commit its offsets."""
 
     def positions(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        """Where each partition is read on: after the last record that was handed out."""
+        """Return the position of each partition: after the last record that the consumer returned."""
 
     def group_metadata(self) -> GroupMetadata:
-        """Its group and membership (KIP-447)."""
+        """Return its group and membership (KIP-447)."""
 
     def check_ownership(self, *, since: float | None = None) -> None:
-        """Raise CommitFailed if records that it has handed out, or has since then, are not its own to commit."""
+        """Raise CommitFailed if it lost partitions whose records it has returned, or has ``since`` then."""
 
 
 class Transaction(Generic[K, V]):
-    """Records and offsets that readers of committed records see all or none of (KIP-98); see ``Producer.transaction``.
+    """Records and offsets of which read_committed consumers see all or none (KIP-98); see ``Producer.transaction``.
 
-    An exception in its body aborts it and goes on. If it cannot be committed, leaving it raises why, and it is
-    aborted. The producer can then begin the next one, unless it was fenced or failed for good: then that says so.
+    An exception in its body aborts it and propagates. If it cannot be committed, leaving it raises why and aborts it.
+    The producer can then begin the next one, unless it was fenced or has failed; then the next one raises why.
     """
 
-    def __init__(self, producer: "Producer[K, V]", sender: Sender, transactor: Transactor) -> None:
-        self._producer, self._sender, self._transactor = producer, sender, transactor
+    def __init__(self, producer: "Producer[K, V]", sender: Sender, manager: TransactionManager) -> None:
+        self._producer, self._sender, self._manager = producer, sender, manager
         self._state, self._began = "new", math.inf
 
     async def __aenter__(self) -> Self:
         if self._state != "new":
             raise UsageError(f"this transaction is {self._state}: ask the producer for another")
-        if self._transactor.machine.state is TransactionState.OPEN and not self._transactor.is_aborting:
+        if self._manager.state.phase is TransactionPhase.OPEN and not self._manager.is_aborting:
             raise UsageError("this producer has a transaction open already: one at a time")
         self._began = self._producer._cluster.runtime.now()
-        await self._transactor.begin()
+        await self._manager.begin()
         self._state = "open"
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._state = "over"
         if error is None:
             await self._commit()
             return
-        await self._undo(error)
+        await self._abort_because(error)
 
-    # --- what is in it -----------------------------------------------------------------------------------
+    # --- its content -------------------------------------------------------------------------------------
 
     async def send(
         self,
@@ -98,7 +98,7 @@ class Transaction(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> RecordMetadata:
-        """As :meth:`Producer.send`. It is in the log then, and readers of committed records wait for the commit."""
+        """Send as :meth:`Producer.send`. It is in the log then; read_committed consumers wait for the commit."""
         self._require_open()
         return await self._producer.send(
             topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
@@ -114,7 +114,7 @@ class Transaction(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> list[RecordMetadata]:
-        """As :meth:`Producer.send_many`."""
+        """Send as :meth:`Producer.send_many`."""
         self._require_open()
         return await self._producer.send_many(
             topic, values, keys=keys, partition=partition, timestamp_ms=timestamp_ms, headers=headers
@@ -130,7 +130,7 @@ class Transaction(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> Delivery:
-        """As :meth:`Producer.enqueue`. The commit waits for it, and fails if it does."""
+        """Send as :meth:`Producer.enqueue`. The commit waits for the record, and fails if the record does."""
         self._require_open()
         return await self._producer.enqueue(
             topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
@@ -146,7 +146,7 @@ class Transaction(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> Delivery:
-        """As :meth:`Producer.send_nowait`. The commit waits for it, and fails if it does."""
+        """Send as :meth:`Producer.send_nowait`. The commit waits for the record, and fails if the record does."""
         self._require_open()
         return self._producer.send_nowait(
             topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
@@ -158,16 +158,16 @@ class Transaction(Generic[K, V]):
         *,
         group: GroupMetadata | str | None = None,
     ) -> None:
-        """Commit what was consumed together with what is sent: all of it counts, or none (KIP-447).
+        """Commit consumed offsets together with the records: all or none (KIP-447).
 
         Args:
-            consumed: a consumer, which is as far as the records it has handed out; or the offsets to read on from.
-            group: with offsets, whose they are: a group's id, or ``consumer.group_metadata()``.
+            consumed: a consumer, for the positions after the records that it returned; or offsets.
+            group: with offsets, their group: its id, or ``consumer.group_metadata()``.
 
         Raises:
             UsageError: no transaction is open, or offsets came without a group.
-            CommitFailed: the group has taken the partitions away meanwhile, and others read on. The transaction can
-                only be aborted, even if this error is caught.
+            CommitFailed: the group has assigned the partitions to others meanwhile. The transaction can only be
+                aborted, even if this error is caught.
             FencedInstanceId: another consumer has the same ``group_instance_id``; likewise.
             KafkaError: why the transaction can only be aborted.
         """
@@ -180,15 +180,15 @@ class Transaction(Generic[K, V]):
             try:
                 consumed.check_ownership(since=self._began)
             except CommitFailed as error:
-                self._transactor.machine.must_abort(error)
+                self._manager.state.must_abort(error)
                 raise
             offsets, group = dict(consumed.positions()), consumed.group_metadata() if group is None else group
         else:
             wanted = "a consumer, or a mapping such as {TopicPartition('orders', 0): 42}"
             raise UsageError(f"what was consumed must be {wanted}, got {shown(consumed)}")
-        whose = _group(group)
-        commit = self._transactor.machine.add_offsets(whose, offsets)
-        await self._transactor.until(lambda: commit.done, f"committing offsets of group {whose.group_id!r}")
+        checked = _group(group)
+        commit = self._manager.state.add_offsets(checked, offsets)
+        await self._manager.wait_until(lambda: commit.done, f"committing offsets of group {checked.group_id!r}")
         if commit.error is not None:
             raise again(commit.error)
 
@@ -199,29 +199,29 @@ class Transaction(Generic[K, V]):
     # --- its end -----------------------------------------------------------------------------------------
 
     async def _commit(self) -> None:
-        machine = self._transactor.machine
+        state = self._manager.state
         try:
-            await self._sender.settled()
+            await self._sender.wait_until_complete()
         except BaseException as cancelled:
-            await self._undo(cancelled)
+            await self._abort_because(cancelled)
             raise
-        if machine.error is None:
+        if state.error is None:
             try:
-                await self._transactor.commit()
+                await self._manager.commit()
             except BaseException as cancelled:
-                # It goes on without us, and is aborted if it is refused.
-                self._transactor.abort(self._quiet(cancelled))
+                # The commit goes on in the background, and is followed by an abort if it fails.
+                self._manager.abort(self._finish_batches(cancelled))
                 raise
-        if machine.error is not None:
-            error = again(machine.error)
-            await self._undo(error)
+        if state.error is not None:
+            error = again(state.error)
+            await self._abort_because(error)
             raise error
 
-    async def _undo(self, why: BaseException) -> None:
-        """Abort because of ``why``, which is the news: that this could not be is a note of it.
+    async def _abort_because(self, why: BaseException) -> None:
+        """Abort because of ``why``; an error of the abort itself becomes a note of it.
 
         Raises:
-            ProducerFenced: a leader saw no more of it than a wrong epoch, which is ``why``.
+            ProducerFenced: the producer was fenced, of which a leader reported only a wrong epoch.
         """
         try:
             await self._abort(why)
@@ -238,31 +238,31 @@ class Transaction(Generic[K, V]):
         await finish(self._abort_now, why, within=_ABORT_SECONDS)
 
     async def _abort_now(self, why: BaseException) -> None:
-        transactor = self._transactor
-        transactor.abort(self._quiet(why))
-        await transactor.until(lambda: not transactor.is_aborting, "the abort")
-        transactor.require()
+        manager = self._manager
+        manager.abort(self._finish_batches(why))
+        await manager.wait_until(lambda: not manager.is_aborting, "the abort")
+        manager.raise_failure()
 
-    def _quiet(self, why: BaseException) -> Callable[[], Awaitable[None]]:
-        """Drops what was not sent, and waits for what was."""
+    def _finish_batches(self, why: BaseException) -> Callable[[], Awaitable[None]]:
+        """Return a function that fails the batches not sent, and waits for those in flight."""
         sender = self._sender
 
-        async def quiet() -> None:
-            sender.outcomes.drop(lambda batch: _aborted(batch, why))
-            with sender.hurry():
-                await sender.quiet()
-            sender.outcomes.drop(lambda batch: _aborted(batch, why))
-            # Whoever handed them over learns of the abort from this transaction.
-            sender.outcomes.failures.take()
+        async def finish_batches() -> None:
+            sender.completion.fail_waiting(lambda batch: _aborted(batch, why))
+            with sender.flushing():
+                await sender.wait_until_idle()
+            sender.completion.fail_waiting(lambda batch: _aborted(batch, why))
+            # This transaction reports the abort; flush() does not report its records again.
+            sender.completion.failures.take()
 
-        return quiet
+        return finish_batches
 
 
 add_hints(Transaction, TRANSACTION)
 
 
 def _group(given: object) -> GroupMetadata:
-    """Read the group that commits offsets."""
+    """Return the checked group of the offsets."""
     if not isinstance(given, GroupMetadata):
         if not isinstance(given, str):
             raise UsageError(f"group must be a group's id or consumer.group_metadata(), got {shown(given)}")
@@ -275,7 +275,9 @@ def _group(given: object) -> GroupMetadata:
     return given
 
 
-def _aborted(batch: Batch, why: BaseException) -> KafkaError:
-    error = TransactionAborted(f"{batch.where}: the transaction was aborted, because of {type(why).__name__}: {why}")
+def _aborted(batch: ProducerBatch, why: BaseException) -> KafkaError:
+    error = TransactionAborted(
+        f"{batch.partition}: the transaction was aborted, because of {type(why).__name__}: {why}"
+    )
     error.__cause__ = why
     return error

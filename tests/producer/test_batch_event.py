@@ -8,10 +8,12 @@ from typing import Any
 import anyio
 import pytest
 
-from aiokafkawire.producer import _pure, appending
+from aiokafkawire.producer import _implementation, _pure
 from aiokafkawire.records import batch
 
-BOTH: list[Any] = [_pure.Waiters, appending.Waiters] if batch.IMPLEMENTATION == "cython" else [_pure.Waiters]
+BOTH: list[Any] = (
+    [_pure.BatchEvent, _implementation.BatchEvent] if batch.IMPLEMENTATION == "cython" else [_pure.BatchEvent]
+)
 NAME: ContextVar[str] = ContextVar("name", default="nobody")
 Run = Callable[[Coroutine[Any, Any, None]], None]
 

@@ -1,0 +1,19 @@
+"""The implementation of the appender in use: compiled or pure, as for records."""
+
+from typing import TYPE_CHECKING
+
+from ..records.batch import load_beside
+
+if TYPE_CHECKING:
+    from ._pure import Appender, BatchEvent, BufferSpace, OpenBatch, OpenTopic, StickyPartition
+
+__all__ = ("Appender", "BatchEvent", "BufferSpace", "OpenBatch", "OpenTopic", "StickyPartition")
+
+if not TYPE_CHECKING:
+    _twin = load_beside(__package__)
+    Appender = _twin.Appender
+    BatchEvent = _twin.BatchEvent
+    BufferSpace = _twin.BufferSpace
+    OpenBatch = _twin.OpenBatch
+    OpenTopic = _twin.OpenTopic
+    StickyPartition = _twin.StickyPartition

@@ -1,0 +1,292 @@
+"""Decides on batches whose request has ended: acknowledges, retries, splits, renumbers or fails them."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from ..cluster.cluster import Cluster
+from ..cluster.metadata import Node, Snapshot
+from ..cluster.retry import Backoff, retry_action
+from ..config import ProducerConfig
+from ..errors import (
+    ErrorCode,
+    KafkaError,
+    MessageTooLarge,
+    Refresh,
+    RequestTimeout,
+    TopicNotReady,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+    WireError,
+    broker_error,
+)
+from ..protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+from ..types import Address, TopicPartition
+from .accumulator import RecordAccumulator
+from .batch import ProducerBatch
+from .idempotence import SequenceAction, classify
+from .in_flight_requests import InFlightRequest
+from .produce_request import BatchResponse, batch_responses, single_response
+from .unreported_failures import UnreportedFailures
+
+if TYPE_CHECKING:
+    from .transaction_state import TransactionStateMachine
+
+__all__ = ("BatchCompletion",)
+
+_NOT_APPENDED: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+    }
+)
+"""Errors that a leader finds before it appends a batch, unless the response has an offset."""
+
+_log = logging.getLogger("aiokafkawire.producer")
+
+
+class BatchCompletion:
+    """Completes batches, or returns them to the accumulator, and keeps the failures that flush() reports.
+
+    The request has left the accumulator's in-flight requests before it comes here.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ProducerConfig,
+        accumulator: RecordAccumulator,
+        transaction: "TransactionStateMachine | None",
+    ) -> None:
+        self.failures: UnreportedFailures = UnreportedFailures()
+        self.on_failure: Callable[[KafkaError], None] | None = None
+        """Called after a batch has failed, with its error."""
+        self._cluster, self._config, self._accumulator = cluster, config, accumulator
+        self._transaction = transaction
+        self._clock = cluster.runtime.now
+        self._backoffs: dict[TopicPartition, Backoff] = {}
+
+    # --- the end of a request --------------------------------------------------------------------------
+
+    def response_received(self, request: InFlightRequest, response: ProduceResponse) -> bool:
+        """Handle the response to each batch; return whether all were written."""
+        single = single_response(request, response)
+        if single is not None and not single.error_code:
+            self._written(request.batches[0], single)
+            return True
+        answers = list(batch_responses(request, response))
+        if any(answer is not None and answer.error_code for _, answer in answers):
+            self._use_leaders(request, response, answers)
+        all_written = True
+        for batch, answer in answers:
+            if answer is not None and answer.error_code == ErrorCode.NONE:
+                self._written(batch, answer)
+                continue
+            all_written = False
+            if answer is None:
+                batch.in_doubt = True
+                error: KafkaError = WireError(f"the answer to Produce lacks {batch.partition}, which was sent")
+            else:
+                batch.in_doubt = batch.in_doubt or not _is_refusal(answer)
+                error = broker_error(answer.error_code, _description(batch, answer))
+            self._not_acknowledged(batch, error, request)
+        return all_written
+
+    def _written(self, batch: ProducerBatch, answer: PartitionProduceResponse) -> None:
+        if self._transaction is not None:
+            self._transaction.batch_written(batch.partition.topic, batch.topic_id)
+        self._acknowledge(batch, answer.base_offset, answer.log_append_time_ms)
+
+    def request_failed(self, request: InFlightRequest, error: KafkaError, *, sent: bool = True) -> None:
+        """Handle a request without a response; brokers may have written what was ``sent``."""
+        for batch in request.batches:
+            batch.in_doubt = batch.in_doubt or sent
+            self._not_acknowledged(batch, error, request)
+
+    def unsupported(self, batch: ProducerBatch, error: KafkaError) -> None:
+        """Split or fail a batch that was not sent, since its leader is too old for some of its records."""
+        if batch.result.completed:  # it expired meanwhile
+            self._accumulator.discard_expired(batch)
+        elif batch.count > 1 and not batch.transactional:
+            self._accumulator.requeue_split(batch)
+        else:
+            self.fail(batch, error)
+
+    def written_unacknowledged(self, request: InFlightRequest) -> None:
+        """Complete batches that are on the wire with ``acks=0``."""
+        for batch in request.batches:
+            self._acknowledge(batch, -1, -1)
+
+    def _not_acknowledged(self, batch: ProducerBatch, error: KafkaError, request: InFlightRequest) -> None:
+        """Retry the batch if the error allows it and time is left; otherwise fail it."""
+        accumulator = self._accumulator
+        action, first = None, accumulator.is_first(batch)
+        if batch.base_sequence >= 0:
+            action = classify(error, first=first, transactional=batch.transactional)
+        retry, refresh = retry_action(error)
+        if refresh is Refresh.METADATA and not self._has_new_leader(batch, request):
+            self._cluster.mark_stale(request.snapshot)
+        if batch.result.completed:  # it expired meanwhile
+            accumulator.discard_expired(batch)
+            return
+        may_retry = batch.attempts <= self._config.retries
+        if action in (SequenceAction.RENUMBER, SequenceAction.NEW_PRODUCER_ID):
+            # Retried or not: leaders would refuse those behind it as well.
+            accumulator.restart(batch.partition, action)
+        lost = _lost_with_topic(batch, self._cluster.snapshot)
+        if action is SequenceAction.WRITTEN:
+            self._acknowledge(batch, -1, -1)
+        elif lost is not None:
+            self.fail(batch, lost)
+        elif action is not None and may_retry:
+            self._retry(batch, error, self._retry_time(batch, action))
+        elif isinstance(error, MessageTooLarge) and batch.count > 1:
+            accumulator.requeue_split(batch)
+        elif retry and may_retry:
+            # Those behind the first wait for it, and need no backoff of their own.
+            wait = self._backoff(batch.partition) if first and not self._has_new_leader(batch, request) else 0.0
+            self._retry(batch, error, self._clock() + wait)
+        else:
+            self.fail(batch, error)
+
+    def _retry(self, batch: ProducerBatch, error: KafkaError, not_before: float) -> None:
+        if _log.isEnabledFor(logging.DEBUG):
+            delay = max(0.0, not_before - self._clock()) * 1000
+            message = "retrying a batch of %d records for %s in %.0f ms (attempt %d): %s"
+            _log.debug(message, batch.count, batch.partition, delay, batch.attempts + 1, error)
+        self._accumulator.requeue(batch, error, not_before)
+
+    def _retry_time(self, batch: ProducerBatch, action: SequenceAction) -> float:
+        # A batch that waits for others or gets another number has not failed; but a broker that refuses the number
+        # again and again must not be asked in a tight loop.
+        at_once = action is SequenceAction.RETRY_BEHIND or batch.attempts < 2
+        return self._clock() + (0.0 if at_once else self._backoff(batch.partition))
+
+    def _backoff(self, partition: TopicPartition) -> float:
+        backoff = self._backoffs.get(partition)
+        if backoff is None:
+            backoff = self._backoffs[partition] = self._cluster.backoff()
+        return backoff.next()
+
+    def _use_leaders(
+        self, request: InFlightRequest, response: ProduceResponse, answers: Sequence[BatchResponse]
+    ) -> None:
+        """Use new leaders that the response names (KIP-951)."""
+        leaders = {}
+        for batch, answer in answers:
+            if answer is not None and answer.error_code and answer.current_leader.leader_id >= 0:
+                leaders[batch.partition] = (answer.current_leader.leader_id, answer.current_leader.leader_epoch)
+        if leaders:
+            endpoints = response.node_endpoints
+            nodes = [Node(node.node_id, Address(node.host, node.port), node.rack) for node in endpoints]
+            before = self._cluster.snapshot
+            self._cluster.use_leaders(leaders, nodes)
+            if request.snapshot is before:
+                request.snapshot = self._cluster.snapshot  # for other partitions it is as old as before
+
+    def _has_new_leader(self, batch: ProducerBatch, request: InFlightRequest) -> bool:
+        """Return whether the metadata names another leader than the broker that the request went to."""
+        node = self._cluster.snapshot.leader(batch.partition)
+        return node is not None and node.node_id != request.broker
+
+    # --- the end of a batch ----------------------------------------------------------------------------
+
+    def _acknowledge(self, batch: ProducerBatch, base_offset: int, log_append_time: int) -> None:
+        """Complete a written batch; the offset is -1 if it is not known."""
+        if batch.result.completed:  # it expired meanwhile
+            self._accumulator.discard_expired(batch)
+            return
+        self._backoffs.pop(batch.partition, None)
+        self._accumulator.acknowledge(batch)
+        batch.result.resolve(base_offset, log_append_time)
+
+    def fail(self, batch: ProducerBatch, error: KafkaError) -> None:
+        """Complete a batch that will not be sent any more."""
+        self._backoffs.pop(batch.partition, None)
+        self._accumulator.remove(batch)
+        batch.result.fail(error)
+        _log.debug("failed to send %d records to %s: %s", batch.count, batch.partition, error)
+        self.failures.add(batch.result)
+        if self._transaction is not None:
+            self._transaction.batch_failed(batch.partition, error, sent=batch.base_sequence >= 0)
+        if self.on_failure is not None:
+            self.on_failure(error)
+
+    def fail_expired(self, now: float) -> None:
+        """Fail the batches that are older than ``delivery_timeout_ms``."""
+        for batch in self._accumulator.take_expired(now):
+            self.fail(batch, self._expired(batch))
+
+    def fail_waiting(self, error_of: Callable[[ProducerBatch], KafkaError | None]) -> None:
+        """Fail those of the waiting batches for which ``error_of`` returns an error."""
+        for batch, error in self._accumulator.take_waiting(error_of):
+            self.fail(batch, error)
+
+    def use_snapshot(self, snapshot: Snapshot) -> None:
+        """Send what waits to the topics of this snapshot; fail batches that are lost with a recreated topic."""
+        if self._transaction is not None:
+            self._transaction.check_topic_ids(snapshot.topic_id)
+        self.fail_waiting(lambda batch: _lost_with_topic(batch, snapshot))
+        self._accumulator.restart_recreated(snapshot.topic_id)
+
+    def _expired(self, batch: ProducerBatch) -> KafkaError:
+        seconds = self._config.delivery_timeout_ms / 1000
+        last = batch.last_error
+        snapshot = self._cluster.snapshot
+        if last is None and snapshot.leader(batch.partition) is None:
+            known = snapshot.topics.get(batch.partition.topic)
+            code = known.error if known is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            message = f"{batch.partition} had no leader for {seconds:g} s (delivery_timeout_ms)"
+            return TopicNotReady(f"{message}: {broker_error(code)}" if code else message)
+        why = "; it was sent, and not answered" if batch.attempts else ""
+        if last is not None:
+            tried = f"tried {batch.attempts} times" if batch.attempts else "those before it were tried"
+            why = f"; {tried}, at last {type(last).__name__}: {last}"
+        error = RequestTimeout(f"{batch.partition} took no records for {seconds:g} s (delivery_timeout_ms){why}")
+        error.__cause__ = last
+        return error
+
+
+def _lost_with_topic(batch: ProducerBatch, snapshot: Snapshot) -> KafkaError | None:
+    """Return the error of a batch that cannot be sent to a recreated topic.
+
+    A broker may have written it to the old topic, or the new topic has no such partition.
+    """
+    topic = snapshot.topics.get(batch.partition.topic)
+    if topic is None or not batch.has_other_topic(topic.topic_id):
+        return None
+    if batch.in_doubt:
+        why = "a broker may have written them to the old topic, so the producer does not send them to the new one"
+        happened = f"topic {topic.name!r} was deleted and made again while records were on their way"
+        return UnknownTopicId(f"{happened}: {why}")
+    if topic.error == ErrorCode.NONE and len(topic.partitions) <= batch.partition.partition:
+        happened = f"topic {topic.name!r} was deleted and made again with {len(topic.partitions)} partitions"
+        return UnknownTopicOrPartition(f"{happened}: there is no {batch.partition} to send the records to")
+    return None
+
+
+def _is_refusal(answer: PartitionProduceResponse) -> bool:
+    """Return whether this error proves that the request did not write the batch."""
+    return answer.base_offset < 0 and answer.error_code in _NOT_APPENDED
+
+
+def _description(batch: ProducerBatch, answer: PartitionProduceResponse) -> str:
+    """Return what was requested, and what the broker says of it and of single records (KIP-467)."""
+    text = f"Produce to {batch.partition}"
+    if answer.error_message:
+        text += f": {answer.error_message}"
+    for record in answer.record_errors[:3]:
+        text += f"; record {record.batch_index} of the batch" + (
+            f": {record.batch_index_error_message}" if record.batch_index_error_message else ""
+        )
+    return text

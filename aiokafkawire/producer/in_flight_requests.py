@@ -1,0 +1,101 @@
+"""The produce requests in flight, by broker and by partition: the one record of what has no response yet."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+import attrs
+
+from ..cluster.metadata import Snapshot
+from ..errors import KafkaError
+from ..types import TopicPartition
+from .batch import ProducerBatch
+
+__all__ = ("InFlightRequest", "InFlightRequests")
+
+
+class _HandlesResponses(Protocol):
+    """The part of the sender that a request uses."""
+
+    def response_received(self, request: "InFlightRequest", frame: bytes, position: int) -> None:
+        """Complete the request by its response, whose body begins at ``position``."""
+
+    def request_failed(self, request: "InFlightRequest", error: KafkaError) -> None:
+        """Complete a request that gets no response."""
+
+
+@attrs.define(eq=False)
+class InFlightRequest:
+    """A produce request. The connection calls either ``resolve`` or ``fail``, once."""
+
+    broker: int
+    """The broker's node id."""
+    batches: list[ProducerBatch]
+    sent_at: float
+    sender: _HandlesResponses = attrs.field(init=False)
+    snapshot: Snapshot = attrs.field(init=False)
+    """The metadata that it was sent by."""
+    connection: Any = attrs.field(init=False)  # a Connection, which a pure module cannot import
+    version: int = -1
+
+    def resolve(self, frame: bytes, position: int) -> None:
+        """Pass the response on to the sender."""
+        self.sender.response_received(self, frame, position)
+
+    def fail(self, error: KafkaError) -> None:
+        """Pass the connection's error on to the sender."""
+        self.sender.request_failed(self, error)
+
+
+class InFlightRequests:
+    """The requests that were sent and have neither a response nor an error, oldest first."""
+
+    def __init__(self) -> None:
+        self._by_broker: dict[int, deque[InFlightRequest]] = {}
+        self._by_partition: dict[TopicPartition, deque[ProducerBatch]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_broker)
+
+    def add(self, request: InFlightRequest) -> None:
+        """Count a request and its batches as in flight."""
+        self._by_broker.setdefault(request.broker, deque()).append(request)
+        for batch in request.batches:
+            self._by_partition.setdefault(batch.partition, deque()).append(batch)
+
+    def remove(self, request: InFlightRequest) -> None:
+        """Remove a request and its batches."""
+        _remove(self._by_broker, request.broker, request)
+        for batch in request.batches:
+            _remove(self._by_partition, batch.partition, batch)
+
+    def remove_batch(self, request: InFlightRequest, batch: ProducerBatch) -> None:
+        """Remove one batch, which was not sent, from its request."""
+        request.batches.remove(batch)
+        _remove(self._by_partition, batch.partition, batch)
+
+    def requests(self, broker: int) -> Sequence[InFlightRequest]:
+        """Return the requests to this broker."""
+        return self._by_broker.get(broker, ())
+
+    def batches(self, partition: TopicPartition) -> Sequence[ProducerBatch]:
+        """Return the partition's batches in flight."""
+        return self._by_partition.get(partition, ())
+
+    def all_batches(self) -> Iterator[ProducerBatch]:
+        """Return all batches in flight."""
+        return (batch for batches in self._by_partition.values() for batch in batches)
+
+    def oldest(self) -> Iterable[InFlightRequest]:
+        """Return the oldest request to each broker."""
+        return [requests[0] for requests in self._by_broker.values()]
+
+
+def _remove(queues: dict[Any, deque[Any]], key: object, item: object) -> None:
+    queue = queues[key]
+    if queue[0] is item:
+        queue.popleft()
+    else:
+        queue.remove(item)
+    if not queue:
+        del queues[key]

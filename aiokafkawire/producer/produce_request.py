@@ -1,0 +1,154 @@
+"""Produce requests: encoded from batches, and their responses sorted by batch."""
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from typing import Any, Final, NamedTuple, TypeAlias
+from uuid import UUID
+
+from ..errors import UnsupportedVersion
+from ..protocol.compiler import encode_into
+from ..protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from ..protocol.primitives import Buffer, encode_uvarint
+from ..protocol.schema import Versions
+from ..types import TopicPartition
+from .batch import ProducerBatch
+from .in_flight_requests import InFlightRequest
+from .message_format import FIRST_WITH_BATCHES, NEWEST_MAGIC, magic_of
+
+__all__ = ("BatchResponse", "ProduceRequestEncoder", "accepted_versions", "batch_responses", "single_response")
+
+BatchResponse: TypeAlias = tuple[ProducerBatch, PartitionProduceResponse | None]
+"""A batch with its response; None if the broker's response lacks it."""
+
+# Topics have no names from v13 on (KIP-516), so without their ids v12 is the last.
+_ANY: Final = Versions.parse("0+")
+_BY_NAME: Final = Versions.parse("0-12")
+_INT32: Final = Struct(">i")
+_MAX_CACHED: Final = 1_000
+"""The number of partitions whose requests are cached, some hundred bytes each."""
+_NO_SINGLETON: Final = 2
+"""bytes shorter than this are interned, so their identity would not be unique."""
+
+
+def accepted_versions(batches: Sequence[ProducerBatch]) -> Versions:
+    """Return the versions of Produce that can name the batches' topics."""
+    return _ANY if all(batch.topic_id.int for batch in batches) else _BY_NAME
+
+
+class _Envelope(NamedTuple):
+    """The bytes around the batch in the requests for one partition."""
+
+    version: int
+    topic_id: UUID
+    compact: bool
+    """Whether the batch's length is a varint."""
+    before: bytes
+    """Everything before this length."""
+    after: bytes
+
+
+class ProduceRequestEncoder:
+    """Encodes Produce requests. For those with one batch it caches what surrounds the batch, for each partition."""
+
+    def __init__(self, *, acks: int, timeout_ms: int, transactional_id: str | None, requires_idempotence: bool) -> None:
+        self._acks, self._timeout_ms, self._transactional_id = acks, timeout_ms, transactional_id
+        self._requires_idempotence = requires_idempotence
+        self._envelopes: dict[TopicPartition, _Envelope] = {}
+
+    def encode(self, version: int, batches: Sequence[ProducerBatch]) -> Sequence[Buffer]:
+        """Return the request's parts, as :func:`~aiokafkawire.protocol.compiler.encode_into` does.
+
+        Raises:
+            InvalidMessage, UnsupportedVersion: the version cannot carry it.
+        """
+        magic = NEWEST_MAGIC if version >= FIRST_WITH_BATCHES else magic_of(version)
+        if len(batches) == 1:
+            batch = batches[0]
+            return self.encode_single(version, batch.partition, batch.topic_id, batch.encode(magic))
+        topics: dict[str, TopicProduceData] = {}
+        for batch in batches:
+            name, index = batch.partition
+            topic = topics.get(name)
+            if topic is None:
+                topic = topics[name] = TopicProduceData(name=name, topic_id=batch.topic_id, partition_data=[])
+            topic.partition_data.append(PartitionProduceData(index=index, records=batch.encode(magic)))
+        return self._encode(version, list(topics.values()))
+
+    def encode_single(
+        self, version: int, partition: TopicPartition, topic_id: UUID, records: bytes
+    ) -> tuple[Buffer, ...]:
+        """Return the parts of a request with one batch; raises as :meth:`encode`."""
+        envelope = self._envelopes.get(partition)
+        # An equal id of another snapshot only costs a new envelope.
+        if envelope is None or envelope.version != version or envelope.topic_id is not topic_id:
+            if len(self._envelopes) >= _MAX_CACHED:
+                self._envelopes.clear()
+            envelope = self._envelopes[partition] = self._envelope(version, partition, topic_id)
+        size = len(records)
+        length = encode_uvarint(size + 1) if envelope.compact else _INT32.pack(size)
+        return envelope.before, length, records, envelope.after
+
+    def _encode(self, version: int, topics: list[TopicProduceData]) -> list[Buffer]:
+        request = ProduceRequest(
+            transactional_id=self._transactional_id, acks=self._acks, timeout_ms=self._timeout_ms, topic_data=topics
+        )
+        parts: list[Buffer] = []
+        encode_into(request, version, parts)
+        return parts
+
+    def _envelope(self, version: int, partition: TopicPartition, topic_id: UUID) -> _Envelope:
+        records = bytes(_NO_SINGLETON)  # the encoder puts this very object among the parts, behind its length
+        data = PartitionProduceData(index=partition.partition, records=records)
+        parts = self._encode(
+            version, [TopicProduceData(name=partition.topic, topic_id=topic_id, partition_data=[data])]
+        )
+        at = next(index for index, part in enumerate(parts) if part is records)
+        compact = version in ProduceRequest.flexible
+        length = encode_uvarint(len(records) + 1) if compact else _INT32.pack(len(records))
+        before = b"".join(parts[:at])
+        return _Envelope(version, topic_id, compact, before.removesuffix(length), b"".join(parts[at + 1 :]))
+
+    def unsupported(
+        self, version: int, batches: Sequence[ProducerBatch], broker: str
+    ) -> list[tuple[ProducerBatch, UnsupportedVersion]]:
+        """Return the batches that an old version cannot carry, with the errors that say why."""
+        refused: list[tuple[ProducerBatch, UnsupportedVersion]] = []
+        for batch in batches if version < FIRST_WITH_BATCHES else ():
+            try:
+                if batch.base_sequence >= 0 and self._requires_idempotence:
+                    raise UnsupportedVersion(
+                        f"{broker} is older than idempotence, which came with Kafka 0.11 (KIP-98): "
+                        "leave enable_idempotence out"
+                    )
+                batch.encode(magic_of(version))
+            except UnsupportedVersion as error:
+                refused.append((batch, error))
+        return refused
+
+
+def single_response(request: InFlightRequest, response: ProduceResponse) -> PartitionProduceResponse | None:
+    """Return the response to the request's only batch; None if there are several, or it is about something else."""
+    if len(request.batches) != 1 or len(response.responses) != 1:
+        return None
+    batch, topic = request.batches[0], response.responses[0]
+    answers = topic.partition_responses
+    is_it = topic.name == batch.partition.topic or (not topic.name and topic.topic_id.int == batch.topic_id.int)
+    return answers[0] if is_it and len(answers) == 1 and answers[0].index == batch.partition.partition else None
+
+
+def batch_responses(request: InFlightRequest, response: ProduceResponse) -> Iterator[BatchResponse]:
+    """Return each batch of the request with its response."""
+    names = {batch.topic_id: batch.partition.topic for batch in request.batches}
+    found: dict[Any, PartitionProduceResponse] = {}
+    for topic in response.responses:
+        name = topic.name or names.get(topic.topic_id, "")
+        for answer in topic.partition_responses:
+            found[TopicPartition(name, answer.index)] = answer
+    for batch in request.batches:
+        yield batch, found.get(batch.partition)

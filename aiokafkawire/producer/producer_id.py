@@ -1,0 +1,83 @@
+"""Obtains the producer id and epoch of the sequence numbers, from any broker or from the producer's transactions."""
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from ..cluster.cluster import Cluster
+from ..config import ProducerConfig
+from ..errors import ClusterAuthorizationFailed, KafkaError, UnsupportedVersion, as_kafka_error, broker_error
+from .accumulator import RecordAccumulator
+
+if TYPE_CHECKING:  # many a producer makes no transactions
+    from ..protocol.messages.transactions import InitProducerIdResponse
+    from .sender import Sender
+    from .transaction_state import TransactionStateMachine
+
+__all__ = ("ProducerIdManager",)
+
+_log = logging.getLogger("aiokafkawire.producer")
+
+_NO_TRANSACTIONS: Final = 2**31 - 1
+"""The transaction timeout of a producer without transactions, as Java's client sends it."""
+
+
+class ProducerIdManager:
+    """Requests a producer id when the sequence numbers need one, and follows the epochs of transactions."""
+
+    def __init__(self, cluster: Cluster, config: ProducerConfig, accumulator: RecordAccumulator) -> None:
+        self._cluster, self._config, self._accumulator = cluster, config, accumulator
+        self._generation = 0
+        self._requesting = False
+        self._backoff = cluster.backoff()
+
+    def follow(self, transaction: "TransactionStateMachine") -> None:
+        """Use the transactions' id and epoch if they have changed."""
+        sequences = self._accumulator.sequences
+        if sequences is not None and transaction.generation != self._generation:
+            self._generation = transaction.generation
+            sequences.reset(transaction.producer_id, transaction.producer_epoch)
+
+    def start_request(self, tasks: TaskGroup, sender: "Sender") -> None:
+        """Request an id for this sender, unless a request is running."""
+        if not self._requesting:
+            self._requesting = True
+            tasks.start_soon(self._request, sender)
+
+    async def _request(self, sender: "Sender") -> None:
+        """Request an id from any broker; those older than Kafka 0.11 have none."""
+        from ..protocol.messages.transactions import InitProducerIdRequest
+
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTIONS)
+        deadline = self._cluster.deadline(self._config.delivery_timeout_ms / 1000)
+        try:
+            answer = await self._cluster.ask(self._cluster.least_loaded, request, deadline, check=_check)
+            if self._accumulator.sequences is not None:
+                self._accumulator.sequences.set_producer_id(answer.producer_id, answer.producer_epoch)
+                _log.info("producer id %d, epoch %d (idempotence)", answer.producer_id, answer.producer_epoch)
+            self._backoff.reset()
+        except (UnsupportedVersion, ClusterAuthorizationFailed) as error:
+            if self._config.enable_idempotence:
+                sender.stop(error)
+            else:
+                # Users of old brokers know that; users whom the cluster forbids idempotence may not.
+                level = logging.INFO if isinstance(error, UnsupportedVersion) else logging.WARNING
+                _log.log(level, "sending without idempotence, so a retry may write a record twice: %s", error)
+                self._accumulator.sequences = None
+        except KafkaError as error:
+            self._accumulator.record_error(error, lambda batch: True)
+            delay = self._backoff.next()
+            _log.debug("retrying InitProducerId in %.0f ms: %s", delay * 1000, error)
+            await anyio.sleep(delay)
+        except Exception as error:
+            sender.stop(as_kafka_error(error, "requesting a producer id"))
+        finally:
+            self._requesting = False
+            sender.wake()
+
+
+def _check(response: "InitProducerIdResponse") -> None:
+    if response.error_code:
+        raise broker_error(response.error_code, "requesting a producer id")

@@ -1,0 +1,212 @@
+"""Sends the requests of a producer's transactions to their coordinators."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+
+from ..cluster.cluster import Cluster
+from ..cluster.retry import Backoff, Deadline
+from ..config import ProducerConfig
+from ..errors import RequestTimeout, UsageError, again, as_kafka_error
+from ..runtime import Worker
+from ..types import CoordinatorType, ProducerIdentity, TopicPartition
+from .transaction_state import TransactionPhase, TransactionRequest, TransactionStateMachine
+
+__all__ = ("TransactionManager",)
+
+_log = logging.getLogger("aiokafkawire.producer")
+
+_FEATURE = "transaction.version"
+_FIRST_BACKOFF = 0.02
+"""Brokers take some ms to write the previous transaction's markers, and answer CONCURRENT_TRANSACTIONS meanwhile."""
+
+
+class TransactionManager:
+    """Sends the requests of the state machine, and lets tasks wait for its phases.
+
+    ``on_change`` is called after every result.
+    """
+
+    def __init__(
+        self, cluster: Cluster, config: ProducerConfig, transactional_id: str, identity: ProducerIdentity | None
+    ) -> None:
+        timeout_ms = config.transaction_timeout_ms
+        self.state: TransactionStateMachine = TransactionStateMachine(transactional_id, timeout_ms, identity)
+        self.on_change: Callable[[], None] = lambda: None
+        self._cluster, self._config = cluster, config
+        cluster.log_coordinator(CoordinatorType.TRANSACTION, transactional_id)
+        self._changed = anyio.Event()
+        self._commit_by: Deadline | None = None
+        self._abort_scheduled = False
+        self._failure_logged = False
+        self._worker = Worker(self._step, self._notify)
+
+    async def run(self) -> None:
+        """Send requests until stopped."""
+        await self._worker.run()
+
+    async def stop(self) -> None:
+        """Send no more requests. May be called again."""
+        await self._worker.stop()
+
+    def wake(self) -> None:
+        """Run a step soon: there may be a request."""
+        self._worker.wake()
+
+    def _step(self, tasks: TaskGroup) -> None:
+        self._log_failure()
+        request = self.state.next_request()
+        if request is not None:
+            tasks.start_soon(self._send, request)
+
+    async def _send(self, request: TransactionRequest) -> None:
+        config = self._cluster.config
+        backoff = Backoff(_FIRST_BACKOFF, config.retry_backoff_max_ms / 1000, self._cluster.runtime.chance)
+        try:
+            response = await self._cluster.ask_coordinator(
+                request.coordinator_type,
+                request.key,
+                request.request,
+                self._commit_by or self._deadline(),
+                wanted=request.versions,
+                check=request.check,
+                backoff=backoff,
+            )
+        except Exception as error:
+            name = type(request.request).__name__.removesuffix("Request")
+            failed = as_kafka_error(error, f"{name} of {self.state.transactional_id!r}")
+            self.state.failed(request, failed)
+            _log.debug("transactional id %r: %s failed: %s", self.state.transactional_id, name, failed)
+        else:
+            self._succeeded(request, response)
+        self._notify()
+        self.wake()
+
+    def _succeeded(self, done: TransactionRequest, response: Any) -> None:
+        state = self.state
+        generation, starting = state.generation, state.phase is TransactionPhase.STARTING
+        state.succeeded(done, response)
+        if state.generation == generation:
+            return
+        message = "transactional id %r: producer id %d, epoch %d"
+        # EndTxn of transaction.version 2 brings a new epoch after each transaction, which fences no producer.
+        level = logging.INFO if starting else logging.DEBUG
+        _log.log(level, message, state.transactional_id, state.producer_id, state.producer_epoch)
+
+    def _log_failure(self) -> None:
+        state = self.state
+        if state.has_failed and not self._failure_logged:
+            self._failure_logged = True
+            message = "transactional id %r: the producer can send nothing more: %s"
+            _log.warning(message, state.transactional_id, state.error)
+
+    def _deadline(self) -> Deadline:
+        return self._cluster.deadline(self._config.max_block_ms / 1000)
+
+    def _notify(self) -> None:
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
+        self.on_change()
+
+    async def wait_until(self, reached: Callable[[], bool], what: str) -> None:
+        """Wait until a phase is reached.
+
+        Raises:
+            RequestTimeout: not within ``max_block_ms``.
+            KafkaError: why the producer has failed.
+        """
+        self.wake()
+        limit = self._config.max_block_ms / 1000
+        with anyio.move_on_after(limit):
+            while not reached():
+                if self.state.phase is TransactionPhase.FAILED:
+                    self.raise_failure()
+                if self._worker.ended.is_set():
+                    raise UsageError(f"the producer was closed while {what}")
+                await self._changed.wait()
+            return
+        raise RequestTimeout(f"{what} took longer than {limit:g} s (max_block_ms)")
+
+    def raise_failure(self) -> None:
+        """Raise why the producer has failed, if it has."""
+        if self.state.phase is TransactionPhase.FAILED and self.state.error is not None:
+            raise again(self.state.error)
+
+    def add_partition(self, partition: TopicPartition) -> None:
+        """Add the partition of a record to the transaction.
+
+        Raises:
+            UsageError: no transaction is open.
+            KafkaError: why it can only be aborted, or the producer has failed.
+        """
+        state = self.state
+        if state.phase is not TransactionPhase.OPEN and state.error is None:
+            raise UsageError("a producer with a transactional_id sends inside 'async with producer.transaction()'")
+        state.add_partition(partition)
+        if state.version < 2:
+            self.wake()  # the coordinator has to add the partition
+
+    def has_open(self) -> bool:
+        """Return whether a transaction is open that may be committed."""
+        return self.state.phase is TransactionPhase.OPEN and self.state.error is None
+
+    def is_ready(self) -> bool:
+        """Return whether a transaction may begin."""
+        return self.state.phase is TransactionPhase.READY
+
+    async def commit(self) -> None:
+        """Commit, within ``max_block_ms``; ``state`` has the result."""
+        _log.debug("transactional id %r: committing the transaction", self.state.transactional_id)
+        self.state.commit()
+        # All requests of the commit share one deadline, so that it ends in time.
+        self._commit_by = self._deadline()
+        self.wake()
+        while self.state.phase is TransactionPhase.COMMITTING:
+            if self._worker.ended.is_set():
+                raise UsageError("the producer was closed during the commit")
+            await self._changed.wait()
+
+    @property
+    def is_aborting(self) -> bool:
+        """Whether an abort is in progress or scheduled."""
+        return self._abort_scheduled or self.state.phase is TransactionPhase.ABORTING
+
+    def abort(self, finish_batches: Callable[[], Awaitable[None]]) -> None:
+        """Abort in the background, after ``finish_batches``, which leaves no batch in flight."""
+        _log.debug("transactional id %r: aborting the transaction", self.state.transactional_id)
+        self._abort_scheduled = True
+        self._cluster.owner.spawn(self._abort, finish_batches)
+
+    async def _abort(self, finish_batches: Callable[[], Awaitable[None]]) -> None:
+        try:
+            # The caller was cancelled in a commit: wait for its end, and abort if it fails.
+            if self.state.phase is TransactionPhase.COMMITTING:
+                while self.state.phase is TransactionPhase.COMMITTING and not self._worker.ended.is_set():
+                    await self._changed.wait()
+                if self.state.error is None:
+                    return  # it is committed; the next one may be open already
+            await finish_batches()
+            if self.state.phase is TransactionPhase.OPEN:
+                self.state.abort()
+        finally:
+            self._abort_scheduled = False
+            self._notify()
+            self.wake()
+
+    async def begin(self) -> None:
+        """Open a transaction, once the previous one has ended and the producer id is known.
+
+        Raises:
+            UsageError: the producer is closed.
+            KafkaError: why none can begin.
+        """
+        if self._worker.ended.is_set():
+            raise UsageError("the producer is closed: use it inside its 'async with'")
+        await self.wait_until(self.is_ready, "waiting for the producer id, or for the end of the previous transaction,")
+        self._commit_by = None
+        self.state.begin(self._cluster.features.get(_FEATURE, 0))
+        message = "transactional id %r: beginning a transaction, epoch %d"
+        _log.debug(message, self.state.transactional_id, self.state.producer_epoch)
