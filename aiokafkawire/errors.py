@@ -178,9 +178,9 @@ __all__ = (
     "UsageError",
     "VoterNotFound",
     "WireError",
-    "again",
     "as_kafka_error",
     "broker_error",
+    "copy_for_reraise",
 )
 
 # --- found on this side of the wire ------------------------------------------------------------------------
@@ -984,7 +984,7 @@ class ControllerIdNotRegistered(BrokerError, code=ErrorCode.CONTROLLER_ID_NOT_RE
     """No controller has registered with this id."""
 
 
-def again(error: KafkaError) -> KafkaError:
+def copy_for_reraise(error: KafkaError) -> KafkaError:
     """The error to raise in one more place: a single one, raised in many tasks, would gather all their tracebacks."""
     copy = type(error)(*error.args)
     copy.__cause__ = error.__cause__

@@ -14,7 +14,7 @@ __all__ = (
     "Address",
     "AwsCredentials",
     "BytesLike",
-    "Chance",
+    "Random",
     "CoordinatorType",
     "Event",
     "GroupMetadata",
@@ -34,9 +34,9 @@ __all__ = (
     "check_spec",
     "check_start",
     "check_topic_name",
-    "given_offsets",
-    "given_partitions",
-    "given_specs",
+    "normalize_offsets",
+    "normalize_partitions",
+    "normalize_specs",
 )
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview
@@ -59,7 +59,7 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class Chance(Protocol):
+class Random(Protocol):
     """Randomness as an argument, as :class:`random.Random` gives it."""
 
     def uniform(self, low: float, high: float, /) -> float: ...
@@ -248,7 +248,7 @@ def check_partition(given: object) -> TopicPartition:
     return TopicPartition(topic, partition)
 
 
-def given_partitions(partitions: object) -> list[TopicPartition]:
+def normalize_partitions(partitions: object) -> list[TopicPartition]:
     """Read a collection of partitions that a user gave.
 
     Raises:
@@ -257,7 +257,7 @@ def given_partitions(partitions: object) -> list[TopicPartition]:
     return [check_partition(one) for one in items_of("partitions", partitions, _PARTITIONS)]
 
 
-def given_offsets(offsets: object) -> dict[TopicPartition, OffsetAndMetadata]:
+def normalize_offsets(offsets: object) -> dict[TopicPartition, OffsetAndMetadata]:
     """Read the offsets that a user gave.
 
     Raises:
@@ -282,7 +282,7 @@ def _checked_offset(where: tuple[str, int], offset: object) -> OffsetAndMetadata
     return offset
 
 
-def given_specs(specs: object) -> dict[TopicPartition, "OffsetSpec"]:
+def normalize_specs(specs: object) -> dict[TopicPartition, "OffsetSpec"]:
     """Read which offsets a user wants to have looked up.
 
     Raises:

@@ -23,7 +23,7 @@ from ..protocol.messages.topics import (
     DeleteTopicState,
 )
 from ..protocol.schema import Request, Versions
-from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_topic_name, given_specs
+from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_topic_name, normalize_specs
 from .groups import GroupAdmin
 
 __all__ = ("Admin", "NewTopic", "NewTopics")
@@ -178,7 +178,7 @@ class Admin(GroupAdmin):
             TopicNotReady: a partition has no leader in time.
             UsageError: a topic has no such partition.
         """
-        return await look_up_offsets(self._cluster, given_specs(specs), self._deadline(timeout))
+        return await look_up_offsets(self._cluster, normalize_specs(specs), self._deadline(timeout))
 
     def _milliseconds(self, deadline: Deadline) -> int:
         """How long the broker may take; beyond ``request_timeout_ms`` its answer would come too late."""

@@ -26,7 +26,7 @@ from ..types import (
     check_group_id,
     check_partition,
     check_start,
-    given_offsets,
+    normalize_offsets,
 )
 
 __all__ = (
@@ -112,7 +112,7 @@ async def alter_offsets(
 ) -> None:
     """Commit them for a group without members. Raises as :meth:`GroupOffsets.commit`."""
     check_group_id(group_id)
-    offsets = given_offsets(offsets)
+    offsets = normalize_offsets(offsets)
     if not offsets:
         return
     try:

@@ -10,7 +10,7 @@ from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
 from ..errors import UsageError
 from ..other_clients_names import ADMIN, add_hints
-from ..types import IsolationLevel, OffsetAndMetadata, OffsetSpec, TopicPartition, check_group_id, given_partitions
+from ..types import IsolationLevel, OffsetAndMetadata, OffsetSpec, TopicPartition, check_group_id, normalize_partitions
 from .descriptions import GroupDescription, GroupListing, GroupMember
 
 __all__ = ("GroupAdmin",)
@@ -151,7 +151,7 @@ class GroupAdmin:
 
         check_group_id(group_id)
         check_flag("require_stable", require_stable)
-        asked = None if partitions is None else given_partitions(partitions)
+        asked = None if partitions is None else normalize_partitions(partitions)
         return await offsets_of(self._cluster, group_id, asked, self._deadline(timeout), stable=require_stable)
 
     async def list_offsets_of_groups(
@@ -221,7 +221,7 @@ class GroupAdmin:
         from .group_offsets import delete_offsets
 
         check_group_id(group_id)
-        asked = given_partitions(partitions)
+        asked = normalize_partitions(partitions)
         await delete_offsets(self._cluster, group_id, asked, self._deadline(timeout))
 
     async def consumer_group_lag(

@@ -24,9 +24,9 @@ from ..types import (
     check_partition,
     check_start,
     check_topic_name,
-    given_offsets,
-    given_partitions,
-    given_specs,
+    normalize_offsets,
+    normalize_partitions,
+    normalize_specs,
 )
 from .all_partitions import AllPartitions
 from .fetcher import Fetcher
@@ -196,7 +196,7 @@ class Consumer(RecordIteration[K, V]):
         if self._topics:
             raise UsageError("this consumer reads all partitions of its topics: make one without topics to assign")
         is_mapping = isinstance(partitions, Mapping)
-        starts = dict(partitions) if is_mapping else dict.fromkeys(given_partitions(partitions))
+        starts = dict(partitions) if is_mapping else dict.fromkeys(normalize_partitions(partitions))
         checked: dict[TopicPartition, int | OffsetSpec | None] = {}
         for given, start in starts.items():
             where = check_partition(given)
@@ -342,7 +342,7 @@ class Consumer(RecordIteration[K, V]):
         self._set_paused(partitions, paused=False)
 
     def _set_paused(self, partitions: tuple[object, ...], *, paused: bool) -> None:
-        named = given_partitions(flattened(partitions))
+        named = normalize_partitions(flattened(partitions))
         for place in [self._positions.require(partition) for partition in named]:
             self._positions.pause(place, paused)
         self._fetcher.wake()
@@ -372,7 +372,7 @@ class Consumer(RecordIteration[K, V]):
             RequestTimeout, TopicNotReady: not all were found in time.
             UsageError: a topic has no such partition.
         """
-        asked = given_specs(specs)
+        asked = normalize_specs(specs)
         return await look_up_offsets(self._cluster, asked, self._deadline(timeout), self._config.isolation)
 
     def _deadline(self, timeout: float | None) -> Deadline:
@@ -486,7 +486,7 @@ class Consumer(RecordIteration[K, V]):
             self.check_ownership()
             if not commits.is_listening:
                 self._user.require_commit()
-        given = self.positions() if offsets is None else given_offsets(offsets)
+        given = self.positions() if offsets is None else normalize_offsets(offsets)
         if given:
             await commits.commit(
                 given, self._deadline(timeout), retention_ms=retention_ms, skip_deleted=offsets is None
@@ -509,7 +509,7 @@ class Consumer(RecordIteration[K, V]):
         """
         self._committing()
         assert self._offsets is not None
-        asked = given_partitions(partitions)
+        asked = normalize_partitions(partitions)
         return await self._offsets.committed(asked, self._deadline(timeout)) if asked else {}
 
     def _committing(self) -> "OffsetCommitter":

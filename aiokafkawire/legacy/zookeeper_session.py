@@ -10,7 +10,7 @@ import anyio
 import attrs
 from anyio.abc import ByteStream
 
-from ..errors import ConnectionLost, KafkaError, RequestTimeout, UsageError, WireError, again, as_kafka_error
+from ..errors import ConnectionLost, KafkaError, RequestTimeout, UsageError, WireError, as_kafka_error, copy_for_reraise
 from ..network.connector import Connector
 from ..runtime import Owner, Runtime
 from ..types import Address
@@ -148,13 +148,13 @@ class Session:
                 break
             await call.event.wait()
             if call.error is not None:
-                raise again(call.error)
+                raise copy_for_reraise(call.error)
             return call.value  # type: ignore[no-any-return]
         raise RequestTimeout(f"no answer from ZooKeeper to {_named(op, path)} within {self.limit:g} s")
 
     def _require_alive(self) -> None:
         if self.failure is not None:
-            raise again(self.failure)
+            raise copy_for_reraise(self.failure)
 
     async def _send(self, stream: ByteStream, data: bytes) -> None:
         """Send a whole frame, or lose the connection; whoever waits hears it from the reading side."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Any, Final, NamedTuple, Protocol
 
-from ..errors import ConnectionLost, KafkaError, SecurityMismatch, WireError, again
+from ..errors import ConnectionLost, KafkaError, SecurityMismatch, WireError, copy_for_reraise
 from ..protocol.api import RequestHeader, ResponseHeader, request_header_version, response_header_version
 from ..protocol.compiler import decode_prefix, encode, encode_into
 from ..protocol.primitives import Buffer
@@ -114,7 +114,7 @@ class Pipeline:
     def send_bare(self, token: bytes, slot: ResponseHandler) -> bytes:
         """The frame of a SASL token without a header, as after SaslHandshake v0; the answer has none either."""
         if self.failure is not None:
-            raise again(self.failure)
+            raise copy_for_reraise(self.failure)
         self._waiting.append((-1, _BARE, slot))
         return _INT32.pack(len(token)) + token
 
@@ -128,7 +128,7 @@ class Pipeline:
             InvalidMessage, UnsupportedVersion: nothing was sent, and the pipeline is as before.
         """
         if self.failure is not None:
-            raise again(self.failure)
+            raise copy_for_reraise(self.failure)
         body: list[Buffer] = []
         encode_into(request, version, body)
         return self.send_encoded(type(request), version, body, slot, ahead=ahead)
@@ -144,7 +144,7 @@ class Pipeline:
     ) -> bytes:
         """As :meth:`send`, of a request of that ``kind`` that is encoded already: the parts of its ``body``."""
         if self.failure is not None:
-            raise again(self.failure)
+            raise copy_for_reraise(self.failure)
         form = self._forms.get((kind, version)) or self._form(kind, version)
         number = self._correlation_id
         size = len(form.before) + _CORRELATION_ID_SIZE + len(form.behind) + sum(map(len, body))
@@ -187,7 +187,7 @@ class Pipeline:
             WireError: the bytes are not a broker's answers; the pipeline is poisoned.
         """
         if self.failure is not None:
-            raise again(self.failure)
+            raise copy_for_reraise(self.failure)
         if self._frame is None:
             assert self._first is not None
             self._begin(memoryview(self._first)[:count])
@@ -204,7 +204,7 @@ class Pipeline:
             WireError: the bytes are not a broker's answers; the pipeline is poisoned.
         """
         if self.failure is not None:
-            raise again(self.failure)
+            raise copy_for_reraise(self.failure)
         view = memoryview(data)
         while self._frame is not None and view:
             room = self._frame.room()

@@ -7,7 +7,7 @@ import anyio
 
 from ..errors import ConnectionLost, KafkaError, RequestTimeout
 from ..protocol.schema import Request, Response, Versions
-from ..types import Address, Chance
+from ..types import Address, Random
 from .sasl import renew_after
 from .security import Security
 
@@ -52,7 +52,7 @@ class Reauthenticator:
         chance: spreads renewals.
     """
 
-    def __init__(self, line: LoginConnection, security: Security, at: Address, chance: Chance) -> None:
+    def __init__(self, line: LoginConnection, security: Security, at: Address, chance: Random) -> None:
         self._line, self._security, self._at, self._chance = line, security, at, chance
         self._done = anyio.Event()
         self._holds_ms = 0

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from ..errors import AuthenticationFailed, ConfigError
-from ..types import Chance, OAuthBearerToken
+from ..types import OAuthBearerToken, Random
 
 __all__ = (
     "Exchange",
@@ -53,7 +53,7 @@ _SAID: Final = 500
 _LONGEST_MS: Final = 7 * 86_400_000
 
 
-def renew_after(lifetime_ms: int, chance: Chance) -> float | None:
+def renew_after(lifetime_ms: int, chance: Random) -> float | None:
     """In how many seconds to log in again, after a login that holds for so many ms; None: never (KIP-368).
 
     A part of the time is left for the way to the broker, and not all connections do it at once.

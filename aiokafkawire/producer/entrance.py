@@ -9,7 +9,7 @@ import anyio.lowlevel
 
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Topic
-from ..errors import BufferFull, ErrorCode, KafkaError, TopicNotReady, UsageError, again
+from ..errors import BufferFull, ErrorCode, KafkaError, TopicNotReady, UsageError, copy_for_reraise
 from ..types import Header, Headers, TopicPartition, check_topic_name
 from .appending import OpenBatch, OpenTopic
 from .door import Partitioning
@@ -78,7 +78,7 @@ class Entrance:
             state = "closed" if self._sender.has_ended else self.state
             raise UsageError(f"the producer is {state}: use it inside its 'async with'")
         if self._sender.fatal is not None:
-            raise again(self._sender.fatal)
+            raise copy_for_reraise(self._sender.fatal)
         known = self._cluster.snapshot.topics.get(topic)
         if known is None or known.error != ErrorCode.NONE or not known.partitions:
             check_topic_name(topic)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import attrs
 
-from ..errors import KafkaError, again
+from ..errors import KafkaError, copy_for_reraise
 from ..protocol.messages.transactions import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest
 from ..types import GroupMetadata, OffsetAndMetadata, ProducerIdentity, TopicPartition
 from .transaction_requests import Ask, add_offsets, add_partitions, commit_offsets
@@ -130,5 +130,5 @@ class OpenTransaction:
         """No offsets get in any more."""
         waiting = [commit for each in self._waiting.values() for commit in each.commits]
         for commit in [*self._on_their_way, *waiting]:
-            commit.end(again(error))
+            commit.end(copy_for_reraise(error))
         self._waiting.clear()

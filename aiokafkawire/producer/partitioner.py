@@ -10,7 +10,7 @@ from zlib import crc32
 from ..config import Partitioner, ProducerConfig
 from ..errors import UsageError
 from ..records import layout
-from ..types import Chance, TopicPartition
+from ..types import Random, TopicPartition
 from .appending import Turn
 from .door import SPARE, Choose, Partitioning
 
@@ -114,7 +114,7 @@ class UniformSticky:
     few batches waiting is likelier than one with many: each weighs the longest queue's length plus 1, less its own.
     """
 
-    def __init__(self, config: ProducerConfig, chance: Chance, queues: Queues, by_key: ByKey | None) -> None:
+    def __init__(self, config: ProducerConfig, chance: Random, queues: Queues, by_key: ByKey | None) -> None:
         """Records with a key go where ``by_key`` says; with None they are spread like those without."""
         self._chance, self._queues, self._by_key = chance, queues, by_key
         self._adaptive = config.partitioner_adaptive_partitioning_enable
@@ -208,7 +208,7 @@ class RoundRobin:
         return available[number % len(available)] if available else number % count
 
 
-def _at_random(chance: Chance) -> Choose:
+def _at_random(chance: Random) -> Choose:
     def choose(topic: str, key: bytes | None, available: Sequence[int], count: int, size: int, /) -> int:
         return available[chance.randrange(len(available))] if available else chance.randrange(count)
 
@@ -237,7 +237,7 @@ def _users_own(function: Partitioner) -> Choose:
     return choose
 
 
-def make_partitioner(config: ProducerConfig, chance: Chance, queues: Queues) -> Partitioning:
+def make_partitioner(config: ProducerConfig, chance: Random, queues: Queues) -> Partitioning:
     """What ``config.partitioner`` names.
 
     - ``default``: Java's. By murmur2; without a key, or with ``partitioner_ignore_keys``, as :class:`UniformSticky`.

@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from ..errors import KafkaError, again
+from ..errors import KafkaError, copy_for_reraise
 from ..types import Event, RecordMetadata, TopicPartition
 
 __all__ = ("BatchResult",)
@@ -79,7 +79,7 @@ class BatchResult:
     def place(self, index: int) -> RecordMetadata:
         """Where record ``index`` is, of a batch that is settled and in one part. Raises as :meth:`wait`."""
         if self.error is not None:
-            raise again(self.error)
+            raise copy_for_reraise(self.error)
         offset = self._base_offset + index if self._base_offset >= 0 else -1
         timestamp = self._log_append_time if self._log_append_time >= 0 else self.timestamps[index]
         # As RecordMetadata(...) does, without the function that it would call for each record.

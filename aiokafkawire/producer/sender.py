@@ -17,8 +17,8 @@ from ..errors import (
     ConnectionLost,
     KafkaError,
     UnsupportedVersion,
-    again,
     as_kafka_error,
+    copy_for_reraise,
 )
 from ..network.connection import Connection
 from ..protocol.messages.produce import ProduceRequest
@@ -274,10 +274,10 @@ class Sender:
         """
         machine, refused = self._transaction, self._identity.refused
         if refused is not None:
-            self.outcomes.drop(lambda batch: again(refused))
+            self.outcomes.drop(lambda batch: copy_for_reraise(refused))
         elif machine is not None and machine.error is not None:
             error, failed = machine.error, machine.has_failed
-            self.outcomes.drop(lambda batch: again(error) if failed or not batch.in_doubt else None)
+            self.outcomes.drop(lambda batch: copy_for_reraise(error) if failed or not batch.in_doubt else None)
 
     # --- routing ---------------------------------------------------------------------------------------
 
@@ -315,7 +315,9 @@ class Sender:
             cause = as_kafka_error(error, f"connecting to {node.address}")
             snapshot = self._cluster.snapshot
             if isinstance(cause, AuthenticationFailed | ConfigError):  # which no retry mends
-                self.outcomes.drop(lambda batch: again(cause) if _leads(snapshot, node, batch.where) else None)
+                self.outcomes.drop(
+                    lambda batch: copy_for_reraise(cause) if _leads(snapshot, node, batch.where) else None
+                )
             else:
                 self.accumulator.blame(cause, lambda batch: _leads(snapshot, node, batch.where))
         finally:

@@ -18,7 +18,7 @@ from enum import Enum
 from typing import Any, Final
 from uuid import UUID
 
-from ..errors import KafkaError, TransactionAborted, UnknownTopicId, UsageError, again
+from ..errors import KafkaError, TransactionAborted, UnknownTopicId, UsageError, copy_for_reraise
 from ..protocol.messages.transactions import EndTxnRequest, InitProducerIdRequest
 from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Versions
@@ -199,7 +199,7 @@ class TransactionMachine:
 
     def _require(self, state: TransactionState, refusal: str) -> None:
         if self.error is not None:
-            raise again(self.error)
+            raise copy_for_reraise(self.error)
         if self.state is not state:
             whose = f"the producer with transactional_id {self.transactional_id!r}"
             raise UsageError(f"{refusal}: {whose} is {self.state.value}, not {state.value}")

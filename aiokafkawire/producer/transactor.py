@@ -10,7 +10,7 @@ from anyio.abc import TaskGroup
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Backoff, Deadline
 from ..config import ProducerConfig
-from ..errors import RequestTimeout, UsageError, again, as_kafka_error
+from ..errors import RequestTimeout, UsageError, as_kafka_error, copy_for_reraise
 from ..runtime import Worker
 from ..types import CoordinatorType, ProducerIdentity, TopicPartition
 from .transaction import Ask, TransactionMachine, TransactionState
@@ -132,7 +132,7 @@ class Transactor:
     def require(self) -> None:
         """Raise why the machine has failed, if it has."""
         if self.machine.state is TransactionState.FAILED and self.machine.error is not None:
-            raise again(self.machine.error)
+            raise copy_for_reraise(self.machine.error)
 
     def add(self, where: TopicPartition) -> None:
         """A record for this partition is about to be taken.

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aiokafkawire import types
 from aiokafkawire.config import ProducerConfig
 from aiokafkawire.producer.door import Choose
 from aiokafkawire.producer.partitioner import Stalls, make_partitioner
 from aiokafkawire.records.batch import BatchBuilder, record_size_bound
-from aiokafkawire.types import Chance, TopicPartition
+from aiokafkawire.types import TopicPartition
 
 BATCH = 16_384
 
@@ -74,7 +75,7 @@ class Always:
         raise NotImplementedError
 
 
-def partitioner(queues: Queues, chance: Chance | None = None, **settings: Any) -> Choose:
+def partitioner(queues: Queues, chance: types.Random | None = None, **settings: Any) -> Choose:
     return make_partitioner(ProducerConfig(batch_size=BATCH, **settings), chance or Random(3), queues).choose
 
 
