@@ -102,14 +102,14 @@ __all__ = (
     "WireError",
 )
 
-# Programs choose what is shown and where: docs/logging.md.
+# The program configures logging: docs/logging.md.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _LATER = {"OutgoingRecord": "transform", "Transaction": "producer.transacting"}
 
 
 def __getattr__(name: str) -> object:
-    """Names whose modules only those who make transactions load."""
+    """Return a name whose module is loaded on first use, since only transactions need it."""
     if name not in _LATER:
         from .other_clients_names import MODULE
 

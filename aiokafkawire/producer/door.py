@@ -130,7 +130,7 @@ def refuse_timestamp(timestamp_ms: object) -> UsageError:
 
 def refuse_topic(topic: object) -> UsageError:
     """Return the error for a topic's name that is no string."""
-    return UsageError(f"a topic's name is a string, got {shown(topic)}")
+    return UsageError(f"a topic's name must be a string, got {shown(topic)}")
 
 
 def refuse_thread() -> UsageError:

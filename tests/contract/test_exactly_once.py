@@ -313,7 +313,7 @@ async def test_records_that_cannot_be_sent_end_it(job: Job) -> None:
 @pytest.mark.parametrize("made", [None, b"bytes", ["text"], 5])
 async def test_what_process_returns_has_to_be_sendable(job: Job, made: Any) -> None:
     await job.fill(0, 1)
-    with pytest.raises(UsageError, match="process has to return what to send"):
+    with pytest.raises(UsageError, match="process must return an iterable of OutgoingRecord"):
         await job.run(lambda records: made)
 
 
