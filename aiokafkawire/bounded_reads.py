@@ -58,7 +58,7 @@ class _Unfinished:
         self._consumer, self._ends = consumer, dict(ends)
 
     def check(self) -> None:
-        """Unassign the partitions whose end is reached.
+        """Drop the partitions whose end is reached.
 
         Raises:
             _EndReached: no partition is left.

@@ -1,1 +1,1 @@
-"""Kafka in PySpark without a jar: a data source, ranges read by hand, offsets committed to groups."""
+"""Kafka in PySpark without a jar: a data source, reads of offset ranges, and offset commits to groups."""

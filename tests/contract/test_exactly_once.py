@@ -319,8 +319,8 @@ async def test_what_process_returns_has_to_be_sendable(job: Job, made: Any) -> N
 
 async def test_arguments_are_checked(job: Job) -> None:
     for arguments, told in (
-        ({"max_records": 0}, "max_records must be a whole number from 1 on, got 0"),
-        ({"commit_interval_ms": 0.5}, "commit_interval_ms must be a whole number from 1 on"),
+        ({"max_records": 0}, "max_records must be an integer of at least 1, got 0"),
+        ({"commit_interval_ms": 0.5}, "commit_interval_ms must be an integer of at least 1"),
         ({"consumer_options": {"isolation_level": "read_uncommitted"}}, "isolation_level is an argument of transform"),
         ({"producer_options": {"transactional_id": "other"}}, "transactional_id is an argument of transform"),
         ({"group_id": ""}, "group_id must not be empty"),
