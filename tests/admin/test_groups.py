@@ -89,7 +89,7 @@ async def test_a_broker_that_leaves_meanwhile_is_named() -> None:
 
 
 async def lists_in_vain(admin: Admin) -> None:
-    told = r"broker 3 at memory-3:9092 has left the cluster: other brokers take over its groups shortly, list the groups again"
+    told = "broker 3 at memory-3:9092 has left the cluster: other brokers take over its groups shortly, list the groups"
     with pytest.raises(ConnectionLost, match=told):
         await admin.list_groups()
 
