@@ -1,1 +1,1 @@
-"""What the bytes mean: primitives, declared messages, and the functions compiled from them. No I/O, no clock."""
+"""Kafka's protocol: primitives, declared messages, and encoders and decoders compiled from them. No I/O, no clock."""

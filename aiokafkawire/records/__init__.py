@@ -1,1 +1,1 @@
-"""What a topic holds: record batches and their compression. No I/O, no clock."""
+"""Record batches and their compression. No I/O, no clock."""

@@ -248,8 +248,8 @@ def test_a_version_that_is_too_new(capsys: Capture) -> None:
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "; this is HTTP"),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "these are bytes of TLS"),
-        (b"\x00\x12", "2 bytes, and a request's header has 8 at least"),
-        (struct.pack(">hhi", 2000, 0, 1) + bytes(10), "API key 2000: none that is known here"),
+        (b"\x00\x12", "2 bytes, but a request's header has at least 8"),
+        (struct.pack(">hhi", 2000, 0, 1) + bytes(10), "unknown API key 2000"),
         (b"\x00\x12\x00\x03\x00\x00\x00\x07\x7f\xff", "RequestHeader v2.client_id"),
         (ANSWER, "If the frame is a response, name its API: --response API[:VERSION]"),
     ],

@@ -70,7 +70,7 @@ def test_topics_are_named_matched_or_assigned() -> None:
         ({**SERVERS, "subscribe": "not/allowed"}, "subscribe: 'not/allowed' cannot be a topic's name"),
         ({**SERVERS, "subscribePattern": "("}, "must be a regular expression"),
         ({**SERVERS, "assign": '{"flights":0}'}, "assign must be JSON like"),
-        ({**SERVERS, "assign": '{"flights":[-1]}'}, "a partition is a number from 0 on"),
+        ({**SERVERS, "assign": '{"flights":[-1]}'}, "a partition must be an integer from 0"),
         ({**FLIGHTS, "startingOffset": "earliest"}, "did you mean startingOffsets?"),
         ({**FLIGHTS, "colour": "red"}, "unknown option 'colour': known are subscribe"),
         ({**FLIGHTS, "startingOffsets": "{"}, "startingOffsets must be JSON"),
