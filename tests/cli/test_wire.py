@@ -146,7 +146,7 @@ def test_an_old_broker_answers_api_versions_in_version_0(capsys: Capture) -> Non
     old = response(ApiVersionsResponse(error_code=35, api_keys=keys), 0)
     status, out = run(capsys, "--response", "ApiVersions:3", old.hex())
     assert status == 0
-    assert "note: v3 was asked; the broker does not know it and answers in version 0 (KIP-511)" in out
+    assert "note: the request was v3, which the broker does not support; it answers in version 0 (KIP-511)" in out
     assert "error_code: 35 (UNSUPPORTED_VERSION: " in out
     assert "api_key: 18 (ApiVersions)" in out
     new = response(ApiVersionsResponse(error_code=0, api_keys=keys), 3)
@@ -176,7 +176,7 @@ def test_two_files_of_one_direction_each(tmp_path: Path, capsys: Capture) -> Non
     told = [json.loads(line) for line in out.splitlines()]
     assert [one["version"] for one in told] == [12, 1, 12, 1, None]
     assert [one["stream"] for one in told] == [str(requests)] * 2 + [str(responses)] * 3
-    assert told[-1]["problem"] == "no request that was seen has its correlation id, 99"
+    assert told[-1]["problem"] == "no pending request has its correlation id, 99"
     assert err == (
         f"{requests}: {requests.stat().st_size} bytes, from raw bytes\n"
         f"{responses}: {responses.stat().st_size // 2} bytes, from hex\n"

@@ -144,7 +144,7 @@ def test_wrong_usage(argv: list[str], said: str, capsys: Capture) -> None:
 
 @pytest.mark.parametrize(
     ("argv", "said"),
-    [(["xyz"], "no hex: 'x' is no hex digit"), (["--file", "not/there"], "FileNotFoundError: "), (["abc"], "3 hex")],
+    [(["xyz"], "no hex: 'x' is not a hex digit"), (["--file", "not/there"], "FileNotFoundError: "), (["abc"], "3 hex")],
 )
 def test_input_that_is_none(argv: list[str], said: str, capsys: Capture) -> None:
     assert main(["wire", *argv]) == 1
