@@ -63,7 +63,7 @@ def test_without_a_command_there_is_help(capsys: Capture) -> None:
     ("argv", "told"),
     [
         (["demo", "--limit", "0"], "'0' is not a positive integer"),
-        (["demo", "--limit", "many"], "'many' is not a number"),
+        (["demo", "--limit", "many"], "'many' is not a positive integer"),
         (["demo", "--timeout", "-1"], "'-1' is not a number of seconds"),
         (["demo", "--timeout", "nan"], "'nan' is not a number of seconds"),
         (["demo", "--compression", "brotli"], "invalid choice: 'brotli'"),

@@ -268,7 +268,7 @@ def test_damaged_credentials_are_not_dumped(capsys: Capture) -> None:
 def test_sasl_without_headers_is_not_dumped(capsys: Capture) -> None:
     handshake = request(SaslHandshakeRequest(mechanism="PLAIN"), 0)
     status, out = run(capsys, framed(handshake, b"\0user\0sesame").hex())
-    assert (status, "sesame" in out, "SaslHandshake v0 those travel without a header" in out) == (1, False, True)
+    assert (status, "sesame" in out, "SaslHandshake v0 they have no header" in out) == (1, False, True)
 
 
 @given(st.binary(max_size=120), st.integers(0, 94), st.integers(0, 20), st.integers(0, 2))
