@@ -166,5 +166,5 @@ def _check_producer(batch: AnyBatch, magic: int) -> None:
 def _no_headers(which: str, magic: int) -> UnsupportedVersion:
     return UnsupportedVersion(
         f"{which} has headers, which need Kafka 0.11 (KIP-82); message format v{magic}, of Kafka {_SINCE[magic]},"
-        " does not support them: leave headers out, or produce to newer brokers"
+        " does not support them: leave them out, or produce to newer brokers"
     )
