@@ -103,7 +103,7 @@ __all__ = (
     "WireError",
 )
 
-# Programs choose what is shown and where: docs/logging.md.
+# The program configures logging: docs/logging.md.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # Only those who make transactions load these modules.

@@ -1,4 +1,4 @@
-"""Modules that exist twice: compiled, for speed, and in plain Python, for every machine and for reading."""
+"""The choice between compiled modules, for speed, and their twins in plain Python, which run on every machine."""
 
 import importlib
 import logging
@@ -9,19 +9,19 @@ from types import ModuleType
 __all__ = ("load_twin",)
 
 _log = logging.getLogger("aiokafkawire.runtime")
-_said: list[str] = []
+_warned: list[str] = []
 
 
 def load_twin(package: str, modules: Mapping[str, str], choice: str) -> tuple[str, ModuleType]:
-    """Load the twin that the environment asks for, or else the first that loads: its name, and the module.
+    """Load the twin that the environment variable names, or else the first that loads; return its name and module.
 
     Args:
-        package: where the twins are.
-        modules: the module's name for each twin's (``cython``, ``pure``), in the order they are tried.
+        package: the package of the twins.
+        modules: the module's name by the twin's name (``cython``, ``pure``), in the order they are tried.
         choice: the environment variable that may name a twin.
 
     Raises:
-        ImportError: the variable names no twin, or one that cannot be loaded.
+        ImportError: the variable has another value, or its twin cannot be loaded.
     """
     asked = os.environ.get(choice)
     if asked and asked not in modules:
@@ -32,18 +32,18 @@ def load_twin(package: str, modules: Mapping[str, str], choice: str) -> tuple[st
         try:
             loaded = importlib.import_module(f"{package}.{modules[name]}")
             if not asked and name != first:
-                _say(choice)
+                _warn_uncompiled(choice)
             return name, loaded
         except ImportError as error:
             missing = error
-    raise ImportError(f"{choice}={asked} asks for a twin that cannot be loaded: {missing}") from missing
+    raise ImportError(f"{choice}={asked}, but this implementation cannot be loaded: {missing}") from missing
 
 
-def _say(choice: str) -> None:
-    if not _said:
+def _warn_uncompiled(choice: str) -> None:
+    if not _warned:
         _log.warning(
-            "aiokafkawire runs in plain Python, many times slower: its compiled parts were not built, for lack of a C "
-            "compiler while it was installed. If that is meant, say so: %s",
+            "aiokafkawire runs in plain Python, many times slower: its compiled modules were not built, because there "
+            "was no C compiler when it was installed. Install again with a C compiler, or set %s to accept it",
             "AIOKAFKAWIRE_MESSAGES=pure AIOKAFKAWIRE_RECORDS=pure",
         )
-    _said.append(choice)
+    _warned.append(choice)

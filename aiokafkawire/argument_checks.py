@@ -1,7 +1,7 @@
-"""Checks of the arguments that users give.
+"""Checks of users' arguments.
 
-A wrong argument is one UsageError, raised before anything is sent. It names the argument, what it must be, and what
-was given.
+A wrong argument raises UsageError before anything is sent. The message has the argument's name, what it must be, and
+the given value.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,47 +33,47 @@ INT64: Final = 2**63 - 1
 
 
 def shown(given: object) -> str:
-    """Return what was given, not at length, and its type where the text does not tell it."""
+    """Return a value's repr, shortened, with its type unless the repr shows the type."""
     text = f"{given!r:.200}"
     is_plain = given is None or type(given) in (str, bytes, int, float, bool, list, tuple, dict, set)
     return text if is_plain or type(given).__name__ in text else f"{text} ({type(given).__name__})"
 
 
-def is_integer(given: object, least: int, most: int) -> bool:
-    """Return whether it is an integer between two bounds, both included; True and False are none."""
-    return isinstance(given, int) and not isinstance(given, bool) and least <= given <= most
+def is_integer(given: object, minimum: int, maximum: int) -> bool:
+    """Return whether the value is an integer from ``minimum`` to ``maximum``; True and False are not integers."""
+    return isinstance(given, int) and not isinstance(given, bool) and minimum <= given <= maximum
 
 
-def check_integer(name: str, given: object, least: int = 0, most: int = INT32) -> None:
-    """Raise UsageError unless it is an integer between the bounds, both included."""
-    if not is_integer(given, least, most):
-        raise UsageError(f"{name} must be an integer from {least} to {most}, got {shown(given)}")
+def check_integer(name: str, given: object, minimum: int = 0, maximum: int = INT32) -> None:
+    """Raise UsageError unless the value is an integer from ``minimum`` to ``maximum``."""
+    if not is_integer(given, minimum, maximum):
+        raise UsageError(f"{name} must be an integer from {minimum} to {maximum}, got {shown(given)}")
 
 
 def check_seconds(name: str, given: object, *, optional: bool = True) -> None:
-    """Raise UsageError unless it is a number of seconds; or None, where that is allowed."""
+    """Raise UsageError unless the value is a number of seconds; None is valid if ``optional``."""
     if given is None and optional:
         return
     is_number = isinstance(given, int | float) and not isinstance(given, bool)
-    if not is_number or not given >= 0:  # type: ignore[operator]  # NaN is not
+    if not is_number or not given >= 0:  # type: ignore[operator]  # "not >=" also catches NaN
         none = ", or None" if optional else ""
         raise UsageError(f"{name} must be a number of seconds, 0 or more{none}, got {shown(given)}")
 
 
 def check_flag(name: str, given: object) -> None:
-    """Raise UsageError unless it is True or False."""
+    """Raise UsageError unless the value is True or False."""
     if not isinstance(given, bool):
         raise UsageError(f"{name} must be True or False, got {shown(given)}")
 
 
 def check_function(name: str, given: object) -> None:
-    """Raise UsageError unless it can be called."""
+    """Raise UsageError unless the value is callable."""
     if not callable(given):
         raise UsageError(f"{name} must be a function, got {shown(given)}")
 
 
 def is_text(given: str) -> bool:
-    """Return whether UTF-8 can encode it, which it cannot with half a surrogate pair."""
+    """Return whether UTF-8 can encode the string; half a surrogate pair cannot be encoded."""
     try:
         given.encode()
     except UnicodeEncodeError:
@@ -82,10 +82,10 @@ def is_text(given: str) -> bool:
 
 
 def check_text(name: str, given: object, *, empty: bool = False) -> None:
-    """Raise UsageError unless it is a string that a request can carry."""
+    """Raise UsageError unless the value is a string that a request can encode."""
     if not isinstance(given, str) or not (given or empty):
-        wanted = "a string" if empty else "a string that is not empty"
-        raise UsageError(f"{name} must be {wanted}, got {shown(given)}")
+        expected = "a string" if empty else "a string that is not empty"
+        raise UsageError(f"{name} must be {expected}, got {shown(given)}")
     if not is_text(given):
         raise UsageError(f"{name} must be text that UTF-8 can encode, got {shown(given)} with half a surrogate pair")
     if len(given.encode()) > INT16:
@@ -93,21 +93,21 @@ def check_text(name: str, given: object, *, empty: bool = False) -> None:
 
 
 def check_mapping(name: str, given: object, of: str) -> None:
-    """Raise UsageError unless it is a mapping; ``of`` shows one."""
+    """Raise UsageError unless the value is a mapping; ``of`` is an example for the message."""
     if not isinstance(given, Mapping):
         raise UsageError(f"{name} must be a mapping such as {of}, got {shown(given)}")
 
 
 def refuse_list(name: str, given: object, of: str) -> UsageError:
-    """Return the error for what should be several of something; ``of`` shows them."""
+    """Return the error for a value that is not a collection; ``of`` is an example for the message."""
     return UsageError(f"{name} must be a collection such as {of}, got {shown(given)}")
 
 
 def items_of(name: str, given: object, of: str) -> list[Any]:
-    """Return the items of a collection, or of any iterable but a string, bytes, or one item that is a named tuple.
+    """Return the items of an iterable; strings, bytes and named tuples are single items, not iterables.
 
     Raises:
-        UsageError: it has no items, or is a single one.
+        UsageError: the value is a single item, or not iterable.
     """
     if not isinstance(given, Mapping) and not _is_collection(given):
         raise refuse_list(name, given, of)
@@ -116,9 +116,9 @@ def items_of(name: str, given: object, of: str) -> list[Any]:
 
 
 def flattened(given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return arguments that were given one by one, or all of them as one collection.
+    """Return positional arguments as a tuple; a single collection is replaced by its items.
 
-    A pair that begins with a string is one partition, and no collection.
+    A pair of a string and an integer is one partition, not a collection.
     """
     if len(given) != 1 or not _is_collection(given[0]):
         return given

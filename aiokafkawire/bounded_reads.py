@@ -1,9 +1,9 @@
-"""Reads a topic from a start to an end, and ends by itself: ``Client.read_records`` and ``Client.read_batches``.
+"""Readers of a topic from a start to an end: ``Client.read_records`` and ``Client.read_batches``.
 
-1. Starts and ends are looked up once, when the first record is asked for. What is written later is not read.
-2. A partition is finished when the consumer's position reaches its end. The last offsets before an end may hold no
+1. Starts and ends are looked up once, for the first record. Later records are not read.
+2. A partition is finished when the consumer's position reaches its end. The last offsets before an end may have no
    record: control records of transactions, aborted records, and records that compaction has removed.
-3. Memory is bounded as a consumer's is, by ``fetch_max_bytes``; a partition that is finished keeps nothing.
+3. ``fetch_max_bytes`` bounds memory, as for a consumer; finished partitions buffer nothing.
 """
 
 import asyncio
@@ -34,25 +34,25 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 Bounds: TypeAlias = OffsetSpec | Mapping[TopicPartition, int | OffsetSpec]
-"""Where to begin or to end: for all partitions alike, or for each of those that are read."""
+"""Starts or ends: one for all partitions, or one for each partition that is read."""
 
 _Offsets: TypeAlias = dict[TopicPartition, int]
 
 _RECORDS: Final = 500
-"""How many records are taken from the consumer together."""
+"""The maximum number of records of one poll."""
 _ROWS: Final = 16_384
-"""Kafka's batches are joined up to so many rows, if they are here: each record batch has a cost of its own."""
+"""Buffered batches of Kafka are joined up to this number of rows, since each Arrow record batch has overhead."""
 
 _BYTES: Final = 8 * 1024 * 1024
-"""Bytes after which fewer rows will do."""
+"""The size at which a record batch is complete with fewer rows."""
 
 
 class _EndReached(Exception):
-    """All partitions are read up to their ends."""
+    """All partitions were read up to their ends."""
 
 
 class _Unfinished:
-    """The partitions that are not read up to their ends yet."""
+    """The partitions that were not read up to their ends yet."""
 
     def __init__(self, consumer: Consumer[Any, Any], ends: _Offsets) -> None:
         self._consumer, self._ends = consumer, dict(ends)
@@ -61,7 +61,7 @@ class _Unfinished:
         """Drop the partitions whose end is reached.
 
         Raises:
-            _EndReached: none is left.
+            _EndReached: no partition is left.
         """
         ended = [partition for partition, end in self._ends.items() if (self._position(partition) or 0) >= end]
         for partition in ended:
@@ -76,11 +76,11 @@ class _Unfinished:
 
 
 class BoundedReader(AsyncIterator[T]):
-    """An iterator over what partitions of a topic hold between a start and an end; made by the client.
+    """An iterator over the records of a topic between a start and an end; made by the client.
 
-    It reads nothing before it is iterated, and is closed once it has ended, or is no longer referred to. To close it
-    at once where a loop may be left early, use it as ``async with``. An error does not end it: iterate it again, and it
-    goes on.
+    Reading starts with the iteration. The reader closes itself at the end, or when it is garbage-collected. To close it
+    at once where a loop may be left early, use it as ``async with``. An error does not end it: the next iteration
+    continues.
     """
 
     def __init__(self, consumer: Consumer[Any, Any], topic: str, start: Bounds, end: Bounds | None) -> None:
@@ -108,7 +108,7 @@ class BoundedReader(AsyncIterator[T]):
         self._state = "closed"
 
     def __del__(self) -> None:
-        # Whoever leaves an `async for` early has no other way to say so. Any thread may collect garbage.
+        # A loop that is left early does not close its iterator. Any thread may collect garbage.
         if getattr(self, "_state", "new") == "open" and self._call_soon is not None:
             owner, consumer = self._cluster.owner, self._consumer
             with suppress(RuntimeError):  # the loop has ended, and the consumer with it
@@ -118,8 +118,8 @@ class BoundedReader(AsyncIterator[T]):
         """Return the next item, waiting for it.
 
         Raises:
-            OffsetOutOfRange: records to be read were deleted.
-            KafkaError: fetching fails, at once or for ``default_api_timeout_ms``, and retries do not mend it.
+            OffsetOutOfRange: records between start and end were deleted.
+            KafkaError: fetching fails permanently, or still after ``default_api_timeout_ms`` of retries.
         """
         if self._state == "new":
             await self._open()
@@ -132,18 +132,18 @@ class BoundedReader(AsyncIterator[T]):
                 await self.aclose()
                 raise OffsetOutOfRange(
                     f"cannot read all of topic {self._topic!r}: records were deleted before they were read "
-                    "(auto_offset_reset='earliest' goes on with those that are left)"
+                    "(auto_offset_reset='earliest' reads the remaining records)"
                 ) from error
         raise StopAsyncIteration
 
     @abstractmethod
     async def _next(self) -> T:
-        """Return the next item; raise _EndReached if there is none. A cancellation loses nothing."""
+        """Return the next item; raise _EndReached at the end. A cancellation loses no records."""
 
     async def _open(self) -> None:
         starts, ends = await self._resolve()
         if self._state != "new":
-            raise UsageError("this reader is closed, or another task iterates it: make another")
+            raise UsageError("this reader is closed, or another task iterates it: make another reader")
         if not starts:
             self._state = "closed"
             return
@@ -153,24 +153,25 @@ class BoundedReader(AsyncIterator[T]):
         for partition in starts:
             self._consumer._fetch_until(partition, ends[partition])
         self._ends = {partition.partition: ends[partition] for partition in starts}
-        # The reader itself must not be referred to by what it owns: it is closed when nobody refers to it.
+        # The consumer must not refer to the reader, which closes itself when there is no reference to it.
         unfinished = _Unfinished(self._consumer, {partition: ends[partition] for partition in starts})
         self._consumer._before_waiting = unfinished.check
 
     async def _resolve(self) -> tuple[_Offsets, _Offsets]:
-        """Look up the offsets of the partitions that have something between their start and their end."""
+        """Return start and end offsets, with starts only for partitions whose start is before the end."""
         deadline = self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
         partitions = await self._partitions(deadline)
         ends = await self._resolve_ends(
-            {one: _bound(self._end, one, OffsetSpec.LATEST) for one in partitions}, deadline
+            {partition: _bound(self._end, partition, OffsetSpec.LATEST) for partition in partitions}, deadline
         )
-        starts = {one: _bound(self._start, one, OffsetSpec.EARLIEST) for one in partitions}
+        starts = {partition: _bound(self._start, partition, OffsetSpec.EARLIEST) for partition in partitions}
         found = await self._look_up(_specs(starts), deadline)
-        # Where no record is that late, nothing is read.
+        # A partition without a record at or after the start time is not read.
         resolved = {
-            one: start if isinstance(start, int) else found.get(one, ends[one]) for one, start in starts.items()
+            partition: start if isinstance(start, int) else found.get(partition, ends[partition])
+            for partition, start in starts.items()
         }
-        return {one: start for one, start in resolved.items() if start < ends[one]}, ends
+        return {partition: start for partition, start in resolved.items() if start < ends[partition]}, ends
 
     async def _partitions(self, deadline: Deadline) -> list[TopicPartition]:
         named = [*(bound for bound in (self._start, self._end) if isinstance(bound, Mapping))]
@@ -179,18 +180,19 @@ class BoundedReader(AsyncIterator[T]):
         known = await self._cluster.topic(self._topic, deadline)
         return [TopicPartition(self._topic, partition.index) for partition in known.partitions]
 
-    async def _resolve_ends(self, asked: Mapping[TopicPartition, int | OffsetSpec], deadline: Deadline) -> _Offsets:
-        ends = await self._look_up(_specs(asked), deadline)
-        late = [one for one, bound in asked.items() if isinstance(bound, OffsetSpec) and one not in ends]
+    async def _resolve_ends(self, bounds: Mapping[TopicPartition, int | OffsetSpec], deadline: Deadline) -> _Offsets:
+        specs = _specs(bounds)
+        ends = await self._look_up(specs, deadline)
+        late = [partition for partition in specs if partition not in ends]
         ends |= await self._look_up(dict.fromkeys(late, OffsetSpec.LATEST), deadline)
-        given = {one: bound for one, bound in asked.items() if isinstance(bound, int)}
-        # An open transaction before a given end is waited for: a range of offsets always has the same records.
+        given = {partition: bound for partition, bound in bounds.items() if isinstance(bound, int)}
+        # A range of offsets always has the same records: the reader waits for open transactions before a given end.
         logs = await self._look_up(
             dict.fromkeys(given, OffsetSpec.LATEST), deadline, isolation=IsolationLevel.READ_UNCOMMITTED
         )
-        for one, end in given.items():
-            if end > logs[one]:
-                raise UsageError(f"cannot read {one} up to offset {end}: its log ends at {logs[one]}")
+        for partition, end in given.items():
+            if end > logs[partition]:
+                raise UsageError(f"cannot read {partition} up to offset {end}: its log ends at {logs[partition]}")
         return ends | given
 
     async def _look_up(
@@ -204,13 +206,13 @@ class BoundedReader(AsyncIterator[T]):
             return {}
         isolation = self._isolation if isolation is None else isolation
         found = await look_up_offsets(self._cluster, specs, deadline, isolation)
-        return {partition: at.offset for partition, at in found.items() if at is not None}
+        return {partition: offset.offset for partition, offset in found.items() if offset is not None}
 
 
 class BoundedRecords(BoundedReader[ConsumerRecord[K, V]]):
-    """Reads record by record.
+    """A reader that returns single records.
 
-    A DeserializationError does not end it: iterate it again, and it goes on behind the record.
+    A DeserializationError does not end it: the next iteration continues after the record.
     """
 
     def __init__(self, consumer: Consumer[K, V], topic: str, start: Bounds, end: Bounds | None) -> None:
@@ -218,11 +220,11 @@ class BoundedRecords(BoundedReader[ConsumerRecord[K, V]]):
         self._records: deque[ConsumerRecord[K, V]] = deque()
 
     async def __anext__(self) -> ConsumerRecord[K, V]:
-        """Return the next record, waiting for it. Raises as :meth:`BoundedReader.__anext__`."""
+        """Return the next record, waiting for it. Raise as :meth:`BoundedReader.__anext__`."""
         return self._records.popleft() if self._records else await super().__anext__()
 
     async def take(self) -> list[ConsumerRecord[K, V]]:
-        """Return the next records that are here together, waiting for the first; an empty list at the end."""
+        """Return all buffered records, waiting for the first; an empty list at the end."""
         first = await anext(self, None)
         if first is None:
             return []
@@ -239,10 +241,10 @@ class BoundedRecords(BoundedReader[ConsumerRecord[K, V]]):
 
 
 class BoundedBatches(BoundedReader["pa.RecordBatch"]):
-    """Reads Arrow record batches, with the columns of ``ConsumerBatch.to_arrow``, or some of them.
+    """A reader that returns Arrow record batches, with some or all of the columns of ``ConsumerBatch.to_arrow``.
 
-    One holds records of one or more partitions. A damaged batch raises CorruptBatch, and is left out if it is iterated
-    again.
+    A record batch has records of one or more partitions. A damaged batch raises CorruptBatch; the next iteration skips
+    the damaged batch.
     """
 
     def __init__(
@@ -262,49 +264,47 @@ class BoundedBatches(BoundedReader["pa.RecordBatch"]):
             error, self._error = self._error, None
             if error is not None:
                 raise error
-            made = self._gather(await self._consumer._next_batch())
-            if made:
-                return _joined(made)
+            gathered = self._gather(await self._consumer._next_batch())
+            if gathered:
+                return _joined(gathered)
 
     def _gather(self, batch: ConsumerBatch[Any, Any] | None) -> "list[pa.RecordBatch]":
-        """Return this batch, and those that are here beside it; without those that have no records."""
-        made: list[pa.RecordBatch] = []
+        """Return this batch and the buffered batches after it, without empty ones."""
+        gathered: list[pa.RecordBatch] = []
         rows = size = 0
         while batch is not None:
             try:
-                one = self._to_arrow(batch)
+                converted = self._to_arrow(batch)
             except Exception as error:
-                # What is here already comes first, and the next call raises it.
+                # Return the batches before the error; the next call raises it.
                 self._error = error
                 break
-            if one.num_rows:
-                made.append(one)
-                rows, size = rows + one.num_rows, size + one.nbytes
+            if converted.num_rows:
+                gathered.append(converted)
+                rows, size = rows + converted.num_rows, size + converted.nbytes
             batch = self._consumer._ready_batch() if rows < _ROWS and size < _BYTES else None
-        return made
+        return gathered
 
     def _to_arrow(self, batch: ConsumerBatch[Any, Any]) -> "pa.RecordBatch":
         from .records.arrow import record_batch
 
         columns, end = batch.columns(), self._ends[batch.partition]
-        made = record_batch(columns, batch.topic, batch.partition)
+        converted = record_batch(columns, batch.topic, batch.partition)
         if batch.next_offset > end:
-            # Offsets ascend, in compacted batches with gaps.
-            made = made.slice(0, bisect_left(memoryview(columns.offsets).cast("q"), end))
-        return made if self._columns is None else made.select(self._columns)
+            # Offsets ascend, with gaps in compacted batches.
+            converted = converted.slice(0, bisect_left(memoryview(columns.offsets).cast("q"), end))
+        return converted if self._columns is None else converted.select(self._columns)
 
 
 def reader_options(options: ConsumerOptions) -> ConsumerOptions:
-    """Return a consumer's options with what a bounded read sets.
+    """Return a consumer's options with the defaults of a bounded read.
 
     Raises:
-        ConfigError: there is a group among them.
+        ConfigError: the options have a group.
     """
     for name in ("group_id", "group_instance_id"):
         if options.get(name) is not None:
-            raise ConfigError(
-                f"{name} has no use here: a bounded read joins no group and commits nothing; leave it out"
-            )
+            raise ConfigError(f"{name} must be left out: a bounded read joins no group and commits no offsets")
     defaults = ConsumerOptions(isolation_level="read_committed", auto_offset_reset="none")
     return {**defaults, **options}
 
@@ -359,7 +359,7 @@ def _joined(batches: "list[pa.RecordBatch]") -> "pa.RecordBatch":
         return batches[0]
     import pyarrow as pa
 
-    # With the rows and bytes that are joined here, one comes out.
+    # The result is one record batch, since rows and bytes are bounded.
     return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 

@@ -1,4 +1,4 @@
-"""The client: the front door to a cluster."""
+"""The client of a Kafka cluster, which makes producers and consumers."""
 
 import inspect
 from collections.abc import Callable, Collection, Sequence
@@ -42,23 +42,23 @@ V = TypeVar("V")
 
 
 class Client:
-    """A Kafka cluster, as seen from here; use it as ``async with``.
+    """A client of one Kafka cluster; use it as ``async with``.
 
-    Opening it finds a broker; producers, consumers and the admin share its connections and metadata. It may be
-    opened in one task and closed in another.
+    Entering connects to a broker. Producers, consumers and the admin share the client's connections and metadata. The
+    client may be opened in one task and closed in another.
 
     Args:
-        bootstrap_servers: ``"host:port,host:port"`` or a sequence of such; one that answers is enough.
-        connector: opens byte streams, TCP if not given; tests give an in-process broker's.
-        runtime: clock, chance and threads; simulations give their own.
+        bootstrap_servers: ``"host:port,host:port"`` or a sequence of addresses; one that answers is enough.
+        connector: opens byte streams, by default over TCP; tests use an in-process broker's.
+        runtime: clock, random numbers and threads; simulations replace it.
         options: see :class:`~aiokafkawire.config.ClientConfig`.
 
     Raises:
         ConfigError: an address or a setting is wrong.
-        AuthenticationFailed: entering found brokers, and they and this client do not trust one another: a password, a
-            certificate, TLS or SASL where the broker has none.
-        NoBrokerReachable: entering found no broker within ``bootstrap_timeout_ms``.
-        WireError: what answers at the address is not Kafka.
+        AuthenticationFailed: on entering, a broker was reached but authentication failed: a wrong password or
+            certificate, or TLS or SASL where the broker has none.
+        NoBrokerReachable: on entering, no broker was reached within ``bootstrap_timeout_ms``.
+        WireError: the server at the address does not speak Kafka's protocol.
     """
 
     def __init__(
@@ -91,23 +91,23 @@ class Client:
         await self.close()
 
     async def open(self) -> None:
-        """Find a broker and learn the cluster from it; what ``async with`` does on entering."""
+        """Connect to a broker and fetch the cluster's metadata, as ``async with`` does on entering."""
         if self._state != "new":
             raise UsageError(f"this client is {self._state}: make another")
-        # Whatever comes of it, it is not to be opened twice.
+        # A client whose open() fails cannot be opened again.
         self._state = "closed"
         self._opened_at = opened_at()
         await self._cluster.open()
         self._state = "open"
 
     async def close(self) -> None:
-        """Close all connections; what ``async with`` does on leaving. May be called again, from any task.
+        """Close all connections, as ``async with`` does on leaving. May be called again, from any task.
 
-        A cancellation does not keep it from that: it is raised afterwards.
+        A cancellation is raised after the connections are closed.
 
         Raises:
-            UsageError: this is another event loop than the one on which the client was opened. The client stays open
-                if that loop still lives, to be closed there.
+            UsageError: the client was opened on another event loop. If that loop still exists, the client stays open
+                and must be closed on that loop.
         """
         if self._cluster.owner.has_lost_loop:
             if self._state == "closed":
@@ -163,24 +163,24 @@ class Client:
         identity: ProducerIdentity | None = None,
         **options: Unpack[ProducerOptions],
     ) -> Producer[Any, Any]:
-        """A producer, to be used as ``async with``.
+        """Make a producer; use it as ``async with``.
 
         Args:
-            key_serializer: makes bytes of keys; without one they are bytes, bytearrays or memoryviews.
-            value_serializer: makes bytes of values; without one they are the same.
-            identity: another producer's, which has a transaction open, to write into that.
+            key_serializer: converts keys to bytes; without it keys must be bytes, bytearrays or memoryviews.
+            value_serializer: converts values to bytes; without it values must be bytes, bytearrays or memoryviews.
+            identity: the identity of another producer, to write into its open transaction.
             options: see :class:`~aiokafkawire.config.ProducerConfig`.
 
         Raises:
             ConfigError: a setting is wrong.
-            UsageError: there is no event loop here, or another than the client's.
+            UsageError: no event loop is running, or another one than the client's.
         """
         _check_functions(key_serializer=key_serializer, value_serializer=value_serializer)
         if identity is not None and not isinstance(identity, ProducerIdentity):
             raise UsageError(f"identity must be the identity of another producer, got {shown(identity)}")
         shared = identity.transactional_id if identity is not None else options.get("transactional_id")
         if options.setdefault("transactional_id", shared) != shared:
-            raise ConfigError(f"transactional_id is {shared!r} with this identity")
+            raise ConfigError(f"transactional_id must be {shared!r}, which the identity has, or be left out")
         config = make_config(ProducerConfig, options)
         self._cluster.owner.require_loop("producer")
         lane = f"produce-{next(self._lanes)}"
@@ -223,20 +223,20 @@ class Client:
         assignors: Sequence["Assignor"] = (),
         **options: Unpack[ConsumerOptions],
     ) -> Consumer[Any, Any]:
-        """A consumer, to be used as ``async with``.
+        """Make a consumer; use it as ``async with``.
 
         Args:
-            topics: names, or one list of names: with a ``group_id`` share the partitions of these with the group,
-                without one read all of them; without topics, ``subscribe`` or ``assign`` says what is read.
-            key_deserializer: reads keys; without one they are bytes.
-            value_deserializer: reads values; without one they are bytes.
-            assignors: of your own, instead of those that ``partition_assignment_strategy`` names; for this consumer
-                alone.
+            topics: names, or one list of names. With a ``group_id`` the group's members share the partitions; without
+                it the consumer reads all partitions. Without topics, call ``subscribe`` or ``assign``.
+            key_deserializer: converts keys from bytes; without it keys are bytes.
+            value_deserializer: converts values from bytes; without it values are bytes.
+            assignors: your own assignors for this consumer, instead of those that ``partition_assignment_strategy``
+                names.
             options: see :class:`~aiokafkawire.config.ConsumerConfig`.
 
         Raises:
             ConfigError: a setting is wrong.
-            UsageError: a topic's name is not allowed, or there is no event loop here, or another than the client's.
+            UsageError: a topic's name is not allowed, or no event loop is running, or another one than the client's.
         """
         names = flattened(topics)
         return self._consumer(names, options, key_deserializer, value_deserializer, assignors)
@@ -256,13 +256,14 @@ class Client:
         _check_functions(key_deserializer=key_deserializer, value_deserializer=value_deserializer)
         _check_assignors(assignors)
         if config.heartbeat_thread and self._connector is not connect_tcp:
-            raise ConfigError("heartbeat_thread makes TCP connections of its own, but the client has its own connector")
+            raise ConfigError("heartbeat_thread opens its own TCP connections and cannot use the client's connector")
         if config.heartbeat_thread:
             _check_blocking(self._cluster.config)
         limit = self._cluster.config.request_timeout_ms
         if config.fetch_max_wait_ms >= limit:
             raise ConfigError(
-                f"fetch_max_wait_ms must be less than request_timeout_ms ({limit}): idle brokers answer late"
+                f"fetch_max_wait_ms must be less than request_timeout_ms ({limit}): "
+                "a broker without new records answers a fetch only after fetch_max_wait_ms"
             )
         self._cluster.owner.require_loop("consumer")
         lane = str(next(self._lanes))
@@ -315,24 +316,26 @@ class Client:
         value_deserializer: Callable[[bytes], Any] | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> "BoundedRecords[Any, Any]":
-        """Read a topic from a start to an end, record by record; the iteration ends by itself.
+        """Read a topic from a start to an end, record by record; the iteration stops at the end.
 
-        It ends on topics with transactions, compacted ones and empty ones too, whose last offset may be no record's.
+        The iteration also stops where the last offset has no record: after transactions, after compaction, and in
+        empty topics.
 
         Args:
-            topic: all of its partitions are read, or those that a mapping names.
-            start: where to begin, for all partitions or by partition: an offset, or an OffsetSpec. Nothing is read of a
-                partition that has no record so late.
-            end: the offset after the last record to read, given likewise. None: the ends as they are when it begins.
-                An offset may not be beyond the end of the log; a transaction that is open before it is waited for.
+            topic: the topic. All partitions are read, or those that a mapping names.
+            start: the first offset or an OffsetSpec, for all partitions or a mapping by partition. A partition without
+                a record at or after a start time is not read.
+            end: the offset after the last record to read, or an OffsetSpec, as for ``start``. None means the ends at
+                the start of the iteration. An offset must not exceed the end of the log; the reader waits for a
+                transaction that is open before this offset.
             key_deserializer, value_deserializer: as for :meth:`consumer`.
-            options: see :class:`~aiokafkawire.config.ConsumerConfig`. The default of ``isolation_level`` is
-                ``"read_committed"`` here, so that only records that count are read, up to the first open transaction;
-                that of ``auto_offset_reset`` is ``"none"``, so that records that were deleted raise OffsetOutOfRange.
+            options: see :class:`~aiokafkawire.config.ConsumerConfig`. Here ``isolation_level`` defaults to
+                ``"read_committed"``: the reader returns committed records, up to the first open transaction.
+                ``auto_offset_reset`` defaults to ``"none"``: deleted records raise OffsetOutOfRange.
 
         Raises:
-            ConfigError: a setting is wrong, or there is a ``group_id``.
-            UsageError: what is given is no topic, no offset, or not of this topic.
+            ConfigError: a setting is wrong, or ``group_id`` is set.
+            UsageError: the topic, a partition or an offset is not valid, or a partition is of another topic.
         """
         from .bounded_reads import BoundedRecords, reader_options
 
@@ -352,10 +355,10 @@ class Client:
 
         Args:
             topic, start, end, options: as for :meth:`read_records`.
-            columns: some of those that :meth:`ConsumerBatch.to_arrow` has, in this order; None for all.
+            columns: names of columns of :meth:`ConsumerBatch.to_arrow`, in the order to return; None for all.
 
         Raises:
-            ConfigError, UsageError: as :meth:`read_records`; also if there is no such column.
+            ConfigError, UsageError: as :meth:`read_records`; UsageError also for an unknown column.
             ImportError: pyarrow is not installed (``pip install aiokafkawire[arrow]``).
         """
         from .bounded_reads import BoundedBatches, reader_options
@@ -377,33 +380,34 @@ class Client:
         consumer_options: ConsumerOptions | None = None,
         producer_options: ProducerOptions | None = None,
     ) -> int:
-        """Consume, process, produce, each record exactly once, in transactions (KIP-98, KIP-447).
+        """Consume, process and produce each record exactly once, in transactions (KIP-98, KIP-447).
 
-        It goes on until it is stopped, cancelled, or fails; called again, it goes on behind the last transaction that
-        was committed. All partitions of the topics are read. Readers of committed records see the outcome of each
-        record once; what else ``process`` does may be done again for records whose transaction was not committed.
+        The loop runs until it is stopped, is cancelled, or fails. The next call resumes after the last committed
+        transaction. All partitions of the topics are read. Readers of committed records see the results of each record
+        once; other side effects of ``process`` may repeat for records whose transaction was not committed.
 
         Args:
             source: a topic, or several; records of open and aborted transactions are not read.
-            process: is called with records, and returns a list of :class:`~.transform.OutgoingRecord` to send, or None.
-            group_id: under whose name offsets are committed.
-            transactional_id: whoever transforms for this group has to have the same one: then the last to begin fences
-                those before it, whose next transaction fails, and no two count the same record.
-            max_records: the most records of one transaction.
-            commit_interval_ms: how long records are gathered for one transaction; they are seen so much later.
+            process: takes records, and returns a list of :class:`~.transform.OutgoingRecord` to send.
+            group_id: the group that offsets are committed for.
+            transactional_id: must be the same for all processes that transform for this group: a new process then
+                fences the previous one, whose next transaction fails, so the results of a record are committed once.
+            max_records: the maximum number of records in one transaction.
+            commit_interval_ms: how long records are gathered for one transaction; it delays the results by as much.
             auto_offset_reset: where to begin if the group has committed nothing.
-            stop: once it is set, it ends after the transaction that is being made; no further one begins.
-            until_end: ends when it has reached the ends of the partitions as they were when it began.
+            stop: once this event is set, the loop ends after the current transaction.
+            until_end: end the loop at the ends that the partitions had when it began.
             consumer_options, producer_options: as for :meth:`consumer` and :meth:`producer`.
 
         Returns:
-            How many records were read and committed.
+            The number of records that were read and committed.
 
         Raises:
-            Exception: what ``process`` raises; its records do not count.
-            ProducerFenced, InvalidTxnState: another has the transactional id, or a transaction was open for too long.
-            KafkaError: reading or writing fails, at once or for ``default_api_timeout_ms``, and retries do not mend it.
-            ConfigError: a setting is wrong, or is said twice.
+            Exception: ``process`` raised it; its records are not committed.
+            ProducerFenced, InvalidTxnState: another producer has the transactional id, or a transaction was open for
+                too long.
+            KafkaError: reading or writing fails permanently, or still after ``default_api_timeout_ms`` of retries.
+            ConfigError: a setting is wrong, or is given twice.
         """
         from .transform import TransformLoop, joined
 
@@ -424,7 +428,7 @@ class Client:
         producer = self.producer(**joined(producer_options, writes))
         limits = {"max_records": max_records, "commit_interval_ms": commit_interval_ms}
         loop = TransformLoop(self._cluster, consumer, producer, process, **limits)
-        # First the producer: it ends what another with its id has left open, and so the offsets are settled.
+        # Open the producer first: it ends the transaction that a previous producer left open, so offsets are stable.
         async with producer, consumer:
             return await loop.run(stop, until_end=until_end)
 
@@ -439,15 +443,15 @@ def _check_functions(**given: object) -> None:
 
 
 def _check_assignors(given: object) -> None:
-    """Raise ConfigError unless they are assignors, as :class:`~.group.assignors.Assignor` describes one."""
+    """Raise ConfigError unless the argument is a sequence of :class:`~.group.assignors.Assignor`."""
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise ConfigError(
-            "assignors must be a sequence of assignors of your own, got "
-            f"{shown(given)}; partition_assignment_strategy names those of Kafka"
+            f"assignors must be a sequence of assignor objects, got {shown(given)}; "
+            "to choose Kafka's assignors by name, set partition_assignment_strategy"
         )
-    for one in given:
-        if not callable(getattr(one, "assign", None)):
-            raise ConfigError(f"assignors must be objects with a method assign(), got {shown(one)}")
+    for assignor in given:
+        if not callable(getattr(assignor, "assign", None)):
+            raise ConfigError(f"assignors must be objects with a method assign(), got {shown(assignor)}")
 
 
 def _check_transform(
@@ -459,21 +463,24 @@ def _check_transform(
         raise UsageError(f"stop must be an anyio.Event or None, got {shown(stop)}")
     check_flag("until_end", until_end)
     for name, options in (("consumer_options", consumer_options), ("producer_options", producer_options)):
-        if options is not None and not (isinstance(options, dict) and all(isinstance(one, str) for one in options)):
+        if options is not None and not (isinstance(options, dict) and all(isinstance(key, str) for key in options)):
             raise UsageError(f"{name} must be a dict of settings or None, got {shown(options)}")
 
 
 def _check_blocking(config: ClientConfig) -> None:
     for setting in ("sasl_oauthbearer_token", "sasl_aws_credentials"):
         if inspect.iscoroutinefunction(getattr(config, setting)):
-            raise ConfigError(f"heartbeat_thread needs {setting} to be a plain function: the loop may be blocked")
+            raise ConfigError(
+                f"{setting} must not be a coroutine function with heartbeat_thread: "
+                "the thread logs in while the event loop may be blocked"
+            )
 
 
 def _check_membership(config: ConsumerConfig) -> None:
     if config.group_id == "":
         raise ConfigError("group_id must not be empty")
     if config.group_instance_id is not None and (not config.group_instance_id or config.group_id is None):
-        raise ConfigError("group_instance_id must be a name, and needs a group_id")
+        raise ConfigError("group_instance_id must not be empty, and needs a group_id")
     if config.heartbeat_interval_ms >= config.session_timeout_ms:
-        least = f"less than session_timeout_ms ({config.session_timeout_ms})"
-        raise ConfigError(f"heartbeat_interval_ms must be {least}, got {config.heartbeat_interval_ms}")
+        limit = f"less than session_timeout_ms ({config.session_timeout_ms})"
+        raise ConfigError(f"heartbeat_interval_ms must be {limit}, got {config.heartbeat_interval_ms}")

@@ -1,4 +1,4 @@
-"""The error codes of Kafka's protocol, by their names."""
+"""The error codes of Kafka's protocol."""
 
 from enum import IntEnum
 
@@ -6,7 +6,7 @@ __all__ = ("ErrorCode",)
 
 
 class ErrorCode(IntEnum):
-    """What a broker answers; ``NONE`` is success, and :mod:`aiokafkawire.errors` has a class for each other one."""
+    """A broker's error code; ``NONE`` is success, and :mod:`aiokafkawire.errors` has a class for each other code."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

@@ -1,7 +1,6 @@
-"""Everything that aiokafkawire raises: its own errors, and one class for each error code of the brokers.
+"""All errors that aiokafkawire raises: the client's own, and one class for each error code of the brokers.
 
-Catch :class:`KafkaError` for all of it. :class:`BrokerError` is what a broker answered; the others are found on
-this side of the wire.
+:class:`KafkaError` is the base class. Brokers answer with a :class:`BrokerError`; the client itself raises the others.
 """
 
 from collections.abc import Sequence
@@ -178,110 +177,110 @@ __all__ = (
     "UsageError",
     "VoterNotFound",
     "WireError",
-    "again",
     "as_kafka_error",
     "broker_error",
+    "copy_for_reraise",
 )
 
-# --- found on this side of the wire ------------------------------------------------------------------------
+# --- raised by the client ----------------------------------------------------------------------------------
 
 
 class KafkaError(Exception):
-    """The root of all errors of this package."""
+    """The base class of all errors of this package."""
 
 
 class ConfigError(KafkaError, ValueError):
-    """A setting has an unknown name, or a value that cannot be; the message says which, and what would do."""
+    """A setting has an unknown name or an invalid value; the message names the setting and what it accepts."""
 
 
 class UsageError(KafkaError):
-    """The call makes no sense here: a closed client, an invalid topic name, a partition that is not assigned."""
+    """The call is not valid: a closed client, an invalid topic name, a partition that is not assigned."""
 
 
 class InvalidMessage(UsageError):
-    """A protocol message holds a value that its wire type cannot; the message gives the field's path."""
+    """A field of a protocol message has a value that its type cannot encode; the error names the field's path."""
 
 
 class RecordTooLarge(UsageError):
-    """One record alone exceeds ``max_request_size`` or ``buffer_memory``, and was not sent; or a consumer has met a
+    """A single record exceeds ``max_request_size`` or ``buffer_memory`` and was not sent; or a consumer received a
     message that exceeds ``receive_message_max_bytes``.
     """
 
 
 class BufferFull(KafkaError):
-    """``buffer_memory`` is used up and the call does not wait, or has waited for ``max_block_ms``."""
+    """``buffer_memory`` is full, and the call does not wait or has waited for ``max_block_ms``."""
 
 
 class TopicNotReady(KafkaError):
-    """The topic's partitions are not known: it does not exist, or metadata has not come yet."""
+    """The topic's partitions are not known: it does not exist, or its metadata was not received yet."""
 
 
 class WireError(KafkaError):
-    """The other side sent bytes that are not what Kafka's protocol allows; the message says where."""
+    """The server sent bytes that violate Kafka's protocol; the message says where."""
 
 
 class SecurityMismatch(WireError):
-    """One side speaks TLS and the other does not, or the listener asks for a login of a client that has none; the
-    message says which. See to ``security_protocol``, or the port."""
+    """Only one side uses TLS, or the listener requires SASL and the client does not use it; the message says which.
+    Check ``security_protocol`` and the port."""
 
 
 class CorruptBatch(WireError):
-    """A record batch that does not hold what it says: checksum, length, count, or compressed data."""
+    """A record batch is damaged: its checksum, length, count, or compressed data is wrong."""
 
 
 class UnsupportedVersion(KafkaError):
-    """The broker speaks no version of this request that can carry what was asked."""
+    """The broker supports no version of this request that has all fields the call needs."""
 
 
 class ConnectionLost(KafkaError):
-    """A connection could not be opened, or broke; every request waiting on it fails with the cause."""
+    """A connection could not be opened, or was lost; every pending request of it fails with the cause."""
 
 
 class AuthenticationFailed(KafkaError):
-    """Broker and client did not come to trust one another, which no retry mends; the message says who refused, and why.
+    """Broker and client cannot authenticate each other, and no retry helps; the message says who refused, and why.
 
-    The brokers' own refusals are of this class, too: SaslAuthenticationFailed, UnsupportedSaslMechanism,
+    The brokers' authentication errors are subclasses: SaslAuthenticationFailed, UnsupportedSaslMechanism,
     IllegalSaslState.
     """
 
 
 class TlsFailed(AuthenticationFailed):
-    """The TLS handshake failed, for a cause that has no class of its own."""
+    """The TLS handshake failed for a reason without a subclass."""
 
 
 class BrokerNotTrusted(TlsFailed):
-    """The broker's certificate will not do: an unknown authority signed it, it is for other hosts, or has expired."""
+    """The broker's certificate is not valid: signed by an unknown authority, for other hosts, or expired."""
 
 
 class ClientCertificateRefused(TlsFailed):
-    """The broker asks for a certificate and got none, or does not take the one it got."""
+    """The broker requires a client certificate and got none, or rejected the certificate."""
 
 
 class ProxyRefused(AuthenticationFailed):
-    """The proxy wants a login, does not take the one it got, or its rules do not let this client to the broker."""
+    """The proxy requires a login, rejects the given one, or its rules forbid the connection to the broker."""
 
 
 class ProxyFailed(ConnectionLost):
-    """The proxy cannot be reached, cannot reach the broker, or has trouble of its own."""
+    """The proxy cannot be reached, cannot reach the broker, or failed."""
 
 
 class NoBrokerReachable(ConnectionLost):
-    """None of the known addresses led to a broker; the message lists each with its cause."""
+    """No broker could be reached at any known address; the message lists each address with the cause."""
 
 
 class RequestTimeout(KafkaError, TimeoutError):
-    """A deadline passed; the message says what was waited for, where, and the last cause."""
+    """A deadline passed; the message says what the client waited for, at which broker, and the last cause."""
 
 
 class DeserializationError(KafkaError):
     """A user's deserializer failed on one record; the consumer's position is past that record.
 
-    It carries the record as it was read, so that the loop can log it, or send it to a dead-letter topic, and go on.
+    The error has the raw record, so that the caller can log it or send it to a dead-letter topic, and continue.
 
     Attributes:
-        failed: "key" or "value", whichever could not be deserialized. ``__cause__`` is what the deserializer raised.
-        partition: its topic and number, as a TopicPartition.
-        offset: its place in the partition.
+        failed: "key" or "value", whichever could not be deserialized. ``__cause__`` is the deserializer's exception.
+        partition: the record's TopicPartition.
+        offset: the record's offset.
         raw_key: the key's bytes, or None for a null key.
         raw_value: the value's bytes, or None for a null value.
         headers: names and values, in the producer's order.
@@ -290,7 +289,7 @@ class DeserializationError(KafkaError):
 
     def __init__(
         self,
-        told: str,
+        message: str,
         failed: str = "value",
         partition: tuple[str, int] | None = None,
         offset: int = -1,
@@ -299,7 +298,7 @@ class DeserializationError(KafkaError):
         headers: tuple[tuple[str, bytes | None], ...] = (),
         timestamp: int = -1,
     ) -> None:
-        super().__init__(told, failed, partition, offset, raw_key, raw_value, headers, timestamp)
+        super().__init__(message, failed, partition, offset, raw_key, raw_value, headers, timestamp)
         self.failed: str = failed
         self.partition: tuple[str, int] | None = partition
         self.offset: int = offset
@@ -313,24 +312,25 @@ class DeserializationError(KafkaError):
 
 
 class LogTruncated(KafkaError):
-    """Records that the consumer has read are gone: a leader without them took over, and others may have their offsets
-    (KIP-320). With ``auto_offset_reset="none"`` the partition is read on after a seek: to ``diverging_offset`` for all
-    that is there now and was not read, to ``position`` to go on as if nothing had happened.
+    """The log was truncated below the consumer's position: a leader without the records that were read took over, and
+    other records may have their offsets (KIP-320). With ``auto_offset_reset="none"`` the consumer continues after a
+    seek: to ``diverging_offset`` to read all new records, or to ``position`` to ignore the truncation.
 
     Attributes:
-        partition: its topic and number, as a TopicPartition.
-        position: the offset that was to be read next.
-        diverging_offset: the end of what the log still has of what was read; None if the leader cannot tell.
+        partition: the TopicPartition.
+        position: the consumer's position, the next offset to read.
+        diverging_offset: the end of the records that were read and are still in the log; None if the leader does not
+            know.
     """
 
     def __init__(
         self,
-        told: str,
+        message: str,
         partition: tuple[str, int] | None = None,
         position: int = -1,
         diverging_offset: int | None = None,
     ) -> None:
-        super().__init__(told, partition, position, diverging_offset)
+        super().__init__(message, partition, position, diverging_offset)
         self.partition = partition
         self.position = position
         self.diverging_offset = diverging_offset
@@ -340,7 +340,7 @@ class LogTruncated(KafkaError):
 
 
 class DeliveryFailed(KafkaError):
-    """Records that nobody awaited were not delivered: ``count`` of them, for the causes in ``errors``, one a batch."""
+    """``count`` records that were sent without awaiting were not delivered; ``errors`` has a cause for each batch."""
 
     def __init__(self, errors: Sequence[Exception], count: int) -> None:
         super().__init__(errors, count)
@@ -354,25 +354,25 @@ class DeliveryFailed(KafkaError):
 
 
 class CommitFailed(KafkaError):
-    """Offsets were not committed, since this consumer no longer owns the partitions; the message says why.
+    """Offsets were not committed because this consumer no longer owns the partitions; the message says why.
 
-    The records since the last commit are read again, by this consumer or another: discard what was done with them.
+    A member of the group reads the records since the last commit again: discard the results of these records.
     """
 
 
 class ConsumerStalled(KafkaError):
-    """A consumer got no records for ``stall_timeout_ms``, though there may be some; the message says why."""
+    """A consumer received no records for ``stall_timeout_ms``, though there may be some; the message says why."""
 
 
 class TransactionAborted(KafkaError):
-    """The transaction that the record was part of was aborted: readers of committed records will never see it."""
+    """The record's transaction was aborted: readers of committed records will never see the record."""
 
 
 # --- answered by a broker ----------------------------------------------------------------------------------
 
 
 class Refresh(Enum):
-    """What a client should look up again before it retries."""
+    """The information that a client should refresh before it retries."""
 
     NOTHING = "nothing"
     METADATA = "metadata"
@@ -380,10 +380,10 @@ class Refresh(Enum):
 
 
 class BrokerError(KafkaError):
-    """A broker answered with an error code. Subclasses are the rows of the table below.
+    """A broker answered with an error code. Each code has a subclass.
 
-    ``retriable``: the same request may succeed later. ``refresh``: what to look up before. ``fatal``: an
-    idempotent or transactional producer cannot go on. ``abortable``: the transaction must be aborted (KIP-1050).
+    ``retriable``: the same request may succeed later. ``refresh``: the information to refresh before. ``fatal``: an
+    idempotent or transactional producer cannot continue. ``abortable``: the transaction must be aborted (KIP-1050).
     """
 
     code: int
@@ -414,7 +414,7 @@ _BY_CODE: dict[int, type[BrokerError]] = {}
 
 
 class UnknownBrokerError(BrokerError):
-    """A code that this release has no name for; ``code`` is the number that came."""
+    """The broker answered with an error code that this release does not know; ``code`` is the number."""
 
     def __init__(self, code: int, detail: str = "") -> None:
         super().__init__(code, detail)
@@ -591,11 +591,11 @@ class InvalidReplicaAssignment(BrokerError, code=ErrorCode.INVALID_REPLICA_ASSIG
 
 
 class InvalidConfig(BrokerError, code=ErrorCode.INVALID_CONFIG):
-    """A setting of a topic or broker has a name or value that the broker refuses."""
+    """A setting of a topic or broker has a name or value that the broker rejects."""
 
 
 class NotController(BrokerError, code=ErrorCode.NOT_CONTROLLER, retriable=True, refresh=Refresh.METADATA):
-    """This broker is not the active controller; find that one and ask it."""
+    """This broker is not the active controller; look up the controller and send the request to it."""
 
 
 class InvalidRequest(BrokerError, code=ErrorCode.INVALID_REQUEST):
@@ -603,11 +603,11 @@ class InvalidRequest(BrokerError, code=ErrorCode.INVALID_REQUEST):
 
 
 class UnsupportedForMessageFormat(BrokerError, code=ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, fatal=True):
-    """The topic's record format is too old for what was asked, such as a transaction."""
+    """The topic's record format is too old for the request, such as a transaction."""
 
 
 class PolicyViolation(BrokerError, code=ErrorCode.POLICY_VIOLATION):
-    """A policy that the cluster's operators installed forbids this."""
+    """A policy of the cluster's operators forbids this."""
 
 
 class OutOfOrderSequenceNumber(BrokerError, code=ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, abortable=True):
@@ -673,7 +673,7 @@ class UnknownProducerId(BrokerError, code=ErrorCode.UNKNOWN_PRODUCER_ID, abortab
 
 
 class ReassignmentInProgress(BrokerError, code=ErrorCode.REASSIGNMENT_IN_PROGRESS):
-    """The partition's replicas are being moved; wait until that has ended, or cancel it."""
+    """The partition's replicas are being reassigned; wait until that has ended, or cancel it."""
 
 
 class DelegationTokenAuthDisabled(BrokerError, code=ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED):
@@ -717,7 +717,7 @@ class FetchSessionIdNotFound(BrokerError, code=ErrorCode.FETCH_SESSION_ID_NOT_FO
 
 
 class InvalidFetchSessionEpoch(BrokerError, code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, retriable=True):
-    """Client and broker disagree on where the fetch session stands; the next fetch begins a new one."""
+    """Client and broker disagree on the epoch of the fetch session; the next fetch begins a new session."""
 
 
 class ListenerNotFound(BrokerError, code=ErrorCode.LISTENER_NOT_FOUND, retriable=True, refresh=Refresh.METADATA):
@@ -741,7 +741,7 @@ class UnsupportedCompressionType(BrokerError, code=ErrorCode.UNSUPPORTED_COMPRES
 
 
 class StaleBrokerEpoch(BrokerError, code=ErrorCode.STALE_BROKER_EPOCH):
-    """The broker has registered anew since; the request carries its old epoch."""
+    """The broker has registered again since; the request has its old epoch."""
 
 
 class OffsetNotAvailable(BrokerError, code=ErrorCode.OFFSET_NOT_AVAILABLE, retriable=True):
@@ -777,7 +777,7 @@ class ElectionNotNeeded(BrokerError, code=ErrorCode.ELECTION_NOT_NEEDED, retriab
 
 
 class NoReassignmentInProgress(BrokerError, code=ErrorCode.NO_REASSIGNMENT_IN_PROGRESS):
-    """There is no move of replicas to cancel."""
+    """There is no reassignment of replicas to cancel."""
 
 
 class GroupSubscribedToTopic(BrokerError, code=ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC):
@@ -801,15 +801,15 @@ class ProducerFenced(BrokerError, code=ErrorCode.PRODUCER_FENCED, fatal=True):
 
 
 class ResourceNotFound(BrokerError, code=ErrorCode.RESOURCE_NOT_FOUND):
-    """What the request names, such as a SCRAM user, does not exist."""
+    """A resource that the request names, such as a SCRAM user, does not exist."""
 
 
 class DuplicateResource(BrokerError, code=ErrorCode.DUPLICATE_RESOURCE):
-    """The request names the same thing, such as a SCRAM user, more than once."""
+    """The request names a resource, such as a SCRAM user, more than once."""
 
 
 class UnacceptableCredential(BrokerError, code=ErrorCode.UNACCEPTABLE_CREDENTIAL):
-    """The brokers take no such SCRAM credential; look at its user name and its number of iterations."""
+    """The brokers reject the SCRAM credential; check its user name and its number of iterations."""
 
 
 class InconsistentVoterSet(BrokerError, code=ErrorCode.INCONSISTENT_VOTER_SET):
@@ -817,7 +817,7 @@ class InconsistentVoterSet(BrokerError, code=ErrorCode.INCONSISTENT_VOTER_SET):
 
 
 class InvalidUpdateVersion(BrokerError, code=ErrorCode.INVALID_UPDATE_VERSION):
-    """The version to update to is not possible, or someone else has updated meanwhile."""
+    """The version to update to is not possible, or another client has updated meanwhile."""
 
 
 class FeatureUpdateFailed(BrokerError, code=ErrorCode.FEATURE_UPDATE_FAILED):
@@ -877,11 +877,11 @@ class OffsetMovedToTieredStorage(BrokerError, code=ErrorCode.OFFSET_MOVED_TO_TIE
 
 
 class FencedMemberEpoch(BrokerError, code=ErrorCode.FENCED_MEMBER_EPOCH):
-    """The coordinator has cut this member off by its epoch; its partitions are gone, and it must join anew."""
+    """The coordinator has fenced this member by its epoch; the member lost its partitions and must rejoin."""
 
 
 class UnreleasedInstanceId(BrokerError, code=ErrorCode.UNRELEASED_INSTANCE_ID):
-    """A member with this group.instance.id is still in the group; no other can come before it leaves."""
+    """A member with this group.instance.id is still in the group; another cannot join before it leaves."""
 
 
 class UnsupportedAssignor(BrokerError, code=ErrorCode.UNSUPPORTED_ASSIGNOR):
@@ -897,7 +897,7 @@ class MismatchedEndpointType(BrokerError, code=ErrorCode.MISMATCHED_ENDPOINT_TYP
 
 
 class UnsupportedEndpointType(BrokerError, code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE):
-    """The other side cannot be asked about that kind of node."""
+    """The server cannot describe that kind of node."""
 
 
 class UnknownControllerId(BrokerError, code=ErrorCode.UNKNOWN_CONTROLLER_ID):
@@ -929,11 +929,11 @@ class ShareSessionNotFound(BrokerError, code=ErrorCode.SHARE_SESSION_NOT_FOUND, 
 
 
 class InvalidShareSessionEpoch(BrokerError, code=ErrorCode.INVALID_SHARE_SESSION_EPOCH, retriable=True):
-    """Client and broker disagree on where the share session stands; the next request begins a new one."""
+    """Client and broker disagree on the epoch of the share session; the next request begins a new session."""
 
 
 class FencedStateEpoch(BrokerError, code=ErrorCode.FENCED_STATE_EPOCH):
-    """A share group's state was to be written or read with an epoch that is over."""
+    """The request reads or writes a share group's state with an old epoch."""
 
 
 class InvalidVoterKey(BrokerError, code=ErrorCode.INVALID_VOTER_KEY):
@@ -953,7 +953,7 @@ class InvalidRegularExpression(BrokerError, code=ErrorCode.INVALID_REGULAR_EXPRE
 
 
 class RebootstrapRequired(BrokerError, code=ErrorCode.REBOOTSTRAP_REQUIRED):
-    """What the client knows of the cluster is out of date; begin again from the bootstrap addresses."""
+    """The client's metadata is out of date; the client must bootstrap again."""
 
 
 class StreamsInvalidTopology(BrokerError, code=ErrorCode.STREAMS_INVALID_TOPOLOGY):
@@ -984,29 +984,29 @@ class ControllerIdNotRegistered(BrokerError, code=ErrorCode.CONTROLLER_ID_NOT_RE
     """No controller has registered with this id."""
 
 
-def again(error: KafkaError) -> KafkaError:
-    """The error to raise in one more place: a single one, raised in many tasks, would gather all their tracebacks."""
+def copy_for_reraise(error: KafkaError) -> KafkaError:
+    """Copy the error, to raise it in another task: one object raised in many tasks would collect all tracebacks."""
     copy = type(error)(*error.args)
     copy.__cause__ = error.__cause__
     return copy
 
 
 def as_kafka_error(error: Exception, doing: str) -> KafkaError:
-    """The error, or one around it that says what this client was ``doing``.
+    """Return a KafkaError as it is, or wrap another exception in one that says what this client was ``doing``.
 
-    A stream, a thread or a mistake of ours may raise anything, and whoever waits must hear of it.
+    A stream, a thread or a bug of the client may raise any exception, and the caller must receive it.
     """
     if isinstance(error, KafkaError):
         return error
-    ours = KafkaError(f"{doing} failed in this client: {error!r}")
-    ours.__cause__ = error
-    return ours
+    wrapped = KafkaError(f"{doing} failed in this client: {error!r}")
+    wrapped.__cause__ = error
+    return wrapped
 
 
 def broker_error(code: int, detail: str = "") -> BrokerError:
-    """The exception for a broker's error code, with ``detail``: what was asked, of whom, what the broker said."""
-    row = _BY_CODE.get(code)
-    if row is None:
+    """Return the exception for a broker's error code; ``detail`` names the request, the broker and its message."""
+    cls = _BY_CODE.get(code)
+    if cls is None:
         return UnknownBrokerError(code, detail)
-    summary = f"{ErrorCode(code).name}: {row.__doc__}"
-    return row(f"{detail}: {summary}" if detail else summary)
+    summary = f"{ErrorCode(code).name}: {cls.__doc__}"
+    return cls(f"{detail}: {summary}" if detail else summary)

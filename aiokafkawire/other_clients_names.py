@@ -1,7 +1,7 @@
-"""Names that users of other Kafka clients type, and what they are called here.
+"""Names of other Kafka clients, and the corresponding names of this client.
 
-They come from aiokafka, kafka-python, confluent-kafka (librdkafka) and the Java client. A missing attribute and an
-unknown setting look their name up here, so that the error tells the right one.
+The names are from aiokafka, kafka-python, confluent-kafka (librdkafka) and the Java client. Errors for a missing
+attribute or an unknown setting look the name up here, to suggest the right one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,9 +43,9 @@ PRODUCER: Final[Mapping[str, str]] = {
     "produce": "send_nowait(topic, value, key=...), or await send(...)",
     "start": _OPENS,
     "stop": f"await close(); or {_OPENS}",
-    "poll": "not needed here: deliveries are awaited, and flush() waits for all",
+    "poll": "not needed here: await the deliveries, or flush(), which waits for all",
     "partitions_for_topic": "await partitions_for(topic)",
-    "create_batch": "not needed here: send_nowait() and enqueue_many() gather batches themselves",
+    "create_batch": "not needed here: send_nowait() and enqueue_many() make batches",
     "send_batch": "await enqueue_many(topic, values), or await send_many(topic, values)",
     "init_transactions": f"not needed here: entering the producer does it; then {_TRANSACTION}",
     "begin_transaction": _TRANSACTION,
@@ -86,7 +86,7 @@ CONSUMER: Final[Mapping[str, str]] = {
     "incremental_assign": "assign(partitions): partitions that stay keep their position",
     "incremental_unassign": "assign(partitions): partitions that stay keep their position",
     "unassign": "assign([])",
-    "store_offsets": "not needed here: what was finished is committed; or await commit({partition: offset})",
+    "store_offsets": "not needed here: auto-commit commits processed records; or await commit({partition: offset})",
     "wakeup": "cancel the task, or give poll() a timeout",
     "memberid": "health(), or group_metadata().member_id",
 }
@@ -130,15 +130,15 @@ BLOCKING_PRODUCER: Final[Mapping[str, str]] = _blocking(PRODUCER) | {
 }
 BLOCKING_CONSUMER: Final[Mapping[str, str]] = _blocking(CONSUMER)
 
-# Settings, by who was given them. Settings of ours that belong to another one of the three need no line here.
+# Settings by the class that received them. This client's settings of another class need no entry.
 _LISTENER: Final = "consumer.subscribe(*topics, on_assigned=..., on_revoked=..., on_lost=...)"
-_EVERYBODY: Final[Mapping[str, str]] = {
+_COMMON: Final[Mapping[str, str]] = {
     "bootstrap_servers": "it is the first argument of Client: Client('host:port', ...)",
     "bootstrap_server": "it is the first argument of Client: Client('host:port', ...)",
     "metadata_broker_list": "it is the first argument of Client: Client('host:port', ...)",
     "brokers": "it is the first argument of Client: Client('host:port', ...)",
-    "loop": "leave it out: the running loop is used",
-    "api_version": "leave it out: versions are agreed on with each broker",
+    "loop": "leave it out: the client uses the running loop",
+    "api_version": "leave it out: the client negotiates versions with each broker",
     "api_version_auto_timeout_ms": "api_version_request_timeout_ms of Client",
     "connections_max_idle": "connections_max_idle_ms of Client",
     "sasl_plain_username": "sasl_username of Client",
@@ -155,7 +155,7 @@ _EVERYBODY: Final[Mapping[str, str]] = {
     "reconnect_backoff_max": "reconnect_backoff_max_ms of Client",
     "logger": "leave it out: configure the logger 'aiokafkawire' of Python's logging",
     "debug": "leave it out: configure the logger 'aiokafkawire' of Python's logging",
-    "error_cb": "leave it out: calls raise what goes wrong",
+    "error_cb": "leave it out: calls raise errors",
 }
 _OF_PRODUCERS: Final[Mapping[str, str]] = {
     "max_batch_size": "batch_size",
@@ -186,15 +186,15 @@ _OF_CONSUMERS: Final[Mapping[str, str]] = {
     "topics": "positional arguments: 'orders', 'returns', or one list of them",
     "fetch_wait_max_ms": "fetch_max_wait_ms",
     "fetch_message_max_bytes": "max_partition_fetch_bytes",
-    "enable_auto_offset_store": "enable_auto_commit: what was finished is committed",
+    "enable_auto_offset_store": "enable_auto_commit, which commits the offsets of processed records",
     "rebalance_timeout_ms": "max_poll_interval_ms",
     "exclude_internal_topics": "leave it out: patterns never match internal topics",
 }
 
 _SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
-    "ClientConfig": _EVERYBODY,
-    "ProducerConfig": {**_EVERYBODY, **_OF_PRODUCERS},
-    "ConsumerConfig": {**_EVERYBODY, **_OF_CONSUMERS},
+    "ClientConfig": _COMMON,
+    "ProducerConfig": {**_COMMON, **_OF_PRODUCERS},
+    "ConsumerConfig": {**_COMMON, **_OF_CONSUMERS},
 }
 
 
@@ -206,13 +206,13 @@ _MADE_BY: Final[Mapping[str, str]] = {
 
 
 def setting_hint(config: str, name: str, known: Sequence[str], others: Mapping[str, Sequence[str]]) -> str:
-    """Return what was meant by an unknown setting: its name here, its owner, or the nearest name.
+    """Return a hint for an unknown setting: this client's name for it, its owner, or the most similar name.
 
     Args:
-        config: the class that does not know it.
-        name: the setting, as it was given.
-        known: the settings that the class knows.
-        others: the settings of each class that may own it.
+        config: the class that does not have the setting.
+        name: the given name.
+        known: the settings of the class.
+        others: the settings of the other classes, by class.
     """
     plain = name.replace(".", "_").replace("-", "_")
     if plain in known:
@@ -228,7 +228,7 @@ def setting_hint(config: str, name: str, known: Sequence[str], others: Mapping[s
 
 
 class _ForeignName:
-    """An attribute that does not exist here; its AttributeError says what it is called instead."""
+    """An attribute of other clients; its AttributeError has this client's name for it."""
 
     def __init__(self, hint: str) -> None:
         self._hint, self._name = hint, ""
@@ -242,9 +242,9 @@ class _ForeignName:
 
 
 def add_hints(cls: type, names: Mapping[str, str]) -> None:
-    """Let the class tell, in the AttributeError of a foreign name, what it is called here.
+    """Add other clients' names to a class: their AttributeError suggests this client's name.
 
-    A ``__getattr__`` would do the same, but makes CPython slower at finding every other attribute of the class.
+    A ``__getattr__`` would do the same, but slows down CPython's lookup of every other attribute.
     """
     for name, hint in names.items():
         assert not hasattr(cls, name), f"{cls.__name__}.{name} exists: it needs no hint"

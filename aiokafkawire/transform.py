@@ -1,10 +1,10 @@
-"""Consume, process, produce, so that each record counts once, whatever fails meanwhile (KIP-98, KIP-447).
+"""Consume, process and produce each record exactly once, also after failures (KIP-98, KIP-447).
 
-1. Up to ``max_records`` records, or those of ``commit_interval_ms``, are given to ``process`` together. What it makes
-   of them and the offsets after them are one transaction.
-2. ``process`` is called before the transaction begins: however long it takes, no transaction is open meanwhile.
-3. A transaction that had to be aborted is made anew, of the same records, without calling ``process`` again.
-4. Nothing is read on before the transaction is committed, so its offsets are always those after its records.
+1. ``process`` gets up to ``max_records`` records, or those of ``commit_interval_ms``. One transaction has the records
+   that it returns and the offsets after its input.
+2. ``process`` is called before the transaction begins: no transaction is open while ``process`` runs.
+3. After an abort, a new transaction writes the same records again, without calling ``process`` again.
+4. The next records are read after the commit, so a transaction's offsets are always those after its input.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -54,10 +54,10 @@ class OutgoingRecord:
 
 
 Process: TypeAlias = Callable[[_Records], Iterable[OutgoingRecord] | Awaitable[Iterable[OutgoingRecord]]]
-"""Makes of records what is to be sent, if anything; a function or a coroutine function."""
+"""A function or coroutine function that takes records and returns the records to send, if any."""
 
-# After these a transaction has to be aborted, and the next one may well succeed.
-_PASSING: Final = (
+# Errors after which the transaction must be aborted, and the next transaction may succeed.
+_RETRIED: Final = (
     InvalidProducerEpoch,
     InvalidTxnState,
     OutOfOrderSequenceNumber,
@@ -71,7 +71,7 @@ class TransformLoop:
     """The loop of ``Client.transform``.
 
     Raises:
-        ConfigError: a number is none, or too small.
+        ConfigError: a limit is not an integer, or too small.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class TransformLoop:
     ) -> None:
         for name, number in (("max_records", max_records), ("commit_interval_ms", commit_interval_ms)):
             if not is_integer(number, 1, INT32):
-                raise ConfigError(f"{name} must be a whole number from 1 on, got {shown(number)}")
+                raise ConfigError(f"{name} must be an integer of at least 1, got {shown(number)}")
         self._cluster, self._consumer, self._producer, self._process = cluster, consumer, producer, process
         self._max_records, self._interval = max_records, commit_interval_ms / 1000
         self._ends: dict[TopicPartition, int] | None = None
@@ -95,19 +95,19 @@ class TransformLoop:
         self._count = 0
 
     async def run(self, stop: anyio.Event | None, *, until_end: bool) -> int:
-        """Go on until ``stop`` is set, or the ends as they are now are reached; the number of records that counted.
+        """Run until ``stop`` is set, or to the current ends if ``until_end``; return how many records were committed.
 
-        The consumer and the producer are open, and are left to whoever opened them.
+        The consumer and the producer must be open; the caller closes them.
         """
         if until_end:
             found = await self._consumer.offsets(dict.fromkeys(self._consumer.assignment, OffsetSpec.LATEST))
-            self._ends = {where: end.offset for where, end in found.items() if end is not None}
+            self._ends = {partition: end.offset for partition, end in found.items() if end is not None}
         if stop is not None:
             self._stop = stop
         failed: Exception | None = None
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._heed_stop)
-            # The group would wrap it.
+            tasks.start_soon(self._wait_for_stop)
+            # Catch the error here: the task group would wrap it in an ExceptionGroup.
             try:
                 await self._loop()
             except Exception as error:
@@ -117,7 +117,7 @@ class TransformLoop:
             raise failed
         return self._count
 
-    async def _heed_stop(self) -> None:
+    async def _wait_for_stop(self) -> None:
         await self._stop.wait()
         if self._gathering is not None:
             self._gathering.cancel()
@@ -125,7 +125,7 @@ class TransformLoop:
     async def _loop(self) -> None:
         while not (self._stop.is_set() or self._is_at_end()):
             records = await self._gather()
-            # Those at hand are left to the next run.
+            # After a stop, the gathered records are left to the next run.
             if records and not self._stop.is_set():
                 offsets = self._offsets_after(records)
                 await self._write(await self._processed(records), offsets)
@@ -134,18 +134,18 @@ class TransformLoop:
     def _is_at_end(self) -> bool:
         return self._ends is not None and all(map(self._has_reached, self._ends))
 
-    def _has_reached(self, where: TopicPartition) -> bool:
+    def _has_reached(self, partition: TopicPartition) -> bool:
         assert self._ends is not None
-        position = self._consumer.position(where)
-        return position is not None and position >= self._ends[where]
+        position = self._consumer.position(partition)
+        return position is not None and position >= self._ends[partition]
 
     # --- the parts of one transaction ------------------------------------------------------------------
 
     async def _gather(self) -> _Records:
-        """The next records: all that come in time, once there is one."""
+        """Return the next records: those that arrive within the commit interval after the first."""
         records: _Records = []
         with anyio.CancelScope() as self._gathering:
-            # The last offset of a log may be no record's, so whoever goes to the end has to look now and then.
+            # The last offset of a log may have no record, so with until_end the positions are checked regularly.
             if self._ends is not None:
                 self._gathering.deadline = anyio.current_time() + self._interval
             while len(records) < self._max_records:
@@ -162,21 +162,21 @@ class TransformLoop:
             )
             for record in records
         }
-        # Where the position is known, it is beyond markers of transactions as well.
+        # A known position is also beyond the control records of transactions.
         positions = self._consumer.positions()
-        return {where: positions.get(where, offset) for where, offset in after.items()}
+        return {partition: positions.get(partition, offset) for partition, offset in after.items()}
 
     async def _processed(self, records: _Records) -> list[OutgoingRecord]:
-        made = self._process(records)
-        if isinstance(made, Awaitable):
-            made = await made
-        outgoing = list(made) if isinstance(made, Iterable) else None
-        if outgoing is None or not all(isinstance(one, OutgoingRecord) for one in outgoing):
-            raise UsageError(f"process has to return what to send, such as a list of OutgoingRecord; got {made!r:.200}")
+        result = self._process(records)
+        if isinstance(result, Awaitable):
+            result = await result
+        outgoing = list(result) if isinstance(result, Iterable) else None
+        if outgoing is None or not all(isinstance(record, OutgoingRecord) for record in outgoing):
+            raise UsageError(f"process must return an iterable of OutgoingRecord, such as a list; got {result!r:.200}")
         return outgoing
 
     async def _write(self, outgoing: list[OutgoingRecord], offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
-        """Make it one transaction, again and again while that may help, as long as a call may take."""
+        """Write the records and offsets in one transaction; retry retriable errors for ``default_api_timeout_ms``."""
         now, backoff = self._cluster.runtime.now, self._cluster.backoff()
         deadline: Deadline | None = None
         while True:
@@ -187,8 +187,8 @@ class TransformLoop:
                     await self._fill(transaction, outgoing, offsets)
                 return
             except KafkaError as error:
-                # If none can begin, the producer can do nothing any more: so the error says.
-                if not begun or not (retry_action(error).retry or isinstance(error, _PASSING)):
+                # If no transaction can begin, the producer has failed permanently, and the error says why.
+                if not begun or not (retry_action(error).retry or isinstance(error, _RETRIED)):
                     raise
                 deadline = deadline or self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
                 if deadline.passed(now()):
@@ -201,23 +201,23 @@ class TransformLoop:
         outgoing: list[OutgoingRecord],
         offsets: dict[TopicPartition, OffsetAndMetadata],
     ) -> None:
-        for one in outgoing:
+        for record in outgoing:
             await transaction.enqueue(
-                one.topic,
-                one.value,
-                key=one.key,
-                partition=one.partition,
-                timestamp_ms=one.timestamp_ms,
-                headers=one.headers,
+                record.topic,
+                record.value,
+                key=record.key,
+                partition=record.partition,
+                timestamp_ms=record.timestamp_ms,
+                headers=record.headers,
             )
         await transaction.commit_offsets(offsets, group=self._consumer.group_metadata())
 
 
 def joined(given: Options | None, fixed: Options) -> Options:
-    """Options of a user, and those that are set already.
+    """Join a user's options with those that :meth:`Client.transform` sets.
 
     Raises:
-        ConfigError: one is in both.
+        ConfigError: an option is in both.
     """
     for name in fixed:
         if given is not None and name in given:

@@ -1,4 +1,4 @@
-"""Small values that users and every room share: partitions, offsets, what a delivery returns."""
+"""Small values that users and all packages share: partitions, offsets, metadata of records."""
 
 import re
 from collections.abc import Awaitable, Mapping, Sequence
@@ -14,7 +14,7 @@ __all__ = (
     "Address",
     "AwsCredentials",
     "BytesLike",
-    "Chance",
+    "RandomSource",
     "CoordinatorType",
     "Event",
     "GroupMetadata",
@@ -34,23 +34,23 @@ __all__ = (
     "check_spec",
     "check_start",
     "check_topic_name",
-    "given_offsets",
-    "given_partitions",
-    "given_specs",
+    "normalize_offsets",
+    "normalize_partitions",
+    "normalize_specs",
 )
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview
-"""What producers take as bytes; they copy the bytes when they are given."""
+"""The byte types that producers accept; a producer copies the bytes at once."""
 
 Header: TypeAlias = tuple[str, bytes | None]
-"""A record header: a name, and bytes or null (KIP-82)."""
+"""A record header: a name, and a value of bytes or null (KIP-82)."""
 
 Headers: TypeAlias = Sequence[tuple[str, BytesLike | None]] | Mapping[str, BytesLike | None]
-"""What ``send(headers=...)`` takes. Order and repeated names are kept when given as a sequence."""
+"""The type of ``send(headers=...)``. A sequence keeps the order of headers and may repeat names."""
 
 
 class Address(NamedTuple):
-    """Where a broker listens."""
+    """The host and port that a broker listens at."""
 
     host: str
     port: int
@@ -59,8 +59,8 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class Chance(Protocol):
-    """Randomness as an argument, as :class:`random.Random` gives it."""
+class RandomSource(Protocol):
+    """A source of random numbers, such as :class:`random.Random`."""
 
     def uniform(self, low: float, high: float, /) -> float: ...
 
@@ -68,7 +68,7 @@ class Chance(Protocol):
 
 
 class Event(Protocol):
-    """Something that tasks wait for, once: as ``anyio.Event``."""
+    """An event that tasks wait for, such as ``anyio.Event``; it is set once."""
 
     def set(self) -> object: ...
 
@@ -86,9 +86,9 @@ class TopicPartition(NamedTuple):
 
 
 class TimestampType(IntEnum):
-    """Who set a record's timestamp (``message.timestamp.type`` of the topic, KIP-32).
+    """The origin of a record's timestamp (``message.timestamp.type`` of the topic, KIP-32).
 
-    ``NO_TIMESTAMP_TYPE``: nobody, for the record is in the format from before Kafka 0.10 (magic 0), which has none.
+    ``NO_TIMESTAMP_TYPE``: the record has no timestamp, as in the format before Kafka 0.10 (magic 0).
     """
 
     NO_TIMESTAMP_TYPE = -1
@@ -97,7 +97,7 @@ class TimestampType(IntEnum):
 
 
 class IsolationLevel(IntEnum):
-    """Which records of transactions a read shows (``isolation.level``, KIP-98)."""
+    """Whether a read returns uncommitted records of transactions (``isolation.level``, KIP-98)."""
 
     READ_UNCOMMITTED = 0
     READ_COMMITTED = 1
@@ -105,7 +105,7 @@ class IsolationLevel(IntEnum):
 
 @attrs.frozen
 class OffsetAndMetadata:
-    """A position to commit: the offset of the next record to read, a note, and the epoch it was read under."""
+    """A position to commit: the offset of the next record to read, a note, and the leader epoch of the last record."""
 
     offset: int
     metadata: str = ""
@@ -114,7 +114,7 @@ class OffsetAndMetadata:
 
 @attrs.frozen
 class OffsetAndTimestamp:
-    """What an offset lookup found. ``timestamp`` is in ms since the epoch, -1 where the lookup was not by time."""
+    """The result of an offset lookup. ``timestamp`` is in ms since the epoch, -1 if the lookup was not by time."""
 
     offset: int
     timestamp: int = -1
@@ -123,13 +123,13 @@ class OffsetAndTimestamp:
 
 @attrs.frozen
 class OAuthBearerToken:
-    """A token to log in with by OAUTHBEARER; its repr does not show it.
+    """A token for SASL/OAUTHBEARER; its repr does not show the token.
 
     Args:
         value: the token, such as a JWT in its compact form.
-        expires_at_ms: until when it holds, in ms since the epoch; None is what the token itself says, if it is a JWT.
-            A token whose end is not known is asked for at every login.
-        extensions: more to tell the brokers (KIP-342).
+        expires_at_ms: the time at which the token expires, in ms since the epoch; None takes it from a JWT. A token
+            without a known expiry is requested again for every login.
+        extensions: SASL extensions to send to the brokers (KIP-342).
     """
 
     value: str = attrs.field(repr=False)
@@ -139,7 +139,7 @@ class OAuthBearerToken:
 
 @attrs.frozen
 class AwsCredentials:
-    """What requests to AWS are signed with; its repr shows the key's id alone."""
+    """Credentials that sign requests to AWS; the repr shows only the key's id."""
 
     access_key_id: str
     secret_access_key: str = attrs.field(repr=False)
@@ -147,7 +147,7 @@ class AwsCredentials:
 
 
 class CoordinatorType(IntEnum):
-    """What FindCoordinator looks for."""
+    """The kind of coordinator that FindCoordinator looks up."""
 
     GROUP = 0
     TRANSACTION = 1
@@ -155,7 +155,7 @@ class CoordinatorType(IntEnum):
 
 @attrs.frozen
 class GroupMetadata:
-    """Who commits offsets for a group (KIP-447). Without a membership: generation -1, and no member id."""
+    """The group member that commits offsets (KIP-447). Without membership: generation -1, and no member id."""
 
     group_id: str
     generation_id: int = -1
@@ -167,7 +167,7 @@ class GroupMetadata:
 class ProducerIdentity:
     """A transactional producer's id and epoch, for another producer to write into its open transaction.
 
-    ``transaction_version`` is 2 where the brokers add partitions to transactions by themselves (KIP-890).
+    ``transaction_version`` is 2 if the brokers add partitions to transactions automatically (KIP-890).
     """
 
     transactional_id: str
@@ -177,10 +177,10 @@ class ProducerIdentity:
 
 
 class RecordMetadata(NamedTuple):
-    """Where an acknowledged record is.
+    """The topic, partition, offset and timestamp of an acknowledged record.
 
-    ``offset`` is -1 with ``acks=0``, where no broker says. ``timestamp`` is in ms since the epoch: the
-    producer's own, or the broker's for a topic with LogAppendTime.
+    ``offset`` is -1 with ``acks=0``, because brokers do not answer. ``timestamp`` is in ms since the epoch: the
+    producer's, or the broker's for a topic with LogAppendTime.
     """
 
     topic: str
@@ -191,9 +191,9 @@ class RecordMetadata(NamedTuple):
 
 @attrs.frozen
 class OffsetSpec:
-    """Which offset to look up: ``EARLIEST``, ``LATEST``, ``MAX_TIMESTAMP`` (KIP-734) or ``at(ms)``.
+    """The offset to look up: ``EARLIEST``, ``LATEST``, ``MAX_TIMESTAMP`` (KIP-734) or ``at(ms)``.
 
-    ``timestamp`` is the value that ListOffsets carries: negative ones are names, others ms since the epoch.
+    ``timestamp`` is the value in ListOffsets requests: ms since the epoch, or a negative constant.
     """
 
     EARLIEST: ClassVar["OffsetSpec"]
@@ -204,18 +204,18 @@ class OffsetSpec:
 
     @classmethod
     def at(cls, timestamp_ms: int) -> "OffsetSpec":
-        """The first record whose timestamp is at least ``timestamp_ms`` (ms since the epoch).
+        """Select the first record whose timestamp is at least ``timestamp_ms`` (ms since the epoch).
 
         Raises:
-            TypeError: the timestamp is no integer.
-            ValueError: the timestamp is negative, or beyond 64 bits.
+            TypeError: the timestamp is not an integer.
+            ValueError: the timestamp is negative or exceeds 64 bits.
         """
         if isinstance(timestamp_ms, bool) or not isinstance(timestamp_ms, int):
             raise TypeError(f"a timestamp to look up must be an integer, ms since the epoch, got {shown(timestamp_ms)}")
         if timestamp_ms > INT64:
             raise ValueError(f"a timestamp to look up must be at most {INT64} ms, got {timestamp_ms}")
         if timestamp_ms < 0:
-            raise ValueError(f"a timestamp to look up is ms since the epoch and not negative, got {timestamp_ms}")
+            raise ValueError(f"a timestamp to look up must not be negative (ms since the epoch), got {timestamp_ms}")
         return cls(timestamp_ms)
 
 
@@ -230,10 +230,10 @@ _SPECS = "{TopicPartition('orders', 0): OffsetSpec.LATEST}"
 
 
 def check_partition(given: object) -> TopicPartition:
-    """Read a partition that a user gave, as a TopicPartition or a plain pair.
+    """Return a user's TopicPartition or (topic, partition) pair as a TopicPartition.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the argument is not a partition.
     """
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise UsageError(
@@ -243,94 +243,95 @@ def check_partition(given: object) -> TopicPartition:
     check_topic_name(topic)
     if not is_integer(partition, 0, INT32):
         raise UsageError(
-            f"a partition is a number from 0 on, up to {INT32}; got {partition!r:.100} for topic {topic!r}"
+            f"a partition must be an integer from 0 to {INT32}, got {partition!r:.100} for topic {topic!r}"
         )
     return TopicPartition(topic, partition)
 
 
-def given_partitions(partitions: object) -> list[TopicPartition]:
-    """Read a collection of partitions that a user gave.
+def normalize_partitions(partitions: object) -> list[TopicPartition]:
+    """Return a user's collection of partitions as a list of TopicPartition.
 
     Raises:
-        UsageError: it is no collection, or one of them is no partition.
+        UsageError: the argument is not a collection, or an item is not a partition.
     """
-    return [check_partition(one) for one in items_of("partitions", partitions, _PARTITIONS)]
+    return [check_partition(partition) for partition in items_of("partitions", partitions, _PARTITIONS)]
 
 
-def given_offsets(offsets: object) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Read the offsets that a user gave.
+def normalize_offsets(offsets: object) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Return a user's offsets by TopicPartition, each as OffsetAndMetadata.
 
     Raises:
-        UsageError: a partition is none, or has no offset.
+        UsageError: a key is not a partition, or a value is not an offset.
     """
     check_mapping("offsets", offsets, _OFFSETS)
     assert isinstance(offsets, Mapping)
-    return {check_partition(where): _checked_offset(where, offset) for where, offset in offsets.items()}
+    return {check_partition(partition): _checked_offset(partition, offset) for partition, offset in offsets.items()}
 
 
-def _checked_offset(where: tuple[str, int], offset: object) -> OffsetAndMetadata:
+def _checked_offset(partition: tuple[str, int], offset: object) -> OffsetAndMetadata:
     plain = offset.offset if isinstance(offset, OffsetAndMetadata) else offset
     if not is_integer(plain, 0, INT64):
-        told = f"to be committed, from 0 to {INT64}; got {shown(offset)}"
-        raise UsageError(f"{where} needs an offset, or an OffsetAndMetadata, {told}")
+        expected = f"an offset from 0 to {INT64}, or an OffsetAndMetadata"
+        raise UsageError(f"the offset to commit for {partition} must be {expected}, got {shown(offset)}")
     if not isinstance(offset, OffsetAndMetadata):
         assert isinstance(plain, int)
         return OffsetAndMetadata(plain)
-    check_text(f"the metadata of {where}", offset.metadata, empty=True)
+    check_text(f"the metadata of {partition}", offset.metadata, empty=True)
     if offset.leader_epoch is not None and not is_integer(offset.leader_epoch, -1, INT32):
-        raise UsageError(f"the leader_epoch of {where} must be an integer or None, got {shown(offset.leader_epoch)}")
+        text = shown(offset.leader_epoch)
+        raise UsageError(f"the leader_epoch of {partition} must be an integer or None, got {text}")
     return offset
 
 
-def given_specs(specs: object) -> dict[TopicPartition, "OffsetSpec"]:
-    """Read which offsets a user wants to have looked up.
+def normalize_specs(specs: object) -> dict[TopicPartition, "OffsetSpec"]:
+    """Return a user's offset lookups by TopicPartition.
 
     Raises:
-        UsageError: a partition is none, or what is wanted is no OffsetSpec.
+        UsageError: a key is not a partition, or a value is not an OffsetSpec.
     """
     check_mapping("specs", specs, _SPECS)
     assert isinstance(specs, Mapping)
     found = {}
     for given, spec in specs.items():
-        where = check_partition(given)
-        check_spec(where, spec)
-        found[where] = spec
+        partition = check_partition(given)
+        check_spec(partition, spec)
+        found[partition] = spec
     return found
 
 
-def check_spec(where: TopicPartition, spec: object) -> None:
-    """Refuse what is no OffsetSpec.
+def check_spec(partition: TopicPartition, spec: object) -> None:
+    """Check that ``spec`` is an OffsetSpec.
 
     Raises:
-        UsageError: the message says how to write one.
+        UsageError: it is not; the message lists the choices.
     """
     if not isinstance(spec, OffsetSpec) or not is_integer(spec.timestamp, -INT64 - 1, INT64):
         known = "OffsetSpec.EARLIEST, OffsetSpec.LATEST, OffsetSpec.MAX_TIMESTAMP or OffsetSpec.at(timestamp_ms)"
-        raise UsageError(f"what to look up for {where} must be {known}, got {shown(spec)}")
+        raise UsageError(f"the offset to look up for {partition} must be {known}, got {shown(spec)}")
 
 
-def check_start(where: TopicPartition, start: object) -> None:
-    """Refuse what says no place to read a partition from.
+def check_start(partition: TopicPartition, start: object) -> None:
+    """Check that a partition can be read from ``start``.
 
     Raises:
-        UsageError: it is neither an offset nor an OffsetSpec.
+        UsageError: ``start`` is neither an offset nor an OffsetSpec.
     """
     if isinstance(start, OffsetSpec):
-        check_spec(where, start)
+        check_spec(partition, start)
         return
     if isinstance(start, bool) or not isinstance(start, int):
-        raise UsageError(f"{where} can begin at an offset or an OffsetSpec, not at {shown(start)}")
+        raise UsageError(f"{partition} can begin at an offset or an OffsetSpec, not at {shown(start)}")
     if start < 0:
-        raise UsageError(f"{where} cannot begin at {start}: offsets begin at 0; for the ends use an OffsetSpec")
+        raise UsageError(f"{partition} cannot begin at {start}: offsets begin at 0; for the ends use an OffsetSpec")
     if start > INT64:
-        raise UsageError(f"{where} cannot begin at {start}: offsets end at {INT64}; for the ends use an OffsetSpec")
+        raise UsageError(f"{partition} cannot begin at {start}: offsets end at {INT64}; for the ends use an OffsetSpec")
 
 
 def check_group_id(given: object) -> None:
-    """Refuse what cannot be a group's id.
+    """Check a group's id.
 
     Raises:
-        UsageError: it is no string, or empty.
+        UsageError: it is not a string, or is empty.
     """
     check_text("group_id", given)
 
@@ -339,13 +340,13 @@ _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 def check_topic_name(name: object) -> None:
-    """Refuse what no broker takes as a topic's name.
+    """Check a topic's name by the brokers' rules.
 
     Raises:
-        UsageError: the message says which rule it breaks.
+        UsageError: the name breaks a rule; the message lists the rules.
     """
     if not isinstance(name, str):
-        raise UsageError(f"a topic's name is a string, got {name!r:.200}")
+        raise UsageError(f"a topic's name must be a string, got {name!r:.200}")
     if name in (".", "..") or not _TOPIC_NAME.fullmatch(name):
         rule = "1 to 249 of the letters a-z and A-Z, digits, '.', '_' and '-', and neither '.' nor '..'"
-        raise UsageError(f"{name[:300]!r} cannot be a topic's name: it takes {rule}")
+        raise UsageError(f"{name[:300]!r} cannot be a topic's name: names have {rule}")

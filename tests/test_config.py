@@ -127,8 +127,8 @@ def test_strategies_are_names_of_assignors(given: object) -> None:
     ("options", "told"),
     [
         ({"group_id": ""}, "group_id must not be empty"),
-        ({"group_instance_id": "a"}, "group_instance_id must be a name, and needs a group_id"),
-        ({"group_id": "g", "group_instance_id": ""}, "group_instance_id must be a name, and needs a group_id"),
+        ({"group_instance_id": "a"}, "group_instance_id must not be empty, and needs a group_id"),
+        ({"group_id": "g", "group_instance_id": ""}, "group_instance_id must not be empty, and needs a group_id"),
         ({"heartbeat_interval_ms": 45_000}, r"heartbeat_interval_ms must be less than session_timeout_ms \(45000\)"),
     ],
 )
@@ -138,7 +138,7 @@ def test_a_membership_makes_sense(options: Any, told: str) -> None:
 
 
 def test_a_heartbeat_thread_needs_tcp() -> None:
-    with pytest.raises(ConfigError, match="heartbeat_thread makes TCP connections of its own"):
+    with pytest.raises(ConfigError, match="heartbeat_thread opens its own TCP connections"):
         Client("a:1", connector=Broker(port=None).connect).consumer(group_id="g", heartbeat_thread=True)
 
 

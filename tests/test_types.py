@@ -17,7 +17,7 @@ def test_offset_specs_are_the_timestamps_that_brokers_know() -> None:
 
 @pytest.mark.parametrize("timestamp", [-1, -2, -3, -(10**12)])
 def test_a_time_to_look_up_is_not_negative(timestamp: int) -> None:
-    with pytest.raises(ValueError, match=f"not negative, got {timestamp}$"):
+    with pytest.raises(ValueError, match=f"not be negative .*, got {timestamp}$"):
         OffsetSpec.at(timestamp)
 
 
@@ -28,13 +28,13 @@ def test_names_that_brokers_take(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "a b", "a/b", "ü", "a\n", "a:b", "a\0"])
 def test_names_that_no_broker_takes(name: str) -> None:
-    with pytest.raises(UsageError, match="cannot be a topic's name: it takes 1 to 249 of the letters"):
+    with pytest.raises(UsageError, match="cannot be a topic's name: names have 1 to 249 of the letters"):
         check_topic_name(name)
 
 
 @pytest.mark.parametrize("name", [None, 5, b"flights", ["flights"]])
 def test_what_is_no_string_is_no_name(name: object) -> None:
-    with pytest.raises(UsageError, match="a topic's name is a string, got"):
+    with pytest.raises(UsageError, match="a topic's name must be a string, got"):
         check_topic_name(name)
 
 

@@ -1,1 +1,1 @@
-"""Topics and offsets, administered."""
+"""Administration of topics, groups and offsets."""

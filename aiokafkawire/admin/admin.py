@@ -1,4 +1,4 @@
-"""The admin: topics made, deleted, listed and described, offsets looked up; groups are in :mod:`.groups`."""
+"""The admin: creates, deletes, lists and describes topics, and looks up offsets; groups are in :mod:`.groups`."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias, overload
@@ -23,7 +23,7 @@ from ..protocol.messages.topics import (
     DeleteTopicState,
 )
 from ..protocol.schema import Request, Versions
-from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_topic_name, given_specs
+from ..types import OffsetAndTimestamp, OffsetSpec, TopicPartition, check_topic_name, normalize_specs
 from .groups import GroupAdmin
 
 __all__ = ("Admin", "NewTopic", "NewTopics")
@@ -33,12 +33,12 @@ _LANE = "admin"
 
 @attrs.frozen(init=False)
 class NewTopic:
-    """A topic to create: ``NewTopic("orders", 6)``, or ``{"orders": NewTopic(6)}`` where a mapping has the name.
+    """A topic to create: ``NewTopic("orders", 6)``, or ``{"orders": NewTopic(6)}`` if a mapping has the name.
 
     Args:
         name: the topic's name; left out in a mapping.
-        partitions: how many; -1 leaves the number to the brokers (``num.partitions``).
-        replication_factor: how many replicas; -1 leaves the number to the brokers (``default.replication.factor``).
+        partitions: the number of partitions; -1 means the brokers' default (``num.partitions``).
+        replication_factor: the number of replicas; -1 means the brokers' default (``default.replication.factor``).
         configs: settings of the topic, such as ``{"cleanup.policy": "compact"}``.
     """
 
@@ -67,7 +67,7 @@ class NewTopic:
     def __init__(self, *given: Any, **named: Any) -> None:
         if given and isinstance(given[0], str):
             if "name" in named:
-                raise TypeError("NewTopic() got its name twice")
+                raise TypeError("NewTopic() got multiple values for argument 'name'")
             named["name"], given = given[0], given[1:]
         for name in named:
             if name in _FOREIGN:
@@ -82,35 +82,35 @@ _FOREIGN: Final = {"topic": "name", "num_partitions": "partitions", "topic_confi
 
 
 NewTopics: TypeAlias = Mapping[str, int | NewTopic] | Iterable[NewTopic] | NewTopic
-"""What ``create_topics`` takes."""
+"""The topics that ``create_topics`` creates."""
 
 
 class Admin(GroupAdmin):
-    """Changes and describes the cluster; it is at :attr:`Client.admin`.
+    """The administration client, at :attr:`Client.admin`.
 
-    Every ``timeout`` is in seconds, ``default_api_timeout_ms`` if not given; past it, RequestTimeout is raised.
+    Every ``timeout`` is in seconds, by default ``default_api_timeout_ms``; after it the call raises RequestTimeout.
     """
 
     async def create_topics(
         self, topics: NewTopics, *, validate_only: bool = False, timeout: float | None = None
     ) -> None:
-        """Create topics: by name, with a number of partitions or a :class:`NewTopic`; or a list of these with names.
+        """Create topics: a mapping of names to a number of partitions or a :class:`NewTopic`; or a list of NewTopic.
 
         Raises:
-            TopicAlreadyExists, InvalidPartitions, ...: the first that the broker refuses; the others may exist.
-            UsageError: a name that no broker takes, or what is given is no topic.
+            TopicAlreadyExists, InvalidPartitions, ...: the broker rejected a topic; other topics may be created.
+            UsageError: a topic's name or an argument is not valid.
         """
         check_flag("validate_only", validate_only)
-        wanted = [_creatable(name, topic) for name, topic in _named(topics).items()]
+        new_topics = [_creatable(name, topic) for name, topic in _named(topics).items()]
         deadline = self._deadline(timeout)
         request = CreateTopicsRequest(
-            topics=wanted, timeout_ms=self._milliseconds(deadline), validate_only=validate_only
+            topics=new_topics, timeout_ms=self._milliseconds(deadline), validate_only=validate_only
         )
-        by_default = any(-1 in (topic.num_partitions, topic.replication_factor) for topic in wanted)
-        wanted_versions = _DEFAULTS if by_default else _FLAGGED if validate_only else _ANY
+        by_default = any(-1 in (topic.num_partitions, topic.replication_factor) for topic in new_topics)
+        versions = _DEFAULTS if by_default else _FLAGGED if validate_only else _ANY
         try:
             response = await self._cluster.ask(
-                controller, request, deadline, lane=_LANE, wanted=wanted_versions, check=_by_the_controller
+                controller, request, deadline, lane=_LANE, wanted=versions, check=_raise_if_not_controller
             )
         except UnsupportedVersion as refused:
             raise _explained(refused, by_default=by_default, validate_only=validate_only) from None
@@ -118,11 +118,11 @@ class Admin(GroupAdmin):
             _raise_for(topic.error_code, f"creating topic {topic.name!r}", topic.error_message)
 
     async def delete_topics(self, topics: str | Iterable[str], *, timeout: float | None = None) -> None:
-        """Delete topics with all their records: one, or several.
+        """Delete a topic or several topics, with all their records.
 
         Raises:
-            UnknownTopicOrPartition, ...: the first that the broker refuses; the others may be gone.
-            UsageError: a name that no broker takes.
+            UnknownTopicOrPartition, ...: the broker rejected a topic; other topics may be deleted.
+            UsageError: a topic's name is not valid.
         """
         names = [topics] if isinstance(topics, str) else items_of("topics", topics, "['orders']")
         for name in names:
@@ -134,7 +134,7 @@ class Admin(GroupAdmin):
 
         async def ask(request: Request[DeleteTopicsResponse], wanted: Versions) -> DeleteTopicsResponse:
             return await self._cluster.ask(
-                controller, request, deadline, lane=_LANE, wanted=wanted, check=_by_the_controller
+                controller, request, deadline, lane=_LANE, wanted=wanted, check=_raise_if_not_controller
             )
 
         response = await in_newest_form(
@@ -144,7 +144,7 @@ class Admin(GroupAdmin):
             _raise_for(topic.error_code, f"deleting topic {topic.name!r}", topic.error_message)
 
     async def list_topics(self, *, internal: bool = False, timeout: float | None = None) -> tuple[str, ...]:
-        """The names of all topics that this client may see, sorted; with ``internal``, Kafka's own as well."""
+        """Return the names of all topics that this client may see, sorted; with ``internal`` Kafka's own topics too."""
         check_flag("internal", internal)
         response = await self._cluster.ask_metadata(None, self._deadline(timeout), lane=_LANE)
         if is_large(response):
@@ -152,55 +152,55 @@ class Admin(GroupAdmin):
         return _names(response.topics, internal)
 
     async def describe_topic(self, name: str, *, timeout: float | None = None) -> Topic:
-        """A topic's id, partitions, leaders and replicas, as a broker knows them now.
+        """Return a topic's id, partitions, leaders and replicas from a broker's current metadata.
 
         Raises:
-            UnknownTopicOrPartition, ...: what the broker answers.
+            UnknownTopicOrPartition, ...: the broker answered with an error.
         """
         check_topic_name(name)
         response = await self._cluster.ask_metadata([name], self._deadline(timeout), lane=_LANE)
         topic = merge(EMPTY, response).topics.get(name)
         if topic is None:
-            raise WireError(f"the answer to Metadata lacks topic {name!r}, which was asked")
+            raise WireError(f"the Metadata response lacks the requested topic {name!r}")
         _raise_for(topic.error, f"describing topic {name!r}", None)
         return topic
 
     async def list_offsets(
         self, specs: Mapping[TopicPartition, OffsetSpec], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Look offsets up: the beginning, the end, or by time; None where no record is that late.
+        """Look up offsets: the beginning, the end, or by time; None if no record is at or after the time.
 
-        Brokers before 0.10.1 know times of whole segments alone: an offset by time is then up to one segment
-        (``log.segment.bytes``) too early, never too late, and has no timestamp (-1). Where no record is that late, it
-        is the end.
+        Brokers before 0.10.1 index time by segment: an offset by time is then up to one segment
+        (``log.segment.bytes``) too early, never too late, and has no timestamp (-1). If no record is at or after the
+        time, they return the end.
 
         Raises:
-            TopicNotReady: a partition has no leader in time.
-            UsageError: a topic has no such partition.
+            TopicNotReady: a partition has no leader within the timeout.
+            UsageError: a partition does not exist.
         """
-        return await look_up_offsets(self._cluster, given_specs(specs), self._deadline(timeout))
+        return await look_up_offsets(self._cluster, normalize_specs(specs), self._deadline(timeout))
 
     def _milliseconds(self, deadline: Deadline) -> int:
-        """How long the broker may take; beyond ``request_timeout_ms`` its answer would come too late."""
+        """Return the broker's timeout: the deadline, at most ``request_timeout_ms``, when the client stops waiting."""
         return int(min(deadline.allowed * 1000, self._cluster.config.request_timeout_ms))
 
 
-# v0 of CreateTopics cannot only validate.
+# CreateTopics v0 has no validate_only.
 _FLAGGED = Versions.parse("1+")
-# Brokers have defaults for both numbers since 2.4 (KIP-464).
+# Brokers have defaults for partitions and replicas since 2.4 (KIP-464).
 _DEFAULTS = Versions.parse("4+")
 _ANY = Versions.parse("0+")
 _DELETES_BY_STATE = Versions.parse("6+")  # KIP-516
 _DELETES_BY_NAME = Versions.parse("0-5")
 _UNMARKED: Final = ("__consumer_offsets",)
-"""Topics of Kafka's own that brokers before 0.10 do not mark as such."""
+"""Internal topics that brokers before 0.10 do not mark as internal."""
 
 
 def _named(topics: object) -> dict[str, object]:
-    """Read the topics to create, as users give them, by name.
+    """Return a user's topics to create, by name.
 
     Raises:
-        UsageError: it is neither a mapping nor NewTopics with names, or two have the same name.
+        UsageError: the argument is neither a mapping nor NewTopics with names, or two have the same name.
     """
     if isinstance(topics, Mapping):
         return dict(topics)
@@ -208,10 +208,10 @@ def _named(topics: object) -> dict[str, object]:
     found: dict[str, object] = {}
     for topic in [topics] if isinstance(topics, NewTopic) else items_of("topics", topics, known):
         if not isinstance(topic, NewTopic) or topic.name is None:
-            raise UsageError(f"topics must be given as {known}, with a name each; one is {shown(topic)}")
+            raise UsageError(f"topics must be like {known}, each with a name; got {shown(topic)}")
         check_topic_name(topic.name)
         if topic.name in found:
-            raise UsageError(f"topic {topic.name!r} is to be created twice in one call")
+            raise UsageError(f"topic {topic.name!r} is given twice in one call")
         found[topic.name] = topic
     return found
 
@@ -220,13 +220,13 @@ def _creatable(name: str, topic: object) -> CreatableTopic:
     check_topic_name(name)
     new = topic if isinstance(topic, NewTopic) else NewTopic(partitions=topic)  # type: ignore[call-overload]
     if new.name not in (None, name):
-        raise UsageError(f"topic {name!r} is given as a NewTopic of another name, {new.name!r}")
+        raise UsageError(f"topic {name!r} has a NewTopic of another name, {new.name!r}")
     if not (is_integer(new.partitions, -1, INT32) and new.partitions):
-        told = shown(topic)
-        raise UsageError(f"topic {name!r} needs at least 1 partition, or -1 for the brokers' default; got {told}")
+        text = shown(topic)
+        raise UsageError(f"topic {name!r} needs at least 1 partition, or -1 for the brokers' default; got {text}")
     if not (is_integer(new.replication_factor, -1, INT16) and new.replication_factor):
-        told = shown(new.replication_factor)
-        raise UsageError(f"topic {name!r} needs at least 1 replica, or -1 for the brokers' default; got {told}")
+        text = shown(new.replication_factor)
+        raise UsageError(f"topic {name!r} needs at least 1 replica, or -1 for the brokers' default; got {text}")
     check_mapping(f"configs of topic {name!r}", new.configs, "{'cleanup.policy': 'compact'}")
     for key, value in new.configs.items():
         check_text(f"a setting's name of topic {name!r}", key)
@@ -242,16 +242,16 @@ def _creatable(name: str, topic: object) -> CreatableTopic:
 
 
 def _explained(refused: UnsupportedVersion, *, by_default: bool, validate_only: bool) -> UnsupportedVersion:
-    why = "topics are created by brokers since 0.10.1"
+    why = "creating topics needs brokers since 0.10.1"
     if by_default:
-        why += ", and with defaults since 2.4 (KIP-464): give a NewTopic with partitions and replication_factor"
+        why += ", and defaults need 2.4 (KIP-464): give a NewTopic with partitions and replication_factor"
     elif validate_only:
-        why += ", and validated without that since 0.10.2"
+        why += ", and validate_only needs 0.10.2"
     return UnsupportedVersion(f"{why}: {refused}")
 
 
 def _names(topics: list[MetadataResponseTopic], internal: bool) -> tuple[str, ...]:
-    """Their names, sorted. Takes the list apart: freeing 100,000 partitions at once would hold the event loop."""
+    """Return sorted names. The list is emptied, since freeing 100,000 partitions at once blocks the event loop."""
     found = []
     while topics:
         topic = topics.pop()
@@ -260,14 +260,14 @@ def _names(topics: list[MetadataResponseTopic], internal: bool) -> tuple[str, ..
     return tuple(sorted(found))
 
 
-def _by_the_controller(response: CreateTopicsResponse | DeleteTopicsResponse) -> None:
-    """Only another controller is worth another try: what this one refuses, it refuses again."""
+def _raise_if_not_controller(response: CreateTopicsResponse | DeleteTopicsResponse) -> None:
+    """Raise NotController, the only error that a retry can solve, if a topic has it."""
     topics = response.topics if isinstance(response, CreateTopicsResponse) else response.responses
     for topic in topics:
         if topic.error_code == ErrorCode.NOT_CONTROLLER:
             raise NotController(f"topic {topic.name!r}")
 
 
-def _raise_for(code: int, what: str, said: str | None) -> None:
+def _raise_for(code: int, what: str, message: str | None) -> None:
     if code != ErrorCode.NONE:
-        raise broker_error(code, f"{what}: {said}" if said else what)
+        raise broker_error(code, f"{what}: {message}" if message else what)

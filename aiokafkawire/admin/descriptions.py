@@ -1,4 +1,4 @@
-"""What the admin tells of groups."""
+"""Descriptions of groups that the admin returns."""
 
 from collections.abc import Mapping
 
@@ -11,11 +11,11 @@ __all__ = ("GroupDescription", "GroupListing", "GroupMember")
 
 @attrs.frozen
 class GroupListing:
-    """A group that there is, of any kind.
+    """A group of any type.
 
-    ``protocol_type`` is "consumer" for consumers, and empty if the group only keeps offsets. ``state`` is such as
+    ``protocol_type`` is "consumer" for consumers, and empty if the group only has offsets. ``state`` is for example
     "Stable" or "Empty" (KIP-518; None from brokers before 2.6), ``type`` "classic", "consumer", "share" or "streams"
-    (KIP-848; None from brokers before 3.8). ``coordinator`` is the broker that has it.
+    (KIP-848; None from brokers before 3.8). ``coordinator`` is the address of the group's coordinator.
     """
 
     group_id: str
@@ -29,9 +29,8 @@ class GroupListing:
 class GroupMember:
     """A member of a group.
 
-    ``group_instance_id`` is what a static member is known by (KIP-345). ``assignment`` is what it is to read, and
-    ``subscription`` the topics that it asked for: both are empty while the group rebalances, and of members that are
-    no consumers.
+    ``group_instance_id`` identifies a static member (KIP-345). ``assignment`` has the member's partitions, and
+    ``subscription`` its topics: both are empty while the group rebalances, and for members that are not consumers.
     """
 
     member_id: str
@@ -44,11 +43,11 @@ class GroupMember:
 
 @attrs.frozen
 class GroupDescription:
-    """A classic group, its members, and what it has committed.
+    """A classic group with its members and committed offsets.
 
-    ``state`` is "PreparingRebalance", "CompletingRebalance", "Stable", "Empty" or "Dead". ``protocol`` is the assignor
-    that was chosen, empty unless the group is stable. ``authorized_operations`` are the operations of ACLs that this
-    client may do with it, as "READ" (KIP-430); None if they were not asked for.
+    ``state`` is "PreparingRebalance", "CompletingRebalance", "Stable", "Empty" or "Dead". ``protocol`` is the chosen
+    assignor, empty unless the group is stable. ``authorized_operations`` are the ACL operations that this client may
+    do with the group, such as "READ" (KIP-430); None if they were not requested.
     """
 
     group_id: str

@@ -1,4 +1,4 @@
-"""Asks for what the admin does with the offsets of groups."""
+"""The admin's requests about committed offsets of groups."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -26,7 +26,7 @@ from ..types import (
     check_group_id,
     check_partition,
     check_start,
-    given_offsets,
+    normalize_offsets,
 )
 
 __all__ = (
@@ -47,7 +47,7 @@ _LANE = "admin"
 async def offsets_of(
     cluster: Cluster, group_id: str, partitions: Collection[TopicPartition] | None, deadline: Deadline, *, stable: bool
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What a group has committed for these partitions, or for all. Raises as :meth:`GroupOffsets.committed`."""
+    """Return a group's committed offsets, of these partitions or of all. Raise as :meth:`GroupOffsets.committed`."""
     group = GroupOffsets(cluster, group_id)
     if partitions is None:
         return await group.all_committed(deadline, stable=stable)
@@ -59,10 +59,10 @@ async def offsets_of(
 async def offsets_of_groups(
     cluster: Cluster, group_ids: Iterable[str], deadline: Deadline, *, stable: bool
 ) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
-    """All that each group has committed. Raises as :meth:`GroupOffsets.committed`."""
-    asked = list(dict.fromkeys(group_ids))
+    """Return all committed offsets of each group. Raise as :meth:`GroupOffsets.committed`."""
+    requested = list(dict.fromkeys(group_ids))
     found: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
-    for together in await _by_coordinator(cluster, asked, deadline) if len(asked) > 1 else []:
+    for together in await _by_coordinator(cluster, requested, deadline) if len(requested) > 1 else []:
         request, wanted = groups_question(together, stable=stable)
         try:
             response = await cluster.ask_coordinator(
@@ -70,16 +70,16 @@ async def offsets_of_groups(
             )
         except UnsupportedVersion:
             continue
-        found |= {group_id: only_committed(one) for group_id, one in groups_fetched(response).items()}
-    for group_id in asked:
-        # One whose coordinator has moved, or which has an error, is asked for in its own right.
+        found |= {group_id: only_committed(offsets) for group_id, offsets in groups_fetched(response).items()}
+    for group_id in requested:
+        # Retry a group on its own if its coordinator has moved or answered with an error.
         if group_id not in found:
             found[group_id] = await GroupOffsets(cluster, group_id).all_committed(deadline, stable=stable)
-    return {group_id: found[group_id] for group_id in asked}
+    return {group_id: found[group_id] for group_id in requested}
 
 
 async def _by_coordinator(cluster: Cluster, group_ids: list[str], deadline: Deadline) -> list[list[str]]:
-    """Those who share a coordinator; nobody does where brokers know no coordinators."""
+    """Return the lists of groups that share a coordinator; none if the brokers do not support FindCoordinator."""
     found: dict[Node, list[str]] = {}
     for group_id in group_ids:
         try:
@@ -93,14 +93,14 @@ async def _by_coordinator(cluster: Cluster, group_ids: list[str], deadline: Dead
 async def lag_of(
     cluster: Cluster, group_id: str, isolation: IsolationLevel, deadline: Deadline
 ) -> dict[TopicPartition, int]:
-    """From what is committed to the end, in offsets. Raises as `offsets_of` and `look_up_offsets`."""
+    """Return the lag of each committed partition, in offsets. Raise as `offsets_of` and `look_up_offsets`."""
     committed = await offsets_of(cluster, group_id, None, deadline, stable=False)
     ends = await look_up_offsets(cluster, dict.fromkeys(committed, OffsetSpec.LATEST), deadline, isolation)
     lag = {}
-    for where, at in committed.items():
-        end = ends[where]
-        # A group may be beyond the end: records were lost since, or somebody set it there.
-        lag[where] = 0 if end is None else max(0, end.offset - at.offset)
+    for partition, offset in committed.items():
+        end = ends[partition]
+        # A committed offset may be beyond the end: records were lost later, or a client committed it there.
+        lag[partition] = 0 if end is None else max(0, end.offset - offset.offset)
     return lag
 
 
@@ -110,60 +110,61 @@ async def lag_of(
 async def alter_offsets(
     cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], deadline: Deadline
 ) -> None:
-    """Commit them for a group without members. Raises as :meth:`GroupOffsets.commit`."""
+    """Commit offsets for a group without members. Raise as :meth:`GroupOffsets.commit`."""
     check_group_id(group_id)
-    offsets = given_offsets(offsets)
+    offsets = normalize_offsets(offsets)
     if not offsets:
         return
     try:
         await GroupOffsets(cluster, group_id).commit(offsets, deadline)
     except UnknownMemberId as error:
-        # Whoever is nobody's member was not thrown out of the group: it has others.
-        why = "has members, and only they commit; stop them first"
-        raise UnknownMemberId(f"offsets of group {group_id!r} were not set, for it {why} ({error})") from error
+        # This client is not a member, so the error means that the group has members.
+        why = "the group has members, and only members can commit; stop them first"
+        raise UnknownMemberId(f"offsets of group {group_id!r} were not set: {why} ({error})") from error
 
 
 async def reset_offsets(
     cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, OffsetSpec | int], deadline: Deadline
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Look them up, and commit them. Raises as `look_up_offsets` and :func:`alter_offsets`."""
+    """Look up offsets and commit them. Raise as `look_up_offsets` and :func:`alter_offsets`."""
     check_group_id(group_id)
     check_mapping("offsets", offsets, "{TopicPartition('orders', 0): OffsetSpec.EARLIEST}")
-    asked: dict[TopicPartition, OffsetSpec | int] = {}
+    starts: dict[TopicPartition, OffsetSpec | int] = {}
     for given, start in offsets.items():
-        where = check_partition(given)
-        check_start(where, start)
-        asked[where] = start
-    specs = {where: one for where, one in asked.items() if isinstance(one, OffsetSpec)}
+        partition = check_partition(given)
+        check_start(partition, start)
+        starts[partition] = start
+    specs = {partition: start for partition, start in starts.items() if isinstance(start, OffsetSpec)}
     found = await _resolved(cluster, specs, deadline)
-    starts = {
-        where: OffsetAndMetadata(found[where] if isinstance(one, OffsetSpec) else one) for where, one in asked.items()
+    resolved = {
+        partition: OffsetAndMetadata(found[partition] if isinstance(start, OffsetSpec) else start)
+        for partition, start in starts.items()
     }
-    await alter_offsets(cluster, group_id, starts, deadline)
-    return starts
+    await alter_offsets(cluster, group_id, resolved, deadline)
+    return resolved
 
 
 async def _resolved(
     cluster: Cluster, specs: Mapping[TopicPartition, OffsetSpec], deadline: Deadline
 ) -> dict[TopicPartition, int]:
-    """The offset for each; where no record is that late, the end."""
+    """Return the offset of each lookup; the partition's end if no record is at or after a time."""
     found = await look_up_offsets(cluster, specs, deadline)
-    late = [where for where, one in found.items() if one is None]
+    late = [partition for partition, offset in found.items() if offset is None]
     found |= await look_up_offsets(cluster, dict.fromkeys(late, OffsetSpec.LATEST), deadline)
-    resolved = {where: one.offset for where, one in found.items() if one is not None}
-    missing = [where for where in specs if where not in resolved]
+    resolved = {partition: offset.offset for partition, offset in found.items() if offset is not None}
+    missing = [partition for partition in specs if partition not in resolved]
     if missing:
-        raise WireError(f"an answer to ListOffsets has no end of {missing[0]}, which was asked")
+        raise WireError(f"the ListOffsets response lacks the requested end of {missing[0]}")
     return resolved
 
 
 async def delete_offsets(
     cluster: Cluster, group_id: str, partitions: Collection[TopicPartition], deadline: Deadline
 ) -> None:
-    """OffsetDelete.
+    """Delete committed offsets by OffsetDelete.
 
     Raises:
-        BrokerError: why not; offsets of the partitions that are not named are gone.
+        BrokerError: the offset of a partition was not deleted; those of other partitions may be deleted.
         UnsupportedVersion: the broker is older than 2.4.
     """
     if not partitions:
@@ -183,13 +184,13 @@ async def delete_offsets(
     response = await cluster.ask_coordinator(
         CoordinatorType.GROUP, group_id, request, deadline, lane=_LANE, check=check
     )
-    answers = {
-        TopicPartition(topic.name, one.partition_index): one.error_code
+    errors = {
+        TopicPartition(topic.name, partition.partition_index): partition.error_code
         for topic in response.topics
-        for one in topic.partitions
+        for partition in topic.partitions
     }
-    for where in partitions:
-        if where not in answers:
-            raise WireError(f"an answer to OffsetDelete of group {group_id!r} lacks {where}, which was asked")
-        if answers[where] != ErrorCode.NONE:
-            raise broker_error(answers[where], f"OffsetDelete of {where} for group {group_id!r}")
+    for partition in partitions:
+        if partition not in errors:
+            raise WireError(f"the OffsetDelete response for group {group_id!r} lacks the requested {partition}")
+        if errors[partition] != ErrorCode.NONE:
+            raise broker_error(errors[partition], f"OffsetDelete of {partition} for group {group_id!r}")

@@ -1,4 +1,4 @@
-"""Asks for what the admin does with groups and their members."""
+"""The admin's requests about groups and their members."""
 
 from collections.abc import Collection, Iterable
 from functools import partial
@@ -35,12 +35,12 @@ _BY_TYPE: Final = Versions.parse("5+")  # KIP-848
 _OPERATIONS_SINCE: Final = Versions.parse("3+")  # KIP-430
 _MANY_LEAVE: Final = Versions.parse("3+")  # KIP-345
 _ONE_LEAVES: Final = Versions.parse("0-2")
-_NOT_TOLD: Final = -(2**31)
+_NOT_REQUESTED: Final = -(2**31)
 _OPERATIONS: Final = (
     *("UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION"),
     *("DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT"),
 )
-"""The operations of ACLs by their codes."""
+"""The ACL operations by code."""
 
 
 # --- listing -------------------------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ _OPERATIONS: Final = (
 async def list_groups(
     cluster: Cluster, states: Collection[str] | None, types: Collection[str] | None, deadline: Deadline
 ) -> list[GroupListing]:
-    """Ask every broker that is in the cluster now. Raises as :meth:`Admin.list_groups`."""
+    """Send ListGroups to every broker of the cluster. Raise as :meth:`Admin.list_groups`."""
     snapshot = await cluster.refresh(cluster.snapshot, deadline)
     found: dict[str, GroupListing] = {}
     for node in snapshot.nodes.values():
@@ -80,25 +80,25 @@ async def _list(
     try:
         return await ask(types, _BY_TYPE if types else by_state)
     except UnsupportedVersion as refused:
-        # Brokers that do not know types have classic groups alone.
-        if "classic" in [kind.lower() for kind in types]:
+        # Brokers without group types have only classic groups.
+        if "classic" in [group_type.lower() for group_type in types]:
             return await ask([], by_state)
         if not (states or types):
             raise
         raise UnsupportedVersion(
-            f"groups are chosen by state since 2.6 (KIP-518), and by type since 3.8 (KIP-848): {refused}"
+            f"listing groups by state needs brokers since 2.6 (KIP-518), by type since 3.8 (KIP-848): {refused}"
         ) from None
 
 
 def _only(node: Node) -> Route:
-    """A route to this broker alone."""
+    """Return a route to this broker only."""
 
     def route(snapshot: Snapshot) -> Node:
-        now = snapshot.nodes.get(node.node_id)
-        if now is None:
+        current = snapshot.nodes.get(node.node_id)
+        if current is None:
             left = f"broker {node.node_id} at {node.address} has left the cluster"
-            raise ConnectionLost(f"{left}: its groups are others' in a moment, list them again")
-        return now
+            raise ConnectionLost(f"{left}: other brokers take over its groups shortly, list the groups again")
+        return current
 
     return route
 
@@ -109,7 +109,7 @@ def _only(node: Node) -> Route:
 async def describe_groups(
     cluster: Cluster, group_ids: Collection[str], deadline: Deadline, *, operations: bool
 ) -> dict[str, GroupDescription]:
-    """Ask the coordinator of each, and for their offsets. Raises as :meth:`Admin.describe_groups`."""
+    """Describe groups by their coordinators, with committed offsets. Raise as :meth:`Admin.describe_groups`."""
     described: dict[str, tuple[DescribedGroup, Address]] = {}
     for group_id in dict.fromkeys(group_ids):
         request = DescribeGroupsRequest(groups=[group_id], include_authorized_operations=operations)
@@ -123,7 +123,7 @@ async def describe_groups(
             check=partial(_check_described, group_id),
         )
         node = await cluster.coordinator(CoordinatorType.GROUP, group_id, deadline)
-        described[group_id] = _in(group_id, response), node.address
+        described[group_id] = _find_group(group_id, response), node.address
     offsets = await offsets_of_groups(cluster, described, deadline, stable=False)
     return {
         group_id: _description(group, coordinator, offsets[group_id])
@@ -131,17 +131,17 @@ async def describe_groups(
     }
 
 
-def _in(group_id: str, response: DescribeGroupsResponse) -> DescribedGroup:
-    group = next((one for one in response.groups if one.group_id == group_id), None)
+def _find_group(group_id: str, response: DescribeGroupsResponse) -> DescribedGroup:
+    group = next((group for group in response.groups if group.group_id == group_id), None)
     if group is None:
-        raise WireError(f"an answer to DescribeGroups lacks group {group_id!r}, which was asked")
+        raise WireError(f"the DescribeGroups response lacks the requested group {group_id!r}")
     if group.error_code != ErrorCode.NONE:
-        raise broker_error(group.error_code, f"DescribeGroups of group {group_id!r}{_told(group.error_message)}")
+        raise broker_error(group.error_code, f"DescribeGroups of group {group_id!r}{_suffix(group.error_message)}")
     return group
 
 
 def _check_described(group_id: str, response: DescribeGroupsResponse) -> None:
-    _in(group_id, response)
+    _find_group(group_id, response)
 
 
 def _description(
@@ -153,18 +153,22 @@ def _description(
         group.group_state,
         group.protocol_type,
         group.protocol_data,
-        tuple(_member(one, consumers=group.protocol_type == "consumer") for one in group.members),
+        tuple(_member(member, consumers=group.protocol_type == "consumer") for member in group.members),
         coordinator,
-        None if allowed == _NOT_TOLD else frozenset(n for code, n in enumerate(_OPERATIONS) if allowed >> code & 1),
+        None if allowed == _NOT_REQUESTED else _operations(allowed),
         offsets,
     )
+
+
+def _operations(bits: int) -> frozenset[str]:
+    return frozenset(name for code, name in enumerate(_OPERATIONS) if bits >> code & 1)
 
 
 def _member(member: DescribedGroupMember, *, consumers: bool) -> GroupMember:
     assignment: tuple[TopicPartition, ...] = ()
     subscription: tuple[str, ...] = ()
     if consumers:
-        # What a member of a strange client has said must not hide all the others.
+        # An invalid subscription of another client must not prevent the description of the other members.
         try:
             subscription = decode_subscription(bytes(member.member_metadata)).topics
             assignment = decode_assignment(bytes(member.member_assignment)).partitions
@@ -184,7 +188,7 @@ def _member(member: DescribedGroupMember, *, consumers: bool) -> GroupMember:
 
 
 async def delete_groups(cluster: Cluster, group_ids: Collection[str], deadline: Deadline) -> None:
-    """Ask the coordinator of each. Raises as :meth:`Admin.delete_groups`."""
+    """Delete groups by their coordinators. Raise as :meth:`Admin.delete_groups`."""
     for group_id in dict.fromkeys(group_ids):
         await cluster.ask_coordinator(
             CoordinatorType.GROUP,
@@ -197,17 +201,17 @@ async def delete_groups(cluster: Cluster, group_ids: Collection[str], deadline: 
 
 
 def _check_deleted(group_id: str, response: DeleteGroupsResponse) -> None:
-    result = next((one for one in response.results if one.group_id == group_id), None)
+    result = next((result for result in response.results if result.group_id == group_id), None)
     if result is None:
-        raise WireError(f"an answer to DeleteGroups lacks group {group_id!r}, which was asked")
+        raise WireError(f"the DeleteGroups response lacks the requested group {group_id!r}")
     if result.error_code != ErrorCode.NONE:
-        raise broker_error(result.error_code, f"DeleteGroups of group {group_id!r}{_told(result.error_message)}")
+        raise broker_error(result.error_code, f"DeleteGroups of group {group_id!r}{_suffix(result.error_message)}")
 
 
 async def remove_members(
     cluster: Cluster, group_id: str, members: Iterable[GroupMember | str] | None, reason: str | None, deadline: Deadline
 ) -> None:
-    """LeaveGroup for each of them. Raises as :meth:`Admin.remove_members`."""
+    """Remove members by LeaveGroup. Raise as :meth:`Admin.remove_members`."""
     everyone = members is None
     if members is None:
         members = (await describe_groups(cluster, [group_id], deadline, operations=False))[group_id].members
@@ -222,8 +226,8 @@ async def remove_members(
     for member in response.members:
         gone = everyone and member.error_code == ErrorCode.UNKNOWN_MEMBER_ID
         if member.error_code != ErrorCode.NONE and not gone:
-            who = member.member_id or member.group_instance_id
-            raise broker_error(member.error_code, f"LeaveGroup of member {who!r} of group {group_id!r}")
+            name = member.member_id or member.group_instance_id
+            raise broker_error(member.error_code, f"LeaveGroup of member {name!r} of group {group_id!r}")
 
 
 def _identity(member: GroupMember | str, reason: str | None) -> MemberIdentity:
@@ -232,7 +236,7 @@ def _identity(member: GroupMember | str, reason: str | None) -> MemberIdentity:
             raise UsageError(f"a member must be a GroupMember or a group_instance_id, got {shown(member)}")
         check_text("a group_instance_id", member)
     instance = member if isinstance(member, str) else member.group_instance_id
-    # A static member is who has the instance id now, whatever member id it was given when it joined.
+    # The instance id identifies a static member; its member id changes when it rejoins.
     member_id = member.member_id if isinstance(member, GroupMember) and instance is None else ""
     return MemberIdentity(member_id=member_id, group_instance_id=instance, reason=reason)
 
@@ -247,7 +251,7 @@ async def _leave_one_by_one(
     everyone: bool,
 ) -> None:
     if any(member.group_instance_id is not None for member in leaving):
-        raise UnsupportedVersion(f"static members are removed since 2.4 (KIP-345): {refused}") from None
+        raise UnsupportedVersion(f"removing static members needs brokers since 2.4 (KIP-345): {refused}") from None
     for member in leaving:
         try:
             request = LeaveGroupRequest(group_id=group_id, member_id=member.member_id)
@@ -269,5 +273,5 @@ async def _leave(
     )
 
 
-def _told(message: str | None) -> str:
+def _suffix(message: str | None) -> str:
     return f": {message}" if message else ""

@@ -1,6 +1,6 @@
-"""What the admin does with groups: lists, describes and deletes them, and moves their offsets.
+"""The admin's methods for groups: listing, describing, deleting, and changing their offsets.
 
-The messages of groups are loaded with the first call.
+The first call loads the message classes of groups.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -10,14 +10,14 @@ from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
 from ..errors import UsageError
 from ..other_clients_names import ADMIN, add_hints
-from ..types import IsolationLevel, OffsetAndMetadata, OffsetSpec, TopicPartition, check_group_id, given_partitions
+from ..types import IsolationLevel, OffsetAndMetadata, OffsetSpec, TopicPartition, check_group_id, normalize_partitions
 from .descriptions import GroupDescription, GroupListing, GroupMember
 
 __all__ = ("GroupAdmin",)
 
 
 class GroupAdmin:
-    """The half of :class:`~.admin.Admin` that is about groups."""
+    """The methods of :class:`~.admin.Admin` for groups."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -36,19 +36,19 @@ class GroupAdmin:
         types: Collection[str] | None = None,
         timeout: float | None = None,
     ) -> list[GroupListing]:
-        """All groups of the cluster, by their ids: every broker is asked for those that it coordinates (KIP-40).
+        """List all groups of the cluster, sorted by id; every broker lists the groups that it coordinates (KIP-40).
 
         Args:
-            states: only groups in one of these, as "Stable" or "Empty" (KIP-518, brokers since 2.6).
-            types: only groups of one of these, as "classic" or "consumer" (KIP-848, brokers since 3.8; older ones have
-                classic groups alone).
-            timeout: in seconds, ``default_api_timeout_ms`` if not given.
+            states: only groups in one of these states, such as "Stable" or "Empty" (KIP-518, brokers since 2.6).
+            types: only groups of one of these types, such as "classic" or "consumer" (KIP-848, brokers since 3.8; older
+                brokers have only classic groups).
+            timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
-            RequestTimeout: a broker did not answer in time; the message has which, and why.
-            ConnectionLost: a broker left the cluster meanwhile; its groups are others' in a moment.
-            UnsupportedVersion: a broker is too old to choose by state or by type.
-            ClusterAuthorizationFailed, ...: what a broker answers.
+            RequestTimeout: a broker did not answer in time; the message has the broker and the cause.
+            ConnectionLost: a broker left the cluster meanwhile; other brokers take over its groups shortly.
+            UnsupportedVersion: a broker is too old to filter by state or by type.
+            ClusterAuthorizationFailed, ...: a broker answered with an error.
         """
         from .group_requests import list_groups
 
@@ -62,17 +62,18 @@ class GroupAdmin:
         include_authorized_operations: bool = False,
         timeout: float | None = None,
     ) -> dict[str, GroupDescription]:
-        """What these classic groups are like: state, members, assignments, and what they have committed.
+        """Describe classic groups: state, members, assignments and committed offsets.
 
         Args:
-            group_ids: whom to describe.
-            include_authorized_operations: tell what this client may do with them (KIP-430, brokers since 2.3).
-            timeout: in seconds, ``default_api_timeout_ms`` if not given.
+            group_ids: the groups.
+            include_authorized_operations: include the ACL operations that this client may do (KIP-430, brokers since
+                2.3).
+            timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
-            GroupIdNotFound: there is no such classic group; brokers before 4.0 say that its state is "Dead" instead.
-            GroupAuthorizationFailed, ...: what a broker answers.
-            RequestTimeout: not in time; the message has the last cause.
+            GroupIdNotFound: there is no such classic group; brokers before 4.0 describe it as "Dead" instead.
+            GroupAuthorizationFailed, ...: a broker answered with an error.
+            RequestTimeout: the timeout has passed; the message has the last cause.
         """
         from .group_requests import describe_groups
 
@@ -84,8 +85,8 @@ class GroupAdmin:
         """Delete groups that have no members, with their offsets (KIP-229, brokers since 1.1).
 
         Raises:
-            NonEmptyGroup, GroupIdNotFound, ...: the first that a broker refuses; those before it are gone.
-            RequestTimeout: not in time; the message has the last cause.
+            NonEmptyGroup, GroupIdNotFound, ...: a broker rejected a group; the groups before it are deleted.
+            RequestTimeout: the timeout has passed; the message has the last cause.
         """
         from .group_requests import delete_groups
 
@@ -99,19 +100,19 @@ class GroupAdmin:
         reason: str | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Take members out of a classic group; those that are alive join it again.
+        """Remove members from a classic group; running members rejoin.
 
         Args:
-            group_id: whose members.
-            members: as :meth:`describe_groups` gives them, or the ``group_instance_id`` of static ones (KIP-345,
-                brokers since 2.4); all that there are, if not given.
+            group_id: the group.
+            members: members that :meth:`describe_groups` returned, or the ``group_instance_id`` of static members
+                (KIP-345, brokers since 2.4); by default all members.
             reason: for the brokers' log (KIP-800, brokers since 3.2).
-            timeout: in seconds, ``default_api_timeout_ms`` if not given.
+            timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
-            UnknownMemberId: there is no such member; the others are removed.
-            GroupAuthorizationFailed, ...: what a broker answers.
-            RequestTimeout: not in time; the message has the last cause.
+            UnknownMemberId: a member does not exist; the others are removed.
+            GroupAuthorizationFailed, ...: a broker answered with an error.
+            RequestTimeout: the timeout has passed; the message has the last cause.
         """
         from .group_requests import remove_members
 
@@ -133,34 +134,34 @@ class GroupAdmin:
         require_stable: bool = False,
         timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What a group has committed; partitions for which that is nothing are not in it.
+        """Return a group's committed offsets, without partitions that have none.
 
-        A group that does not exist has committed nothing.
+        A group that does not exist has no committed offsets.
 
         Args:
-            group_id: whose offsets.
-            partitions: which; all that there are if not given, by one request (KIP-88).
+            group_id: the group.
+            partitions: the partitions; by default all with a committed offset, by one request (KIP-88).
             require_stable: wait for transactions that are about to change an offset (KIP-447, brokers since 2.5).
-            timeout: in seconds, ``default_api_timeout_ms`` if not given.
+            timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
-            GroupAuthorizationFailed, ...: what a broker answers.
-            RequestTimeout: not in time; the message has the last cause.
+            GroupAuthorizationFailed, ...: a broker answered with an error.
+            RequestTimeout: the timeout has passed; the message has the last cause.
         """
         from .group_offsets import offsets_of
 
         check_group_id(group_id)
         check_flag("require_stable", require_stable)
-        asked = None if partitions is None else given_partitions(partitions)
-        return await offsets_of(self._cluster, group_id, asked, self._deadline(timeout), stable=require_stable)
+        requested = None if partitions is None else normalize_partitions(partitions)
+        return await offsets_of(self._cluster, group_id, requested, self._deadline(timeout), stable=require_stable)
 
     async def list_offsets_of_groups(
         self, *group_ids: str | Collection[str], require_stable: bool = False, timeout: float | None = None
     ) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
-        """All that each of several groups has committed.
+        """Return all committed offsets of several groups.
 
-        It takes one request for each coordinator (KIP-709), or one for each group with brokers before 3.0. Arguments
-        and errors are those of :meth:`list_consumer_group_offsets`.
+        The admin sends one request to each coordinator (KIP-709), or one for each group to brokers before 3.0.
+        Arguments and errors are those of :meth:`list_consumer_group_offsets`.
         """
         from .group_offsets import offsets_of_groups
 
@@ -176,18 +177,19 @@ class GroupAdmin:
         *,
         timeout: float | None = None,
     ) -> None:
-        """Set where a group without members goes on; the group is made if there is none.
+        """Set the committed offsets of a group without members; create the group if it does not exist.
 
         Args:
-            group_id: whose offsets.
-            offsets: of the next record to read.
-            timeout: in seconds, ``default_api_timeout_ms`` if not given.
+            group_id: the group.
+            offsets: the offset of the next record to read, by partition.
+            timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
-            UnknownMemberId: the group has members, which would not hear of it; stop them first.
-            UsageError: what is given is no offset.
-            GroupAuthorizationFailed, ...: what a broker answers; some may be set.
-            RequestTimeout: not in time, as for a partition that does not exist; the message has the last cause.
+            UnknownMemberId: the group has members, which would not use the new offsets; stop them first.
+            UsageError: an offset is not valid.
+            GroupAuthorizationFailed, ...: a broker answered with an error; some offsets may be set.
+            RequestTimeout: the timeout has passed, as for a partition that does not exist; the message has the last
+                cause.
         """
         from .group_offsets import alter_offsets
 
@@ -196,13 +198,13 @@ class GroupAdmin:
     async def reset_consumer_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetSpec | int], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Set where a group without members goes on: at the beginning, at the end, at a time, at an offset.
+        """Set the committed offsets of a group without members to the beginning, the end, a time, or an offset.
 
         A time after the last record means the end. Errors are those of :meth:`alter_consumer_group_offsets`, and of
         :meth:`~.admin.Admin.list_offsets`.
 
         Returns:
-            What was set.
+            The new committed offsets.
         """
         from .group_offsets import reset_offsets
 
@@ -211,18 +213,18 @@ class GroupAdmin:
     async def delete_consumer_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> None:
-        """Have a group forget its offsets for partitions of topics that it does not read (KIP-496, brokers since 2.4).
+        """Delete a group's committed offsets for topics that it does not read (KIP-496, brokers since 2.4).
 
         Raises:
             GroupSubscribedToTopic, NonEmptyGroup: the group reads the topic; stop its members first.
-            GroupIdNotFound, UnknownTopicOrPartition, ...: what a broker answers; offsets of the others are gone.
-            RequestTimeout: not in time; the message has the last cause.
+            GroupIdNotFound, UnknownTopicOrPartition, ...: a broker answered with an error; offsets of other partitions
+                may be deleted.
+            RequestTimeout: the timeout has passed; the message has the last cause.
         """
         from .group_offsets import delete_offsets
 
         check_group_id(group_id)
-        asked = given_partitions(partitions)
-        await delete_offsets(self._cluster, group_id, asked, self._deadline(timeout))
+        await delete_offsets(self._cluster, group_id, normalize_partitions(partitions), self._deadline(timeout))
 
     async def consumer_group_lag(
         self,
@@ -231,25 +233,25 @@ class GroupAdmin:
         isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
         timeout: float | None = None,
     ) -> dict[TopicPartition, int]:
-        """How many offsets a group is behind the end, for each partition that it has committed an offset for.
+        """Return a group's lag: the number of offsets to the end, for each partition with a committed offset.
 
-        Offsets are not always records: markers of transactions count, and what compaction has removed.
+        The lag may exceed the number of records: control records of transactions and compacted records count.
 
         Args:
-            group_id: whose lag.
-            isolation_level: READ_COMMITTED counts up to the first open transaction, where such readers end.
-            timeout: in seconds, ``default_api_timeout_ms`` if not given.
+            group_id: the group.
+            isolation_level: READ_COMMITTED counts up to the first open transaction, where such consumers stop.
+            timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
-            GroupAuthorizationFailed, ...: what a broker answers.
-            RequestTimeout, TopicNotReady: not in time; the message has the last cause.
+            GroupAuthorizationFailed, ...: a broker answered with an error.
+            RequestTimeout, TopicNotReady: the timeout has passed; the message has the last cause.
         """
         from .group_offsets import lag_of
 
         check_group_id(group_id)
         if not isinstance(isolation_level, IsolationLevel):
-            wanted = "IsolationLevel.READ_UNCOMMITTED or IsolationLevel.READ_COMMITTED"
-            raise UsageError(f"isolation_level must be {wanted}, got {shown(isolation_level)}")
+            expected = "IsolationLevel.READ_UNCOMMITTED or IsolationLevel.READ_COMMITTED"
+            raise UsageError(f"isolation_level must be {expected}, got {shown(isolation_level)}")
 
         return await lag_of(self._cluster, group_id, isolation_level, self._deadline(timeout))
 
@@ -258,10 +260,10 @@ add_hints(GroupAdmin, ADMIN)
 
 
 def _group_ids(given: tuple[str | Collection[str], ...]) -> tuple[str, ...]:
-    """Read ids of groups, given one by one or as one collection.
+    """Return group ids, which are positional arguments or one collection.
 
     Raises:
-        UsageError: one cannot be a group's id.
+        UsageError: a group id is not valid.
     """
     group_ids: tuple[str, ...] = flattened(given)
     for group_id in group_ids:

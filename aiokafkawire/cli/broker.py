@@ -1,4 +1,4 @@
-"""``aiokafkawire broker``: the in-process broker as a process of its own."""
+"""``aiokafkawire broker``: the in-process broker as a standalone process."""
 
 import errno
 import os
@@ -17,24 +17,24 @@ __all__ = ("BrokerOptions", "run_broker")
 
 @attrs.frozen(kw_only=True)
 class BrokerOptions:
-    """What the command line says."""
+    """The arguments of the broker command."""
 
     host: str = "127.0.0.1"
     advertised_host: str | None = None
     port: int = 9092
     nodes: int = 1
     topics: tuple[tuple[str, int], ...] = ()
-    """Topics to begin with, and how many partitions each has."""
+    """Topics to create at the start, with their numbers of partitions."""
     partitions: int = 1
     auto_create: bool = True
 
 
 async def run_broker(options: BrokerOptions) -> int:
-    """Serve until Ctrl-C or SIGTERM, and give the exit status.
+    """Serve until Ctrl-C or SIGTERM, and return the exit status.
 
     Raises:
-        CommandFailed: the options do not go together, the address cannot be listened at, or a topic cannot be made;
-            or the broker met bugs of its own, which it has logged.
+        CommandFailed: the options contradict each other, the broker cannot listen at the address, a topic cannot be
+            created, or the broker logged internal errors.
     """
     broker = _broker(options)
 
@@ -80,7 +80,7 @@ def _ports(options: BrokerOptions) -> str:
 
 
 def _why(error: OSError) -> str:
-    """The system's own words: what asyncio makes of them names the address again."""
+    """Return the system's message, since asyncio's message repeats the address."""
     return os.strerror(error.errno) if error.errno and error.errno in errno.errorcode else str(error)
 
 
@@ -93,11 +93,12 @@ def _create(broker: Broker, name: str, partitions: int) -> None:
 
 def _hint(bootstrap: str, options: BrokerOptions) -> str:
     partitions = "1 partition" if options.partitions == 1 else f"{options.partitions} partitions"
-    topics = f"Topics are made when first used, with {partitions}." if options.auto_create else "Clients create topics."
-    what = "Kafka broker" if options.nodes == 1 else f"{options.nodes} Kafka brokers"
+    auto_create = f"Topics are created on first use, with {partitions}."
+    topics = auto_create if options.auto_create else "Clients create topics."
+    brokers = "Kafka broker" if options.nodes == 1 else f"{options.nodes} Kafka brokers"
     return "\n".join(
         (
-            f"{what} at {bootstrap}, in memory: what it holds goes when it stops. {topics}",
+            f"{brokers} at {bootstrap}, in memory: records are lost when it stops. {topics}",
             f"Try it from another terminal:  aiokafkawire demo --bootstrap {bootstrap}",
             f'or from Python:                async with Client("{bootstrap}") as kafka: ...',
             "Ctrl-C stops it.",

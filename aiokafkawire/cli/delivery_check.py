@@ -1,4 +1,4 @@
-"""What was sent and what came back, in numbers small enough to keep: how the demo knows that nothing went wrong."""
+"""The demo's check of delivery: counters and checksums of the records that were sent and consumed."""
 
 from zlib import crc32
 
@@ -8,11 +8,11 @@ __all__ = ("Flow", "Ledger")
 
 
 class Ledger:
-    """Per key the sequence number that is due next, and a checksum over all values in their order.
+    """The next sequence number of each key, and a checksum over its values in order.
 
-    Both sides keep one. When no record came out of turn, and both have the same keys with the same numbers due, every
-    record came exactly once and in its key's order; the checksums say that no byte has changed. It grows with the
-    keys, not with the records.
+    The producing and the consuming side each keep a ledger. If no record was out of order, and both ledgers have the
+    same keys and next numbers, every record came exactly once and in its key's order; equal checksums show that no byte
+    has changed. The memory grows with the keys, not with the records.
     """
 
     def __init__(self) -> None:
@@ -26,11 +26,11 @@ class Ledger:
 
     @property
     def keys(self) -> int:
-        """How many keys there are."""
+        """The number of keys."""
         return len(self._due)
 
     def due(self, key: bytes) -> int:
-        """The sequence number of the key's next record."""
+        """Return the sequence number of the key's next record."""
         return self._due.get(key, 0)
 
     def enter(self, key: bytes, sequence: int, value: bytes) -> None:
@@ -39,28 +39,28 @@ class Ledger:
         if sequence == due:
             self._due[key] = due + 1
         else:
-            self._out_of_turn(key, sequence, due)
+            self._enter_out_of_order(key, sequence, due)
         self._checksums[key] = crc32(value, self._checksums.get(key, 0))
         self.records += 1
         self.bytes += len(key) + len(value)
 
     def enter_unreadable(self) -> None:
-        """Enter a record that is none of ours, or so damaged that it seems so."""
+        """Enter a record that is foreign or damaged."""
         self.records += 1
         self.unreadable += 1
 
-    def _out_of_turn(self, key: bytes, sequence: int, due: int) -> None:
-        told = f"{key.decode(errors='replace')} had {sequence} where {due} was due"
+    def _enter_out_of_order(self, key: bytes, sequence: int, due: int) -> None:
+        text = f"{key.decode(errors='replace')} had {sequence} where {due} was due"
         if sequence > due:
             self._due[key] = sequence + 1
             self._early += 1
-            self._first_early = self._first_early or told
+            self._first_early = self._first_early or text
         else:
             self._late += 1
-            self._first_late = self._first_late or told
+            self._first_late = self._first_late or text
 
     def differences(self, sent: "Ledger") -> list[str]:
-        """What is wrong with this side, compared with what was sent; empty if each record came once and in order."""
+        """Return the differences from the sent records; empty if each record came once and in order."""
         found = []
         if self.records != sent.records:
             found.append(f"{self.records:,} records came back, {sent.records:,} were sent")
@@ -69,7 +69,7 @@ class Ledger:
         if self._early:
             found.append(f"ahead of a record that was due: {self._early:,} (first: {self._first_early})")
         if self._late:
-            found.append(f"late, or there before: {self._late:,} (first: {self._first_late})")
+            found.append(f"late or duplicate: {self._late:,} (first: {self._first_late})")
         keys = list({**sent._due, **self._due})
         short = [key for key in keys if self.due(key) != sent.due(key)]
         if short:
@@ -84,7 +84,7 @@ class Ledger:
 
 @attrs.define
 class Flow:
-    """One direction: what was counted so far, since when, and until when."""
+    """One direction of the demo, with its counters and times."""
 
     name: str
     began: float
@@ -92,5 +92,5 @@ class Flow:
     ended: float | None = None
 
     def seconds(self, now: float) -> float:
-        """How long it has taken; never 0, so that rates can be taken of it."""
+        """Return the duration so far; never 0, so that rates can be computed."""
         return max((now if self.ended is None else self.ended) - self.began, 1e-9)

@@ -25,12 +25,12 @@ __all__ = ("DemoOptions", "run_demo")
 PARTITIONS: Final = 6
 
 _CLEANING_UP: Final = 10.0
-"""Seconds that deleting the topic may take, also after Ctrl-C."""
+"""The timeout for deleting the topic in seconds, also after Ctrl-C."""
 
 
 @attrs.frozen(kw_only=True)
 class DemoOptions:
-    """What the command line says."""
+    """The arguments of the demo."""
 
     bootstrap: str | None = None
     topic: str | None = None
@@ -41,15 +41,15 @@ class DemoOptions:
 
 
 async def run_demo(options: DemoOptions) -> int:
-    """Run it until it is done or a signal comes, and give the exit status.
+    """Run the demo to its end or to a signal, and return the exit status.
 
     Raises:
-        CommandFailed: something was lost, doubled, changed or out of order, or nothing came for too long.
-        KafkaError: the cluster cannot be reached, or refuses.
+        CommandFailed: records were lost, duplicated, changed or out of order, or none were received for too long.
+        KafkaError: the cluster cannot be reached, or answers with an error.
         FileNotFoundError: the flights are not installed.
     """
     folder, report = data_folder(), Report()
-    # A signal ends the streaming and not the broker, so that the client takes its leave of one that still listens.
+    # A signal ends the streaming before the broker, so that the client can still close its connections cleanly.
     async with _cluster(options) as bootstrap:
         received = await run_until_signalled(partial(_demo, bootstrap, folder, options, report))
     return 0 if received is None else 128 + received
@@ -60,8 +60,8 @@ async def _demo(bootstrap: str, folder: Path, options: DemoOptions, report: Repo
         Client(bootstrap, bootstrap_timeout_ms=int(options.timeout * 1000)) as kafka,
         _topic(kafka, options, report) as topic,
     ):
-        where = f"the in-process broker at {bootstrap}" if options.bootstrap is None else bootstrap
-        report.say(f"Flights through topic {topic} on {where}, compression: {options.compression}")
+        cluster = f"the in-process broker at {bootstrap}" if options.bootstrap is None else bootstrap
+        report.say(f"Flights through topic {topic} on {cluster}, compression: {options.compression}")
         stream = TopicStream(kafka, topic, options.compression)
         with closing(read_flights(folder, options.limit)) as flights:
             produced, consumed, reader = await _stream(stream, flights, options, report)
@@ -77,7 +77,7 @@ async def _demo(bootstrap: str, folder: Path, options: DemoOptions, report: Repo
 async def _stream(
     stream: TopicStream, flights: Iterator[Flight], options: DemoOptions, report: Report
 ) -> tuple[Flow, Flow, TopicReader]:
-    """Produce and consume at the same time, until the consumer is where the producer has ended."""
+    """Produce and consume at the same time, until the consumer has read the last produced record."""
     expected = FLIGHTS if options.limit is None else min(options.limit, FLIGHTS)
     reader = await stream.reader()
     now = anyio.current_time()
@@ -93,7 +93,7 @@ async def _stream(
 
 @asynccontextmanager
 async def _cluster(options: DemoOptions) -> AsyncIterator[str]:
-    """The bootstrap address: the one given, or that of a broker that runs meanwhile."""
+    """Yield the given bootstrap address, or that of a temporary in-process broker."""
     if options.bootstrap is not None:
         yield options.bootstrap
         return
@@ -103,19 +103,19 @@ async def _cluster(options: DemoOptions) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def _topic(kafka: Client, options: DemoOptions, report: Report) -> AsyncIterator[str]:
-    """The topic's name. One that was made here is deleted afterwards, where it would outlive us."""
+    """Create the topic if it does not exist, and yield its name; delete a created topic afterwards."""
     name = options.topic or f"flights-{time.time_ns() // 1_000_000}"
     try:
         await kafka.admin.create_topics({name: PARTITIONS})
-        made = True
+        created = True
     except TopicAlreadyExists:
         if options.topic is None:
             raise
-        made = False
+        created = False
     try:
         yield name
     finally:
-        if made and options.bootstrap is not None and not options.keep_topic:
+        if created and options.bootstrap is not None and not options.keep_topic:
             with anyio.CancelScope(shield=True):
                 await _delete(kafka, name, report)
 

@@ -1,4 +1,4 @@
-"""How a command ends: its exit status, and the one line that says why."""
+"""The exit status of a command, and its error message."""
 
 import signal
 from collections.abc import Awaitable, Callable, Iterator
@@ -16,18 +16,18 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 class CommandFailed(Exception):
-    """The command cannot go on; its text is for the user."""
+    """The command cannot continue; the message is for the user."""
 
-    def __init__(self, said: str, status: int = FAILED) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, status: int = FAILED) -> None:
+        super().__init__(message)
         self.status = status
 
 
 def explain(error: BaseException) -> tuple[int, str] | None:
-    """The exit status for an error, and the line to print, which may be empty.
+    """Return the exit status for an error and the line to print, which may be empty.
 
-    None for a bug, which needs its traceback. Task groups raise groups: in one a bug counts before an interruption,
-    and that before an error.
+    Return None for a bug, which needs its traceback. In an exception group, bugs take precedence over interruptions,
+    and interruptions over other errors.
     """
     causes = list(_leaves(error))
     expected = KeyboardInterrupt | SystemExit | CommandFailed | KafkaError | OSError
@@ -35,13 +35,13 @@ def explain(error: BaseException) -> tuple[int, str] | None:
         return None
     if any(isinstance(cause, KeyboardInterrupt) for cause in causes):
         return INTERRUPTED, ""
-    if any(isinstance(cause, SystemExit) for cause in causes):  # rich's way to end when its reader has gone
+    if any(isinstance(cause, SystemExit) for cause in causes):  # rich exits when its output pipe is closed
         return FAILED, ""
     first = causes[0]
-    said = " ".join(str(first).split())
+    message = " ".join(str(first).split())
     if isinstance(first, CommandFailed):
-        return first.status, said
-    return FAILED, f"{type(first).__name__}: {said}"
+        return first.status, message
+    return FAILED, f"{type(first).__name__}: {message}"
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
@@ -53,9 +53,9 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 async def run_until_signalled(command: Callable[[], Awaitable[object]]) -> signal.Signals | None:
-    """Run a command, cancelled at SIGINT (Ctrl-C) or SIGTERM: the signal that ended it, or None.
+    """Run a command, cancel it at SIGINT (Ctrl-C) or SIGTERM, and return the signal, or None without one.
 
-    Only the first signal is taken. After it Ctrl-C is Python's own again, so that nobody is kept by a slow clean-up.
+    Only the first signal is handled. A second Ctrl-C raises KeyboardInterrupt, which also ends a slow clean-up.
     """
     received: signal.Signals | None = None
 

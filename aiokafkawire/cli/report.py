@@ -1,4 +1,4 @@
-"""How the demo looks: two bars while it runs, then tables. Written to a file or a pipe, only what is final is shown."""
+"""The demo's output: two progress bars while it runs, then tables. Files and pipes get only the final output."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,23 +15,23 @@ from .flights import CarrierDelay
 __all__ = ("Bars", "Report")
 
 _EVERY = 0.1
-"""Seconds between two looks at the counters."""
+"""Seconds between two updates of the bars."""
 
 
 class Report:
-    """Writes to the terminal, or to whatever stands in for it."""
+    """The demo's output to the terminal, a file or a pipe."""
 
     def __init__(self) -> None:
         self._console = Console(highlight=False)
 
     def say(self, text: str) -> None:
-        """One line of plain words."""
+        """Print one line of plain text."""
         self._console.print(text, markup=False, soft_wrap=True)
 
     @contextmanager
     def bars(self, flows: Iterable[Flow], expected: int) -> Iterator["Bars"]:
         """Show a bar for each flow inside the context."""
-        # Without rich's own thread: the event loop draws, and draws nothing where nobody watches.
+        # Without rich's thread: the event loop draws the bars, and only on a terminal.
         progress = Progress(
             TextColumn("{task.description:<9}"),
             BarColumn(bar_width=24),
@@ -49,7 +49,7 @@ class Report:
                 bars.draw(anyio.current_time())
 
     def carriers(self, carriers: Iterable[CarrierDelay], total: CarrierDelay, names: Mapping[str, str]) -> None:
-        """The table that the flights were streamed for."""
+        """Print flights and mean delay by carrier."""
         table = Table(box=SIMPLE_HEAD, show_footer=True)
         table.add_column("carrier")
         table.add_column("airline", footer="all")
@@ -60,7 +60,7 @@ class Report:
         self._console.print(table)
 
     def throughput(self, flows: Iterable[Flow]) -> None:
-        """Records and bytes of keys and values, in all and per second."""
+        """Print the records, and the bytes of their keys and values, in total and per second."""
         table = Table(box=SIMPLE_HEAD)
         for heading in ("", "records", "MB", "seconds", "records/s", "MB/s"):
             table.add_column(heading, justify="right" if heading else "left")
@@ -73,22 +73,22 @@ class Report:
 
 
 class Bars:
-    """The bars on the screen."""
+    """The progress bars."""
 
     def __init__(self, progress: Progress, flows: Iterable[Flow], expected: int) -> None:
         self._progress = progress
         self._rows = [(flow, progress.add_task(flow.name, total=expected, rate=0.0, seconds=0.0)) for flow in flows]
 
     def draw(self, now: float) -> None:
-        """Draw how things stand."""
+        """Draw the current counters."""
         for flow, row in self._rows:
             seconds, records = flow.seconds(now), flow.ledger.records
-            total = records if flow.ended is not None else None  # the real number, once it is known
+            total = records if flow.ended is not None else None  # the final number replaces the expected one
             self._progress.update(row, completed=records, total=total, rate=records / seconds, seconds=seconds)
         self._progress.refresh()
 
     async def keep_drawing(self) -> None:
-        """Draw again and again; to be cancelled."""
+        """Draw repeatedly, until cancelled."""
         while self._progress.console.is_terminal:
             self.draw(anyio.current_time())
             await anyio.sleep(_EVERY)

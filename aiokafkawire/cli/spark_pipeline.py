@@ -1,4 +1,4 @@
-"""``aiokafkawire demo --spark``: flights stream into a topic while Spark reads them, joins, adds up and writes on."""
+"""``aiokafkawire demo --spark``: streams flights to a topic while Spark reads, joins and sums them."""
 
 import csv
 import json
@@ -36,13 +36,13 @@ __all__ = ("SparkDemoOptions", "run_spark_demo")
 PARTITIONS: Final = 4
 _AT_ONCE: Final = 1_000
 _PATIENCE: Final = 600.0
-"""Seconds that Spark may take with the flights, and to tell of its end."""
+"""Seconds for Spark to read the flights, and to report the query's end."""
 _FLIGHT: Final = "time_hour TIMESTAMP, carrier STRING, tailnum STRING, arr_delay DOUBLE"
 
 
 @attrs.frozen(kw_only=True)
 class SparkDemoOptions:
-    """What the command line says."""
+    """The arguments of the demo with Spark."""
 
     bootstrap: str | None = None
     compression: CompressionType = "none"
@@ -52,17 +52,17 @@ class SparkDemoOptions:
 
 
 def run_spark_demo(options: SparkDemoOptions) -> int:
-    """Run it, and give the exit status.
+    """Run the demo with Spark, and return the exit status.
 
     Raises:
-        CommandFailed: Java is missing, Spark has failed, or what it counted is not what was sent.
-        KafkaError: the cluster cannot be reached, or refuses.
+        CommandFailed: Java is missing, Spark has failed, or its counts differ from the sent flights.
+        KafkaError: the cluster cannot be reached, or answers with an error.
         FileNotFoundError: the flights are not installed.
     """
     check_java()
     limits = check_pyspark() >= (4, 2)
     folder, report = data_folder(), Report()
-    # In the file January is followed by October; a watermark wants them as they left.
+    # In the file October follows January, but a watermark needs ascending times.
     flights = sorted(read_flights(folder, options.limit), key=lambda flight: str(flight["time_hour"]))
     with (
         _cluster(options.bootstrap) as bootstrap,
@@ -80,7 +80,7 @@ def run_spark_demo(options: SparkDemoOptions) -> int:
         carriers = _read_totals(kafka, target)
         _show(report, kafka, carriers, read_airlines(folder), group, seconds)
         _check(carriers, flights, listener)
-    report.say("Check passed: every flight was counted once, and the group is where the topic ends.")
+    report.say("Check passed: every flight was counted once, and the group's offsets are at the topic's ends.")
     return 0
 
 
@@ -116,10 +116,10 @@ class _Pipeline:
     data: Path
     scratch: Path
     limits: bool
-    """Whether Spark asks how much a micro-batch has, which 4.2 and later do."""
+    """Whether Spark supports limits of micro-batches, as 4.2 and later do."""
 
     def run(self, spark: "SparkSession", send: Callable[[], None]) -> "tuple[CommitsToGroup, str]":
-        """Send the flights while Spark reads them, until it has read all. The listener, and the group it commits to."""
+        """Send the flights while Spark reads them, to the end; return the listener and the group it commits for."""
         from ..spark.listener import CommitsToGroup
 
         group = f"spark-{self.source}"
@@ -135,17 +135,17 @@ class _Pipeline:
         return listener, group
 
     def _started(self, spark: "SparkSession") -> "StreamingQuery":
-        given = {"kafka.bootstrap.servers": self.bootstrap, "subscribe": self.source, "startingOffsets": "earliest"}
+        options = {"kafka.bootstrap.servers": self.bootstrap, "subscribe": self.source, "startingOffsets": "earliest"}
         if self.limits:
-            given["maxOffsetsPerTrigger"] = "50000"
-        read = spark.readStream.format("aiokafkawire").options(**given).load()
-        # Spark gives Python's sinks no updates; batches of them it does.
+            options["maxOffsetsPerTrigger"] = "50000"
+        read = spark.readStream.format("aiokafkawire").options(**options).load()
+        # Python sinks do not support output mode update, but foreachBatch does.
         write = to_topic({"kafka.bootstrap.servers": self.bootstrap, "topic": self.target})
         writer = self._totals(spark, read).writeStream.outputMode("update").foreachBatch(write)
         return writer.option("checkpointLocation", str(self.scratch / "checkpoint")).start()
 
     def _totals(self, spark: "SparkSession", read: "DataFrame") -> "DataFrame":
-        """Delays by carrier and hour, with the carriers' names and the seats of their planes."""
+        """Sum delays by carrier and hour, joined with the carriers' names and the seats of their planes."""
         flights = read.selectExpr(f"from_json(string(value), '{_FLIGHT}') flight").select("flight.*")
         joined = flights.withWatermark("time_hour", "7 days").join(self._table(spark, "airlines"), "carrier", "left")
         joined = joined.join(self._table(spark, "planes"), "tailnum", "left")
@@ -167,7 +167,7 @@ class _Pipeline:
         return named.selectExpr("concat(carrier, ' ', string(hour)) key", "to_json(struct(*)) value")
 
     def _table(self, spark: "SparkSession", name: str) -> "DataFrame":
-        """A small table, whole in every task: Spark cannot know how small it is, and would shuffle the flights."""
+        """Read a small table for broadcast; Spark does not know its size and would shuffle the flights."""
         from pyspark.sql.functions import broadcast
 
         with (self.data / f"{name}.csv").open(encoding="utf-8", newline="") as file:
@@ -180,9 +180,9 @@ class _Pipeline:
 
 
 def _wait_for(query: "StreamingQuery") -> None:
-    """Until it has read all; then it is stopped.
+    """Wait until the query has read all flights, and stop it.
 
-    Spark's own wait has no end, and Ctrl-C breaks the connection to Spark that it is on: another thread waits there.
+    Spark's own wait has no timeout, and Ctrl-C would break its connection to Spark, so it runs on another thread.
     """
     from pyspark.errors import StreamingQueryException
 
@@ -195,37 +195,37 @@ def _wait_for(query: "StreamingQuery") -> None:
         except StreamingQueryException as error:
             raise CommandFailed(f"Spark has failed: {error}") from error
         finally:
-            query.stop()  # which ends the other thread's wait
+            query.stop()  # also ends the other thread's wait
 
 
 def _send(kafka: blocking.Client, topic: str, flights: list[Flight], compression: CompressionType) -> None:
     with kafka.producer(linger_ms=5, batch_size=65_536, compression_type=compression) as producer:
         for first in range(0, len(flights), _AT_ONCE):
-            some = flights[first : first + _AT_ONCE]
-            values = [json.dumps(flight).encode() for flight in some]
-            producer.enqueue_many(topic, values, keys=[key_of(flight) for flight in some])
+            chunk = flights[first : first + _AT_ONCE]
+            values = [json.dumps(flight).encode() for flight in chunk]
+            producer.enqueue_many(topic, values, keys=[key_of(flight) for flight in chunk])
 
 
-# --- what came out ---------------------------------------------------------------------------------------------------
+# --- the results -----------------------------------------------------------------------------------------------------
 
 
 def _read_totals(kafka: blocking.Client, topic: str) -> list[CarrierDelay]:
-    """The carriers, of the last word on each of their hours."""
-    where, last = TopicPartition(topic, 0), dict[bytes, dict[str, Any]]()
+    """Return the totals by carrier, from the last record of each carrier and hour."""
+    partition, last = TopicPartition(topic, 0), dict[bytes, dict[str, Any]]()
     with kafka.consumer() as consumer:
-        end = consumer.offsets({where: OffsetSpec.LATEST})[where]
-        consumer.assign({where: OffsetSpec.EARLIEST})
-        while end is not None and (consumer.position(where) or 0) < end.offset:
-            some = consumer.poll(10_000, timeout=10.0)
-            if not some:
-                raise CommandFailed(f"nothing more came of {where} within 10 s, and its end is {end.offset}")
-            for record in some:
+        end = consumer.offsets({partition: OffsetSpec.LATEST})[partition]
+        consumer.assign({partition: OffsetSpec.EARLIEST})
+        while end is not None and (consumer.position(partition) or 0) < end.offset:
+            records = consumer.poll(10_000, timeout=10.0)
+            if not records:
+                raise CommandFailed(f"no more records of {partition} for 10 s, before its end at {end.offset}")
+            for record in records:
                 last[record.key or b""] = json.loads(record.value or b"{}")
     sums: dict[str, list[float]] = {}
     for total in last.values():
         found = sums.setdefault(total["carrier"], [0, 0, 0])
-        for place, name in enumerate(("flights", "arrived", "minutes")):
-            found[place] += total.get(name) or 0
+        for index, name in enumerate(("flights", "arrived", "minutes")):
+            found[index] += total.get(name) or 0
     rows = [
         CarrierDelay(carrier, int(count), minutes / arrived if arrived else None)
         for carrier, (count, arrived, minutes) in sums.items()
@@ -247,13 +247,13 @@ def _show(
     report.carriers(carriers, CarrierDelay("", count, mean if known else None), names)
     committed = kafka.admin.list_consumer_group_offsets(group)
     lag = sum(kafka.admin.consumer_group_lag(group).values())
-    ends = ", ".join(f"{where.partition}: {at.offset:,}" for where, at in sorted(committed.items()))
-    report.say(f"{seconds:.1f} s, Spark's start included. Group {group} has committed {ends}; lag {lag:,}.")
+    ends = ", ".join(f"{partition.partition}: {offset.offset:,}" for partition, offset in sorted(committed.items()))
+    report.say(f"{seconds:.1f} s with Spark's start. Committed offsets of group {group}: {ends}; lag {lag:,}.")
 
 
 def _check(carriers: list[CarrierDelay], flights: list[Flight], listener: "CommitsToGroup") -> None:
     counted, committed = sum(row.flights for row in carriers), sum(listener.committed.values())
     if counted != len(flights):
-        raise CommandFailed(f"the check failed: {len(flights):,} flights were sent, and Spark has counted {counted:,}")
+        raise CommandFailed(f"the check failed: {len(flights):,} flights were sent, but Spark counted {counted:,}")
     if committed != len(flights):
-        raise CommandFailed(f"the check failed: {len(flights):,} flights were sent, and committed are {committed:,}")
+        raise CommandFailed(f"the check failed: {len(flights):,} flights were sent, but {committed:,} are committed")

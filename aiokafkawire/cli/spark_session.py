@@ -1,4 +1,4 @@
-"""The demo's Spark: a session on this machine, and whether there is a Java for it."""
+"""The demo's local Spark session, and checks of Java and PySpark."""
 
 import os
 import re
@@ -21,71 +21,71 @@ __all__ = ("check_java", "check_pyspark", "java_release", "running_spark")
 _OLDEST_JAVA: Final = 17
 _OLDEST_SPARK: Final = (4, 0)
 _VECTOR: Final = "jdk.incubator.vector"
-"""A module that Spark names when it starts Java, which does not start without it."""
-_ANSWERS: Final = 60.0
-"""Seconds for Java to tell its version."""
+"""A Java module that Spark requires; without the module Java does not start."""
+_TIMEOUT: Final = 60.0
+"""Seconds for Java to print its version."""
 
 
 def check_java() -> None:
-    """Look at the Java that Spark would take: that of JAVA_HOME, else the first on PATH.
+    """Check the Java that Spark would use: that of JAVA_HOME, else the first on PATH.
 
     Raises:
-        CommandFailed: there is none, it is too old, or it has been cut down.
+        CommandFailed: Java is missing, too old, or lacks a module.
     """
     needs = f"Spark needs Java {_OLDEST_JAVA} or later"
     home = os.environ.get("JAVA_HOME")
     java = shutil.which(str(Path(home, "bin", "java")) if home else "java")
     if java is None:
-        where = f"JAVA_HOME is {home}, where there is no bin/java" if home else "there is no java on PATH"
-        raise CommandFailed(f"{needs}, and {where}", MISSING)
-    told = _ask(java, "-version").stderr
-    release = java_release(told)
+        why = f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no java on PATH"
+        raise CommandFailed(f"{needs}, but {why}", MISSING)
+    output = _run(java, "-version").stderr
+    release = java_release(output)
     if release is None:
-        raise CommandFailed(f"{needs}, and {java} does not tell its version: {told[:200]}", MISSING)
+        raise CommandFailed(f"{needs}, but {java} does not print its version: {output[:200]}", MISSING)
     if release < _OLDEST_JAVA:
-        hint = "set JAVA_HOME to another, or put it first on PATH"
-        raise CommandFailed(f"{needs}, and {java} is Java {release}: {hint}", MISSING)
-    if _ask(java, f"--add-modules={_VECTOR}", "-version").returncode:
-        hint = "take one that is whole, such as your system's package"
-        raise CommandFailed(f"Spark needs Java's module {_VECTOR}, and {java} has none: {hint}", MISSING)
+        hint = "set JAVA_HOME to a newer Java, or put it first on PATH"
+        raise CommandFailed(f"{needs}, but {java} is Java {release}: {hint}", MISSING)
+    if _run(java, f"--add-modules={_VECTOR}", "-version").returncode:
+        hint = "use a complete Java, such as your system's package"
+        raise CommandFailed(f"Spark needs Java's module {_VECTOR}, which {java} lacks: {hint}", MISSING)
 
 
-def _ask(java: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def _run(java: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
     try:
         command = [java, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_ANSWERS)  # noqa: S603
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT)  # noqa: S603
     except (OSError, subprocess.SubprocessError) as error:
         raise CommandFailed(f"{java} does not run: {error}", MISSING) from error
 
 
-def java_release(told: str) -> int | None:
-    """The release in what ``java -version`` says: 17 for "17.0.15", 8 for "1.8.0_402". None if it says no version."""
-    found = re.search(r'version "(?:1\.)?(\d+)', told)
+def java_release(output: str) -> int | None:
+    """Return the release in the output of ``java -version``: 17 for "17.0.15", 8 for "1.8.0_402"; None without one."""
+    found = re.search(r'version "(?:1\.)?(\d+)', output)
     return None if found is None else int(found[1])
 
 
 def check_pyspark() -> tuple[int, int]:
-    """The release of Spark, such as (4, 3).
+    """Return the release of Spark, such as (4, 3).
 
     Raises:
-        CommandFailed: it is too old.
+        CommandFailed: Spark is too old.
     """
     from pyspark import __version__ as version
 
     major, minor = (int(part) for part in version.split(".")[:2])
     if (major, minor) < _OLDEST_SPARK:
         raise CommandFailed(
-            f'the demo needs PySpark 4.0 or later, and here is {version}: pip install "pyspark>=4"', MISSING
+            f'the demo needs PySpark 4.0 or later, but {version} is installed: pip install "pyspark>=4"', MISSING
         )
     return major, minor
 
 
 @contextmanager
 def running_spark() -> "Iterator[SparkSession]":
-    """A session of two local cores that knows the data source, with this Python for its workers.
+    """Run a session of two local cores with the data source registered, and this Python for its workers.
 
     Raises:
-        CommandFailed: Spark has not started; the message has what it says.
+        CommandFailed: Spark did not start; the message has Spark's error.
     """
     from pyspark.errors import AnalysisException
     from pyspark.sql import SparkSession
@@ -100,26 +100,26 @@ def running_spark() -> "Iterator[SparkSession]":
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        # It is over before the second compiler has paid for itself, which takes a third of all processor time.
+        # The demo is too short for the second JIT compiler, which takes a third of all processor time.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-        # A batch without rows would only forget old hours.
+        # A batch without rows would only expire old hours.
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     }
     try:
         builder = SparkSession.builder.master("local[2]").appName("aiokafkawire demo")
         for name, value in settings.items():
             builder = builder.config(name, value)
-        # On another thread Ctrl-C finds no half-started Java, which would stay, and Spark makes the signal not its own.
+        # On another thread, Ctrl-C does not leave a half-started Java behind, and Spark cannot take over the signal.
         with ThreadPoolExecutor(1) as pool:
             spark = pool.submit(builder.getOrCreate).result()
-    except Exception as error:  # of PySpark's, Py4J's or Java's kind: what they have in common is their text
+    except Exception as error:  # errors of PySpark, Py4J or Java
         raise CommandFailed(f"Spark did not start: {str(error).strip().partition(chr(10))[0]}") from error
     try:
         spark.sparkContext.setLogLevel("ERROR")
         try:
             register(spark)
         except AnalysisException as error:
-            if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":  # Spark 4.0 has found it by itself
+            if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":  # Spark 4.0 registers it automatically
                 raise
         yield spark
     finally:

@@ -1,4 +1,4 @@
-"""Standard streams that were closed before the command began, as some daemons are started."""
+"""Handling of standard streams that were closed before the command began, as for some daemons."""
 
 import os
 import sys
@@ -9,10 +9,10 @@ _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
 
 def open_closed_streams() -> frozenset[str]:
-    """Open the standard streams that are closed at the null device, and return their names.
+    """Open closed standard streams at the null device, and return their names.
 
-    Python sets those to None, so that every use of them fails. The descriptors are opened too: a socket that got the
-    number of a standard stream would receive what is printed.
+    Python sets closed streams to None, so that every use of them fails. The descriptors are opened too: a socket with
+    the number of a standard stream would receive the output.
     """
     closed = {name for name, _ in _STREAMS if getattr(sys, name) is None}
     for number, (name, mode) in enumerate(_STREAMS):

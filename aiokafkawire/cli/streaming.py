@@ -1,4 +1,4 @@
-"""The two directions of the demo, which run at the same time: flights into a topic, and out of it again."""
+"""The demo's producing and consuming sides, which run at the same time."""
 
 import json
 from collections.abc import Collection, Iterable
@@ -19,22 +19,22 @@ from .flights import Delays, Flight, key_of
 __all__ = ("TopicReader", "TopicStream")
 
 SILENCE: Final = 60.0
-"""Seconds without a single batch after which the reader gives up."""
+"""Seconds without a batch after which the reader fails."""
 
-_NEWS: Final = 30.0
-"""Seconds in which brokers hear of a new topic."""
-_REST: Final = 0.05
+_PROPAGATION: Final = 30.0
+"""Seconds in which all brokers learn of a new topic."""
+_RETRY_INTERVAL: Final = 0.05
 
 _BATCH_SIZE: Final = 256 * 1024
 _LINGER_MS: Final = 5
 _BUFFER_MEMORY: Final = 4 * 1024 * 1024
-"""Little, so that what is read is news: the default of 32 MB would let the consumer run seconds behind."""
+"""Small, so that the consumer follows closely: with the default of 32 MB it would be seconds behind."""
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class TopicReader:
-    """The consuming side: what came, where it stands, and where it is to end once that is known."""
+    """The consuming side: its ledger, its positions, and the ends once they are known."""
 
     def __init__(self, starts: dict[TopicPartition, int]) -> None:
         self.ledger: Ledger = Ledger()
@@ -45,17 +45,17 @@ class TopicReader:
         self._silence = anyio.CancelScope()
 
     @property
-    def places(self) -> Collection[TopicPartition]:
-        """The partitions that it reads."""
+    def partitions(self) -> Collection[TopicPartition]:
+        """The partitions that the reader reads."""
         return self._positions.keys()
 
     @property
     def complete(self) -> bool:
-        """Whether all partitions were read to the ends that the producer left."""
-        return self._ends is not None and all(self._positions[place] >= end for place, end in self._ends.items())
+        """Whether all partitions were read to their ends after the last produced record."""
+        return self._ends is not None and all(self._positions[key] >= end for key, end in self._ends.items())
 
     def end_at(self, ends: dict[TopicPartition, int]) -> None:
-        """Nothing more is produced: these are the partitions' ends."""
+        """Set the partitions' ends, after the last record was produced."""
         self._ends = ends
         if self.complete:
             self._silence.cancel()
@@ -64,23 +64,23 @@ class TopicReader:
         """Read to the ends.
 
         Raises:
-            CommandFailed: nothing came for too long.
+            CommandFailed: no records were received for too long.
         """
         consumer.assign(self._positions)
         with self._silence:
-            self._heard()
+            self._extend_timeout()
             async for batch in consumer.batches():
                 self._take(batch)
-                self._heard()
+                self._extend_timeout()
                 if self.complete:
                     break
         if not self.complete:
             count = f"{self.ledger.records:,}"
             raise CommandFailed(
-                f"the check failed: the consumer has heard nothing for {SILENCE:g} s, with {count} read"
+                f"the check failed: the consumer received no records for {SILENCE:g} s, after {count} records"
             )
 
-    def _heard(self) -> None:
+    def _extend_timeout(self) -> None:
         self.last_at = anyio.current_time()
         self._silence.deadline = self.last_at + SILENCE
 
@@ -99,24 +99,24 @@ class TopicReader:
 
 @attrs.frozen
 class TopicStream:
-    """A topic, and what is needed to stream flights through it."""
+    """A topic that flights are streamed through."""
 
     kafka: Client
     topic: str
     compression: CompressionType
 
     async def reader(self) -> TopicReader:
-        """A reader of what is produced from now on.
+        """Return a reader of the records that are produced from now on.
 
         Raises:
-            UnknownTopicOrPartition: no broker knows the topic, however long it was made ago.
+            UnknownTopicOrPartition: the topic does not exist, or the brokers did not learn of it in time.
         """
-        return TopicReader(await self._ends(await self._places()))
+        return TopicReader(await self._ends(await self._partitions()))
 
     async def produce(self, flights: Iterable[Flight], flow: Flow, reader: TopicReader) -> None:
-        """Send all flights, wait until they are acknowledged, and tell the reader where they end.
+        """Send all flights, wait until they are acknowledged, and set the reader's ends.
 
-        Each carries its number among those of its key, so that the other side can tell what is due.
+        Each flight has a sequence number within its key, by which the reader detects lost and duplicate records.
         """
         ledger = flow.ledger
         async with self.kafka.producer(
@@ -129,37 +129,37 @@ class TopicStream:
                 key = key_of(flight)
                 sequence = flight["sequence"] = ledger.due(key)
                 value = _encode(flight).encode()
-                # Waits while the buffer is full, but not for an acknowledgement.
+                # enqueue() waits while the buffer is full, but not for an acknowledgement.
                 await producer.enqueue(self.topic, value, key=key)
                 ledger.enter(key, sequence, value)
             await producer.flush()
             flow.ended = anyio.current_time()
-        reader.end_at(await self._ends(reader.places))
+        reader.end_at(await self._ends(reader.partitions))
 
     async def consume(self, flow: Flow, reader: TopicReader) -> None:
-        """Read until the reader is where the producer has ended.
+        """Read to the last produced record.
 
         Raises:
-            CommandFailed: nothing came for too long.
+            CommandFailed: no records were received for too long.
         """
         async with self.kafka.consumer() as consumer:
             await reader.run(consumer)
         flow.ended = reader.last_at
 
-    async def _places(self) -> list[TopicPartition]:
-        """The topic's partitions. One that was just made is waited for: brokers hear of it one after the other."""
+    async def _partitions(self) -> list[TopicPartition]:
+        """Return the topic's partitions; retry while brokers learn of a new topic one after the other."""
         waited = 0.0
         while True:
             try:
                 known = await self.kafka.admin.describe_topic(self.topic)
             except UnknownTopicOrPartition:
-                if waited >= _NEWS:
+                if waited >= _PROPAGATION:
                     raise
-                await anyio.sleep(_REST)
-                waited += _REST
+                await anyio.sleep(_RETRY_INTERVAL)
+                waited += _RETRY_INTERVAL
             else:
-                return [TopicPartition(self.topic, one.index) for one in known.partitions]
+                return [TopicPartition(self.topic, partition.index) for partition in known.partitions]
 
-    async def _ends(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        found = await self.kafka.admin.list_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
-        return {place: one.offset for place, one in found.items() if one is not None}
+    async def _ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        found = await self.kafka.admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
+        return {partition: offset.offset for partition, offset in found.items() if offset is not None}

@@ -7,7 +7,7 @@ import anyio
 
 from ..config import ClientConfig
 from ..config.network import parse_proxy
-from ..errors import ConfigError, KafkaError, UsageError, again
+from ..errors import ConfigError, KafkaError, UsageError, copy_for_reraise
 from ..network.connection import Connection
 from ..network.connector import Connector
 from ..network.security import Security
@@ -127,7 +127,7 @@ class ConnectionPool:
         if self._closed:
             raise UsageError("the client is closed")
         if lane.error is not None and self._runtime.now() < lane.retry_at:
-            raise again(lane.error)
+            raise copy_for_reraise(lane.error)
         self._forget_version_after_break(address, lane.connection)
         known, began = self._known.get(address), self._runtime.now()
         try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 
-from ..errors import ErrorCode, KafkaError, WireError, again, broker_error
+from ..errors import ErrorCode, KafkaError, WireError, broker_error, copy_for_reraise
 from ..protocol.schema import Versions
 from ..types import Address, CoordinatorType
 from .attempts import Attempts
@@ -169,7 +169,7 @@ class Coordinators:
         if known is not None:
             return known
         if lookup.refused is not None:
-            raise again(lookup.refused)
+            raise copy_for_reraise(lookup.refused)
         lookup.attempts = attempts
         try:
             node = await self._look_up(*coordinator_key, attempts)

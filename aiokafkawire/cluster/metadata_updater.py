@@ -21,9 +21,9 @@ from ..errors import (
     RequestTimeout,
     TopicNotReady,
     WireError,
-    again,
     as_kafka_error,
     broker_error,
+    copy_for_reraise,
 )
 from ..network.connector import Connector
 from ..network.happy_eyeballs import canonical
@@ -155,7 +155,7 @@ class MetadataUpdater(MetadataCache):
                 self._stale.set()
                 await self._changed.wait()
                 if isinstance(self._refresh_error, AuthenticationFailed | ConfigError):
-                    raise again(self._refresh_error)
+                    raise copy_for_reraise(self._refresh_error)
         if self._snapshot.generation <= seen.generation:
             last = f": {self._refresh_error}" if self._refresh_error else ""
             raise RequestTimeout(f"no metadata within {deadline.allowed:g} s{last}") from self._refresh_error

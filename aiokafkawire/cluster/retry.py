@@ -5,7 +5,7 @@ from typing import NamedTuple
 import attrs
 
 from ..errors import BrokerError, ConnectionLost, Refresh, RequestTimeout
-from ..types import Chance
+from ..types import RandomSource
 
 __all__ = ("Backoff", "Deadline", "RetryAction", "retry_action", "is_better_cause")
 
@@ -62,7 +62,7 @@ class Backoff:
     Every failure makes the next wait longer, until :meth:`reset`.
     """
 
-    def __init__(self, first: float, limit: float, chance: Chance) -> None:
+    def __init__(self, first: float, limit: float, chance: RandomSource) -> None:
         self._first, self._limit, self._chance = first, max(first, limit), chance
         self._failures = 0
 

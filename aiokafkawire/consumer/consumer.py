@@ -24,9 +24,9 @@ from ..types import (
     check_partition,
     check_start,
     check_topic_name,
-    given_offsets,
-    given_partitions,
-    given_specs,
+    normalize_offsets,
+    normalize_partitions,
+    normalize_specs,
 )
 from .all_partitions import AllPartitions
 from .fetcher import Fetcher
@@ -198,7 +198,7 @@ class Consumer(RecordIteration[K, V]):
         if self._topics:
             raise UsageError("this consumer reads all partitions of its topics: make one without topics to assign")
         is_mapping = isinstance(partitions, Mapping)
-        starts = dict(partitions) if is_mapping else dict.fromkeys(given_partitions(partitions))
+        starts = dict(partitions) if is_mapping else dict.fromkeys(normalize_partitions(partitions))
         checked: dict[TopicPartition, int | OffsetSpec | None] = {}
         for given, start in starts.items():
             partition = check_partition(given)
@@ -344,7 +344,7 @@ class Consumer(RecordIteration[K, V]):
         self._set_paused(partitions, paused=False)
 
     def _set_paused(self, partitions: tuple[object, ...], *, paused: bool) -> None:
-        named = given_partitions(flattened(partitions))
+        named = normalize_partitions(flattened(partitions))
         for state in [self._positions.require(partition) for partition in named]:
             self._positions.pause(state, paused)
         self._fetcher.wake()
@@ -374,7 +374,7 @@ class Consumer(RecordIteration[K, V]):
             RequestTimeout, TopicNotReady: the timeout passed before all were found.
             UsageError: a topic has no such partition.
         """
-        requested = given_specs(specs)
+        requested = normalize_specs(specs)
         return await look_up_offsets(self._cluster, requested, self._deadline(timeout), self._config.isolation)
 
     def _deadline(self, timeout: float | None) -> Deadline:
@@ -488,7 +488,7 @@ class Consumer(RecordIteration[K, V]):
             self.check_ownership()
             if not commits.is_listening:
                 self._user.require_commit()
-        given = self.positions() if offsets is None else given_offsets(offsets)
+        given = self.positions() if offsets is None else normalize_offsets(offsets)
         if given:
             await commits.commit(
                 given, self._deadline(timeout), retention_ms=retention_ms, skip_deleted=offsets is None
@@ -511,7 +511,7 @@ class Consumer(RecordIteration[K, V]):
         """
         self._committing()
         assert self._offsets is not None
-        requested = given_partitions(partitions)
+        requested = normalize_partitions(partitions)
         return await self._offsets.committed(requested, self._deadline(timeout)) if requested else {}
 
     def _committing(self) -> "OffsetCommitter":

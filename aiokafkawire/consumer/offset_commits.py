@@ -11,11 +11,11 @@ import anyio
 
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
-from ..errors import BrokerError, CommitFailed, ErrorCode, KafkaError, RequestTimeout, again, broker_error
+from ..errors import BrokerError, CommitFailed, ErrorCode, KafkaError, RequestTimeout, broker_error, copy_for_reraise
 from ..group.classic_transitions import GroupState
 from ..group.committed_offsets import GroupOffsets
 from ..group.member_tasks import ApplyAssignment
-from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition, given_offsets
+from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition, normalize_offsets
 from .subscription_state import PartitionState, SubscriptionState, format_partitions
 
 if TYPE_CHECKING:  # consumers with assign() join no group
@@ -129,7 +129,7 @@ class OffsetCommitter:
             RequestTimeout: the deadline passed; the message has the last cause.
             KafkaError: another error that is not retriable.
         """
-        given = given_offsets(offsets)
+        given = normalize_offsets(offsets)
         self._positions.require_not_lost(given)
         states = {partition: self._positions.get(partition) for partition in given}
 
@@ -150,7 +150,7 @@ class OffsetCommitter:
                 generation = self._become_member()
                 if self.membership is not None and generation < 0:
                     if self.membership.machine.error is not None:
-                        raise again(self.membership.machine.error)
+                        raise copy_for_reraise(self.membership.machine.error)
                     # A group without members accepts commits from any client, also from former members.
                     raise _failed(self._offsets.group.group_id, list(given), broker_error(ErrorCode.UNKNOWN_MEMBER_ID))
                 if self.membership is not None and is_revoked():

@@ -14,7 +14,7 @@ from ..errors import BrokerError, ErrorCode, KafkaError, UnknownTopicOrPartition
 from ..protocol.messages.group_offsets import OffsetCommitRequest, OffsetCommitResponse, OffsetFetchResponse
 from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Request, Versions
-from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition, given_offsets
+from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition, normalize_offsets
 from .offset_commit_messages import (
     IN_ZOOKEEPER,
     TopicIdsOutdated,
@@ -86,7 +86,7 @@ class GroupOffsets:
             UnsupportedVersion: the broker is too old for static members, or for ``retention_ms``.
             KafkaError: another error that is not retriable.
         """
-        given, group = given_offsets(offsets), self.group
+        given, group = normalize_offsets(offsets), self.group
         ids = _topic_ids(self._cluster, given)
         check, latest = partial(self._check_committed, group.group_id, given, skip_deleted), newer or (lambda: given)
         try:

@@ -65,7 +65,7 @@ class HeartbeatReport:
 
 
 class HeartbeatAction(Enum):
-    """What is due."""
+    """The action that is due."""
 
     WAIT = "nothing"
     SEND = "send a heartbeat"

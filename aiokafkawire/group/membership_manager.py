@@ -17,9 +17,9 @@ from ..errors import (
     KafkaError,
     RequestTimeout,
     UnsupportedVersion,
-    again,
     as_kafka_error,
     broker_error,
+    copy_for_reraise,
 )
 from ..protocol.schema import Request, Versions
 from ..runtime import Worker, background_tasks
@@ -166,7 +166,7 @@ class MembershipManager:
             self.machine.back_off(self._clock())
         self.request_rejoin("poll() was called again")
         if self.machine.state is GroupState.FAILED and self.machine.error is not None:
-            raise again(self.machine.error)
+            raise copy_for_reraise(self.machine.error)
 
     async def leave(self, reason: str, deadline: Deadline) -> None:
         """Leave the group with a LeaveGroup, within the deadline."""

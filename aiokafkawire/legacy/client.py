@@ -103,7 +103,7 @@ class LegacyClient:
     async def produce(self, topic: str, values: Iterable[bytes], *, partition: int = RANDOM_PARTITION) -> None:
         """Send messages to a partition, or to one that the broker picks. Brokers of 0.7 send no answer.
 
-        It returns once the bytes are written, and does not tell whether the broker stored them. A broker that refuses
+        It returns once the bytes are written, even if the broker does not store them. A broker that refuses
         them hangs up; the next call, or :meth:`confirm`, raises that as ConnectionLost. A broker drops a message larger
         than its max.message.size, and all others of this call, without a sign. After a ConnectionLost some messages
         since the last answer may be stored, so sending them again may duplicate them.

@@ -1,6 +1,6 @@
 """A connection to a broker of Kafka 0.6 or 0.7, which answers requests in their order.
 
-Answers have no correlation id, so only their order tells which request they belong to. The first failure ends the
+Answers have no correlation id, so their order alone matches them with requests. The first failure ends the
 connection for all callers.
 """
 
@@ -11,7 +11,7 @@ from typing import Final
 import anyio
 from anyio.abc import ByteStream
 
-from ..errors import ConnectionLost, KafkaError, RequestTimeout, WireError, again
+from ..errors import ConnectionLost, KafkaError, RequestTimeout, WireError, copy_for_reraise
 from ..runtime import Owner
 from .decoding import decode_answer
 from .requests import Answer, MultiProduce, Produce, Request, describe, encode_request, largest_answer
@@ -89,7 +89,7 @@ class LegacyConnection:
                 return None
             await reply.event.wait()
             if reply.error is not None:
-                raise again(reply.error)
+                raise copy_for_reraise(reply.error)
             return reply.answer
         late = f"no answer from {self.where} to {describe(request)} within {self._timeout:g} s"
         await self.close(ConnectionLost(f"{self.where} left a request unanswered for {self._timeout:g} s"))
@@ -97,7 +97,7 @@ class LegacyConnection:
 
     def _require_open(self) -> None:
         if self.failure is not None:
-            raise again(self.failure)
+            raise copy_for_reraise(self.failure)
 
     async def _send(self, frame: bytes) -> None:
         try:

@@ -11,7 +11,15 @@ import attrs
 
 from ..argument_checks import INT32, is_integer, shown
 from ..config import make_config
-from ..errors import ConfigError, ConnectionLost, ErrorCode, KafkaError, OffsetOutOfRange, RequestTimeout, again
+from ..errors import (
+    ConfigError,
+    ConnectionLost,
+    ErrorCode,
+    KafkaError,
+    OffsetOutOfRange,
+    RequestTimeout,
+    copy_for_reraise,
+)
 from ..network.connector import Connector, connect_tcp
 from ..runtime import Owner, Runtime
 from ..types import Address
@@ -205,7 +213,7 @@ class LegacyConsumer:
         await self._member.commit()
         dropped, self._dropped = self._dropped, None
         if dropped is not None:
-            raise again(dropped)
+            raise copy_for_reraise(dropped)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -250,7 +258,7 @@ class LegacyConsumer:
 
     def _raise_fault(self) -> None:
         if self._fault is not None:
-            raise again(self._fault)
+            raise copy_for_reraise(self._fault)
 
     async def _fill(self) -> bool:
         """Fetch from one partition after the other, until one has messages."""

@@ -78,7 +78,7 @@ class KazooThread:
     def call(
         self, method: str, *args: Any, watch: tuple[str, Any] | None, done: Callable[[Any], None], **how: Any
     ) -> None:
-        """Begin one of kazoo's calls; ``done`` gets its result on the event loop, if the session is not over.
+        """Start one of kazoo's calls; ``done`` gets its result on the event loop, if the session is not over.
 
         Args:
             method: of KazooClient, without ``_async``.
@@ -98,7 +98,7 @@ class KazooThread:
             self._is_over = self._handler.is_closing = True
 
     def stop_soon(self) -> None:
-        """Begin to stop. May be called again."""
+        """Start to stop. May be called again."""
         if self._stopping is not None:
             return
         if self._is_over or not self._client.connected:
@@ -156,13 +156,13 @@ class KazooThread:
             self.post(self._session.on_lost, self.last_cause or "the server ended it")
 
     def _on_end(self, error: Exception | None) -> None:
-        """The connection's thread ends."""
+        """Handle the end of the connection's thread."""
         self.end()
         if error is not None:
             self.post(self._session.on_lost, f"kazoo failed: {error!r}")
 
     def on_watch(self, watch: Any, path: str, kind: str) -> None:
-        """Post an event of a watch."""
+        """Send an event of a watch."""
         self.post(self._session.on_watch, watch, path, kind)
 
 
@@ -235,7 +235,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
         return connection
 
     def cut(self) -> None:
-        """Cut the connection, and refuse another; whoever waits for it goes on."""
+        """Cut the connection, and refuse another; callers that wait for it continue."""
         self.is_closing = True
         connection = self._socket
         if connection is not None:

@@ -86,7 +86,7 @@ class PartitionReader:
         except BaseException:
             self.seek(self.position)
             raise
-        # What was fetched may end with a wrapper that holds nothing.
+        # The fetched messages may end with a wrapper that holds nothing.
         self.position = self._read_to if message is None else message.next_offset
         return message
 

@@ -6,7 +6,7 @@ import anyio
 from anyio.abc import ByteStream
 
 from ..config import ClientConfig
-from ..errors import ConnectionLost, KafkaError, RequestTimeout, UnsupportedVersion, WireError, again
+from ..errors import ConnectionLost, KafkaError, RequestTimeout, UnsupportedVersion, WireError, copy_for_reraise
 from ..network.connection import Connection
 from ..network.connector import Connector
 from ..runtime import Owner, Runtime
@@ -77,7 +77,7 @@ class ReconnectingConnection:
                 return known
             self._connection = None
             if known is not None and known.failure is not None and known.unproven:
-                raise again(known.failure)
+                raise copy_for_reraise(known.failure)
             stream = await self._connect()
             self._connection = LegacyConnection(stream, self.where, self._config.request_timeout_ms / 1000)
             await self._connection.start(self._owner)

@@ -17,8 +17,8 @@ from ..errors import (
     RequestTimeout,
     UsageError,
     WireError,
-    again,
     as_kafka_error,
+    copy_for_reraise,
 )
 from ..runtime import Owner, new_event
 from ..types import Address, Event
@@ -238,12 +238,12 @@ class ZooKeeper:
         if not call.event.is_set():
             raise RequestTimeout(f"no answer from ZooKeeper to {call.name} within {seconds:g} s")
         if call.error is not None:
-            raise again(call.error)
+            raise copy_for_reraise(call.error)
         return call.value
 
     def _require_alive(self) -> None:
         if self._failure is not None:
-            raise again(self._failure)
+            raise copy_for_reraise(self._failure)
 
     # --- what kazoo's thread posts -----------------------------------------------------------------------------------
 
@@ -254,7 +254,7 @@ class ZooKeeper:
         self._notify(EventType.RECONNECTED)
 
     def on_suspended(self) -> None:
-        """Begin to count the time without a connection."""
+        """Start to count the time without a connection."""
         self._connected = new_event()
         self._suspended.set()
 
@@ -299,7 +299,7 @@ class ZooKeeper:
             self._notify(EventType.EXPIRED)
 
     async def _expire_in_time(self) -> None:
-        """Let the session expire once the servers have heard nothing for too long."""
+        """Let the session expire once the servers have received nothing for too long."""
         try:
             while True:
                 await self._suspended.wait()
@@ -313,7 +313,7 @@ class ZooKeeper:
                 if self._failure is not None:
                     return
         finally:
-            if self._thread is not None:  # the loop ends, and nobody has closed the session
+            if self._thread is not None:  # the loop ends before close()
                 self._thread.stop_soon()
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import anyio
 
 from ..config import ClientConfig
-from ..errors import ConnectionLost, ErrorCode, KafkaError, RequestTimeout, WireError, again, broker_error
+from ..errors import ConnectionLost, ErrorCode, KafkaError, RequestTimeout, WireError, broker_error, copy_for_reraise
 from ..protocol.api import ApiKey, choose_version
 from ..protocol.compiler import decode
 from ..protocol.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
@@ -74,7 +74,7 @@ class _Reply:
     async def wait(self) -> tuple[bytes, int]:
         await self._event.wait()
         if self.error is not None:
-            raise again(self.error)
+            raise copy_for_reraise(self.error)
         return self.frame, self.position
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Any, Final, NamedTuple, Protocol
 
-from ..errors import ConnectionLost, KafkaError, SecurityMismatch, WireError, again
+from ..errors import ConnectionLost, KafkaError, SecurityMismatch, WireError, copy_for_reraise
 from ..protocol.api import RequestHeader, ResponseHeader, request_header_version, response_header_version
 from ..protocol.compiler import decode_prefix, encode, encode_into
 from ..protocol.primitives import Buffer
@@ -114,7 +114,7 @@ class Pipeline:
     def send_bare(self, token: bytes, handler: ResponseHandler) -> bytes:
         """Return the frame of a SASL token without a header, as after SaslHandshake v0; so is the response."""
         if self.failure is not None:
-            raise again(self.failure)
+            raise copy_for_reraise(self.failure)
         self._waiting.append((-1, _BARE, handler))
         return _INT32.pack(len(token)) + token
 
@@ -130,7 +130,7 @@ class Pipeline:
             InvalidMessage, UnsupportedVersion: nothing was sent, and the pipeline is unchanged.
         """
         if self.failure is not None:
-            raise again(self.failure)
+            raise copy_for_reraise(self.failure)
         body: list[Buffer] = []
         encode_into(request, version, body)
         return self.send_encoded(type(request), version, body, handler, ahead=ahead)
@@ -146,7 +146,7 @@ class Pipeline:
     ) -> bytes:
         """Return the frame of a request that is encoded already: the parts of its ``body``. As :meth:`send`."""
         if self.failure is not None:
-            raise again(self.failure)
+            raise copy_for_reraise(self.failure)
         form = self._forms.get((request, version)) or self._form(request, version)
         number = self._correlation_id
         size = len(form.before) + _CORRELATION_ID_SIZE + len(form.behind) + sum(map(len, body))
@@ -189,7 +189,7 @@ class Pipeline:
             WireError: the bytes are not a broker's responses; the pipeline has failed.
         """
         if self.failure is not None:
-            raise again(self.failure)
+            raise copy_for_reraise(self.failure)
         if self._frame is None:
             assert self._first is not None
             self._begin(memoryview(self._first)[:count])
@@ -206,7 +206,7 @@ class Pipeline:
             WireError: the bytes are not a broker's responses; the pipeline has failed.
         """
         if self.failure is not None:
-            raise again(self.failure)
+            raise copy_for_reraise(self.failure)
         view = memoryview(data)
         while self._frame is not None and view:
             buffer = self._frame.buffer()

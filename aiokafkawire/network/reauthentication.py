@@ -7,7 +7,7 @@ import anyio
 
 from ..errors import ConnectionLost, KafkaError, RequestTimeout
 from ..protocol.schema import Request, Response, Versions
-from ..types import Address, Chance
+from ..types import Address, RandomSource
 from .sasl import renew_after
 from .security import Security
 
@@ -52,7 +52,7 @@ class Reauthenticator:
         chance: randomizes the times of renewals.
     """
 
-    def __init__(self, connection: LoginConnection, security: Security, at: Address, chance: Chance) -> None:
+    def __init__(self, connection: LoginConnection, security: Security, at: Address, chance: RandomSource) -> None:
         self._connection, self._security, self._at, self._chance = connection, security, at, chance
         self._done = anyio.Event()
         self._lifetime_ms = 0

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from ..errors import AuthenticationFailed, ConfigError
-from ..types import Chance, OAuthBearerToken
+from ..types import OAuthBearerToken, RandomSource
 
 __all__ = (
     "Exchange",
@@ -53,7 +53,7 @@ _MAX_PRINTED: Final = 500
 _MAX_LIFETIME_MS: Final = 7 * 86_400_000
 
 
-def renew_after(lifetime_ms: int, chance: Chance) -> float | None:
+def renew_after(lifetime_ms: int, chance: RandomSource) -> float | None:
     """Return after how many seconds to reauthenticate in a session of ``lifetime_ms``; None for never (KIP-368).
 
     The result leaves time for the round trips, and is random, so that not all connections reauthenticate at once.

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 import anyio
 from anyio.abc import ByteStream
 
-from ..errors import ConnectionLost, KafkaError, again
+from ..errors import ConnectionLost, KafkaError, copy_for_reraise
 from ..runtime import background_tasks
 from .pipeline import Pipeline
 from .tls_errors import refused_by_broker
@@ -72,7 +72,7 @@ class IdleWaiters:
                 self._event = anyio.Event()
             await self._event.wait()
         if self._pipeline.failure is not None:
-            raise again(self._pipeline.failure)
+            raise copy_for_reraise(self._pipeline.failure)
 
     def notify(self) -> None:
         """Wake the waiting tasks after a write, or a failure."""

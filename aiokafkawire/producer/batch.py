@@ -7,7 +7,7 @@ from uuid import UUID
 
 import attrs
 
-from ..errors import KafkaError, again
+from ..errors import KafkaError, copy_for_reraise
 from ..protocol.primitives import ZERO_UUID
 from ..records.batch import BatchBuilder, halve
 from ..types import Event, RecordMetadata, TopicPartition
@@ -199,7 +199,7 @@ class BatchResult:
     def metadata_at(self, index: int) -> RecordMetadata:
         """Return the metadata of record ``index`` of a completed batch that was not split. Raises as :meth:`wait`."""
         if self.error is not None:
-            raise again(self.error)
+            raise copy_for_reraise(self.error)
         offset = self._base_offset + index if self._base_offset >= 0 else -1
         timestamp = self._log_append_time if self._log_append_time >= 0 else self.timestamps[index]
         # This is RecordMetadata(...) without its function call for each record.

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import attrs
 
-from ..errors import KafkaError, again
+from ..errors import KafkaError, copy_for_reraise
 from ..protocol.messages.transactions import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest
 from ..types import GroupMetadata, OffsetAndMetadata, ProducerIdentity, TopicPartition
 from .transaction_requests import TransactionRequest, add_offsets, add_partitions, commit_offsets
@@ -130,5 +130,5 @@ class OpenTransaction:
         """Fail the commits that are not complete."""
         waiting = [commit for offsets in self._waiting.values() for commit in offsets.commits]
         for commit in [*self._committing, *waiting]:
-            commit.complete(again(error))
+            commit.complete(copy_for_reraise(error))
         self._waiting.clear()

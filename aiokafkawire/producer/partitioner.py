@@ -12,7 +12,7 @@ import attrs
 from ..config import Partitioner, ProducerConfig
 from ..errors import UsageError
 from ..records import layout
-from ..types import Chance, TopicPartition
+from ..types import RandomSource, TopicPartition
 from ._implementation import StickyPartition
 from .record_arguments import RECORD_OVERHEAD
 
@@ -143,7 +143,7 @@ class UniformSticky:
     waiting batches is likelier than one with many: each weighs the longest queue's length plus 1, less its own.
     """
 
-    def __init__(self, config: ProducerConfig, chance: Chance, queues: QueueSizes, by_key: ByKey | None) -> None:
+    def __init__(self, config: ProducerConfig, chance: RandomSource, queues: QueueSizes, by_key: ByKey | None) -> None:
         """Send records with a key to the partition ``by_key``; with None, treat them like those without."""
         self._chance, self._queues, self._by_key = chance, queues, by_key
         self._adaptive = config.partitioner_adaptive_partitioning_enable
@@ -241,7 +241,7 @@ class RoundRobin:
         return available[number % len(available)] if available else number % count
 
 
-def _at_random(chance: Chance) -> Choose:
+def _at_random(chance: RandomSource) -> Choose:
     def choose(topic: str, key: bytes | None, available: Sequence[int], count: int, size: int, /) -> int:
         return available[chance.randrange(len(available))] if available else chance.randrange(count)
 
@@ -270,7 +270,7 @@ def _user_function(function: Partitioner) -> Choose:
     return choose
 
 
-def make_partitioner(config: ProducerConfig, chance: Chance, queues: QueueSizes) -> Partitioning:
+def make_partitioner(config: ProducerConfig, chance: RandomSource, queues: QueueSizes) -> Partitioning:
     """Return the partitioning that ``config.partitioner`` names.
 
     - ``default``: Java's. By murmur2; without a key, or with ``partitioner_ignore_keys``, as :class:`UniformSticky`.

@@ -15,7 +15,7 @@ from ..argument_checks import refuse_list
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Topic
 from ..config import ProducerConfig
-from ..errors import BufferFull, DeliveryFailed, ErrorCode, KafkaError, TopicNotReady, UsageError, again
+from ..errors import BufferFull, DeliveryFailed, ErrorCode, KafkaError, TopicNotReady, UsageError, copy_for_reraise
 from ..other_clients_names import PRODUCER, add_hints
 from ..records.batch import Delivery
 from ..records.compression import Codec, check_level
@@ -180,7 +180,7 @@ class Producer(Appender[K, V], Generic[K, V]):
             state = "closed" if self._sender.has_ended else self._state
             raise UsageError(f"the producer is {state}: use it inside its 'async with'")
         if self._sender.fatal is not None:
-            raise again(self._sender.fatal)
+            raise copy_for_reraise(self._sender.fatal)
         known = self._cluster.snapshot.topics.get(topic)
         if known is None or known.error != ErrorCode.NONE or not known.partitions:
             check_topic_name(topic)

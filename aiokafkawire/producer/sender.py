@@ -18,8 +18,8 @@ from ..errors import (
     ConnectionLost,
     KafkaError,
     UnsupportedVersion,
-    again,
     as_kafka_error,
+    copy_for_reraise,
 )
 from ..network.connection import Connection
 from ..protocol.messages.produce import ProduceRequest, ProduceResponse
@@ -403,7 +403,7 @@ class Sender:
             snapshot = self._cluster.snapshot
             if isinstance(cause, AuthenticationFailed | ConfigError):  # a retry would fail as well
                 self.completion.fail_waiting(
-                    lambda batch: again(cause) if _leads(snapshot, node, batch.partition) else None
+                    lambda batch: copy_for_reraise(cause) if _leads(snapshot, node, batch.partition) else None
                 )
             else:
                 self.accumulator.record_error(cause, lambda batch: _leads(snapshot, node, batch.partition))
@@ -498,10 +498,12 @@ class Sender:
         """
         state, fatal = self._transaction, self.fatal
         if fatal is not None:
-            self.completion.fail_waiting(lambda batch: again(fatal))
+            self.completion.fail_waiting(lambda batch: copy_for_reraise(fatal))
         elif state is not None and state.error is not None:
             error, failed = state.error, state.has_failed
-            self.completion.fail_waiting(lambda batch: again(error) if failed or not batch.in_doubt else None)
+            self.completion.fail_waiting(
+                lambda batch: copy_for_reraise(error) if failed or not batch.in_doubt else None
+            )
 
     def _fail_unfinished(self) -> None:
         """Fail every batch without a result when sending ends, for whatever reason."""

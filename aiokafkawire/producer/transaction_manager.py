@@ -10,7 +10,7 @@ from anyio.abc import TaskGroup
 from ..cluster.cluster import Cluster
 from ..cluster.retry import Backoff, Deadline
 from ..config import ProducerConfig
-from ..errors import RequestTimeout, UsageError, again, as_kafka_error
+from ..errors import RequestTimeout, UsageError, as_kafka_error, copy_for_reraise
 from ..runtime import Worker
 from ..types import CoordinatorType, ProducerIdentity, TopicPartition
 from .transaction_state import TransactionPhase, TransactionRequest, TransactionStateMachine
@@ -133,7 +133,7 @@ class TransactionManager:
     def raise_failure(self) -> None:
         """Raise why the producer has failed, if it has."""
         if self.state.phase is TransactionPhase.FAILED and self.state.error is not None:
-            raise again(self.state.error)
+            raise copy_for_reraise(self.state.error)
 
     def add_partition(self, partition: TopicPartition) -> None:
         """Add the partition of a record to the transaction.

@@ -17,7 +17,7 @@ from enum import Enum
 from typing import Any, Final
 from uuid import UUID
 
-from ..errors import KafkaError, TransactionAborted, UnknownTopicId, UsageError, again
+from ..errors import KafkaError, TransactionAborted, UnknownTopicId, UsageError, copy_for_reraise
 from ..protocol.messages.transactions import EndTxnRequest, InitProducerIdRequest
 from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Versions
@@ -214,7 +214,7 @@ class TransactionStateMachine:
 
     def _require(self, phase: TransactionPhase, refusal: str) -> None:
         if self.error is not None:
-            raise again(self.error)
+            raise copy_for_reraise(self.error)
         if self.phase is not phase:
             producer = f"the producer with transactional_id {self.transactional_id!r}"
             raise UsageError(f"{refusal}: {producer} is {self.phase.value}, not {phase.value}")

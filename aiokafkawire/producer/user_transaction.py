@@ -13,7 +13,7 @@ from ..errors import (
     ProducerFenced,
     TransactionAborted,
     UsageError,
-    again,
+    copy_for_reraise,
 )
 from ..other_clients_names import TRANSACTION, add_hints
 from ..records.batch import Delivery
@@ -24,7 +24,7 @@ from ..types import (
     OffsetAndMetadata,
     RecordMetadata,
     TopicPartition,
-    given_offsets,
+    normalize_offsets,
 )
 from .batch import ProducerBatch
 from .sender import Sender
@@ -175,7 +175,7 @@ class Transaction(Generic[K, V]):
         if isinstance(consumed, Mapping):
             if group is None:
                 raise UsageError("offsets need the group that commits them: commit_offsets(offsets, group='...')")
-            offsets = given_offsets(consumed)
+            offsets = normalize_offsets(consumed)
         elif all(hasattr(consumed, name) for name in ("positions", "group_metadata", "check_ownership")):
             try:
                 consumed.check_ownership(since=self._began)
@@ -190,7 +190,7 @@ class Transaction(Generic[K, V]):
         commit = self._manager.state.add_offsets(checked, offsets)
         await self._manager.wait_until(lambda: commit.done, f"committing offsets of group {checked.group_id!r}")
         if commit.error is not None:
-            raise again(commit.error)
+            raise copy_for_reraise(commit.error)
 
     def _require_open(self) -> None:
         if self._state != "open":
@@ -213,7 +213,7 @@ class Transaction(Generic[K, V]):
                 self._manager.abort(self._finish_batches(cancelled))
                 raise
         if state.error is not None:
-            error = again(state.error)
+            error = copy_for_reraise(state.error)
             await self._abort_because(error)
             raise error
 

@@ -1,13 +1,13 @@
 # cython: language_level=3, binding=False, always_allow_keywords=False, infer_types=False
 """The message decoder, compiled: the fast twin of the functions that emit_decode.py writes.
 
-A message in one version is a ``Struct`` of ``Field``s (made by decode_plan.py), and reading it walks them: values go straight
-into the slots of new objects, past ``__init__``. It refuses the same bytes as the pure decoder, with a bare ValueError:
-whoever called it asks the pure one then, which knows what to say.
+A message in one version is a ``Struct`` of ``Field``s (made by decode_plan.py). The decoder writes values directly into
+the slots of new objects, without ``__init__``. It rejects the same bytes as the pure decoder, with a bare ValueError;
+the caller then runs the pure decoder for the error message.
 
-A decoded message holds no reference cycle, so its objects are taken from the garbage collector's lists: a metadata
-answer of 100,000 partitions would otherwise make every full collection stop the event loop for tens of ms. Whoever
-builds a cycle through a decoded message must break it by hand.
+A decoded message has no reference cycle, so its objects are untracked from the garbage collector: otherwise a metadata
+response of 100,000 partitions would make every full collection block the event loop for tens of ms. The collector does
+not free a cycle through a decoded message.
 """
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -25,7 +25,7 @@ cdef extern from "Python.h":
     #define Py_T_OBJECT_EX T_OBJECT_EX
     #endif
     #if defined(PYPY_VERSION)
-    #error "slots of objects are reached as CPython lays them out"
+    #error "this module depends on CPython's layout of objects"
     #endif
     """
     ctypedef struct PyObject:
@@ -92,21 +92,21 @@ cdef enum Default:
 
 
 cdef Py_ssize_t slot_of(type cls, str name) except -1:
-    """Where in an object of ``cls`` the attribute is."""
+    """Return the attribute's offset in objects of ``cls``."""
     descriptor = getattr(cls, name, None)
     if not PyObject_TypeCheck(descriptor, &PyMemberDescr_Type):
-        raise TypeError(f"{cls.__name__}.{name} is no slot")
+        raise TypeError(f"{cls.__name__}.{name} is not a slot")
     cdef PyMemberDef *member = (<PyMemberDescrObject *><PyObject *>descriptor).d_member
     if member.type != Py_T_OBJECT_EX:
-        raise TypeError(f"{cls.__name__}.{name} is a slot of another kind")
+        raise TypeError(f"{cls.__name__}.{name} is a slot of another type")
     return member.offset
 
 
 cdef class Field:
-    """How one field is read, and the slot that it goes into."""
+    """The decoding of one field, and its slot."""
 
     cdef Py_ssize_t slot
-    cdef Py_ssize_t width  # bytes of one element at least
+    cdef Py_ssize_t width  # the minimum size of one element in bytes
     cdef int kind
     cdef bint array
     cdef bint nullable
@@ -134,15 +134,15 @@ cdef class Field:
         else:
             self.width = 1 if compact else 2 if self.kind == STRING else 4
 
-    cdef Py_ssize_t least(self):
-        """The fewest bytes that the field takes."""
+    cdef Py_ssize_t min_size(self):
+        """Return the minimum size of the field in bytes."""
         if self.array:
             return 1 if self.compact else 4
         return 1 if self.nullable and self.kind == STRUCT else self.width
 
 
 cdef class Struct:
-    """A message or nested struct in one version: its fields in line, the tagged ones, and those that the version lacks."""
+    """A message or nested struct in one version: its inline, tagged, and absent fields."""
 
     cdef type cls
     cdef tuple inline
@@ -150,7 +150,7 @@ cdef class Struct:
     cdef tuple absent
     cdef bint flexible
     cdef Py_ssize_t unknown
-    cdef Py_ssize_t width  # bytes at least
+    cdef Py_ssize_t width  # the minimum size in bytes
 
     def __init__(self, type cls, tuple inline, tuple tagged, tuple absent, bint flexible):
         cdef Field field
@@ -158,10 +158,10 @@ cdef class Struct:
         self.unknown = slot_of(cls, "unknown_tagged_fields")
         self.width = flexible
         for field in inline:
-            self.width += field.least()
+            self.width += field.min_size()
 
     def decode(self, bytes data not None, Py_ssize_t position):
-        """Read one message at ``position``: it, and where it ends. ValueError if the bytes are no such message."""
+        """Decode a message at ``position``; return it and its end. Raise ValueError for other bytes."""
         cdef Cursor cursor = Cursor.__new__(Cursor)
         cursor.frame = data
         cursor.data = <const uint8_t *>PyBytes_AS_STRING(data)
@@ -169,12 +169,12 @@ cdef class Struct:
         cursor.at = position
         if position < 0:
             raise ValueError
-        made = read_struct(cursor, self)
-        return made, cursor.at
+        message = read_struct(cursor, self)
+        return message, cursor.at
 
 
 cdef class Cursor:
-    """Where reading has come to."""
+    """The position of the decoder in a frame."""
 
     cdef const uint8_t *data
     cdef Py_ssize_t at
@@ -185,7 +185,7 @@ cdef class Cursor:
 
 
 cdef inline const uint8_t *take(Cursor cursor, Py_ssize_t size) except NULL:
-    """The next ``size`` bytes."""
+    """Return the next ``size`` bytes."""
     if size > cursor.size - cursor.at:
         raise ValueError
     cdef const uint8_t *found = cursor.data + cursor.at
@@ -222,7 +222,7 @@ cdef int64_t uvarint(Cursor cursor) except -1:
 
 
 cdef Py_ssize_t length(Cursor cursor, Field field, bint array) except -2:
-    """A length or count that fits what is left, or -1 for null."""
+    """Read a length or count, at most the remaining bytes, or -1 for null."""
     cdef int64_t count
     if field.compact:
         count = uvarint(cursor) - 1
@@ -236,7 +236,7 @@ cdef Py_ssize_t length(Cursor cursor, Field field, bint array) except -2:
         if not field.nullable or field.array != array:
             raise ValueError
         return -1
-    # No element takes less than its width: what claims more is refused before anything is allocated for it.
+    # Elements take at least their width: reject larger counts before allocating memory for them.
     if count > (cursor.size - cursor.at) // (field.width if array and field.width else 1):
         raise ValueError
     return <Py_ssize_t>count
@@ -255,7 +255,7 @@ cdef inline bint is_empty(object target, Py_ssize_t slot) noexcept:
 
 
 cdef inline int put_default(object target, Field field) except -1:
-    # A default struct is made by schema.py when somebody looks at it: most answers have several that nobody does.
+    # schema.py makes a default struct on first access: most responses have several that are never accessed.
     if field.how == CONSTANT:
         put(target, field.slot, field.default)
     elif field.how == LIST:
@@ -267,12 +267,12 @@ cdef Py_ssize_t _UUID_INT, _UUID_IS_SAFE
 try:
     _UUID_INT, _UUID_IS_SAFE = slot_of(UUID, "int"), slot_of(UUID, "is_safe")
 except TypeError as error:
-    raise ImportError(f"this Python's uuid is another than this module knows: {error}") from error
+    raise ImportError(f"this module does not support this Python's uuid module: {error}") from error
 cdef object _UNKNOWN_SAFETY = SafeUUID.unknown
 
 
 cdef object make_uuid(const uint8_t *data):
-    # UUID's __init__ takes longer than all else in a topic of a Fetch answer.
+    # UUID's __init__ would take longer than decoding the rest of a topic in a Fetch response.
     cdef object made = PyType_GenericAlloc(<PyTypeObject *>UUID, 0)
     cdef object number = eight(data)
     number = (number << 64) | eight(data + 8)
@@ -305,7 +305,7 @@ cdef object read_fixed(const uint8_t *data, int kind):
 
 
 cdef object read_sized(Cursor cursor, Field field):
-    """A string or bytes; bytes are views of the frame."""
+    """Read a string or bytes; bytes are views of the frame."""
     cdef Py_ssize_t size = length(cursor, field, False)
     if size < 0:
         return None
@@ -314,7 +314,7 @@ cdef object read_sized(Cursor cursor, Field field):
         return PyUnicode_DecodeUTF8(<const char *>data, size, NULL)
     if cursor.view is None:
         cursor.view = memoryview(cursor.frame)
-    # What a slice does, without an object for its bounds.
+    # Like a slice, without an object for its bounds.
     cdef object part = PyMemoryView_FromObject(cursor.view)
     cdef Py_buffer *bounds = PyMemoryView_GET_BUFFER(part)
     bounds.buf = <void *>data
@@ -358,8 +358,8 @@ cdef object read_value(Cursor cursor, Field field):
     return read_struct(cursor, field.struct)
 
 
-# A large message is decoded on a thread, and the event loop must have its turn. A function in Python is where the
-# interpreter looks whether another thread has asked for it; releasing it here, unasked, would make that one ask anew.
+# A large message is decoded on a thread, and must not block the event loop. When it calls a Python function, the
+# interpreter releases the lock if another thread requests it; releasing it here without a request would cost more.
 _pause = eval("lambda: None")
 
 
@@ -388,7 +388,7 @@ cdef object read_struct(Cursor cursor, Struct struct):
 
 
 cdef int read_tags(Cursor cursor, Struct struct, object made) except -1:
-    """The tagged fields: known ones into their slots, the others are kept as bytes."""
+    """Read the tagged fields: known ones into their slots, unknown ones as bytes."""
     cdef int64_t count = uvarint(cursor)
     cdef int64_t tag, size
     cdef Py_ssize_t start, index

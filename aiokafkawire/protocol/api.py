@@ -1,4 +1,4 @@
-"""Which request is which: API keys, the headers around requests and responses, and who speaks which version."""
+"""API keys, the headers of requests and responses, and the choice of versions."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -19,7 +19,7 @@ __all__ = (
 
 
 class ApiKey(IntEnum):
-    """The number that says which request it is."""
+    """The number of an API in requests."""
 
     PRODUCE = 0
     FETCH = 1
@@ -120,32 +120,32 @@ class ApiKey(IntEnum):
 
 @message(versions="0-2", flexible="2+")
 class RequestHeader(Message):
-    """What stands before every request. Version 0 was for ControlledShutdown v0 alone."""
+    """The header of every request. Only ControlledShutdown v0 used version 0."""
 
     request_api_key: Int16 = field("0+")
     request_api_version: Int16 = field("0+")
     correlation_id: Int32 = field("0+")
-    # A plain string in every version, so that a broker can read whose request it fails to understand (KIP-511).
+    # A plain string in every version, so that a broker can read the client id of an unsupported request (KIP-511).
     client_id: String | None = field("1+", nullable="1+", default="", ignorable=True, flexible="none")
 
 
 @message(versions="0-1", flexible="1+")
 class ResponseHeader(Message):
-    """What stands before every response."""
+    """The header of every response."""
 
     correlation_id: Int32 = field("0+")
 
 
 def request_header_version(request: type[Request[Response]], version: int) -> int:
-    """Which RequestHeader goes before ``request`` in ``version``."""
+    """Return the version of RequestHeader for ``request`` in ``version``."""
     if request.api_key == ApiKey.CONTROLLED_SHUTDOWN and version == 0:
         return 0
     return 2 if version in request.flexible else 1
 
 
 def response_header_version(request: type[Request[Response]], version: int) -> int:
-    """Which ResponseHeader comes before the answer to ``request`` in ``version``."""
-    # A client that asks for the versions cannot know yet whether the broker's are flexible (KIP-511).
+    """Return the version of ResponseHeader for the response to ``request`` in ``version``."""
+    # A client that requests ApiVersions does not know yet whether the broker supports flexible headers (KIP-511).
     if request.api_key == ApiKey.API_VERSIONS:
         return 0
     return 1 if version in request.flexible else 0
@@ -154,12 +154,12 @@ def response_header_version(request: type[Request[Response]], version: int) -> i
 def choose_version(
     request: type[Request[Response]], spoken: Mapping[int, Versions], wanted: Versions, where: str = "the broker"
 ) -> int:
-    """The newest version of ``request`` that both sides speak and that lies in ``wanted``.
+    """Return the newest version of ``request`` that client and broker support and that lies in ``wanted``.
 
-    ``spoken`` maps API keys to what the broker advertised.
+    ``spoken`` maps API keys to the versions that the broker advertised.
 
     Raises:
-        UnsupportedVersion: there is none; the message says what each side has.
+        UnsupportedVersion: there is no such version; the message lists the versions of each side.
     """
     name = request.__name__.removesuffix("Request")
     theirs = spoken.get(request.api_key)
@@ -171,8 +171,8 @@ def choose_version(
     last = min(request.stable.last, theirs.last, wanted.last)
     if first > last:
         ours = Versions(max(request.stable.first, wanted.first), min(request.stable.last, wanted.last))
-        told = f"this request needs one of {ours}"
+        needed = f"this request needs one of {ours}"
         if ours.last < ours.first:
-            told = f"this client has {request.stable} of the wanted {wanted}"
-        raise UnsupportedVersion(f"{where} speaks {name} {theirs}, and {told}")
+            needed = f"this client has {request.stable} of the wanted {wanted}"
+        raise UnsupportedVersion(f"{where} speaks {name} {theirs}, and {needed}")
     return last

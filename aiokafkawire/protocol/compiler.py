@@ -1,15 +1,15 @@
-"""Messages to bytes and back: one flat function per message, version and direction, compiled on first use.
+"""The encoding and decoding of messages: one flat function per message, version and direction, compiled on first use.
 
 The functions are Python source made from the declared schema: nested structs are inlined, neighbouring fixed-width
 fields share one :func:`struct.pack`. The source is registered with :mod:`linecache`, so tracebacks and debuggers
-show it. The functions check nothing twice: where one fails, the failing line tells which field it was.
+show it. The functions have no extra checks: after an error, the failing line identifies the field.
 
-Bounds are checked where a length or a count is read. A count never exceeds the bytes that are left. Every element of
-an array takes two bytes at least, and no struct holds itself, so steps and memory are in proportion to the message:
-objects of the smallest elements take some 80 bytes for each of the message's.
+Lengths and counts are checked when they are read. A count never exceeds the remaining bytes. Every element of an array
+takes at least two bytes, and structs are not recursive, so time and memory are proportional to the message's size:
+objects of the smallest elements take about 80 bytes for each byte of the message.
 
-Decoding has a compiled twin (``_hot.pyx``), several times as fast. It refuses the same bytes without a word, and the
-generated function then tells which field it was. ``AIOKAFKAWIRE_MESSAGES=pure`` or ``cython`` picks one.
+Decoding has a compiled twin (``_hot.pyx``), several times as fast. It rejects the same bytes without details, and the
+generated function then identifies the field. ``AIOKAFKAWIRE_MESSAGES=pure`` or ``cython`` selects one.
 """
 
 import linecache
@@ -35,10 +35,10 @@ IMPLEMENTATION, _twin = load_twin(
 
 
 def encode_into(message: Message, version: int, parts: list[Buffer]) -> None:
-    """Append the message's bytes in ``version`` to ``parts``; byte fields go in as they are, uncopied.
+    """Append the message's bytes in ``version`` to ``parts``; byte fields are not copied.
 
     Raises:
-        InvalidMessage: a field holds what its wire type cannot; the message names its path.
+        InvalidMessage: a field's type cannot encode its value; the error names the field's path.
         UnsupportedVersion: a field is set that the version lacks, or the version is not declared.
     """
     unit, function = _encoder(type(message), version)
@@ -51,7 +51,7 @@ def encode_into(message: Message, version: int, parts: list[Buffer]) -> None:
 
 
 def encode(message: Message, version: int) -> bytes:
-    """The message's bytes in ``version``. Raises as :func:`encode_into`."""
+    """Encode the message in ``version``. Raise as :func:`encode_into`."""
     parts: list[Buffer] = []
     encode_into(message, version, parts)
     return b"".join(parts)
@@ -63,7 +63,7 @@ def decode(cls: type[M], version: int, data: bytes, position: int = 0) -> M:
     Byte fields are memoryviews of ``data``.
 
     Raises:
-        WireError: the bytes are not such a message; the message names the field and the position.
+        WireError: the bytes are not such a message; the error names the field and the position.
         UnsupportedVersion: the version is not declared.
     """
     message: M
@@ -74,7 +74,7 @@ def decode(cls: type[M], version: int, data: bytes, position: int = 0) -> M:
 
 
 def decode_prefix(cls: type[M], version: int, data: bytes, position: int = 0) -> tuple[M, int]:
-    """Read one message at ``position``: it, and where it ends. Raises as :func:`decode`."""
+    """Decode one message at ``position``; return it and its end. Raise as :func:`decode`."""
     read: tuple[M, int] = _decode_prefix(cls, version, data, position)
     return read
 
@@ -96,7 +96,7 @@ def _decode_compiled(cls: type[Any], version: int, data: bytes, position: int) -
     try:
         return function(data, position)
     except (ValueError, TypeError, OverflowError):
-        return _decode_pure(cls, version, data, position)  # which says where and why
+        return _decode_pure(cls, version, data, position)  # raises an error with field and cause
 
 
 _Decode = Callable[[type[Any], int, bytes, int], tuple[Any, int]]
@@ -105,7 +105,7 @@ _plans: dict[tuple[type[Any], int], Callable[[bytes, int], tuple[Any, int]]] = {
 DECODERS: Final[Mapping[str, _Decode]] = (
     {"pure": _decode_pure} if IMPLEMENTATION == "pure" else {"pure": _decode_pure, "cython": _decode_compiled}
 )
-"""The decoders that can be used here, by name; they do the same, and tests compare them."""
+"""The available decoders, by name; they are equivalent, and tests compare them."""
 
 _decode_prefix: Final[_Decode] = DECODERS[IMPLEMENTATION]
 
@@ -139,7 +139,7 @@ def _require_declared(cls: type[Message], version: int) -> None:
 
 def _compile(unit: Unit, name: str) -> _Compiled:
     source = unit.text()
-    # attrs and doctest keep their sources the same way; None as mtime tells linecache never to look for a file.
+    # attrs and doctest register sources the same way; with None as mtime linecache never checks for a file.
     linecache.cache[unit.filename] = (len(source), None, source.splitlines(keepends=True), unit.filename)
     namespace: dict[str, Any] = dict(unit.constants)
     exec(compile(source, unit.filename, "exec"), namespace)  # noqa: S102  # source made here, from declarations only

@@ -1,10 +1,10 @@
-"""The compiled decoder's view of a message: its structs and fields in one version, and the slots they fill."""
+"""The compiled decoder's plan of a message: its structs and fields in one version, and their slots."""
 
 import sysconfig
 from typing import Any
 
 if sysconfig.get_config_var("Py_GIL_DISABLED"):
-    raise ImportError("the compiled decoder is not made for a Python without the global lock")
+    raise ImportError("the compiled decoder does not support free-threaded Python")
 
 from ._hot import Field, Struct
 from .primitives import WireType
@@ -15,7 +15,7 @@ __all__ = ("plan_of",)
 
 
 def plan_of(cls: type[Message], version: int) -> Struct:
-    """How the compiled decoder reads one message in one version."""
+    """Return the compiled decoder's plan of one message in one version."""
     return _Planner(cls, version).struct(cls)
 
 
@@ -28,11 +28,13 @@ class _Planner:
         found = self.structs.get(cls)
         if found is None:
             inline, tagged, absent = present_fields(cls, self.version)
-            parts = [tuple(self.field(cls, one) for one in fields) for fields in (inline, tagged)]
-            # Fields that are not read: only their slots and defaults count.
-            lacked = tuple(Field(cls, one.name, "bool", None, False, False, False, None, one.default) for one in absent)
+            parts = [tuple(self.field(cls, field) for field in fields) for fields in (inline, tagged)]
+            # Absent fields are not decoded: only their slots and defaults matter.
+            defaults = tuple(
+                Field(cls, field.name, "bool", None, False, False, False, None, field.default) for field in absent
+            )
             flexible = self.version in self.message.flexible
-            found = self.structs[cls] = Struct(cls, parts[0], parts[1], lacked, flexible)
+            found = self.structs[cls] = Struct(cls, parts[0], parts[1], defaults, flexible)
         return found
 
     def field(self, owner: type[Any], field: FieldSchema) -> Field:

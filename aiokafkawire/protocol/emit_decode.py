@@ -1,4 +1,4 @@
-"""Writes the source of decoders: ``decode(data, p)`` reads a message at ``p`` and says where it ends."""
+"""Generates the source of decoders: ``decode(data, p)`` reads a message at ``p`` and returns it with its end."""
 
 import struct
 from contextlib import AbstractContextManager, nullcontext
@@ -17,7 +17,7 @@ _NO = Versions.parse("none")
 
 
 def emit_decoder(cls: type[Message], version: int) -> Unit:
-    """The source of the decoder of one message in one version."""
+    """Generate the source of the decoder of one message in one version."""
     unit = Unit(f"<aiokafkawire {cls.__name__} v{version} decode>", "decode", version)
     unit.constants |= {
         "decode_tags": decode_tags,
@@ -33,7 +33,7 @@ class _Decoder:
     def __init__(self, unit: Unit, cls: type[Message], version: int) -> None:
         self.unit, self.cls, self.version = unit, cls, version
         self.flexible = version in cls.flexible
-        # Fixed-width values that wait for their neighbours: the local name of each, and what it is.
+        # Consecutive fixed-width values, to unpack in one call: the local name of each, and its field.
         self.run: list[tuple[str, Blame]] = []
 
     def function(self) -> None:
@@ -44,7 +44,7 @@ class _Decoder:
             self.unit.line(f"return {built}, p")
 
     def struct(self, cls: type[Any]) -> str:
-        """Read the struct's fields into locals; the expression that builds it from them."""
+        """Read the struct's fields into locals; return the expression that builds the struct."""
         inline, tagged, _ = present_fields(cls, self.version)
         names = {field.name: self.value(field) for field in inline}
         self.flush()
@@ -57,7 +57,7 @@ class _Decoder:
         return f"{self.unit.constant(cls.__name__, cls)}({arguments})"
 
     def value(self, field: FieldSchema) -> str:
-        """Read one field; the local name that holds it."""
+        """Read one field; return the local name of its value."""
         if field.array:
             return self.array(field)
         if isinstance(field.kind, WireType):
@@ -116,7 +116,7 @@ class _Decoder:
         return name
 
     def unless_null(self, field: FieldSchema, name: str, count: str) -> AbstractContextManager[None]:
-        """The branch that reads a value with a length: null and lengths beyond the data are dealt with before."""
+        """Emit the checks for null and for lengths beyond the data; return the branch that reads the value."""
         about = self.unit.about(field)
         if self.version in field.nullable:
             self.unit.line(f"{name} = None")
@@ -128,7 +128,7 @@ class _Decoder:
         return self.unit.indented(f"if {count} >= 0:") if self.version in field.nullable else nullcontext()
 
     def length(self, field: FieldSchema) -> str:
-        """Read a length or count; the local name that holds it, negative for null."""
+        """Read a length or count; return its local name. It is negative for null."""
         if not is_flexible(field, self.cls.flexible, self.version):
             name = self.fixed(field, "h" if field.kind is WireType.STRING and not field.array else "i")
             self.flush()
@@ -144,10 +144,10 @@ class _Decoder:
         self.unit.line("p += 1")
         with self.unit.indented(f"if {name} > 127:"):
             self.unit.line(f"{name}, p = finish_uvarint(data, p, {name})", blame)
-            if string:  # the compact form could hold more, which no one can write; short ones pay nothing for this
+            if string:  # the compact form allows longer strings, but Kafka does not
                 with self.unit.indented(f"if {name} > 32768:"):
-                    told = f"its length is {{{name} - 1}}, at most 32767 bytes are allowed"
-                    self.unit.line(f"raise ValueError(f'{told}')", blame)
+                    text = f"its length is {{{name} - 1}}, at most 32767 bytes are allowed"
+                    self.unit.line(f"raise ValueError(f'{text}')", blame)
         return name
 
     def fixed(self, field: FieldSchema, code: str) -> str:
@@ -156,7 +156,7 @@ class _Decoder:
         return name
 
     def flush(self) -> None:
-        """Unpack the fixed-width values that wait."""
+        """Unpack the collected fixed-width values."""
         if not self.run:
             return
         run, self.run = self.run, []
@@ -167,7 +167,7 @@ class _Decoder:
         self.unit.line(f"p += {struct.calcsize('>' + codes)}")
 
     def tags(self, tagged: list[FieldSchema], names: dict[str, str]) -> str:
-        """Read the tagged fields: known ones into their locals, the others are kept as bytes."""
+        """Read the tagged fields: known ones into their locals, unknown ones as bytes."""
         unknown, count, about = self.unit.name("unknown"), self.unit.name("n"), self.unit.here("tagged fields")
         self.unit.line(f"{unknown} = None")
         if not tagged:
@@ -187,8 +187,8 @@ class _Decoder:
                 word = "elif"
             with self.unit.indented("else:"):
                 with self.unit.indented(f"if {end} > size:"):
-                    told = f"tagged field {{{tag}}} ends at byte {{{end}}} of {{size}}"
-                    self.unit.line(f"raise ValueError(f'{told}')", about)
+                    text = f"tagged field {{{tag}}} ends at byte {{{end}}} of {{size}}"
+                    self.unit.line(f"raise ValueError(f'{text}')", about)
                 with self.unit.indented(f"if {unknown} is None:"):
                     self.unit.line(f"{unknown} = {{}}")
                 self.unit.line(f"{unknown}[{tag}] = data[p:{end}]")

@@ -1,4 +1,4 @@
-"""Writes the source of encoders: ``encode(m, parts)`` appends a message's bytes to a list."""
+"""Generates the source of encoders: ``encode(m, parts)`` appends a message's bytes to a list."""
 
 import struct
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ __all__ = ("emit_encoder",)
 
 
 def emit_encoder(cls: type[Message], version: int) -> Unit:
-    """The source of the encoder of one message in one version."""
+    """Generate the source of the encoder of one message in one version."""
     unit = Unit(f"<aiokafkawire {cls.__name__} v{version} encode>", "encode", version)
     unit.constants |= {
         "encode_uvarint": encode_uvarint,
@@ -33,7 +33,7 @@ class _Encoder:
     def __init__(self, unit: Unit, cls: type[Message], version: int) -> None:
         self.unit, self.cls, self.version = unit, cls, version
         self.flexible = version in cls.flexible
-        # Fixed-width values that wait for their neighbours, to be packed in one call.
+        # Consecutive fixed-width values, to pack in one call.
         self.run: list[Blame] = []
         self.sink = "add"
 
@@ -54,7 +54,7 @@ class _Encoder:
             self.tags(cls, tagged, expression)
 
     def refuse(self, cls: type[Any], field: FieldSchema, expression: str) -> None:
-        """A value that this version cannot carry must not be lost in silence."""
+        """Emit an error for a value that this version cannot encode."""
         default = default_expression(self.unit, cls, field)
         self.unit.constants["UnsupportedVersion"] = UnsupportedVersion
         text = (
@@ -107,7 +107,7 @@ class _Encoder:
     def array(self, field: FieldSchema, expression: str) -> None:
         name = self.unit.name("a")
         about = self.unit.about(field, expression)
-        # A string is a sequence of strings, too, and so would pass for an array of them.
+        # A string is also a sequence of strings, and must not pass for an array of them.
         self.unit.line(
             f"{name} = as_list({expression})" if field.kind is WireType.STRING else f"{name} = {expression}", about
         )
@@ -129,7 +129,7 @@ class _Encoder:
             self.flush()
 
     def length(self, field: FieldSchema, name: str, shown: str) -> None:
-        """The length or count of ``name``, in line with its neighbours where it is of fixed width."""
+        """Emit the length or count of ``name``; a fixed-width one is packed with its neighbours."""
         about = self.unit.about(field, shown)
         if not is_flexible(field, self.cls.flexible, self.version):
             code = "h" if field.kind is WireType.STRING and not field.array else "i"
@@ -137,7 +137,7 @@ class _Encoder:
         else:
             self.flush()
             if field.kind is WireType.STRING and not field.array:
-                # The compact form could hold more, and a broker refuses it all the same.
+                # The compact form allows longer strings, but brokers reject them.
                 with self.unit.indented(f"if len({name}) > 32767:"):
                     self.unit.line("raise ValueError('at most 32767 bytes are allowed')", about)
             self.unit.line(f"{self.sink}(encode_uvarint(len({name}) + 1))", about)
@@ -153,16 +153,16 @@ class _Encoder:
         self.run.append(self.unit.about(field, shown, packed, code))
 
     def flush(self) -> None:
-        """Pack the fixed-width values that wait."""
+        """Pack the collected fixed-width values."""
         if not self.run:
             return
         run, self.run = self.run, []
-        method = self.unit.struct_method("".join(one.code or "" for one in run), "pack")
-        values = ", ".join(one.packed or "" for one in run)
+        method = self.unit.struct_method("".join(blame.code or "" for blame in run), "pack")
+        values = ", ".join(blame.packed or "" for blame in run)
         self.unit.line(f"{self.sink}({method}({values}))", *run)
 
     def tags(self, cls: type[Any], tagged: list[FieldSchema], expression: str) -> None:
-        """Known tagged fields that differ from their default, together with the unknown ones, ascending."""
+        """Emit known tagged fields that differ from their default, with the unknown ones, in ascending order."""
         name, about = self.unit.name("t"), self.unit.here("tagged fields")
         self.unit.line(f"{name} = {expression}.unknown_tagged_fields", about)
         for field in tagged:
@@ -181,12 +181,12 @@ class _Encoder:
 
     @contextmanager
     def branch(self, header: str) -> Iterator[None]:
-        """A branch packs what is its own: nothing waits across its edge."""
+        """Emit a branch, and pack its collected values at its end."""
         with self.unit.indented(header):
             yield
             self.flush()
 
 
 def _code(wire: WireType) -> str:
-    # "?" takes whatever is true or false, None and words included; "b" takes bool and refuses those.
+    # "?" packs the truth value of any object; "b" packs bool and rejects None and strings.
     return "b" if wire is WireType.BOOL else STRUCT_CODES[wire]

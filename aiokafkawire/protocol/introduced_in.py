@@ -1,4 +1,4 @@
-"""Which release of Apache Kafka brought a request, for those who meet a broker without it."""
+"""The release of Apache Kafka that introduced each API, for errors about brokers without it."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -29,11 +29,11 @@ _BROUGHT: Final = {
     "4.1": (76, 77, 78, 79, 90, 91, 92),
     "4.2": (88, 89),
 }
-"""API keys by the first release whose brokers answer them to clients, without those of 0.8.0 and of brokers alone."""
+"""API keys by the first release whose brokers support them for clients, except APIs of 0.8.0 or between brokers."""
 
 _BY_KEY: Final[Mapping[int, str]] = MappingProxyType({key: name for name, keys in _BROUGHT.items() for key in keys})
 
 
 def brought_by(api_key: int) -> str | None:
-    """The release that brought a request, as "0.11"; None where every release has it, or only brokers ask it."""
+    """Return the release that introduced an API, such as "0.11"; None for APIs of all releases or between brokers."""
     return _BY_KEY.get(api_key)

@@ -1,4 +1,4 @@
-"""Which file declares which API: what looks messages up by their key loads only the family that it meets."""
+"""The module that declares each API, so that a lookup by key imports only this module."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -115,19 +115,19 @@ _APIS: Final = {
 }
 
 FAMILIES: Final[Mapping[ApiKey, str]] = MappingProxyType({key: name for name, keys in _APIS.items() for key in keys})
-"""For each API the module of :mod:`aiokafkawire.protocol.messages` that declares it."""
+"""The module of :mod:`aiokafkawire.protocol.messages` that declares each API."""
 
 
 def request_of(api_key: int) -> type[Request[Response]]:
-    """The request of an API, its module imported if need be; its ``response`` is the answer's class.
+    """Return the request class of an API, importing its module; its ``response`` is the response class.
 
     Raises:
-        UnsupportedVersion: no API that we know has this key.
+        UnsupportedVersion: the API key is unknown.
     """
     try:
         key = ApiKey(api_key)
     except ValueError:
-        raise UnsupportedVersion(f"API key {api_key}: none that is known here, they end at {max(ApiKey)}") from None
+        raise UnsupportedVersion(f"unknown API key {api_key}; the highest known key is {max(ApiKey)}") from None
     family = import_module(f"{__package__}.messages.{FAMILIES[key]}")
     request: type[Request[Response]] = getattr(family, f"{key.name.title().replace('_', '')}Request")
     return request

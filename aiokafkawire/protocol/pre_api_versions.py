@@ -1,8 +1,8 @@
-"""Brokers from before ApiVersions (Kafka 0.10, KIP-35): what they speak without telling it, and how to know them.
+"""Brokers from before ApiVersions (Kafka 0.10, KIP-35): their versions, and requests that detect their release.
 
-To what they do not know, Kafka 0.8 answers by closing the connection, and 0.9 not at all. What they are is told by
-what they do answer (see :func:`probes`). The questions are cheap, and change nothing: FindCoordinator, which 0.8.2
-brought, is not among them, since it creates the topic of the offsets.
+To an unknown request Kafka 0.8 closes the connection, and 0.9 does not answer. The requests that a broker answers
+identify its release (see :func:`probes`). These requests are cheap and have no side effects: FindCoordinator of 0.8.2
+is not used, because it creates the offsets topic.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ __all__ = ("ANSWERS_API_VERSIONS", "SPOKEN_UNTOLD", "BrokerVersion", "probes", "
 
 
 def _table(spoken: str) -> Mapping[int, Versions]:
-    pairs = (one.split(":") for one in spoken.split())
+    pairs = (pair.split(":") for pair in spoken.split())
     return MappingProxyType({int(ApiKey[name]): Versions.parse(versions) for name, versions in pairs})
 
 
@@ -40,24 +40,24 @@ SPOKEN_UNTOLD: Final[Mapping[str, Mapping[int, Versions]]] = MappingProxyType(
         "0.9.0": _table(_WITH_GROUPS),
     }
 )
-"""What brokers of each release without ApiVersions speak, of what clients ask; from old to new."""
+"""The versions of client APIs that brokers of each release without ApiVersions support; from old to new."""
 
 
 @attrs.frozen(eq=False)
 class BrokerVersion:
-    """What a broker was found to be, once: whoever finds it again makes another."""
+    """The result of detecting a broker's release; each detection makes another object."""
 
     release: str | None = None
-    """One of :data:`SPOKEN_UNTOLD`; None for all that answer ApiVersions."""
+    """A key of :data:`SPOKEN_UNTOLD`; None for brokers that support ApiVersions."""
 
     @property
     def is_untold(self) -> bool:
-        """Whether its versions are known without its having told them."""
+        """Whether the broker's versions are known from its release instead of ApiVersions."""
         return self.release is not None
 
     @property
     def versions(self) -> Mapping[int, Versions]:
-        """What it speaks without telling; nothing for those that tell."""
+        """The supported versions by release; empty for brokers that support ApiVersions."""
         return SPOKEN_UNTOLD[self.release] if self.release is not None else {}
 
 
@@ -66,10 +66,10 @@ ANSWERS_API_VERSIONS: Final = BrokerVersion()
 
 
 def probes() -> "tuple[tuple[Request[Any], Versions], ...]":
-    """Return the requests that tell old brokers apart, to be sent one after the other, with their versions.
+    """Return the requests that distinguish old brokers, to send in this order, with their versions.
 
-    Each release answers one more of them than the release before it. 0.8.2 answers Heartbeat by an error, and is not
-    asked to join groups: it has no group membership.
+    Each release answers one more of them than the previous release. 0.8.2 answers Heartbeat with an error; it does not
+    support group membership.
     """
     from .messages.group import HeartbeatRequest
     from .messages.group_admin import ListGroupsRequest
@@ -85,5 +85,5 @@ def probes() -> "tuple[tuple[Request[Any], Versions], ...]":
 
 
 def release_told_by(answered: int) -> str | None:
-    """The release of a broker that answered so many of the :func:`probes`; None if it is no old broker."""
+    """Return the release of a broker that answered this number of :func:`probes`; None if it is not an old broker."""
     return (None, *SPOKEN_UNTOLD)[answered]

@@ -1,4 +1,4 @@
-"""The wire's primitive types, and the variable-length integers that compact forms and tagged fields are made of.
+"""The protocol's primitive types, and the variable-length integers of compact forms and tagged fields.
 
 Fixed-width types are big-endian and map to :mod:`struct` codes; the compiler joins neighbours into one pack.
 Strings, byte arrays and arrays come in a plain form (int16 or int32 length, -1 is null) and, in flexible
@@ -37,7 +37,7 @@ __all__ = (
 
 
 class WireType(Enum):
-    """A primitive type of the wire; the value is its name in Kafka's message definitions."""
+    """A primitive type of the protocol; the value is its name in Kafka's message definitions."""
 
     BOOL = "bool"
     INT8 = "int8"
@@ -64,9 +64,9 @@ STRUCT_CODES: Final = {
 """Fixed-width types that :mod:`struct` knows."""
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
-"""What a byte field takes. Decoded ones are memoryviews into the frame, which they keep alive."""
+"""The type of byte fields. Decoded fields are memoryviews of the frame, which they keep alive."""
 
-# The annotation of a field is its static type and its wire type at once.
+# The annotation of a field has its static type and its wire type.
 Bool = Annotated[bool, WireType.BOOL]
 Int8 = Annotated[int, WireType.INT8]
 Int16 = Annotated[int, WireType.INT16]
@@ -83,23 +83,23 @@ Array = list
 T = TypeVar("T")
 
 ZERO_UUID: Final = UUID(int=0)
-"""The topic id that means: no id known."""
+"""The topic id that means that the id is unknown."""
 
 
 def as_bytes(value: Buffer) -> Buffer:
-    """The value of a byte field as it goes into a frame: what ``len`` says of it is its number of bytes.
+    """Return the value of a byte field as a buffer whose ``len`` is its number of bytes.
 
     Raises:
-        TypeError: it holds no bytes, or not in one piece.
+        TypeError: the value is not a contiguous buffer of bytes.
     """
     return value if isinstance(value, bytes | bytearray) else memoryview(value).cast("B")
 
 
 def as_list(value: T) -> T:
-    """The value of an array of strings, if it is not a string itself.
+    """Return the value of an array of strings.
 
     Raises:
-        TypeError: it is one.
+        TypeError: the value is a string.
     """
     if isinstance(value, str):
         raise TypeError("an array of strings is needed, not one string")
@@ -110,7 +110,7 @@ _ONE_BYTE: Final = tuple(bytes((n,)) for n in range(128))
 
 
 def encode_uvarint(number: int) -> bytes:
-    """An unsigned varint: seven bits a byte, the lowest first, the high bit set on all but the last."""
+    """Encode an unsigned varint: seven bits per byte, the lowest first, the high bit set on all but the last."""
     if number < 128:
         return _ONE_BYTE[number]
     out = bytearray()
@@ -122,11 +122,11 @@ def encode_uvarint(number: int) -> bytes:
 
 
 def finish_uvarint(data: bytes, position: int, first: int) -> tuple[int, int]:
-    """The rest of an unsigned varint whose first byte has its high bit set: the number, and where it ends.
+    """Decode the rest of an unsigned varint whose first byte has its high bit set; return the number and its end.
 
     Raises:
-        ValueError: it is longer than five bytes, which no 32-bit number needs.
-        IndexError: the data ends in the middle of it.
+        ValueError: the varint is longer than five bytes, the maximum of a 32-bit number.
+        IndexError: the data ends within the varint.
     """
     number, shift = first & 127, 7
     while shift < 35:
@@ -140,7 +140,7 @@ def finish_uvarint(data: bytes, position: int, first: int) -> tuple[int, int]:
 
 
 def encode_tags(tags: Mapping[int, bytes]) -> bytes:
-    """The tagged fields that close every struct of a flexible version, in ascending order of their tags."""
+    """Encode the tagged fields at the end of every struct of a flexible version, in ascending order of tags."""
     parts = [encode_uvarint(len(tags))]
     for tag in sorted(tags):
         data = tags[tag]
@@ -149,11 +149,11 @@ def encode_tags(tags: Mapping[int, bytes]) -> bytes:
 
 
 def decode_tags(data: bytes, position: int) -> tuple[dict[int, bytes], int]:
-    """Tagged fields of which none is known: their bytes by tag, and where they end.
+    """Decode unknown tagged fields; return their bytes by tag, and their end.
 
     Raises:
-        ValueError: one ends beyond the data.
-        IndexError: the data ends in the middle of a varint.
+        ValueError: a field ends beyond the data.
+        IndexError: the data ends within a varint.
     """
     tags: dict[int, bytes] = {}
     count, position = decode_uvarint(data, position)
@@ -169,6 +169,6 @@ def decode_tags(data: bytes, position: int) -> tuple[dict[int, bytes], int]:
 
 
 def decode_uvarint(data: bytes, position: int) -> tuple[int, int]:
-    """An unsigned varint at ``position``, and where it ends. Raises as :func:`finish_uvarint`."""
+    """Decode an unsigned varint at ``position``; return it and its end. Raise as :func:`finish_uvarint`."""
     first = data[position]
     return (first, position + 1) if first < 128 else finish_uvarint(data, position + 1, first)

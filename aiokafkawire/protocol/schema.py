@@ -1,4 +1,4 @@
-"""How a message is declared: once, as an attrs class, with the versions of each field beside it.
+"""The declaration of messages: each is an attrs class, with the versions of each field.
 
     @nested
     class DeletableTopicResult:
@@ -10,8 +10,8 @@
         throttle_time_ms: Int32 = field("1+", default=0, ignorable=True)
         responses: Array[DeletableTopicResult] = field("0+")
 
-One class serves every version: encoding picks the fields that the version has, decoding gives the others their
-default. A field without a default must be given, so it must exist in every version; compiling checks that.
+One class has all versions: encoding uses the fields of the version, decoding sets the others to their default. A field
+without a default is required, so it must exist in every version; compiling checks this.
 """
 
 import re
@@ -60,10 +60,10 @@ class Versions(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Versions":
-        """Read the written form.
+        """Parse one of the four forms.
 
         Raises:
-            ValueError: the text is none of the four forms.
+            ValueError: the text has another form.
         """
         if text == "none":
             return cls(0, -1)
@@ -77,7 +77,7 @@ class Versions(NamedTuple):
         return isinstance(version, int) and self.first <= version <= self.last
 
     def covers(self, other: "Versions") -> bool:
-        """Whether every version of ``other`` is in this range."""
+        """Return whether every version of ``other`` is in this range."""
         return other.last < other.first or (self.first <= other.first and other.last <= self.last)
 
     def __str__(self) -> str:
@@ -93,11 +93,11 @@ _NEVER: Final = Versions.parse("none")
 
 @attrs.frozen
 class FieldSchema:
-    """One field: what it holds, and in which versions.
+    """One field: its type and its versions.
 
-    ``kind`` is a primitive or the class of a nested struct; of an array, its elements'. ``tag`` is set where the
-    field travels among the tagged ones. ``flexible`` overrides the message's flexible versions (RequestHeader's
-    client id stays a plain string).
+    ``kind`` is a primitive or the class of a nested struct; for an array, the type of its elements. ``tag`` is set for
+    tagged fields. ``flexible`` overrides the message's flexible versions (RequestHeader's client id is always a plain
+    string).
     """
 
     name: str
@@ -109,33 +109,33 @@ class FieldSchema:
     ignorable: bool
     flexible: Versions | None
     default: Any
-    """The Python default, a callable where each message needs a fresh one; ``attrs.NOTHING`` if it must be given."""
+    """The Python default, or a function that makes it; ``attrs.NOTHING`` if the field is required."""
 
 
 @attrs.frozen
 class StructSchema:
-    """The fields of a message or nested struct, in the order of the wire."""
+    """The fields of a message or nested struct, in encoded order."""
 
     name: str
     fields: tuple[FieldSchema, ...]
 
 
 class Message:
-    """The base of requests, responses, headers and embedded data: what the compiler needs to know of a class."""
+    """The base class of requests, responses, headers and embedded data, with the class variables for the compiler."""
 
     __slots__ = ()
 
     versions: ClassVar[Versions]
-    """Every version that is declared."""
+    """All declared versions."""
     flexible: ClassVar[Versions]
     """The versions with compact forms and tagged fields (KIP-482)."""
 
 
 class Response(Message):
-    """What a broker answers.
+    """A broker's response.
 
-    ``throttle_time_ms``, which most have, is how long the broker wants to be left alone; newer versions answer at once
-    and leave the waiting to the client, older ones have waited already (KIP-124, KIP-219).
+    Most have ``throttle_time_ms``, the time for which the client is throttled: with newer versions the client must wait
+    after the response, with older versions the broker has waited before it (KIP-124, KIP-219).
     """
 
     __slots__ = ()
@@ -147,13 +147,13 @@ R_co = TypeVar("R_co", bound=Response, covariant=True)
 
 
 class Request(Message, Generic[R_co]):
-    """What a client asks; ``R_co`` is the class of its answer."""
+    """A client's request; ``R_co`` is the class of its response."""
 
     __slots__ = ()
 
     api_key: ClassVar[int]
     stable: ClassVar[Versions]
-    """The versions a client may choose by itself: Kafka marks the newest one unstable while it is made."""
+    """The versions that a client may use: Kafka marks the newest version unstable during its development."""
     response: ClassVar[type[Response]]
 
 
@@ -170,13 +170,13 @@ def field(
     """Declare a field of a message.
 
     Args:
-        versions: in which versions of the message it exists.
-        default: its value when it is not given, and in versions without it; ``list`` or a struct's class for a new one.
-        nullable: in which versions it may be None.
-        tag: its number among the tagged fields; None for a field in line.
-        ignorable: whether a version without it may drop a value; otherwise that is an UnsupportedVersion error.
-        flexible: the versions in which it takes the compact form, where they are not the message's.
-        secret: whether ``repr`` keeps its bytes to itself, since messages get into logs.
+        versions: the versions of the message with this field.
+        default: the value if none is given, and in versions without the field; ``list`` or a struct's class makes one.
+        nullable: the versions in which the field may be None.
+        tag: the tag of a tagged field; None for an inline field.
+        ignorable: whether versions without the field drop its value; otherwise they raise UnsupportedVersion.
+        flexible: the versions with the compact form, if they are not the message's.
+        secret: whether ``repr`` hides the bytes, since messages may be logged.
     """
     declared = {
         "versions": Versions.parse(versions),
@@ -204,24 +204,24 @@ T = TypeVar("T")
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def nested(cls: type[T]) -> type[T]:
-    """Make a struct that messages hold. It also keeps ``unknown_tagged_fields``: tag to bytes, or None."""
+    """Make a struct of a message. It also has ``unknown_tagged_fields``: bytes by tag, or None."""
     cls.__annotations__["unknown_tagged_fields"] = dict[int, bytes] | None
-    # Kept so that a newer broker's additions survive a round trip; None, not {}, so that none cost nothing.
+    # A newer broker's fields survive a round trip; the default is None instead of {}, which is cheaper.
     unknown = attrs.field(default=None, repr=_repr_if_any, metadata={"unknown": True})
     setattr(cls, "unknown_tagged_fields", unknown)  # noqa: B010  # a name that the class does not declare
-    # A decoded metadata answer holds hundreds of thousands of objects: no room in them for weak references.
+    # Without slots for weak references: a metadata response has hundreds of thousands of objects.
     made = attrs.define(cls, kw_only=True, slots=True, weakref_slot=False, eq=True)
-    factories = ((one.name, getattr(one.default, "factory", list)) for one in attrs.fields(made))  # type: ignore[arg-type]
+    factories = ((spec.name, getattr(spec.default, "factory", list)) for spec in attrs.fields(made))  # type: ignore[arg-type]
     defaults = {name: factory for name, factory in factories if factory is not list}
     if defaults:
-        setattr(made, "__getattr__", _made_when_looked_at(defaults))  # noqa: B010  # type checkers know no such fields
+        setattr(made, "__getattr__", _default_on_access(defaults))  # noqa: B010  # type checkers know no such fields
     return made
 
 
-def _made_when_looked_at(defaults: dict[str, Callable[[], Any]]) -> Callable[[Any, str], Any]:
-    """A ``__getattr__`` for structs by default, which the compiled decoder leaves out: mostly nobody looks."""
+def _default_on_access(defaults: dict[str, Callable[[], Any]]) -> Callable[[Any, str], Any]:
+    """Return a ``__getattr__`` that makes default structs on access, since the compiled decoder omits them."""
 
-    def look(self: Any, name: str) -> Any:
+    def get(self: Any, name: str) -> Any:
         make = defaults.get(name)
         if make is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -229,7 +229,7 @@ def _made_when_looked_at(defaults: dict[str, Callable[[], Any]]) -> Callable[[An
         setattr(self, name, made)
         return made
 
-    return look
+    return get
 
 
 def _repr_if_any(value: object) -> str:
@@ -243,13 +243,13 @@ M = TypeVar("M", bound=Message)
 def message(
     api_key: int | None = None, *, versions: str, flexible: str = "none", unstable: str = "none"
 ) -> Callable[[type[M]], type[M]]:
-    """Make a message: a request or response of ``api_key``, or without one a header or embedded data.
+    """Make a message: a request or response of ``api_key``, or a header or embedded data without one.
 
     Args:
-        api_key: the API that it belongs to.
-        versions: every version that is declared.
-        flexible: those with compact forms and tagged fields.
-        unstable: those that a client must not choose by itself.
+        api_key: the message's API.
+        versions: all versions.
+        flexible: the versions with compact forms and tagged fields.
+        unstable: the versions that clients must not use.
     """
 
     def make(cls: type[M]) -> type[M]:
@@ -276,7 +276,7 @@ def _answer_of(cls: type[Request[Response]]) -> type[Response]:
 
 
 def schema_of(cls: type[Any]) -> StructSchema:
-    """The schema of a declared class, nested ones included by their classes."""
+    """Return the schema of a declared class, which refers to nested structs by their classes."""
     schema: StructSchema | None = cls.__dict__.get("__schema__")
     if schema is None:
         fields = (_field_schema(attribute) for attribute in attrs.fields(cls) if "versions" in attribute.metadata)
@@ -287,7 +287,7 @@ def schema_of(cls: type[Any]) -> StructSchema:
 
 def _field_schema(attribute: "attrs.Attribute[Any]") -> FieldSchema:
     kind, array = _kind_of(attribute.type)
-    # attrs tells type checkers that a Factory is the value it makes.
+    # In attrs' annotations a Factory has the type of its value.
     default: Any = attribute.default
     default = getattr(default, "factory", default)
     return FieldSchema(name=attribute.name, kind=kind, array=array, default=default, **attribute.metadata)
@@ -300,6 +300,6 @@ def _kind_of(annotation: Any) -> "tuple[WireType | type[Any], bool]":
     if get_origin(annotation) is list:
         return _kind_of(get_args(annotation)[0])[0], True
     if get_origin(annotation) is Annotated:
-        # Buffer is a union itself, so Annotated keeps its wire type last.
+        # Buffer is a union, so the wire type is the last argument of Annotated.
         return get_args(annotation)[-1], False
     return annotation, False

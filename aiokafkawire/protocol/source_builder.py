@@ -1,4 +1,4 @@
-"""The source of a compiled function while it is written, and the way back from a failing line to its field."""
+"""The builder of a generated function's source, and the mapping from a failing line to its field."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ __all__ = ("Blame", "DecodeFault", "ArrayLoop", "Unit", "locate")
 
 
 class ArrayLoop(NamedTuple):
-    """An array being walked: the local name of its counter, or those of the array and of the element at hand."""
+    """A loop over an array: the local name of its counter, or those of the array and the current element."""
 
     counter: str | None
     array: str = ""
@@ -21,32 +21,32 @@ class ArrayLoop(NamedTuple):
 
 
 class Blame(NamedTuple):
-    """What a line of the source reads or writes: ``path`` has ``[]`` for each of ``loops``."""
+    """The field that a line of the source reads or writes: ``path`` has ``[]`` for each of ``loops``."""
 
     path: str
     loops: tuple[ArrayLoop, ...]
     wire: str
     shown: str | None = None
-    """The expression whose value is at fault, when encoding."""
+    """When encoding, the expression to show in errors."""
     packed: str | None = None
-    """The expression that is packed, and its struct code: one line packs several fields, and each must be tried."""
+    """The packed expression, to find the failing one of several fields that a line packs."""
     code: str | None = None
 
 
 class DecodeFault(NamedTuple):
-    """Where and why a compiled function failed."""
+    """The field and the reason of a compiled function's failure."""
 
     path: str
     reason: str
 
     def describe(self, name: str, version: int) -> str:
-        where = f".{self.path}" if self.path else ""
-        return f"{name} v{version}{where}: {self.reason}"
+        path = f".{self.path}" if self.path else ""
+        return f"{name} v{version}{path}: {self.reason}"
 
 
 @attrs.define
 class Unit:
-    """A function's source, its constants, and which field each line is about."""
+    """A function's source, its constants, and the fields of each line."""
 
     filename: str
     direction: str
@@ -65,17 +65,17 @@ class Unit:
             self.blame[len(self.lines)] = blame
 
     def name(self, prefix: str) -> str:
-        """A local name that is not taken."""
+        """Return a new local name."""
         self._names += 1
         return f"{prefix or 'x'}{self._names}"
 
     def constant(self, name: str, value: Any) -> str:
-        """Make ``value`` known to the function as ``name``."""
+        """Define the constant ``name`` for the function, and return the name."""
         self.constants[name] = value
         return name
 
     def struct_method(self, codes: str, method: str) -> str:
-        """The bound ``pack`` or ``unpack_from`` of a big-endian struct."""
+        """Define the bound ``pack`` or ``unpack_from`` of a big-endian struct as a constant."""
         spelled = codes.replace("?", "t")
         return self.constant(f"{method}_{spelled}", getattr(Struct(">" + codes), method))
 
@@ -88,7 +88,7 @@ class Unit:
 
     @contextmanager
     def inside(self, name: str, loop: ArrayLoop | None = None) -> Iterator[None]:
-        """Fields emitted in here are under the field ``name``, each time round ``loop`` if it is an array."""
+        """Enter the field ``name``: the context's fields are inside it, or inside each element of ``loop``."""
         path, loops = self._path, self._loops
         self._path = f"{path}.{name}".strip(".")
         if loop is not None:
@@ -101,12 +101,12 @@ class Unit:
         self, field: FieldSchema, shown: str | None = None, packed: str | None = None, code: str | None = None
     ) -> Blame:
         wire = getattr(field.kind, "value", None) or field.kind.__name__  # type: ignore[union-attr]
-        # An element of an array has no name of its own: the path says it.
+        # An element of an array has no name: the path identifies it.
         path = f"{self._path}.{field.name}".strip(".")
         return Blame(path, self._loops, f"array of {wire}" if field.array else wire, shown, packed, code)
 
     def here(self, what: str) -> Blame:
-        """What belongs to the struct at hand and is none of its fields."""
+        """Return the Blame for a part of the current struct that is not a field."""
         return Blame(self._path, self._loops, what)
 
     def text(self) -> str:
@@ -114,7 +114,7 @@ class Unit:
 
 
 def present_fields(cls: type[Any], version: int) -> tuple[list[FieldSchema], list[FieldSchema], list[FieldSchema]]:
-    """The struct's fields in ``version``: those in line, those among the tagged ones, and those that it lacks."""
+    """Return the struct's inline fields, tagged fields, and absent fields in ``version``."""
     inline, tagged, absent = [], [], []
     for field in schema_of(cls).fields:
         if version not in field.versions:
@@ -133,7 +133,7 @@ def is_flexible(field: FieldSchema, flexible: Versions, version: int) -> bool:
 
 
 def default_expression(unit: Unit, owner: type[Any], field: FieldSchema) -> str:
-    """An expression for the field's default: a literal, a constant, or a call that makes a new one."""
+    """Return an expression for the field's default: a literal, a constant, or a call that makes a new value."""
     default = field.default
     if default is list:
         return "[]"
@@ -142,7 +142,7 @@ def default_expression(unit: Unit, owner: type[Any], field: FieldSchema) -> str:
 
 
 def locate(unit: Unit, error: BaseException) -> DecodeFault:
-    """Which field the compiled function was at when it raised ``error``."""
+    """Locate the field of the compiled function's ``error``."""
     trace, found = error.__traceback__, None
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == unit.filename:
@@ -155,11 +155,11 @@ def locate(unit: Unit, error: BaseException) -> DecodeFault:
     if unit.direction == "decode":
         blame, at = _first_beyond(blamed, names["p"], names["size"])
         return DecodeFault(_fill_in(blame, names), f"no {blame.wire} at byte {at} of {names['size']} ({error})")
-    blame = next((one for one in blamed if _fails_alone(unit, one, names)), blamed[0])
+    blame = next((candidate for candidate in blamed if _fails_alone(unit, candidate, names)), blamed[0])
     path = _fill_in(blame, names)
     try:
         value = _value(unit, blame.shown, names)
-    except Exception:  # what should be a struct is something else, without such a field
+    except Exception:  # a value of another type than the struct, without this field
         return DecodeFault(path, str(error))
     if value is None and blame.shown is not None:
         return DecodeFault(path, f"must not be null in version {unit.version}")
@@ -167,7 +167,7 @@ def locate(unit: Unit, error: BaseException) -> DecodeFault:
 
 
 def _first_beyond(blamed: tuple[Blame, ...], position: int, size: int) -> tuple[Blame, int]:
-    """Of fields that are read at once, the first whose bytes are not there, and where it should begin."""
+    """Find the first of several fields, read together, that ends beyond the data; return it with its position."""
     for blame in blamed:
         width = calcsize(">" + blame.code) if blame.code else 0
         if position + width > size:
@@ -181,7 +181,7 @@ def _fails_alone(unit: Unit, blame: Blame, names: dict[str, Any]) -> bool:
         return False
     try:
         Struct(">" + blame.code).pack(_value(unit, blame.packed, names))
-    except Exception:  # whatever the user's object raises, it is this field's fault
+    except Exception:  # the user's object may raise any error
         return True
     return False
 
@@ -198,7 +198,7 @@ def _fill_in(blame: Blame, names: dict[str, Any]) -> str:
         if loop.counter is not None:
             index = names.get(loop.counter, "?")
         else:
-            index = next((i for i, one in enumerate(names[loop.array]) if one is names[loop.element]), "?")
+            index = next((i for i, item in enumerate(names[loop.array]) if item is names[loop.element]), "?")
         path = path.replace("[]", f"[{index}]", 1)
     return path
 

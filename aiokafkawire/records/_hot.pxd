@@ -20,7 +20,7 @@ cdef class ConsumerRecord:
     cdef Py_ssize_t _key_size, _value_size
     cdef object _raw_key, _raw_value, _key, _value, _headers
 
-    cdef tuple place(self)
+    cdef tuple location(self)
     cdef tuple rest(self)
 
 

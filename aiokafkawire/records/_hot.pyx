@@ -1,8 +1,7 @@
 # cython: language_level=3, binding=False, auto_pickle=False, infer_types=False, boundscheck=False, wraparound=False
-"""The record loop, compiled: the fast twin of _pure.py, with the same names and behaviour.
+"""The record reader, compiled: the fast twin of _pure.py, with the same names and behaviour.
 
-It refuses the same bytes as the pure reader. What is wrong with them, that one says: it is asked to read on from where
-this one stopped.
+It rejects the same bytes as the pure reader. For the error message, the pure reader continues where this one stopped.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -80,7 +79,7 @@ cdef inline uint8_t *put_varint(uint8_t *to, int64_t value) noexcept nogil:
 
 
 cdef inline uint8_t *put_bytes(uint8_t *to, const char *what, Py_ssize_t size) noexcept nogil:
-    """A length and that many bytes; the length alone for null."""
+    """Write a length and that many bytes; only the length for null."""
     to = put_varint(to, size)
     if size > 0:
         memcpy(to, what, size)
@@ -89,11 +88,11 @@ cdef inline uint8_t *put_bytes(uint8_t *to, const char *what, Py_ssize_t size) n
 
 
 cdef const uint8_t *long_varint(const uint8_t *at, const uint8_t *end, int bits, int64_t *value) noexcept nogil:
-    """The value at ``at``, and where it ends; NULL if it is cut short, or has more than so many bits."""
+    """Decode the varint at ``at`` and return its end; NULL if it is truncated or has more than ``bits`` bits."""
     cdef uint64_t raw = 0, byte
     cdef int shift = 0
     while True:
-        # Ten bytes hold 64 bits, and the tenth only one of them.
+        # 64 bits take ten bytes, and the tenth has only one bit.
         if at >= end or shift > bits:
             return NULL
         byte = at[0]

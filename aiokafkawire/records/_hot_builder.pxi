@@ -1,8 +1,8 @@
-"""Batches in the making, and deliveries, compiled: part of _hot.pyx."""
+"""The batch builder and deliveries, compiled: part of _hot.pyx."""
 
 
 cpdef Py_ssize_t record_size_bound(key, value, headers=()) except -1:
-    """The most bytes that a record can take in a batch, whatever the records before it; the batch adds 61."""
+    """Return the maximum size of a record in any batch, without the batch header of 61 bytes."""
     cdef Py_ssize_t size = RECORD_OVERHEAD
     if key is not None:
         size += len(key)
@@ -17,7 +17,7 @@ cpdef Py_ssize_t record_size_bound(key, value, headers=()) except -1:
 @cython.internal
 @cython.no_gc
 cdef class Content:
-    """Bytes of any kind, read where they are; null has no place and size -1."""
+    """A buffer of bytes, used without a copy; null is NULL with size -1."""
 
     cdef Py_buffer buffer
     cdef bint is_held
@@ -42,15 +42,15 @@ cdef class Content:
 
 @cython.final
 cdef class BatchBuilder:
-    """Gathers the records of one batch, encoded as they come.
+    """The builder of one batch, which encodes each record at once.
 
-    ``count``, ``base_timestamp`` (the first record's) and ``max_timestamp`` are there to be read; both are -1 in an
-    empty batch. ``limit`` bounds the size before compression, header included, and lets a first record always in.
+    ``count``, ``base_timestamp`` (the first record's) and ``max_timestamp`` may be read; the timestamps are -1 in an
+    empty batch. ``limit`` bounds the size before compression with the header; the first record always fits.
     """
 
     def __cinit__(self):
         self.buffer = NULL
-        self.used = HEADER_SIZE  # the header's room, then records
+        self.used = HEADER_SIZE  # space for the header, then records
         self.room = 0
         self.base_timestamp = self.max_timestamp = -1
         self.built_count = -1
@@ -65,21 +65,21 @@ cdef class BatchBuilder:
 
     @property
     def size(self):
-        """Bytes so far, before compression and with the header."""
+        """The current size in bytes, before compression and with the header."""
         return self.used
 
     def append(self, timestamp, key, value, headers=()):
-        """Encode one record; give its offset in the batch, or -1 if it does not fit any more.
+        """Encode one record; return its offset in the batch, or -1 if the batch is full.
 
-        An argument of another type raises what Python raises for it, and leaves the batch as it was; so do timestamps
-        of more than 64 bits, and those that are further apart.
+        An argument of another type raises Python's error and leaves the batch unchanged, as do timestamps of more than
+        64 bits or with a larger difference.
         """
         cdef Content key_content, value_content
-        cdef int64_t when = PyNumber_Index(timestamp)
+        cdef int64_t milliseconds = PyNumber_Index(timestamp)
         cdef bytes encoded = encoded_headers(headers) if headers else None
         if (key is None or PyBytes_Check(key)) and (value is None or PyBytes_Check(value)):
             return self.add(
-                when,
+                milliseconds,
                 NULL if key is None else PyBytes_AS_STRING(key),
                 -1 if key is None else PyBytes_GET_SIZE(key),
                 NULL if value is None else PyBytes_AS_STRING(value),
@@ -90,7 +90,7 @@ cdef class BatchBuilder:
         key_content.hold(key)
         value_content.hold(value)
         return self.add(
-            when, key_content.at, key_content.size, value_content.at, value_content.size, encoded
+            milliseconds, key_content.at, key_content.size, value_content.at, value_content.size, encoded
         )
 
     cdef Py_ssize_t add(
@@ -102,7 +102,7 @@ cdef class BatchBuilder:
         Py_ssize_t value_size,
         bytes headers,
     ) except -2:
-        """One record, of null or of bytes at ``key`` and ``value``, and of encoded headers, None for none."""
+        """Add a record of the bytes at ``key`` and ``value``, NULL for null, and encoded headers, None for none."""
         cdef Py_ssize_t index = self.count, size, whole
         cdef int64_t delta = 0
         cdef uint8_t *to
@@ -122,7 +122,7 @@ cdef class BatchBuilder:
         if self.used + whole > self.room:
             self.grow(self.used + whole)
         to = put_varint(self.buffer + self.used, size)
-        to[0] = 0  # attributes: no bit has a meaning yet
+        to[0] = 0  # attributes, unused
         to = put_varint(to + 1, delta)
         to = put_varint(to, index)
         to = put_bytes(to, key, key_size)
@@ -156,12 +156,12 @@ cdef class BatchBuilder:
         bint transactional=False,
         bint control=False,
     ):
-        """The batch as a producer sends it: base offset 0, no leader epoch, checksum set.
+        """Return the batch for a Produce request: base offset 0, no leader epoch, checksum set.
 
-        May be called again, with other producer state too; records are compressed again only if more came.
+        It may be called again, also with other producer state; records are compressed again only if some were added.
 
         Raises:
-            UsageError: there are no records.
+            UsageError: the batch is empty.
         """
         cdef bytes batch, packed = None
         cdef char *to
@@ -197,7 +197,7 @@ cdef class BatchBuilder:
         return batch
 
     def compress(self):
-        """Do the slow part of :meth:`build` now, on another thread if need be; nothing may be appended meanwhile."""
+        """Compress the records for :meth:`build`, possibly on another thread; do not append meanwhile."""
         if self.codec and self.count:
             self.compressed()
 
@@ -230,7 +230,7 @@ cdef inline char *put_int64(char *to, int64_t value) noexcept nogil:
 @cython.final
 @cython.internal
 cdef class Records:
-    """The encoded records of a batch in the making, for those who read buffers."""
+    """The encoded records of a batch builder, as an object with the buffer protocol."""
 
     cdef BatchBuilder builder
 
@@ -274,12 +274,12 @@ cdef bytes varint_bytes(int64_t value):
 
 
 @cython.final
-@cython.no_gc  # its result knows nothing of it, so that no cycle can run through it
+@cython.no_gc  # the result does not refer to its deliveries, so there are no reference cycles
 @cython.freelist(256)
 cdef class Delivery:
-    """What becomes of one record that was handed to a producer; await it as often as you like.
+    """The delivery of one record that a producer sends; it may be awaited several times.
 
-    It refers to its batch's result, and pins neither the batch nor an event of its own.
+    The delivery refers to its batch's result, and keeps neither the batch nor an event of its own.
     """
 
     def __init__(self, result, Py_ssize_t index):
@@ -291,7 +291,7 @@ cdef class Delivery:
 
     @property
     def done(self):
-        """Whether the outcome is known: awaiting then gives it, or raises it, at once."""
+        """Whether the outcome is known, so that awaiting returns or raises at once."""
         return self.result.is_done(self.index)
 
     def __repr__(self):

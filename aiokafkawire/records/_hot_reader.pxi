@@ -1,12 +1,12 @@
-"""Reads the records of a batch, compiled: part of _hot.pyx."""
+"""The record reader, compiled: part of _hot.pyx."""
 
 
 @cython.final
 cdef class RecordReader:
-    """Iterates the records of one batch, from its inflated body.
+    """An iterator over the records of one batch, from its decompressed body.
 
-    An iterator that outlives errors: after a DeserializationError the next step gives the next record, after a
-    CorruptBatch it finds the same damage again. Every record is checked as a whole before it is handed out.
+    Errors do not end the iteration: after a DeserializationError the next step returns the next record; after a
+    CorruptBatch it raises the same error again. Each record is validated completely before it is returned.
     """
 
     __class_getitem__ = classmethod(GenericAlias)
@@ -49,9 +49,9 @@ cdef class RecordReader:
 
     @property
     def next_offset(self):
-        """Where to read on: after the last record handed out, or after the whole batch when all were.
+        """The next offset to read: after the last returned record, or after the batch at its end.
 
-        A batch may reach further than its last record, where compaction removed those behind it.
+        A batch may extend beyond its last record, if compaction has removed later records.
         """
         cdef int64_t after = self._base_offset + (self._delta if self._left else self._last_delta) + 1
         return after if after > self._from_offset else self._from_offset
@@ -64,14 +64,14 @@ cdef class RecordReader:
         return self.ended() if record is None else record
 
     cdef ConsumerRecord advance(self):
-        """The next record as users get it; None at the end, and where there is damage."""
+        """Return the next record, deserialized; None at the end and at damage."""
         cdef ConsumerRecord record = self.step()
         if record is not None and not self._untracked:
             self.deserialize(record)
         return record
 
     cdef ConsumerRecord step(self):
-        """The next record from the asked offset on; None where there is none."""
+        """Return the next record at or after ``from_offset``; None if there is none."""
         cdef Found found
         cdef ConsumerRecord record
         if not self.find(&found):
@@ -90,12 +90,12 @@ cdef class RecordReader:
         else:
             record._headers = ()
         if self._untracked:
-            # It holds no cycle: a loop over millions of records need not wait for the garbage collector.
+            # The record has no reference cycle: untracking it spares loops over millions of records the collector.
             PyObject_GC_UnTrack(record)
         return record
 
     cdef inline bint find(self, Found *found) except -1:
-        """Find the next record from the asked offset on, and step past it; its headers are in ``_headers``."""
+        """Find the next record at or after ``from_offset``, and step past it; put its headers in ``_headers``."""
         cdef const uint8_t *at = self._at
         cdef const uint8_t *limit = self._end
         cdef const uint8_t *end
@@ -105,7 +105,7 @@ cdef class RecordReader:
             if at is NULL or not 0 < length <= limit - at:
                 return False
             end = at + length
-            at = varint(at + 1, limit, 64, &elapsed)  # past attributes: no bit has a meaning yet
+            at = varint(at + 1, limit, 64, &elapsed)  # skip the unused attributes
             if at is NULL:
                 return False
             at = varint(at, limit, 32, &delta)
@@ -145,7 +145,7 @@ cdef class RecordReader:
         return False
 
     def columns(self):
-        """The records that are left, as columns of their raw keys and values."""
+        """Return the remaining records as columns, with raw keys and values."""
         cdef Py_ssize_t count = 0, room = self._left
         cdef int64_t key_bytes = 0, value_bytes = 0
         cdef list headers = None
@@ -178,13 +178,13 @@ cdef class RecordReader:
             PyMem_Free(all)
 
     cdef object ended(self):
-        """The end, or damage."""
+        """Raise StopIteration at the end, or CorruptBatch."""
         if self._left or self._at != self._end:
             self.damaged()
         raise StopIteration
 
     cdef int damaged(self) except -1:
-        """Raise what the pure reader says of this damage."""
+        """Raise the pure reader's error for this damage."""
         cdef Source source = self._source
         reader = PureReader(
             source.view,
@@ -201,7 +201,7 @@ cdef class RecordReader:
         )
         reader._left, reader._position, reader._delta = self._left, self._at - self._start, self._delta
         record = next(reader)
-        raise AssertionError(f"the compiled reader refuses what the pure one reads: {record!r}")
+        raise AssertionError(f"the compiled reader rejects a record that the pure one reads: {record!r}")
 
     cdef int deserialize(self, ConsumerRecord record) except -1:
         cdef object raw = record.raw_key
@@ -222,7 +222,7 @@ cdef class RecordReader:
 cdef inline const uint8_t *field(
     const uint8_t *at, const uint8_t *limit, const char **field_at, int64_t *size
 ) noexcept nogil:
-    """Read a key or a value at ``at``: where it ends, or NULL. Null is nowhere, and of size -1."""
+    """Read a key or a value at ``at``; return its end, or NULL for damage. A null value is NULL with size -1."""
     at = varint(at, limit, 32, size)
     if at is NULL or not -1 <= size[0] <= limit - at:
         return NULL
@@ -234,7 +234,7 @@ cdef inline const uint8_t *field(
 
 
 cdef bytes numbers(const Found *all, Py_ssize_t count, bint timestamps):
-    """The offsets of all, or their timestamps, as int64."""
+    """Return the offsets or timestamps of all records as int64."""
     cdef bytes made = PyBytes_FromStringAndSize(NULL, count * sizeof(int64_t))
     cdef int64_t *to = <int64_t *>PyBytes_AS_STRING(made)
     cdef Py_ssize_t index
@@ -244,7 +244,7 @@ cdef bytes numbers(const Found *all, Py_ssize_t count, bint timestamps):
 
 
 cdef object bytes_column(const Found *all, Py_ssize_t count, int64_t total, bint values):
-    """The keys of all, or their values. A batch is far below 2 GiB, and so are they."""
+    """Return the keys or values of all records. Their total is far below 2 GiB, as a batch's size is."""
     cdef bytes ends = PyBytes_FromStringAndSize(NULL, (count + 1) * sizeof(int32_t))
     cdef bytes data = PyBytes_FromStringAndSize(NULL, total)
     cdef bytes validity = PyBytes_FromStringAndSize(NULL, (count + 7) // 8)
@@ -270,7 +270,7 @@ cdef object bytes_column(const Found *all, Py_ssize_t count, int64_t total, bint
 
 
 cdef tuple read_headers(const uint8_t **at, const uint8_t *end):
-    """The headers at ``at``, which moves behind them; None if they make no sense."""
+    """Read the headers at ``at`` and advance ``at``; return None if they are damaged."""
     cdef const uint8_t *here = at[0]
     cdef int64_t count = 0, length = 0
     here = varint(here, end, 32, &count)
@@ -281,7 +281,7 @@ cdef tuple read_headers(const uint8_t **at, const uint8_t *end):
         here = varint(here, end, 32, &length)
         if here is NULL or not 0 <= length <= end - here:
             return None
-        # Kafka's own classes replace what is not UTF-8, and a record must not be unreadable here alone.
+        # Kafka's classes replace invalid UTF-8, so the record must be readable here, too.
         name = PyUnicode_DecodeUTF8(<const char *>here, length, "replace")
         here = varint(here + length, end, 32, &length)
         if here is NULL or not -1 <= length <= end - here:

@@ -2,9 +2,9 @@
 
 
 @cython.final
-@cython.no_gc  # or the collector might empty the view, which is in use here, before it comes to this
+@cython.no_gc  # otherwise the collector might clear the view while the buffer is in use
 cdef class Source:
-    """What the records of one batch share, and the inflated body that they pin."""
+    """The common fields of a batch's records, and the decompressed body that the records keep alive."""
 
     def __cinit__(self):
         self.is_held = False
@@ -37,9 +37,9 @@ cdef Source NOWHERE = made_source("", -1, None, CREATE_TIME)
 cdef class ConsumerRecord:
     """One record of a topic: immutable, hashable, picklable.
 
-    A record read from a batch pins the batch's bytes, and copies its key and value out when they are touched first.
-    Keep it for long, and :meth:`detach` is what you want. ``key`` and ``value`` are what the consumer's deserializers
-    made, or without them the raw bytes.
+    A record from a batch keeps the batch's bytes alive, and copies its key and value on first access. To keep a record
+    for long, call :meth:`detach`. ``key`` and ``value`` are the results of the consumer's deserializers, or the raw
+    bytes without them.
     """
 
     __class_getitem__ = classmethod(GenericAlias)
@@ -62,7 +62,7 @@ cdef class ConsumerRecord:
         timestamp_type=CREATE_TIME,
         leader_epoch=None,
     ):
-        """A record of your own, for tests and pipelines; ``key`` and ``value`` default to the raw ones."""
+        """Make a record for tests and pipelines; ``key`` and ``value`` default to the raw ones."""
         self._source = made_source(topic, partition, leader_epoch, timestamp_type)
         self._offset = offset
         self._timestamp = timestamp
@@ -75,22 +75,22 @@ cdef class ConsumerRecord:
 
     @property
     def topic(self):
-        """The topic it is in."""
+        """The record's topic."""
         return self._source.topic
 
     @property
     def partition(self):
-        """The partition it is in."""
+        """The record's partition."""
         return self._source.partition
 
     @property
     def offset(self):
-        """Its place in the partition."""
+        """The record's offset in the partition."""
         return self._offset
 
     @property
     def timestamp(self):
-        """In ms since the epoch, -1 for none; ``timestamp_type`` says whose it is."""
+        """The timestamp in ms since the epoch, -1 for none; ``timestamp_type`` is its origin."""
         return self._timestamp
 
     @property
@@ -100,12 +100,12 @@ cdef class ConsumerRecord:
 
     @property
     def leader_epoch(self):
-        """The epoch of the leader that appended it, if the broker told."""
+        """The epoch of the leader that appended the record, if the broker returned it."""
         return self._source.leader_epoch
 
     @property
     def headers(self):
-        """Names and values, in the producer's order; names may come twice."""
+        """Names and values, in the producer's order; names may repeat."""
         return self._headers
 
     @property
@@ -126,7 +126,7 @@ cdef class ConsumerRecord:
 
     @property
     def key(self):
-        """What the key's deserializer made, or the raw key; None for a null key."""
+        """The deserialized key, or the raw key; None for a null key."""
         if self._key is not RAW:
             return self._key
         if self._key_at is not NULL:
@@ -136,7 +136,7 @@ cdef class ConsumerRecord:
 
     @property
     def value(self):
-        """What the value's deserializer made, or the raw value; None for a null value."""
+        """The deserialized value, or the raw value; None for a null value."""
         if self._value is not RAW:
             return self._value
         if self._value_at is not NULL:
@@ -145,7 +145,7 @@ cdef class ConsumerRecord:
         return self._raw_value
 
     def detach(self):
-        """The same record with bytes of its own, which keeps nothing else of its batch alive."""
+        """Return a copy of the record with its own bytes, which does not keep the batch alive."""
         cdef Source source = self._source
         if not source.is_held:
             return self
@@ -163,7 +163,7 @@ cdef class ConsumerRecord:
             leader_epoch=source.leader_epoch,
         )
 
-    cdef tuple place(self):
+    cdef tuple location(self):
         return self._source.topic, self._source.partition, self._offset
 
     cdef tuple rest(self):
@@ -171,19 +171,19 @@ cdef class ConsumerRecord:
         return self.raw_key, self.raw_value, self._headers, self._timestamp, source.timestamp_type, source.leader_epoch
 
     def __eq__(self, other):
-        cdef ConsumerRecord one
+        cdef ConsumerRecord record
         if not isinstance(other, ConsumerRecord):
             return NotImplemented
-        one = other
-        if self.place() != one.place() or self.rest() != one.rest():
+        record = other
+        if self.location() != record.location() or self.rest() != record.rest():
             return False
-        return bool(self.key == one.key and self.value == one.value)
+        return bool(self.key == record.key and self.value == record.value)
 
     def __hash__(self):
-        return hash((*self.place(), *self.rest()))
+        return hash((*self.location(), *self.rest()))
 
     def __reduce__(self):
-        return restore_record, (*self.place(), self._key, self._value, *self.rest())
+        return restore_record, (*self.location(), self._key, self._value, *self.rest())
 
     def __repr__(self):
         headers = f", headers={self._headers!r}" if self._headers else ""

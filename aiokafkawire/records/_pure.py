@@ -1,4 +1,4 @@
-"""The record loop in plain Python: the readable twin of the compiled one, with the same names and behaviour."""
+"""The record reader in plain Python: the readable twin of the compiled one, with the same names and behaviour."""
 
 from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar, final
@@ -21,10 +21,10 @@ V = TypeVar("V")
 
 @final
 class RecordReader(Generic[K, V]):
-    """Iterates the records of one batch, from its inflated body.
+    """An iterator over the records of one batch, from its decompressed body.
 
-    An iterator that outlives errors: after a DeserializationError the next step gives the next record, after a
-    CorruptBatch it finds the same damage again. Every record is checked as a whole before it is handed out.
+    Errors do not end the iteration: after a DeserializationError the next step returns the next record; after a
+    CorruptBatch it raises the same error again. Each record is validated completely before it is returned.
     """
 
     __slots__ = (
@@ -76,15 +76,15 @@ class RecordReader(Generic[K, V]):
 
     @property
     def next_offset(self) -> int:
-        """Where to read on: after the last record handed out, or after the whole batch when all were.
+        """The next offset to read: after the last returned record, or after the batch at its end.
 
-        A batch may reach further than its last record, where compaction removed those behind it.
+        A batch may extend beyond its last record, if compaction has removed later records.
         """
         delta = self._delta if self._left else self._last_delta
         return max(self._from_offset, self._base_offset + delta + 1)
 
     def columns(self) -> Columns:
-        """The records that are left, as columns of their raw keys and values."""
+        """Return the remaining records as columns, with raw keys and values."""
         self._key_deserializer = self._value_deserializer = None
         return columns_of(self)
 
@@ -110,7 +110,7 @@ class RecordReader(Generic[K, V]):
         return record
 
     def _step(self) -> ConsumerRecord[K, V]:
-        """The next record from the asked offset on; ValueError or IndexError where the bytes make no sense."""
+        """Return the next record at or after ``from_offset``; raise ValueError or IndexError for invalid bytes."""
         view = self._view
         while self._left:
             position = self._position
@@ -119,7 +119,7 @@ class RecordReader(Generic[K, V]):
             end = position + length
             if not position < end <= len(view):
                 raise ValueError(f"a record of {length} bytes, with {len(view) - position} left")
-            position += 1  # attributes: no bit has a meaning yet
+            position += 1  # attributes, unused
             n = view[position]
             elapsed, position = (UNZIGZAG[n], position + 1) if n < 128 else read_varint(view, position, 64)
             n = view[position]
@@ -158,7 +158,7 @@ class RecordReader(Generic[K, V]):
             headers, position = _read_headers(view, position, end)
         else:
             position += 1
-        if position != end:  # which also says that every length above was within the record
+        if position != end:  # also detects lengths beyond the record
             raise ValueError(f"a record that says it ends at byte {end}, with fields that end at {position}")
         timestamp = self._log_append_time
         if timestamp is None:
@@ -193,7 +193,7 @@ def _read_headers(view: memoryview, position: int, end: int) -> tuple[tuple[Head
         length, position = read_varint(view, position)
         if not 0 <= length <= end - position:
             raise ValueError(f"a header name of {length} bytes, with {end - position} left")
-        # Kafka's own classes replace what is not UTF-8, and a record must not be unreadable here alone.
+        # Kafka's classes replace invalid UTF-8, so the record must be readable here, too.
         name = str(view[position : position + length], "utf-8", "replace")
         length, position = read_varint(view, position + length)
         if not -1 <= length <= end - position:
@@ -208,9 +208,9 @@ def _read_headers(view: memoryview, position: int, end: int) -> tuple[tuple[Head
 
 @final
 class Delivery:
-    """What becomes of one record that was handed to a producer; await it as often as you like.
+    """The delivery of one record that a producer sends; it may be awaited several times.
 
-    It refers to its batch's result, and pins neither the batch nor an event of its own.
+    The delivery refers to its batch's result, and keeps neither the batch nor an event of its own.
     """
 
     __slots__ = ("_index", "_result")
@@ -224,7 +224,7 @@ class Delivery:
 
     @property
     def done(self) -> bool:
-        """Whether the outcome is known: awaiting then gives it, or raises it, at once."""
+        """Whether the outcome is known, so that awaiting returns or raises at once."""
         return self._result.is_done(self._index)
 
     def __repr__(self) -> str:

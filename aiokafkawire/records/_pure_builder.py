@@ -1,4 +1,4 @@
-"""A batch in the making in plain Python: part of the readable twin."""
+"""The batch builder in plain Python: part of the readable twin."""
 
 from collections.abc import Sequence
 from typing import final
@@ -13,14 +13,14 @@ from .varint import SMALL_VARINTS, encode_varint, varint_size
 __all__ = ("BatchBuilder", "record_size_bound")
 
 _SMALL = len(SMALL_VARINTS)
-_LEAST, _MOST = -(2**63), 2**63 - 1
+_MIN, _MAX = -(2**63), 2**63 - 1
 _NULL = encode_varint(-1)
 _NO_HEADERS = encode_varint(0)
 _RECORD_OVERHEAD = 5 + 1 + 10 + 5 + 5 + 5 + 5  # length, attributes, two deltas, three lengths: each at its longest
 
 
 def record_size_bound(key: bytes | None, value: bytes | None, headers: Sequence[Header] = ()) -> int:
-    """The most bytes that a record can take in a batch, whatever the records before it; the batch adds 61."""
+    """Return the maximum size of a record in any batch, without the batch header of 61 bytes."""
     size = _RECORD_OVERHEAD + len(key or b"") + len(value or b"")
     for name, content in headers:
         size += 10 + len(name.encode()) + len(content or b"")
@@ -29,10 +29,10 @@ def record_size_bound(key: bytes | None, value: bytes | None, headers: Sequence[
 
 @final
 class BatchBuilder:
-    """Gathers the records of one batch, encoded as they come.
+    """The builder of one batch, which encodes each record at once.
 
-    ``count``, ``base_timestamp`` (the first record's) and ``max_timestamp`` are there to be read; both are -1 in an
-    empty batch. ``limit`` bounds the size before compression, header included, and lets a first record always in.
+    ``count``, ``base_timestamp`` (the first record's) and ``max_timestamp`` may be read; the timestamps are -1 in an
+    empty batch. ``limit`` bounds the size before compression with the header; the first record always fits.
     """
 
     __slots__ = ("_buffer", "_built", "base_timestamp", "codec", "count", "level", "limit", "max_timestamp")
@@ -44,29 +44,29 @@ class BatchBuilder:
         self.base_timestamp: int = -1
         self.max_timestamp: int = -1
         self.level: int | None = level
-        self._buffer = bytearray(layout.HEADER_SIZE)  # the header's room, then records
-        self._built: tuple[int, bytes] | None = None  # count then, records compressed
+        self._buffer = bytearray(layout.HEADER_SIZE)  # space for the header, then records
+        self._built: tuple[int, bytes] | None = None  # the count and the compressed records of that time
 
     @property
     def size(self) -> int:
-        """Bytes so far, before compression and with the header."""
+        """The current size in bytes, before compression and with the header."""
         return len(self._buffer)
 
     def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Sequence[Header] = ()) -> int:
-        """Encode one record; give its offset in the batch, or -1 if it does not fit any more.
+        """Encode one record; return its offset in the batch, or -1 if the batch is full.
 
-        An argument of another type raises what Python raises for it, and leaves the batch as it was; so do timestamps
-        of more than 64 bits, and those that are further apart.
+        An argument of another type raises Python's error and leaves the batch unchanged, as do timestamps of more than
+        64 bits or with a larger difference.
         """
         index = self.count
         delta = timestamp - self.base_timestamp if index else 0
-        if not (_LEAST <= timestamp <= _MOST and _LEAST <= delta <= _MOST):
+        if not (_MIN <= timestamp <= _MAX and _MIN <= delta <= _MAX):
             raise OverflowError(f"a timestamp of {timestamp}, in a batch that begins at {self.base_timestamp}")
         key_size = -1 if key is None else len(key)
         value_size = -1 if value is None else len(value)
         record = b"".join(
             (
-                b"\0",  # attributes: no bit has a meaning yet
+                b"\0",  # attributes, unused
                 SMALL_VARINTS[delta] if 0 <= delta < _SMALL else encode_varint(delta),
                 SMALL_VARINTS[index] if index < _SMALL else encode_varint(index),
                 SMALL_VARINTS[key_size] if 0 <= key_size < _SMALL else encode_varint(key_size),
@@ -98,12 +98,12 @@ class BatchBuilder:
         transactional: bool = False,
         control: bool = False,
     ) -> bytes:
-        """The batch as a producer sends it: base offset 0, no leader epoch, checksum set.
+        """Return the batch for a Produce request: base offset 0, no leader epoch, checksum set.
 
-        May be called again, with other producer state too; records are compressed again only if more came.
+        It may be called again, also with other producer state; records are compressed again only if some were added.
 
         Raises:
-            UsageError: there are no records.
+            UsageError: the batch is empty.
         """
         if not self.count:
             raise UsageError("a batch without records cannot be built")
@@ -114,7 +114,7 @@ class BatchBuilder:
             return b"".join((self._header(attributes, state, packed), packed))
 
     def compress(self) -> None:
-        """Do the slow part of :meth:`build` now, on another thread if need be; nothing may be appended meanwhile."""
+        """Compress the records for :meth:`build`, possibly on another thread; do not append meanwhile."""
         if self.codec is not Codec.NONE:
             with memoryview(self._buffer) as whole, whole[layout.HEADER_SIZE :] as records:
                 self._compressed(records)

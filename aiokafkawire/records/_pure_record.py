@@ -15,7 +15,7 @@ _SHOWN = 40  # bytes or characters of a key or value in a repr
 
 
 class Source:
-    """What the records of one batch share; ``view`` is the inflated body that they pin."""
+    """The common fields of a batch's records; ``view`` is the decompressed body that the records keep alive."""
 
     __slots__ = ("leader_epoch", "partition", "timestamp_type", "topic", "view")
 
@@ -33,18 +33,18 @@ class Source:
         self.timestamp_type = timestamp_type
         self.view = view
 
-    def copy(self, place: slice) -> bytes:
-        """The bytes there."""
-        return b"" if self.view is None else bytes(self.view[place])
+    def copy(self, part: slice) -> bytes:
+        """Copy a part of the body."""
+        return b"" if self.view is None else bytes(self.view[part])
 
 
 @final
 class ConsumerRecord(Generic[K, V]):
     """One record of a topic: immutable, hashable, picklable.
 
-    A record read from a batch pins the batch's bytes, and copies its key and value out when they are touched first.
-    Keep it for long, and :meth:`detach` is what you want. ``key`` and ``value`` are what the consumer's deserializers
-    made, or without them the raw bytes.
+    A record from a batch keeps the batch's bytes alive, and copies its key and value on first access. To keep a record
+    for long, call :meth:`detach`. ``key`` and ``value`` are the results of the consumer's deserializers, or the raw
+    bytes without them.
     """
 
     __slots__ = ("_headers", "_key", "_offset", "_raw_key", "_raw_value", "_source", "_timestamp", "_value")
@@ -52,7 +52,7 @@ class ConsumerRecord(Generic[K, V]):
     _source: Source
     _offset: int
     _timestamp: int
-    _raw_key: bytes | slice | None  # a slice of the source's view, until it is touched
+    _raw_key: bytes | slice | None  # a slice of the source's view until the first access
     _raw_value: bytes | slice | None
     _key: K | None
     _value: V | None
@@ -73,7 +73,7 @@ class ConsumerRecord(Generic[K, V]):
         timestamp_type: TimestampType = TimestampType.CREATE_TIME,
         leader_epoch: int | None = None,
     ) -> None:
-        """A record of your own, for tests and pipelines; ``key`` and ``value`` default to the raw ones."""
+        """Make a record for tests and pipelines; ``key`` and ``value`` default to the raw ones."""
         self._source = Source(topic, partition, leader_epoch, timestamp_type)
         self._offset = offset
         self._timestamp = timestamp
@@ -85,22 +85,22 @@ class ConsumerRecord(Generic[K, V]):
 
     @property
     def topic(self) -> str:
-        """The topic it is in."""
+        """The record's topic."""
         return self._source.topic
 
     @property
     def partition(self) -> int:
-        """The partition it is in."""
+        """The record's partition."""
         return self._source.partition
 
     @property
     def offset(self) -> int:
-        """Its place in the partition."""
+        """The record's offset in the partition."""
         return self._offset
 
     @property
     def timestamp(self) -> int:
-        """In ms since the epoch, -1 for none; ``timestamp_type`` says whose it is."""
+        """The timestamp in ms since the epoch, -1 for none; ``timestamp_type`` is its origin."""
         return self._timestamp
 
     @property
@@ -110,12 +110,12 @@ class ConsumerRecord(Generic[K, V]):
 
     @property
     def leader_epoch(self) -> int | None:
-        """The epoch of the leader that appended it, if the broker told."""
+        """The epoch of the leader that appended the record, if the broker returned it."""
         return self._source.leader_epoch
 
     @property
     def headers(self) -> tuple[Header, ...]:
-        """Names and values, in the producer's order; names may come twice."""
+        """Names and values, in the producer's order; names may repeat."""
         return self._headers
 
     @property
@@ -136,16 +136,16 @@ class ConsumerRecord(Generic[K, V]):
 
     @property
     def key(self) -> K | None:
-        """What the key's deserializer made, or the raw key; None for a null key."""
+        """The deserialized key, or the raw key; None for a null key."""
         return cast("K", self.raw_key) if self._key is RAW else self._key
 
     @property
     def value(self) -> V | None:
-        """What the value's deserializer made, or the raw value; None for a null value."""
+        """The deserialized value, or the raw value; None for a null value."""
         return cast("V", self.raw_value) if self._value is RAW else self._value
 
     def detach(self) -> "ConsumerRecord[K, V]":
-        """The same record with bytes of its own, which keeps nothing else of its batch alive."""
+        """Return a copy of the record with its own bytes, which does not keep the batch alive."""
         if self._source.view is None:
             return self
         source = self._source
@@ -163,7 +163,7 @@ class ConsumerRecord(Generic[K, V]):
             leader_epoch=source.leader_epoch,
         )
 
-    def _place(self) -> tuple[str, int, int]:
+    def _location(self) -> tuple[str, int, int]:
         return self._source.topic, self._source.partition, self._offset
 
     def _rest(self) -> tuple[object, ...]:
@@ -173,15 +173,15 @@ class ConsumerRecord(Generic[K, V]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ConsumerRecord):
             return NotImplemented
-        if self._place() != other._place() or self._rest() != other._rest():
+        if self._location() != other._location() or self._rest() != other._rest():
             return False
         return bool(self.key == other.key and self.value == other.value)
 
     def __hash__(self) -> int:
-        return hash((*self._place(), *self._rest()))
+        return hash((*self._location(), *self._rest()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restore_record, (*self._place(), self._key, self._value, *self._rest())
+        return restore_record, (*self._location(), self._key, self._value, *self._rest())
 
     def __repr__(self) -> str:
         headers = f", headers={self._headers!r}" if self._headers else ""
@@ -193,11 +193,11 @@ class ConsumerRecord(Generic[K, V]):
 
 def undeserializable(failed: str, record: "ConsumerRecord[Any, Any]") -> DeserializationError:
     """Return the error for a record of either twin, with the record as it was read."""
-    where = TopicPartition(record.topic, record.partition)
+    partition = TopicPartition(record.topic, record.partition)
     return DeserializationError(
-        f"{where}, offset {record.offset}: the {failed} could not be deserialized",
+        f"{partition}, offset {record.offset}: the {failed} could not be deserialized",
         failed,
-        where,
+        partition,
         record.offset,
         record.raw_key,
         record.raw_value,
@@ -207,7 +207,7 @@ def undeserializable(failed: str, record: "ConsumerRecord[Any, Any]") -> Deseria
 
 
 def shown(content: object) -> str:
-    """A key or value in a repr, not at length."""
+    """Format a key or value for a repr, shortened."""
     if isinstance(content, bytes | str) and len(content) > _SHOWN:
         unit = "bytes" if isinstance(content, bytes) else "characters"
         return f"{content[:_SHOWN]!r}... ({len(content)} {unit})"

@@ -1,4 +1,4 @@
-"""Columns as Arrow's own classes; pyarrow is an extra, and imported by those who ask for it."""
+"""The conversion of columns to Arrow's classes; pyarrow is an extra, and this module is imported on demand."""
 
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ SCHEMA = pa.schema(
 
 
 def record_batch(columns: "Columns", topic: str, partition: int) -> "pa.RecordBatch":
-    """The columns of one partition's records, as ConsumerBatch.to_arrow has them."""
+    """Convert the columns of one partition's records for ConsumerBatch.to_arrow."""
     count = columns.count
     timestamps = pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(columns.timestamps)])
     arrays = [
@@ -53,7 +53,7 @@ def _binary(column: "BytesColumn", count: int) -> "pa.Array":
 
 
 def _without_minus_one(timestamps: "pa.Array") -> "pa.Array":
-    """-1 says that there is none, in messages from before Kafka 0.10."""
+    """Replace -1, which means no timestamp in messages from before Kafka 0.10, by null."""
     import pyarrow.compute as pc
 
     unknown = pc.equal(timestamps, -1)
@@ -64,7 +64,7 @@ def _headers(headers: list[tuple[Header, ...]] | None, count: int) -> "pa.Array"
     if headers is None:
         empty = pa.array([], SCHEMA.field("headers").type.value_type)
         return pa.ListArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), count + 1), empty)
-    pairs = [pair for one in headers for pair in one]
+    pairs = [pair for record_headers in headers for pair in record_headers]
     names = pa.array([name for name, _ in pairs], pa.string())
     values = pa.array([value for _, value in pairs], pa.binary())
     ends = pa.array([0, *accumulate(map(len, headers))], pa.int32())

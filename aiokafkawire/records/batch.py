@@ -1,4 +1,4 @@
-"""Record batches v2, the batches of all formats in a fetched buffer, and the choice of the twin that reads records."""
+"""Record batches v2, the splitting of fetched buffers, and the choice between the compiled and the pure reader."""
 
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -45,10 +45,10 @@ V = TypeVar("V")
 
 
 class RecordBatch:
-    """One whole batch in a buffer: the header is read, all else waits until it is asked for.
+    """One whole batch in a buffer: the header is parsed at once, the records on demand.
 
-    Checking and inflating are the heavy part. :meth:`prepare` does both at once, in another thread if need be;
-    :meth:`records` does what is left of it.
+    Checksums and decompression are expensive. :meth:`prepare` does both, possibly on another thread; :meth:`records`
+    does them if :meth:`prepare` was not called.
     """
 
     __slots__ = ("_body", "_checked", "_where", "header", "view")
@@ -62,10 +62,10 @@ class RecordBatch:
 
     @classmethod
     def parse(cls, view: memoryview, position: int = 0, where: str = "") -> "RecordBatch":
-        """The batch v2 at ``position``; ``where`` begins the message of every error.
+        """Parse the batch v2 at ``position``; ``where`` begins the message of every error.
 
         Raises:
-            CorruptBatch: the bytes there are not a whole batch v2, or its header contradicts itself.
+            CorruptBatch: the bytes are not a whole batch v2, or the header is inconsistent.
         """
         place = f"{where + ', ' if where else ''}batch at byte {position}"
         if not 0 <= position <= len(view) - layout.HEADER_SIZE:
@@ -82,10 +82,10 @@ class RecordBatch:
         return cls(header, view[position : position + header.size], place)
 
     def check(self) -> None:
-        """Compare the checksum, once.
+        """Verify the checksum, once.
 
         Raises:
-            CorruptBatch: it is another one.
+            CorruptBatch: the checksum is wrong.
         """
         if self._checked:
             return
@@ -95,7 +95,7 @@ class RecordBatch:
         self._checked = True
 
     def prepare(self, *, limit: int = DEFAULT_INFLATE_LIMIT, check_crcs: bool = True) -> memoryview:
-        """Check and inflate, once; give the records' bytes.
+        """Verify the checksum and decompress, once; return the records' bytes.
 
         Raises:
             CorruptBatch: see :meth:`check` and :func:`~aiokafkawire.records.compression.decompress`.
@@ -105,7 +105,7 @@ class RecordBatch:
         if self._body is None:
             packed = self.view[layout.HEADER_SIZE :]
             if not packed and not self.header.count:
-                self._body = packed  # nothing compressed is nothing
+                self._body = packed  # an empty batch is not compressed
                 return self._body
             try:
                 self._body = memoryview(decompress(self.header.codec, packed, limit=limit))
@@ -124,7 +124,7 @@ class RecordBatch:
         check_crcs: bool = True,
         limit: int = DEFAULT_INFLATE_LIMIT,
     ) -> "RecordReader[K, V]":
-        """Iterate the records from ``from_offset`` on; a control batch gives its markers.
+        """Iterate the records from ``from_offset`` on; a control batch has control records.
 
         Raises:
             CorruptBatch: see :meth:`prepare`; also while iterating.
@@ -152,31 +152,31 @@ class RecordBatch:
 
 
 def halve(builder: "BatchBuilder") -> "tuple[BatchBuilder, BatchBuilder]":
-    """Two builders with half of the records each.
+    """Split a builder into two with half of the records each.
 
     Raises:
-        UsageError: there is one record, or none.
+        UsageError: the builder has fewer than two records.
     """
     if builder.count < 2:
         raise UsageError(f"a batch of {builder.count} records cannot be halved")
     reader: AnyReader[bytes, bytes] = RecordBatch.parse(memoryview(builder.build())).records("", 0, check_crcs=False)
-    made = [BatchBuilder(limit=builder.limit, codec=builder.codec, level=builder.level) for _ in range(2)]
+    halves = [BatchBuilder(limit=builder.limit, codec=builder.codec, level=builder.level) for _ in range(2)]
     for index, record in enumerate(reader):
-        half = made[index >= builder.count // 2]
+        half = halves[index >= builder.count // 2]
         half.append(record.timestamp, record.raw_key, record.raw_value, record.headers)
-    return made[0], made[1]
+    return halves[0], halves[1]
 
 
 # --- many batches ------------------------------------------------------------------------------------------
 
 
 def split(buffer: memoryview, where: str = "") -> Iterator[AnyBatch]:
-    """The whole batches of a fetched buffer, in order: a RecordBatch, or for magic 0 and 1 a MessageSet.
+    """Yield the whole batches of a fetched buffer, in order: a RecordBatch, or for magic 0 and 1 a MessageSet.
 
-    Brokers cut an answer where its size is used up, so a last batch that is not whole is left out without a word.
+    Brokers truncate a response at its size limit, so an incomplete last batch is ignored.
 
     Raises:
-        CorruptBatch: what stands there cannot be the beginning of a batch.
+        CorruptBatch: the bytes are not the beginning of a batch.
     """
     position = 0
     parse = RecordBatch.parse
@@ -188,7 +188,7 @@ def split(buffer: memoryview, where: str = "") -> Iterator[AnyBatch]:
             raise CorruptBatch(f"{place}: {_foreign_magic(magic)}")
         shortest = layout.SHORTEST_MESSAGE if magic < layout.MAGIC else layout.HEADER_SIZE - layout.LOG_OVERHEAD
         if length < shortest:
-            raise CorruptBatch(f"{place}: a length of {length}, at least {shortest} is due")
+            raise CorruptBatch(f"{place}: a length of {length}, but the minimum is {shortest}")
         if layout.LOG_OVERHEAD + length > len(buffer) - position:
             return
         batch = _message_set(buffer, position, where) if magic < layout.MAGIC else parse(buffer, position, where)
@@ -197,19 +197,19 @@ def split(buffer: memoryview, where: str = "") -> Iterator[AnyBatch]:
 
 
 def _message_set(buffer: memoryview, position: int, where: str) -> AnyBatch:
-    from .message_set import MessageSet  # most programs never meet one
+    from .message_set import MessageSet  # imported late, since most programs do not need it
 
     return MessageSet.parse(buffer, position, where)
 
 
 def _foreign_magic(magic: int) -> str:
     if magic in (0, 1):
-        return f"message format v{magic}, from before Kafka 0.11, is no record batch"
+        return f"message format v{magic}, from before Kafka 0.11, is not a record batch"
     return f"unknown message format (magic {magic})"
 
 
 def set_base_offset(batch: bytes | memoryview, base_offset: int, leader_epoch: int) -> bytes:
-    """A copy of a batch as a leader appends it; the checksum does not cover these two fields."""
+    """Copy a batch with the fields that a leader sets; the checksum does not cover these two fields."""
     view = memoryview(batch)
     return b"".join(
         (
@@ -222,7 +222,7 @@ def set_base_offset(batch: bytes | memoryview, base_offset: int, leader_epoch: i
 
 
 def set_log_append_time(batch: bytes | memoryview, timestamp: int) -> bytes:
-    """A copy of a batch as a broker keeps it for a topic with LogAppendTime: its time instead of the producer's."""
+    """Copy a batch with the broker's timestamp, for a topic with LogAppendTime."""
     view = memoryview(batch)
     (attributes,) = layout.INT16.unpack_from(view, layout.ATTRIBUTES_AT)
     covered = b"".join(
@@ -237,7 +237,7 @@ def set_log_append_time(batch: bytes | memoryview, timestamp: int) -> bytes:
 
 
 def sealed(head: bytearray, records: bytes | memoryview) -> bytes:
-    """A batch of a header and the records as they are stored; its length and checksum are made for it."""
+    """Join a header and encoded records to a batch; set its length and checksum."""
     layout.INT32.pack_into(head, layout.LENGTH_AT, len(head) + len(records) - layout.LOG_OVERHEAD)
     covered = b"".join((head[layout.ATTRIBUTES_AT :], records))
     layout.UINT32.pack_into(head, layout.CRC_AT, crc32c(covered))
@@ -260,6 +260,6 @@ else:
 
 
 def load_beside(package: str) -> ModuleType:
-    """The twin of another package that goes with the one in use here; where that was not built, the pure one."""
+    """Load the same implementation of another package as in use here, or the pure one if that was not built."""
     twins = {"pure": "_pure"} if IMPLEMENTATION == "pure" else _TWINS
     return load_twin(package, twins, "AIOKAFKAWIRE_RECORDS")[1]

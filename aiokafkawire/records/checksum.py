@@ -10,7 +10,7 @@ _compute: Callable[[Buffer, int], int] | None = None
 
 
 def crc32c(data: Buffer, start: int = 0) -> int:
-    """The checksum of ``data``, going on from that of what came before it."""
+    """Compute the checksum of ``data``, continuing from ``start``, the checksum of the preceding bytes."""
     global _compute
     if _compute is None:
         # Imported with the first batch: loading it costs a tenth of the package's import time.

@@ -1,4 +1,4 @@
-"""The records of a batch as columns, in Arrow's layout: a dataframe needs no object for each record."""
+"""The records of a batch as columns in Arrow's layout, without an object for each record."""
 
 from array import array
 from collections.abc import Iterable
@@ -16,21 +16,21 @@ __all__ = ("BytesColumn", "Columns", "columns_of")
 
 @attrs.frozen
 class BytesColumn:
-    """Keys or values, as Arrow's ``binary`` has them. All buffers are little-endian or as the machine is."""
+    """Keys or values in the layout of Arrow's ``binary``. All buffers have the machine's byte order."""
 
     nulls: int
-    """How many are null."""
+    """The number of nulls."""
     validity: bytes | None
-    """A bit for each record, the lowest first; 1 where it is not null. None where none is."""
+    """A bit for each record, the lowest first; 1 if it is not null. None if there are no nulls."""
     ends: bytes
-    """int32: 0, and where each one ends in ``data``."""
+    """int32: 0, and the end of each item in ``data``."""
     data: bytes
-    """All of them, end to end."""
+    """All items, concatenated."""
 
 
 @attrs.frozen
 class Columns:
-    """What a batch holds; entry ``i`` of every column is of record ``i``."""
+    """The records of a batch as columns; entry ``i`` of every column is of record ``i``."""
 
     count: int
     offsets: bytes
@@ -40,11 +40,11 @@ class Columns:
     keys: BytesColumn
     values: BytesColumn
     headers: list[tuple[Header, ...]] | None
-    """None where no record has any."""
+    """None if no record has headers."""
 
 
 def columns_of(records: "Iterable[ConsumerRecord[Any, Any]]") -> Columns:
-    """The columns of these records, in plain Python; of their raw keys and values."""
+    """Convert records to columns in plain Python, with raw keys and values."""
     offsets, timestamps = array("q"), array("q")
     keys: list[bytes | None] = []
     values: list[bytes | None] = []

@@ -1,4 +1,4 @@
-"""The codecs of record batches: levels to compress with, and bounds on what comes out when inflating."""
+"""The codecs of record batches, with compression levels and limits of decompressed sizes."""
 
 import zlib
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from ..errors import ConfigError, CorruptBatch
 from .layout import INT32
 from .zstd_frames import zstd_blocks
 
-# lz4, snappy and zstandard are imported where they are used first: most programs need one of them at most.
+# lz4, snappy and zstandard are imported on first use: most programs need at most one of them.
 
 __all__ = ("Buffer", "Codec", "check_level", "compress", "decompress")
 
@@ -27,10 +27,10 @@ class Codec(IntEnum):
 
     @classmethod
     def parse(cls, name: str) -> "Codec":
-        """The codec that Kafka calls ``name``.
+        """Parse Kafka's name of a codec.
 
         Raises:
-            ConfigError: no codec has that name.
+            ConfigError: the name is unknown.
         """
         for codec in cls:
             if codec.name.lower() == name:
@@ -43,27 +43,27 @@ _LEVELS: dict[Codec, tuple[range, str]] = {
     Codec.LZ4: (range(1, 18), "1 to 17"),
     Codec.ZSTD: (range(-131072, 23), "-131072 to 22"),
 }
-_LZ4_DEFAULT = 9  # KIP-390; Kafka's classes take the fast compressor for it, not the high one of level 9, and so do we
+_LZ4_DEFAULT = 9  # KIP-390; as in Kafka's classes it selects the fast compressor, not the high one of level 9
 _ZSTD_DEFAULT = 3
 
 
 def check_level(codec: Codec, level: int | None) -> None:
-    """Refuse a compression level that the codec does not know; None is its default.
+    """Check a codec's compression level; None is the default.
 
     Raises:
-        ConfigError: the level is out of range, or the codec takes none.
+        ConfigError: the level is out of range, or the codec has no levels.
     """
     if level is None or (codec is Codec.GZIP and level == -1):
         return
     if codec not in _LEVELS:
-        raise ConfigError(f"compression type {codec.name.lower()} takes no level, got {level}")
+        raise ConfigError(f"compression type {codec.name.lower()} has no levels, got {level}")
     legal, described = _LEVELS[codec]
     if level not in legal:
-        raise ConfigError(f"compression level {level} is not one of {codec.name.lower()}'s: {described}")
+        raise ConfigError(f"compression level of {codec.name.lower()} must be {described}, got {level}")
 
 
 def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
-    """``data`` as Kafka's own classes would frame it, so that every client can read it.
+    """Compress ``data`` with the framing of Kafka's classes, so that every client can read it.
 
     Raises:
         ConfigError: see :func:`check_level`.
@@ -85,12 +85,10 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: int, data: memoryview, *, limit: int) -> bytes | memoryview:
-    """What ``data`` was before it was compressed with the codec of that number in a batch's attributes.
-
-    Holds no more than about ``limit`` bytes of output at any time, whatever ``data`` claims.
+    """Decompress ``data`` with the codec of a batch's attributes, using at most about ``limit`` bytes of output memory.
 
     Raises:
-        CorruptBatch: damaged or cut data, an unknown codec, or more than ``limit`` bytes of output.
+        CorruptBatch: the data is damaged or truncated, the codec is unknown, or the output exceeds ``limit`` bytes.
     """
     if codec == Codec.NONE:
         if len(data) > limit:
@@ -101,13 +99,13 @@ def decompress(codec: int, data: memoryview, *, limit: int) -> bytes | memoryvie
         raise CorruptBatch(f"unknown compression codec {codec}")
     output = _Output(Codec(codec).name.lower(), limit)
     if not data:
-        raise output.corrupt("nothing at all")
+        raise output.corrupt("no bytes")
     inflate(data, output)
     return output.result()
 
 
 class _Output:
-    """Gathers what a codec gives, up to a limit."""
+    """The output of a codec, up to a limit."""
 
     __slots__ = ("_parts", "codec", "limit", "size")
 
@@ -118,13 +116,13 @@ class _Output:
         self._parts: bytes | bytearray = b""
 
     @property
-    def room(self) -> int:
-        """How much to ask a codec for: one byte more than allowed, to see that there is too much."""
+    def remaining(self) -> int:
+        """The size to request from a codec: one byte more than allowed, to detect excess output."""
         return self.limit - self.size + 1
 
     def add(self, part: bytes) -> None:
         if not self.size:
-            self._parts = part  # mostly it is the only one
+            self._parts = part  # usually the only part
         elif part:
             if isinstance(self._parts, bytes):
                 self._parts = bytearray(self._parts)
@@ -132,7 +130,7 @@ class _Output:
         self.claim(len(part))
 
     def claim(self, size: int) -> None:
-        """Raise if ``size`` more bytes are too many."""
+        """Add ``size`` bytes to the output's size; raise CorruptBatch beyond the limit."""
         self.size += size
         if self.size > self.limit:
             raise self.corrupt(f"inflates to more than the limit of {self.limit} bytes")
@@ -149,7 +147,7 @@ class _Output:
 _GZIP_WINDOW = 31  # zlib's largest window, +16 for gzip's header and checksum
 
 _INPUT_STEP = 1 << 16
-"""Input is fed in pieces: what follows the end of a member is copied by the libraries, once for each member."""
+"""The size of input pieces: libraries copy the input after the end of a member, once for each member."""
 
 
 def _inflate_gzip(data: memoryview, output: _Output) -> None:
@@ -160,7 +158,7 @@ def _inflate_gzip(data: memoryview, output: _Output) -> None:
             member = zlib.decompressobj(_GZIP_WINDOW)
         piece = data[position : position + _INPUT_STEP]
         try:
-            output.add(member.decompress(piece, output.room))
+            output.add(member.decompress(piece, output.remaining))
         except zlib.error as error:
             raise output.corrupt(error) from error
         position += len(piece) - len(member.unused_data)
@@ -170,13 +168,13 @@ def _inflate_gzip(data: memoryview, output: _Output) -> None:
 
 # --- lz4 ---------------------------------------------------------------------------------------------------
 
-_LZ4_STEP = 1 << 18  # the library allocates as much as it is asked for
+_LZ4_STEP = 1 << 18  # the library allocates the requested size
 
 
 def _compress_lz4(data: Buffer, level: int) -> bytes:
     import lz4.frame
 
-    # Kafka's reader refuses blocks that depend on one another, and its writer leaves the content's size out.
+    # Kafka's reader rejects linked blocks, and its writer omits the content's size.
     frame = lz4.frame.compress(
         data,
         compression_level=0 if level == _LZ4_DEFAULT else level,
@@ -197,9 +195,9 @@ def _inflate_lz4(data: memoryview, output: _Output) -> None:
             frame = LZ4FrameDecompressor()
         piece = data[position : position + _INPUT_STEP]
         try:
-            output.add(frame.decompress(piece, max_length=min(output.room, _LZ4_STEP)))
+            output.add(frame.decompress(piece, max_length=min(output.remaining, _LZ4_STEP)))
             while not frame.needs_input and not frame.eof:
-                output.add(frame.decompress(b"", max_length=min(output.room, _LZ4_STEP)))
+                output.add(frame.decompress(b"", max_length=min(output.remaining, _LZ4_STEP)))
         except (RuntimeError, EOFError) as error:
             raise output.corrupt(error) from error
         position += len(piece) - len(frame.unused_data or b"")
@@ -252,7 +250,7 @@ def _inflate_snappy_block(block: memoryview, output: _Output) -> None:
     size = _snappy_size(block)
     if size is None:
         raise output.corrupt("a block without a size")
-    if size >= output.room:  # the library allocates what the block claims
+    if size >= output.remaining:  # the library allocates the size in the block
         raise output.corrupt(f"inflates to more than the limit of {output.limit} bytes")
     try:
         output.add(snappy.uncompress(block))
@@ -261,7 +259,7 @@ def _inflate_snappy_block(block: memoryview, output: _Output) -> None:
 
 
 def _snappy_size(block: memoryview) -> int | None:
-    """The uncompressed size, an unsigned varint, that a block begins with."""
+    """Return the uncompressed size, an unsigned varint at the beginning of a block."""
     size = 0
     for index, byte in enumerate(block[:5]):
         size |= (byte & 0x7F) << 7 * index
@@ -272,7 +270,7 @@ def _snappy_size(block: memoryview) -> int | None:
 
 # --- zstd --------------------------------------------------------------------------------------------------
 
-_ZSTD_MAX_WINDOW = 1 << 27  # level 22's, and the most that Kafka's classes read; touched only as far as it is filled
+_ZSTD_MAX_WINDOW = 1 << 27  # of level 22, the maximum of Kafka's classes; memory is used only as it is filled
 
 
 def _inflate_zstd(data: memoryview, output: _Output) -> None:

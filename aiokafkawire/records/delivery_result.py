@@ -1,4 +1,4 @@
-"""What a producer's deliveries wait on: the result of one batch."""
+"""The result of one batch, which a producer's deliveries wait for."""
 
 from typing import Protocol
 
@@ -11,7 +11,7 @@ class DeliveryResult(Protocol):
     """The outcome of one batch, shared by the deliveries of all its records."""
 
     def is_done(self, index: int) -> bool:
-        """Whether the outcome of record ``index`` is known, good or bad."""
+        """Return whether the outcome of record ``index`` is known."""
 
     async def wait(self, index: int) -> RecordMetadata:
-        """Wait until the outcome is known; return where record ``index`` of the batch is, or raise why not."""
+        """Wait until the outcome is known; return the metadata of record ``index``, or raise its error."""

@@ -1,4 +1,4 @@
-"""The header of a record batch v2, and what its bits mean."""
+"""The header of a record batch v2, and the meaning of its bits."""
 
 import attrs
 
@@ -10,7 +10,7 @@ __all__ = ("BatchHeader",)
 
 @attrs.frozen
 class BatchHeader:
-    """The fields of a batch's header, as they are on the wire."""
+    """The encoded fields of a batch's header."""
 
     base_offset: int
     length: int
@@ -28,42 +28,42 @@ class BatchHeader:
 
     @property
     def codec(self) -> int:
-        """The number of the compression codec; numbers that no codec has can come."""
+        """The number of the compression codec, which may be unknown."""
         return self.attributes & layout.CODEC_MASK
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Whose the records' timestamps are."""
+        """The origin of the records' timestamps."""
         if self.attributes & layout.LOG_APPEND_TIME:
             return TimestampType.LOG_APPEND_TIME
         return TimestampType.CREATE_TIME
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it belongs to a transaction, open or decided."""
+        """Whether the batch is part of a transaction, open or completed."""
         return bool(self.attributes & layout.TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:
-        """Whether its records are markers of the broker and not for users."""
+        """Whether the records are control records, which are not for users."""
         return bool(self.attributes & layout.CONTROL)
 
     @property
     def delete_horizon(self) -> int | None:
-        """When tombstones and markers in it may be compacted away (ms since the epoch; KIP-534)."""
+        """The time when compaction may remove tombstones and control records (ms since the epoch; KIP-534)."""
         return self.base_timestamp if self.attributes & layout.DELETE_HORIZON else None
 
     @property
     def last_offset(self) -> int:
-        """The last offset it covers; compaction may have removed the record there."""
+        """The last offset of the batch; compaction may have removed its record."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def next_offset(self) -> int:
-        """The offset after it."""
+        """The offset after the batch."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch, header and all."""
+        """The size of the batch in bytes, with its header."""
         return layout.LOG_OVERHEAD + self.length

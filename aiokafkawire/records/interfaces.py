@@ -1,4 +1,4 @@
-"""What the batches of all formats have in common for those who read them."""
+"""The common interface of batches of all formats."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -15,11 +15,11 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 DEFAULT_INFLATE_LIMIT = 128 * 1024 * 1024
-"""How large a batch may become when inflated. Brokers bound batches by their compressed size, 1 MB by default."""
+"""The maximum decompressed size of a batch. Brokers bound batches by their compressed size, 1 MB by default."""
 
 
 class AnyHeader(Protocol):
-    """What is known of a batch before it is checked and inflated; -1 stands for what a format does not have."""
+    """The fields of a batch that are known before decompression; -1 for fields that a format does not have."""
 
     @property
     def magic(self) -> int:
@@ -31,23 +31,23 @@ class AnyHeader(Protocol):
 
     @property
     def codec(self) -> int:
-        """The number of the compression codec; numbers that no codec has can come."""
+        """The number of the compression codec, which may be unknown."""
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch, header and all."""
+        """The size of the batch in bytes, with its header."""
 
     @property
     def base_offset(self) -> int:
-        """The first offset; -1 for a compressed message set, which tells it only inside."""
+        """The first offset; -1 for a compressed message set, which has it in the compressed messages."""
 
     @property
     def last_offset(self) -> int:
-        """The last offset it covers."""
+        """The last offset of the batch."""
 
     @property
     def next_offset(self) -> int:
-        """The offset after it."""
+        """The offset after the batch."""
 
     @property
     def max_timestamp(self) -> int:
@@ -55,34 +55,34 @@ class AnyHeader(Protocol):
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Whose the records' timestamps are."""
+        """The origin of the records' timestamps."""
 
     @property
     def leader_epoch(self) -> int:
-        """The epoch of the leader that appended it."""
+        """The epoch of the leader that appended the batch."""
 
     @property
     def producer_id(self) -> int:
-        """Who produced it, if idempotently."""
+        """The id of an idempotent producer."""
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it belongs to a transaction, open or decided."""
+        """Whether the batch is part of a transaction, open or completed."""
 
     @property
     def is_control(self) -> bool:
-        """Whether its records are markers of the broker and not for users."""
+        """Whether the records are control records, which are not for users."""
 
 
 class AnyReader(Protocol[K, V]):
-    """Iterates the records of one batch, and outlives errors: see RecordReader."""
+    """An iterator over the records of one batch, which continues after errors: see RecordReader."""
 
     @property
     def next_offset(self) -> int:
-        """Where to read on: after the last record handed out, or after the whole batch when all were."""
+        """The next offset to read: after the last returned record, or after the batch at its end."""
 
     def columns(self) -> Columns:
-        """The records that are left, as columns of their raw keys and values."""
+        """Return the remaining records as columns, with raw keys and values."""
 
     def __iter__(self) -> Iterator["ConsumerRecord[K, V]"]: ...
 
@@ -94,17 +94,17 @@ class AnyBatch(Protocol):
 
     @property
     def header(self) -> AnyHeader:
-        """What is known before it is inflated."""
+        """The fields that are known before decompression."""
 
     @property
     def view(self) -> memoryview:
-        """Its bytes, header and all."""
+        """The batch's bytes, with its header."""
 
     def check(self) -> None:
-        """Compare the checksum, once."""
+        """Verify the checksum, once."""
 
     def prepare(self, *, limit: int = DEFAULT_INFLATE_LIMIT, check_crcs: bool = True) -> memoryview:
-        """Do the heavy part, once, in another thread if need be."""
+        """Verify the checksum and decompress, once, possibly on another thread."""
 
     def records(
         self,

@@ -1,4 +1,4 @@
-"""Where the fields of a record batch v2 and of a message v0 or v1 stand, and what the bits of attributes mean."""
+"""The positions of fields in record batches v2 and in messages v0 and v1, and the bits of attributes."""
 
 from struct import Struct
 
@@ -46,24 +46,24 @@ HEADER_SIZE = HEADER.size  # 61; the records follow, compressed as one piece
 BASE_OFFSET_AT = 0
 LENGTH_AT = 8
 LEADER_EPOCH_AT = 12
-MAGIC_AT = 16  # the same place in all formats
+MAGIC_AT = 16  # the same position in all formats
 CRC_AT = 17
-ATTRIBUTES_AT = 21  # the CRC covers all from here, so brokers may set what stands before
+ATTRIBUTES_AT = 21  # the CRC covers the bytes from here, so brokers may set the fields before
 MAX_TIMESTAMP_AT = 35
 PRODUCER_ID_AT = 43
 COUNT_AT = 57
 
-LAST_OFFSET = 2**63 - 1  # no record has it: nobody could ask for what follows
+LAST_OFFSET = 2**63 - 1  # not a valid record offset, since there is no offset after it
 LOG_OVERHEAD = 12  # base offset and length: what the length does not count
 SHORTEST_MESSAGE = 14  # the least length in any format: a message v0 with null key and value
 SHORTEST_RECORD = 7  # length, attributes, two deltas, null key, null value, no headers
 
 MESSAGE = Struct(">qiIBBq")
-"""offset, length, CRC-32, magic, attributes, and in v1 the timestamp. In v0 the lengths of key and value stand there at
-the earliest, so this many bytes can be read of every message."""
+"""offset, length, CRC-32, magic, attributes, and in v1 the timestamp. In v0 the lengths of key and value take as many
+bytes as the timestamp, so every message has this many bytes."""
 
 MESSAGE_FRAME = Struct(">qiI")
-"""offset, length, CRC-32: what stands before the bytes that the CRC covers, which go from the magic to the end."""
+"""offset, length, CRC-32: the fields before the bytes that the CRC covers, from the magic to the end."""
 
 MESSAGE_CRC_AT = 12
 MESSAGE_KEY_AT = (18, 26)  # by magic; a key and then a value, each an int32 and that many bytes, -1 for null

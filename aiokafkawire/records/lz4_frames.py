@@ -1,7 +1,7 @@
-"""The header checksum of LZ4 frames in message sets of magic 0, which Kafka's first clients computed wrongly.
+"""The wrong header checksum of LZ4 frames in message sets of magic 0.
 
-It is one byte of an xxh32 over the frame's descriptor. They took the four magic bytes in front along, and readers of
-that time compare with the same mistake; so Kafka writes it on for magic 0 and does not look at it (KAFKA-3160).
+The checksum is one byte of an xxh32 over the frame's descriptor. Kafka's first clients included the four magic bytes
+before it, and expect this when reading; so Kafka still writes it for magic 0, and does not check it (KAFKA-3160).
 """
 
 from .compression import Buffer
@@ -14,7 +14,7 @@ _PRIMES = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1)
 
 
 def xxh32_short(data: Buffer) -> int:
-    """xxHash32 with seed 0 of fewer than 16 bytes: a descriptor has 14 at most."""
+    """Compute xxHash32 with seed 0 of fewer than 16 bytes; a descriptor has at most 14."""
     _, second, third, fourth, fifth = _PRIMES
     value = fifth + len(data)
     whole = len(data) & ~3
@@ -35,7 +35,7 @@ def _rotated(value: int, by: int) -> int:
 
 
 def _checksum_at(frame: Buffer) -> int | None:
-    """Where the checksum stands; None if the bytes are no frame, of which others will tell more."""
+    """Return the checksum's position; None if the bytes are not a frame, which the decompressor reports."""
     if frame[:4] != _MAGIC or len(frame) < 7:
         return None
     flags = frame[4]
@@ -44,20 +44,20 @@ def _checksum_at(frame: Buffer) -> int | None:
 
 
 def with_right_checksum(frame: memoryview) -> memoryview:
-    """The frame as others read it, whatever checksum its header has; the message's CRC-32 covers that byte."""
+    """Return the frame with the right checksum for LZ4 libraries. The message's CRC-32 covers the original byte."""
     position = _checksum_at(frame)
     if position is None:
         return frame
     right = xxh32_short(frame[4:position]) >> 8 & 0xFF
     if frame[position] == right:
         return frame
-    mended = bytearray(frame)
-    mended[position] = right
-    return memoryview(mended)
+    corrected = bytearray(frame)
+    corrected[position] = right
+    return memoryview(corrected)
 
 
 def with_old_checksum(frame: bytes) -> bytes:
-    """The frame as it is written for magic 0."""
-    position = 4 + 2  # our frames have neither a content size nor a dictionary
+    """Return the frame with the wrong checksum of magic 0."""
+    position = 4 + 2  # this client's frames have neither a content size nor a dictionary
     wrong = xxh32_short(frame[:position]) >> 8 & 0xFF
     return b"".join((frame[:position], bytes((wrong,)), frame[position + 1 :]))

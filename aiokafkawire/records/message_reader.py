@@ -1,4 +1,4 @@
-"""The record loop of message sets (magic 0 and 1). It has no compiled twin: these formats are read rarely."""
+"""The record reader of message sets (magic 0 and 1), without a compiled twin, since these formats are rare."""
 
 import zlib
 from collections.abc import Callable
@@ -28,10 +28,10 @@ class _Message(NamedTuple):
 
 @final
 class MessageReader(Generic[K, V]):
-    """Iterates the records of one message set, from messages whose lengths are known to be right.
+    """An iterator over the records of one message set, whose lengths were validated before.
 
-    Behaves as RecordReader does: it outlives errors, and checks every message as a whole before it is handed out.
-    ``wrapper`` is what a wrapper says about the timestamps of all inside; None for outer messages.
+    Like RecordReader it continues after errors, and validates each message completely before it returns the record.
+    ``wrapper`` has the timestamp type and timestamp of the compressed wrapper message; None for outer messages.
     """
 
     __slots__ = (
@@ -82,14 +82,14 @@ class MessageReader(Generic[K, V]):
 
     @property
     def next_offset(self) -> int:
-        """Where to read on: after the last record handed out, or after the whole set when all were."""
+        """The next offset to read: after the last returned record, or after the set at its end."""
         following = self._next_offset
         if self._position >= len(self._view):
             following = max(following, self._last_offset + 1)
         return max(self._from_offset, following)
 
     def columns(self) -> Columns:
-        """The records that are left, as columns of their raw keys and values."""
+        """Return the remaining records as columns, with raw keys and values."""
         self._key_deserializer = self._value_deserializer = None
         return columns_of(self)
 
@@ -126,7 +126,7 @@ class MessageReader(Generic[K, V]):
         )
 
     def _step(self) -> _Message:
-        """The next message from the asked offset on."""
+        """Return the next message at or after ``from_offset``."""
         view = self._view
         while self._position < len(view):
             position = self._position
@@ -146,7 +146,7 @@ class MessageReader(Generic[K, V]):
         raise StopIteration
 
     def _message(self, offset: int, position: int, end: int) -> _Message:
-        """The message there; ValueError where its bytes make no sense."""
+        """Parse the message at ``position``; raise ValueError if it is damaged."""
         view = self._view
         _, length, crc, magic, attributes, timestamp = layout.MESSAGE.unpack_from(view, position)
         if self._check_crcs:
@@ -156,21 +156,25 @@ class MessageReader(Generic[K, V]):
         if magic >= layout.MAGIC:
             raise ValueError(f"unknown message format (magic {magic})")
         if length < layout.SHORTEST_MESSAGES[magic]:
-            raise ValueError(f"a length of {length}, at least {layout.SHORTEST_MESSAGES[magic]} is due")
+            raise ValueError(f"a length of {length}, but the minimum is {layout.SHORTEST_MESSAGES[magic]}")
         if attributes & layout.CODEC_MASK:
             raise ValueError("compressed inside a compressed message")
         key, value = key_and_value(view, position + layout.MESSAGE_KEY_AT[magic], end)
-        kind = TimestampType.NO_TIMESTAMP_TYPE
+        timestamp_type = TimestampType.NO_TIMESTAMP_TYPE
         if not magic:  # also in a wrapper of magic 1, as Java reads it
             timestamp = -1
         elif self._wrapper is None:
-            kind = TimestampType(attributes >> 3 & 1)
+            timestamp_type = TimestampType(attributes >> 3 & 1)
         else:
-            kind = self._wrapper[0]
-            if kind is TimestampType.LOG_APPEND_TIME:
+            timestamp_type = self._wrapper[0]
+            if timestamp_type is TimestampType.LOG_APPEND_TIME:
                 timestamp = self._wrapper[1]
         return _Message(
-            offset, timestamp, kind, None if key is None else bytes(key), None if value is None else bytes(value)
+            offset,
+            timestamp,
+            timestamp_type,
+            None if key is None else bytes(key),
+            None if value is None else bytes(value),
         )
 
     def _corrupt(self, offset: int, what: object) -> CorruptBatch:
@@ -180,10 +184,10 @@ class MessageReader(Generic[K, V]):
 
 
 def key_and_value(view: memoryview, position: int, end: int) -> tuple[memoryview | None, memoryview | None]:
-    """The key at ``position`` and the value behind it, which ends the message; None for null.
+    """Return the key at ``position`` and the value after it, which ends the message; None for null.
 
     Raises:
-        ValueError: the lengths contradict the message's.
+        ValueError: the lengths contradict the message's length.
     """
     key, position = _field(view, position, end, "key")
     value, position = _field(view, position, end, "value")

@@ -1,7 +1,7 @@
-"""Message sets, the formats before Kafka 0.11 (magic 0, and 1 with timestamps: KIP-32), read as batches are.
+"""Message sets, the formats before Kafka 0.11 (magic 0, and 1 with timestamps: KIP-32), with the interface of batches.
 
-A set is messages one after another. A compressed message is a wrapper: its value is a set again, deflated. What Java's
-classes read is read here too; what they read by not looking, such as a wrapper's cut tail, is damage.
+A set is a sequence of messages. A compressed message is a wrapper: its value is a compressed set. Sets that Java's
+classes read are valid here too, except for damage that Java does not check, such as a truncated end in a wrapper.
 """
 
 import zlib
@@ -24,25 +24,25 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _RUN = 1 << 20
-"""About how many bytes of uncompressed messages make one set: what a batch may have by default, so that no step of a
-loop takes longer than with batches."""
+"""The approximate size of a set of uncompressed messages: the default maximum of a batch, so that processing a set does
+not take longer than a batch."""
 
 
 @attrs.frozen
 class MessageSetHeader:
-    """What the outer messages of a set say; the names are those of a batch's header."""
+    """The fields of a set's outer messages, with the names of a batch's header."""
 
     magic: int
     attributes: int
-    """Those of every message of a run: only bits without a meaning differ."""
+    """The attributes of every message of a run: only unused bits differ."""
     size: int
     base_offset: int
-    """-1 for a compressed set, where only the messages inside tell it."""
+    """-1 for a compressed set, which has it in the compressed messages."""
     last_offset: int
     max_timestamp: int
     """-1 in magic 0."""
     crc: int | None
-    """None for a run of several messages, each of which has its own."""
+    """None for a run of several messages, which have a checksum each."""
     leader_epoch: int = -1
     producer_id: int = -1
     producer_epoch: int = -1
@@ -53,26 +53,26 @@ class MessageSetHeader:
 
     @property
     def codec(self) -> int:
-        """The number of the compression codec; numbers that no codec has can come."""
+        """The number of the compression codec, which may be unknown."""
         return self.attributes & layout.CODEC_MASK
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Whose the records' timestamps are."""
+        """The origin of the records' timestamps."""
         if not self.magic:
             return TimestampType.NO_TIMESTAMP_TYPE
         return TimestampType(self.attributes >> 3 & 1)
 
     @property
     def next_offset(self) -> int:
-        """The offset after it."""
+        """The offset after the set."""
         return self.last_offset + 1
 
 
 class MessageSet:
-    """One compressed message with what it wraps, or a run of uncompressed messages that are alike.
+    """One compressed message with its inner messages, or a run of uncompressed messages with the same attributes.
 
-    Used as a RecordBatch is. The messages of a run have a checksum each; they are compared when they are reached.
+    It has the interface of RecordBatch. Each message of a run has a checksum, which is verified when it is read.
     """
 
     __slots__ = ("_body", "_checked", "_first", "_place", "_shift", "_where", "header", "view")
@@ -85,14 +85,14 @@ class MessageSet:
         self._checked = False
         self._body: memoryview | None = None
         self._first = header.base_offset
-        self._shift = 0  # what makes inner offsets absolute
+        self._shift = 0  # to add to inner offsets
 
     @classmethod
     def parse(cls, view: memoryview, position: int = 0, where: str = "") -> "MessageSet":
-        """The set that begins at ``position``; ``where`` begins the message of every error.
+        """Parse the set that begins at ``position``; ``where`` begins the message of every error.
 
         Raises:
-            CorruptBatch: the bytes there are not a whole message of magic 0 or 1.
+            CorruptBatch: the bytes are not a whole message of magic 0 or 1.
         """
         place, left = f"message set at byte {position}", len(view) - position
         named = f"{where}, {place}" if where else place
@@ -101,11 +101,11 @@ class MessageSet:
         offset, length, crc, magic, attributes, timestamp = layout.MESSAGE.unpack_from(view, position)
         place, named = f"{place} (offset {offset})", f"{named} (offset {offset})"
         if magic >= layout.MAGIC:
-            raise CorruptBatch(f"{named}: magic {magic} is no message format v0 or v1")
+            raise CorruptBatch(f"{named}: magic {magic} is not message format v0 or v1")
         if not layout.SHORTEST_MESSAGES[magic] <= length <= left - layout.LOG_OVERHEAD:
             raise CorruptBatch(f"{named}: a length of {length}, with {left - layout.LOG_OVERHEAD} left for it")
         if not 0 <= offset < layout.LAST_OFFSET:
-            raise CorruptBatch(f"{named}: no offset that a log has")
+            raise CorruptBatch(f"{named}: the offset is out of range")
         size, newest = layout.LOG_OVERHEAD + length, timestamp if magic else -1
         if attributes & layout.CODEC_MASK:
             header = MessageSetHeader(magic, attributes, size, -1, offset, newest, crc)
@@ -115,10 +115,10 @@ class MessageSet:
         return cls(header, view[position : position + header.size], place, where)
 
     def check(self) -> None:
-        """Compare the checksums of the outer messages, once.
+        """Verify the checksums of the outer messages, once.
 
         Raises:
-            CorruptBatch: one is another; the message says whose.
+            CorruptBatch: a checksum is wrong; the error names the message.
         """
         if self._checked:
             return
@@ -134,11 +134,11 @@ class MessageSet:
         self._checked = True
 
     def prepare(self, *, limit: int = DEFAULT_INFLATE_LIMIT, check_crcs: bool = True) -> memoryview:
-        """Give the messages' bytes: of a compressed set checked, inflated and walked, once.
+        """Return the messages' bytes; verify, decompress and validate a compressed set, once.
 
         Raises:
-            CorruptBatch: see :meth:`check` and :func:`~aiokafkawire.records.compression.decompress`; a codec that the
-                format does not have; inner messages that are cut, or whose offsets contradict the wrapper's.
+            CorruptBatch: see :meth:`check` and :func:`~aiokafkawire.records.compression.decompress`; also for a codec
+                that the format does not support, for truncated inner messages, and for inconsistent offsets.
         """
         if check_crcs and self.header.codec:
             self.check()
@@ -196,7 +196,7 @@ class MessageSet:
             from_offset=from_offset,
             key_deserializer=key_deserializer,
             value_deserializer=value_deserializer,
-            # Java's consumer compares the inner ones too, and no broker changes what they cover.
+            # Java's consumer also verifies the inner checksums, and brokers do not change the bytes they cover.
             check_crcs=check_crcs and (bool(header.codec) or not self._checked),
         )
 
@@ -206,17 +206,17 @@ class MessageSet:
 
 
 def _run(view: memoryview, position: int, newest: int) -> tuple[int, int, int]:
-    """Size, last offset and newest timestamp of the uncompressed messages at ``position`` that are like the first."""
+    """Return size, last offset and newest timestamp of the uncompressed messages with the attributes of the first."""
     last, length, _, magic, attributes, _ = layout.MESSAGE.unpack_from(view, position)
     end = position + layout.LOG_OVERHEAD + length
-    alike = layout.CODEC_MASK | layout.LOG_APPEND_TIME if magic else layout.CODEC_MASK
-    kind, shortest = (magic, attributes & alike), layout.SHORTEST_MESSAGES[magic]
+    mask = layout.CODEC_MASK | layout.LOG_APPEND_TIME if magic else layout.CODEC_MASK
+    expected, shortest = (magic, attributes & mask), layout.SHORTEST_MESSAGES[magic]
     bound = min(len(view), position + _RUN)
     while bound - end >= layout.MESSAGE.size:
         offset, length, _, magic, attributes, timestamp = layout.MESSAGE.unpack_from(view, end)
         after = end + layout.LOG_OVERHEAD + length
         if (
-            (magic, attributes & alike) != kind
+            (magic, attributes & mask) != expected
             or length < shortest
             or after > bound
             or not last < offset < layout.LAST_OFFSET
@@ -229,9 +229,9 @@ def _run(view: memoryview, position: int, newest: int) -> tuple[int, int, int]:
 
 
 def _inner_offsets(body: memoryview, *, unset: bool) -> tuple[int, int]:
-    """The first and the last offset inside, as they are written there, once all messages are known to be whole.
+    """Validate the inner messages' lengths and offsets, and return the first and last inner offset as encoded.
 
-    They ascend, except where they are ``unset``: some producers wrote 0 everywhere, and left the rest to the broker.
+    Offsets ascend unless they are ``unset``: some producers wrote 0 for all, and brokers assigned the offsets.
     """
     position, first, last = 0, -1, -1
     while position < len(body):
@@ -251,11 +251,11 @@ def _inner_offsets(body: memoryview, *, unset: bool) -> tuple[int, int]:
 
 
 def _shift(header: MessageSetHeader, last: int) -> int:
-    """What to add to inner offsets.
+    """Return the number to add to inner offsets.
 
-    A wrapper has the offset of its last message. In magic 1 inner offsets are relative (KIP-31); where a client wrote
+    A wrapper has the offset of its last message. In magic 1 inner offsets are relative (KIP-31); if a client wrote
     absolute ones, the difference is 0 and the same sum is right. In magic 0 they are absolute. A wrapper at offset 0
-    is one that no broker has given offsets to, as old producers sent them: what is inside stands.
+    has no offset from a broker, as old producers sent it: the inner offsets are used unchanged.
     """
     if not header.last_offset:
         return 0

@@ -1,4 +1,4 @@
-"""Writing message sets (magic 0 and 1): what a broker from before Kafka 0.11 takes, or a fetcher from that time."""
+"""The encoding of message sets (magic 0 and 1), for brokers and consumers from before Kafka 0.11."""
 
 import zlib
 from collections.abc import Iterable, Sequence
@@ -28,18 +28,18 @@ def encode_message_set(
     offsets: Iterable[int] | None = None,
     log_append_time: int | None = None,
 ) -> bytes:
-    """Records as messages one after another, or with a codec as one message that wraps them.
+    """Encode records as a sequence of messages, or with a codec as one message that wraps them.
 
-    A producer leaves the keywords out: offsets are 0, 1, 2, ... and timestamps its own. A broker gives the offsets,
-    which ascend, and for a topic with LogAppendTime its time (ms since the epoch). Magic 0 has no timestamps: they
-    are dropped. Inside a wrapper, offsets are relative to the first in magic 1 (KIP-31); its own is the last one.
+    A producer omits the keywords: offsets are then 0, 1, 2, ... and timestamps those of the records. A broker passes
+    ascending offsets, and for a topic with LogAppendTime its time (ms since the epoch). Magic 0 drops timestamps.
+    Inside a wrapper of magic 1, offsets are relative to the first (KIP-31); the wrapper has the last offset.
 
     Raises:
-        UnsupportedVersion: the format has no headers, or not this codec.
-        UsageError: there are no records, offsets do not ascend or are not as many, or no such format exists.
-        ConfigError: the codec has no such level.
+        UnsupportedVersion: a record has headers, or the format does not support the codec.
+        UsageError: there are no records, offsets do not ascend or do not match the records, or the magic is invalid.
+        ConfigError: the codec does not have the level.
 
-    An argument of another type, or a timestamp beyond 64 bits, raises what Python raises for it.
+    An argument of another type, or a timestamp of more than 64 bits, raises Python's error.
     """
     _check_format(magic, codec)
     contents = list(records)
@@ -74,16 +74,16 @@ def down_convert(
     limit: int = DEFAULT_INFLATE_LIMIT,
     check_crcs: bool = True,
 ) -> bytes:
-    """A batch in an older format; one that is as old already stays as it is. Offsets and codec are kept.
+    """Convert a batch to an older format, with the same offsets and codec; a batch of an older format is unchanged.
 
-    For a producer nothing may get lost that it relies on, except timestamps in magic 0. For an old fetcher a broker
-    sends what can be sent, and ``lossy`` does as Kafka's does: control batches come to nothing, headers are dropped,
-    and records of transactions look like any others. Of an uncompressed batch the records before ``from_offset`` are
-    left out, as old clients do not skip them. Nothing left gives ``b""``.
+    For a producer only timestamps may be lost, in magic 0. For old consumers ``lossy`` converts as Kafka's brokers do:
+    control batches and headers are dropped, and records of transactions become plain records. The records of an
+    uncompressed batch before ``from_offset`` are dropped, since old clients do not skip them. Without records the
+    result is ``b""``.
 
     Raises:
-        UnsupportedVersion: the batch is zstd's; or not ``lossy``, and idempotent, of a transaction, or with headers.
-        UsageError: no such format exists.
+        UnsupportedVersion: the batch uses zstd; or without ``lossy`` it is idempotent, transactional, or has headers.
+        UsageError: the magic is invalid.
         CorruptBatch: see :meth:`~aiokafkawire.records.batch.RecordBatch.prepare`.
     """
     header = batch.header
@@ -130,7 +130,7 @@ def _check_format(magic: int, codec: int) -> None:
         raise UsageError(f"a message set has magic 0 or 1, not {magic}")
     if codec == Codec.ZSTD:
         raise UnsupportedVersion(
-            f"message format v{magic}, of Kafka {_SINCE[magic]}, does not have zstd, which came with Kafka 2.1"
+            f"message format v{magic}, of Kafka {_SINCE[magic]}, does not support zstd, which needs Kafka 2.1"
             " (KIP-110): set compression_type to gzip, snappy or lz4"
         )
 
@@ -143,7 +143,7 @@ def _check_offsets(offsets: Sequence[int], count: int) -> None:
     previous = -1
     for offset in offsets:
         if not previous < offset < layout.LAST_OFFSET:
-            raise UsageError(f"offsets ascend from 0 on, got {offset} after {previous}")
+            raise UsageError(f"offsets must ascend from 0, got {offset} after {previous}")
         previous = offset
 
 
@@ -158,13 +158,13 @@ def _check_producer(batch: AnyBatch, magic: int) -> None:
         what = "idempotence"
     if what is not None:
         raise UnsupportedVersion(
-            f"message format v{magic}, of Kafka {_SINCE[magic]}, does not have {what}, which came with Kafka 0.11"
+            f"message format v{magic}, of Kafka {_SINCE[magic]}, does not support {what}, which need Kafka 0.11"
             " (KIP-98): produce without idempotence and transactions, or to newer brokers"
         )
 
 
 def _no_headers(which: str, magic: int) -> UnsupportedVersion:
     return UnsupportedVersion(
-        f"{which} has headers, which came with Kafka 0.11 (KIP-82); message format v{magic}, of Kafka {_SINCE[magic]},"
-        " does not have them: leave them out, or produce to newer brokers"
+        f"{which} has headers, which need Kafka 0.11 (KIP-82); message format v{magic}, of Kafka {_SINCE[magic]},"
+        " does not support them: leave them out, or produce to newer brokers"
     )

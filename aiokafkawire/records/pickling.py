@@ -1,4 +1,4 @@
-"""What both twins' records need to be pickled by one process and loaded by another."""
+"""Pickling of records, so that a process with either implementation can load records of the other."""
 
 from enum import Enum
 from typing import Any, Final
@@ -11,15 +11,15 @@ class _Raw(Enum):  # an enum's members stay the same object through a pickle
 
 
 RAW: Final[Any] = _Raw.RAW
-"""Stands for a key or value that no deserializer made: the raw one is meant."""
+"""The marker of a key or value without a deserializer: the raw one is used."""
 
 
 def restore_record(*fields: Any) -> Any:
-    """A record from the fields that its ``__reduce__`` gave, of the class that this process uses.
+    """Restore a record of the class that this process uses, from the fields of ``__reduce__``.
 
-    A process without the compiled twin must be able to load what one with it has pickled, so neither names itself.
+    Pickles do not name the record's class, so that a process without the compiled one can load them.
     """
-    from .batch import ConsumerRecord  # batch imports the twins, and they this
+    from .batch import ConsumerRecord  # imported here to avoid an import cycle
 
     topic, partition, offset, key, value, raw_key, raw_value, headers, timestamp, timestamp_type, leader_epoch = fields
     return ConsumerRecord(

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 __all__ = ("SMALL_VARINTS", "UNZIGZAG", "encode_varint", "read_varint", "varint_size")
 
 UNZIGZAG: Sequence[int] = tuple((raw >> 1) ^ -(raw & 1) for raw in range(128))
-"""The values of the varints of one byte, by that byte."""
+"""The values of one-byte varints, by the byte."""
 
 
 def encode_varint(value: int) -> bytes:
-    """The bytes of a varint or varlong; the writer's types say which of the two it is."""
+    """Encode a varint or varlong, which have the same encoding."""
     raw = value << 1 if value >= 0 else ~(value << 1)
     out = bytearray()
     while raw > 0x7F:
@@ -20,20 +20,20 @@ def encode_varint(value: int) -> bytes:
 
 
 SMALL_VARINTS: Sequence[bytes] = tuple(encode_varint(value) for value in range(2048))
-"""The bytes of 0, 1, 2, ...: most deltas and lengths are here, and an index is cheaper than a call."""
+"""The encodings of 0, 1, 2, ...: they cover most deltas and lengths, and an index is cheaper than a call."""
 
 
 def varint_size(value: int) -> int:
-    """How many bytes :func:`encode_varint` gives."""
+    """Return the size of the encoding by :func:`encode_varint`."""
     raw = value << 1 if value >= 0 else ~(value << 1)
     return (raw.bit_length() + 6) // 7 or 1
 
 
 def read_varint(view: memoryview, position: int, bits: int = 32) -> tuple[int, int]:
-    """The value at ``position``, and the position after it.
+    """Decode the varint at ``position``; return the value and the position after it.
 
     Raises:
-        IndexError: the view ends inside the number.
+        IndexError: the view ends within the varint.
         ValueError: the number has more than ``bits`` bits.
     """
     raw = view[position]

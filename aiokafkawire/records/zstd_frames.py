@@ -1,4 +1,4 @@
-"""The blocks that zstd frames are made of (RFC 8878, section 3.1), found without inflating them."""
+"""Finds the blocks of zstd frames (RFC 8878, section 3.1) without decompressing them."""
 
 from collections.abc import Iterator
 from struct import Struct
@@ -13,13 +13,13 @@ _CUT_SHORT = "cut short"
 
 
 def zstd_blocks(data: memoryview) -> Iterator[tuple[memoryview, bool]]:
-    """Frames that follow one another, in pieces of one block each; the flag marks the last piece of a frame.
+    """Yield consecutive frames in pieces of one block each; the flag marks the last piece of a frame.
 
-    One block inflates to 128 KiB at most, so feeding them one by one bounds what an inflating call can give. The
-    library itself has no call with such a bound that would also tell whether the frame was whole.
+    A block decompresses to at most 128 KiB, so feeding single blocks bounds the output of each call. The library has no
+    call with such a bound that also reports whether the frame was whole.
 
     Raises:
-        ValueError: something else than whole frames.
+        ValueError: the data is not a sequence of whole frames.
     """
     position = 0
     while position < len(data):
@@ -48,10 +48,10 @@ def _frame_blocks(data: memoryview, start: int) -> Iterator[tuple[memoryview, bo
     last = False
     while not last:
         header = int.from_bytes(data[position : position + 3], "little")
-        last, kind = bool(header & 1), header >> 1 & 3
-        if kind == _RESERVED:
+        last, block_type = bool(header & 1), header >> 1 & 3
+        if block_type == _RESERVED:
             raise ValueError("a block of a reserved type")
-        position += 3 + (1 if kind == _RLE else header >> 3) + (checksum if last else 0)
+        position += 3 + (1 if block_type == _RLE else header >> 3) + (checksum if last else 0)
         if position > len(data):
             raise ValueError(_CUT_SHORT)
         yield data[start:position], last

@@ -1,4 +1,4 @@
-"""How far each micro-batch of a stream reads, and what is missing of it: decided from offsets alone."""
+"""The end of each micro-batch of a stream, and its lost data, computed from offsets."""
 
 from collections.abc import Mapping
 
@@ -13,46 +13,51 @@ __all__ = ("Admission", "lost_between", "ranges_between")
 
 @attrs.define
 class Admission:
-    """The limits of a stream, and when they last let something through. Times are in seconds."""
+    """The limits of a stream, and the time of its last batch. Times are in seconds."""
 
-    most: int | None
-    least: int | None
+    maximum: int | None
+    minimum: int | None
     longest_wait: float
     passed_at: float = attrs.field(kw_only=True)
 
     def reach(self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], now: float) -> Offsets:
-        """Where the batch ends; at ``start``, if it has to wait for more. ``start`` has all partitions of ``end``."""
+        """Return the batch's end, or ``start`` to wait for more records. ``start`` has all partitions of ``end``."""
         waits = now < self.passed_at + self.longest_wait
-        if self.least is not None and waits and backlog(start, end) < self.least:
-            return {where: start[where] for where in end}
+        if self.minimum is not None and waits and backlog(start, end) < self.minimum:
+            return {partition: start[partition] for partition in end}
         self.passed_at = now
-        return dict(end) if self.most is None else limited(start, end, self.most)
+        return dict(end) if self.maximum is None else limited(start, end, self.maximum)
 
 
 def ranges_between(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[OffsetRange]:
-    """What to read of each partition that is in both; empty where there is nothing."""
+    """Return the range of each partition that is in both and has offsets to read."""
     return [
-        OffsetRange(where.topic, where.partition, start[where], until)
-        for where, until in sorted(end.items())
-        if where in start and start[where] < until
+        OffsetRange(partition.topic, partition.partition, start[partition], offset)
+        for partition, offset in sorted(end.items())
+        if partition in start and start[partition] < offset
     ]
 
 
 def lost_between(
     before: Mapping[TopicPartition, int], began: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
 ) -> list[str]:
-    """What a batch shows to be lost, as sentences.
+    """Return a sentence for each partition that has lost data.
 
     Args:
-        before: where the batch before it ended.
-        began: where partitions begin that came since then.
-        end: where the batch ends.
+        before: the end of the previous batch.
+        began: the beginnings of partitions that were added later.
+        end: the end of the batch.
     """
-    lost = [f"{where} is gone, of which offset {before[where]} was next" for where in sorted(set(before) - set(end))]
+    gone = sorted(set(before) - set(end))
+    lost = [f"{partition} was deleted, and its next offset was {before[partition]}" for partition in gone]
     lost += [
-        f"{where} ends at {end[where]}, before offset {at}, which was next: the topic was cut off or created anew"
-        for where, at in sorted(before.items())
-        if where in end and end[where] < at
+        f"{partition} ends at {end[partition]}, before its next offset {offset}: it was truncated or recreated"
+        for partition, offset in sorted(before.items())
+        if partition in end and end[partition] < offset
     ]
-    lost += [f"{where} is new, and begins at {at} instead of 0" for where, at in sorted(began.items()) if at > 0]
+    lost += [
+        f"{partition} is new, and begins at {offset} instead of 0"
+        for partition, offset in sorted(began.items())
+        if offset > 0
+    ]
     return lost

@@ -1,4 +1,4 @@
-"""Which micro-batches were written before: what is committed together with each of them says so."""
+"""Markers of written micro-batches: offsets that are committed in the transaction of each batch."""
 
 from ..types import OffsetAndMetadata
 
@@ -6,23 +6,23 @@ __all__ = ("group_of", "is_unknown", "is_written", "mark_of")
 
 
 def group_of(transactional_id: str) -> str:
-    """The consumer group that the marks are committed for; nobody is ever a member of it."""
+    """Return the group of the markers' offsets; it never has members."""
     return f"{transactional_id}-batches"
 
 
 def mark_of(query: str, batch_id: int) -> OffsetAndMetadata:
-    """What goes into the transaction of a batch: the number of the next one, and whose it is."""
+    """Return the marker of a batch: the number of the next batch, and the query."""
     return OffsetAndMetadata(batch_id + 1, query)
 
 
 def is_written(found: OffsetAndMetadata | None, query: str, batch_id: int) -> bool:
-    """Whether the batch is in a transaction that was committed. Batches of other queries count from 0 anew."""
+    """Return whether the batch was committed. Each query counts its batches from 0."""
     return found is not None and found.metadata == query and batch_id < found.offset
 
 
 def is_unknown(found: OffsetAndMetadata | None, query: str, batch_id: int) -> bool:
-    """Whether there is no mark to tell by, though there were batches before: Kafka may have forgotten it.
+    """Return whether the query's marker is missing although the query had batches before: it may have expired.
 
-    Of a query's first batch nothing can be missed: there never was a mark.
+    A query's first batch never has a marker.
     """
     return batch_id > 0 and (found is None or found.metadata != query)

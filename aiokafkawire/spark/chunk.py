@@ -1,4 +1,4 @@
-"""Joins many small Kafka batches of one partition into one Arrow record batch of the source's schema."""
+"""The conversion of many small Kafka batches of one partition to one Arrow record batch of the source's schema."""
 
 from bisect import bisect_left
 from itertools import accumulate
@@ -19,7 +19,7 @@ _INT32: Final = 4
 
 
 class Chunk:
-    """What is gathered for the next record batch."""
+    """The records for the next record batch."""
 
     def __init__(self, topic: str, partition: int, *, headers: bool) -> None:
         self._topic, self._partition, self._with_headers = topic, partition, headers
@@ -29,7 +29,7 @@ class Chunk:
         """Bytes of the keys and values."""
         self._keys: list[pa.Array] = []
         self._values: list[pa.Array] = []
-        # These have one width, and are joined as bytes: an Arrow array for each would cost more than its records.
+        # Columns of fixed width are joined as bytes: an Arrow array for each batch would cost more than its records.
         self._offsets: list[bytes] = []
         self._timestamps: list[bytes] = []
         self._types: list[tuple[TimestampType, int]] = []
@@ -37,7 +37,7 @@ class Chunk:
 
     def add(self, columns: Columns, timestamp_type: TimestampType, end: int) -> None:
         """Add a batch's records before offset ``end``."""
-        # Offsets ascend, in compacted batches with gaps.
+        # Offsets ascend, with gaps in compacted batches.
         count = bisect_left(memoryview(columns.offsets).cast("q"), end)
         if not count:
             return
@@ -54,22 +54,22 @@ class Chunk:
         self._types.append((timestamp_type, count))
 
     def record_batch(self) -> "pa.RecordBatch":
-        """All of it. At least one record has to be there."""
+        """Return all records as one record batch. There must be at least one record."""
         arrays = [
             pa.concat_arrays(self._keys),
             pa.concat_arrays(self._values),
             self._topics(),
             self._fixed(pa.int32(), [_int32(self._partition) * self.rows]),
             self._fixed(pa.int64(), self._offsets),
-            # Unsafe: a producer may say any time, and one that is no time in us must not end the query.
+            # Unsafe, because a timestamp that overflows in us must not fail the query.
             self._fixed(_MS, self._timestamps).cast(self._schema.field("timestamp").type, safe=False),
-            self._fixed(pa.int32(), [_int32(kind) * count for kind, count in self._types]),
+            self._fixed(pa.int32(), [_int32(timestamp_type) * count for timestamp_type, count in self._types]),
         ]
         if self._with_headers:
             arrays.append(pa.concat_arrays(self._headers))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    # No scalars and no lists here: to make Arrow's of them imports pandas, which takes longer than many a task.
+    # Build the array from buffers: from scalars or lists Arrow would import pandas, which takes longer than a task.
     def _topics(self) -> "pa.Array":
         name = self._topic.encode()
         ends = pa.py_buffer(_int32(0) + _int32(len(name)))
@@ -77,8 +77,8 @@ class Chunk:
         zeros = self._fixed(pa.int32(), [bytes(_INT32 * self.rows)])
         return pa.DictionaryArray.from_arrays(zeros, once).dictionary_decode()
 
-    def _fixed(self, kind: "pa.DataType", parts: list[bytes]) -> "pa.Array":
-        return pa.Array.from_buffers(kind, self.rows, [None, pa.py_buffer(b"".join(parts))])
+    def _fixed(self, data_type: "pa.DataType", parts: list[bytes]) -> "pa.Array":
+        return pa.Array.from_buffers(data_type, self.rows, [None, pa.py_buffer(b"".join(parts))])
 
 
 def _int32(number: int) -> bytes:
@@ -87,20 +87,20 @@ def _int32(number: int) -> bytes:
 
 def _binary(column: BytesColumn, count: int) -> "pa.Array":
     validity = None if column.validity is None else pa.py_buffer(column.validity)
-    # Beyond `count` the buffers have what is cut off; the nulls there are not to be counted.
+    # The buffers have more than `count` entries, so column.nulls does not apply.
     return pa.Array.from_buffers(pa.binary(), count, [validity, pa.py_buffer(column.ends), pa.py_buffer(column.data)])
 
 
 def _headers(headers: list[tuple[Header, ...]] | None, count: int) -> "pa.Array":
-    """A list for each record; null for those without headers, as the JVM source has it."""
+    """Return a list of headers for each record; null for records without headers, as in the JVM source."""
     if headers is None:
         return pa.nulls(count, HEADERS)
-    some = headers[:count]
-    pairs = [pair for one in some for pair in one]
+    kept = headers[:count]
+    pairs = [pair for record_headers in kept for pair in record_headers]
     names = pa.array([name for name, _ in pairs], pa.string())
     values = pa.array([value for _, value in pairs], pa.binary())
-    ends: list[Any] = [0, *accumulate(map(len, some))]
-    # Where a list begins with null, it is null itself.
-    begins = [end if one else None for end, one in zip(ends, some, strict=False)]
+    ends: list[Any] = [0, *accumulate(map(len, kept))]
+    # A null offset makes the list null.
+    begins = [end if record_headers else None for end, record_headers in zip(ends, kept, strict=False)]
     structs = pa.StructArray.from_arrays([names, values], fields=list(HEADERS.value_type))
     return pa.ListArray.from_arrays(pa.array([*begins, ends[-1]], pa.int32()), structs, type=HEADERS)

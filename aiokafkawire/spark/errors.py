@@ -1,4 +1,4 @@
-"""What fails in a query that nothing else in this package raises."""
+"""The errors of Spark queries."""
 
 from ..errors import KafkaError
 
@@ -6,7 +6,7 @@ __all__ = ("DataLost",)
 
 
 class DataLost(KafkaError):
-    """Records that a query was to read are gone: deleted by retention, or with their topic.
+    """Records that a query was to read were deleted, by retention or with their topic.
 
-    With the option ``failOnDataLoss`` set to false the query goes on without them.
+    With the option ``failOnDataLoss`` set to false the query continues without them.
     """

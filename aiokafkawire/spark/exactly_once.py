@@ -26,26 +26,26 @@ _WRITTEN: Final = StructType([StructField("partition", IntegerType()), StructFie
 
 
 class ExactlyOnceSink:
-    """Readers of committed records see each micro-batch once and as a whole. Experimental.
+    """A sink whose micro-batches readers of committed records see exactly once and atomically. Experimental.
 
         with ExactlyOnceSink(options, "delays-sink") as sink:
             query = delays.writeStream.foreachBatch(sink.write).option("checkpointLocation", ...).start()
             query.awaitTermination()
 
-    The driver has a transaction for each batch; rows are gathered by their partition, and one task writes each of these
-    with the driver's producer id and epoch. What Spark hands over again after a restart is recognised, and left out.
-    A task is never tried a second time by itself: the batch is aborted and written anew.
+    The driver has a transaction for each batch. Rows are grouped by partition, and one task writes each partition with
+    the driver's producer id and epoch. Batches that Spark repeats after a restart are recognised and skipped. A single
+    task is never retried: the sink aborts the batch and writes it again.
 
     Args:
-        options: of the data source's sink: ``kafka.bootstrap.servers``, ``topic`` and other ``kafka.*``.
-            ``kafka.transaction.timeout.ms`` (600000) has to be longer than a batch takes.
-        transactional_id: one for each query, and the same after every restart; a second query with it fences the first.
-        query: tells queries apart that had this transactional id one after the other; Spark's id of the query, which
-            is its checkpoint's, if not given.
-        tries: how often a batch is written before its error ends the query.
+        options: the options of the data source's sink: ``kafka.bootstrap.servers``, ``topic`` and other ``kafka.*``.
+            ``kafka.transaction.timeout.ms`` (600000) must be longer than a batch takes.
+        transactional_id: unique to the query, and the same after every restart; another query with it fences the first.
+        query: distinguishes successive queries with this transactional id; by default Spark's id of the query, which
+            the checkpoint keeps.
+        tries: the maximum number of attempts to write a batch before its error ends the query.
 
     Raises:
-        ConfigError: an option is wrong, or there is no topic.
+        ConfigError: an option is wrong, or the topic is missing.
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class ExactlyOnceSink:
         self._transactions.close()
 
     def write(self, batch: "DataFrame", batch_id: int) -> None:
-        """Write a micro-batch, or nothing if it was written before; what ``foreachBatch`` takes.
+        """Write a micro-batch unless it was written before; pass this method to ``foreachBatch``.
 
         Raises:
-            UsageError: a column is missing or of another type, or Spark is set to run a task twice.
-            ConfigError: it is not known which query this is; say ``query``.
+            UsageError: a column is missing or of another type, or Spark's settings allow two attempts of a task.
+            ConfigError: the query's id is not known; set ``query``.
             ProducerFenced, InvalidProducerEpoch, InvalidTxnState: the transaction was open for too long, or another
                 query has this transactional id.
-            KafkaError: it cannot be committed.
+            KafkaError: the batch cannot be committed.
         """
         spark = batch.sparkSession
         _check_attempts(spark.conf)
@@ -96,7 +96,7 @@ class ExactlyOnceSink:
         self._transactions.write(query, batch_id, work)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Spark Connect sends it to a process of its own, before the first batch.
+        # Spark Connect pickles the sink for another process, before the first batch.
         return {**self.__dict__, "_transactions": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -105,30 +105,30 @@ class ExactlyOnceSink:
 
 
 def _check_attempts(conf: Any) -> None:
-    """No two attempts of a task may write into one transaction: leaders would take one's records for the other's."""
+    """Check that a task has one attempt: leaders would confuse the sequence numbers of two in one transaction."""
     if str(conf.get("spark.speculation", "false")).lower() == "true":
-        raise UsageError("an exactly-once sink needs spark.speculation off: no two tasks may write one partition")
+        raise UsageError("an exactly-once sink needs spark.speculation=false: only one task may write a partition")
     master = str(conf.get("spark.master", "local"))
     is_local = master == "local" or master.startswith("local[")
-    # An attempt of a stage counts its tasks' attempts from 0 again, so the tasks themselves cannot tell.
+    # Each attempt of a stage counts its tasks' attempts from 0, so tasks cannot detect a second attempt.
     if not is_local and str(conf.get("spark.stage.maxConsecutiveAttempts", "4")) != "1":
-        why = "a stage that lost an executor's data would be tried again within one transaction"
+        why = "Spark would retry a stage that lost an executor's data within one transaction"
         raise UsageError(f"an exactly-once sink needs spark.stage.maxConsecutiveAttempts=1: {why}")
 
 
 def _query_of(spark: Any) -> str:
-    """Spark's id of the query that runs in this thread."""
+    """Return Spark's id of the query that runs in this thread."""
     try:
         found = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
-    except Exception:  # Spark Connect has no context, and each version says so by another error
+    except Exception:  # Spark Connect has no context, and each version raises another error
         found = None
     if not found:
-        raise ConfigError("Spark does not say which query this is: ExactlyOnceSink(..., query='a name of its own')")
+        raise ConfigError("Spark does not give the query's id: set ExactlyOnceSink(..., query='a unique name')")
     return str(found)
 
 
 def _gathered(batch: "DataFrame", partitions: int) -> "DataFrame":
-    """The rows with the partition they go to, all of one partition in one task."""
+    """Return the rows with their target partitions; one task has all rows of a partition."""
     named = [field for field in batch.schema if field.name not in ("topic", "partition")]
     kept = [StructField(field.name, field.dataType) for field in named]  # Arrow's fields may all be null
     schema = StructType([*kept, StructField("partition", IntegerType())])
@@ -137,7 +137,7 @@ def _gathered(batch: "DataFrame", partitions: int) -> "DataFrame":
 
 
 class _Writing:
-    """What the tasks call; it is pickled for them."""
+    """The function that the tasks call; Spark pickles it for them."""
 
     def __init__(self, options: WriteOptions, identity: ProducerIdentity) -> None:
         self._options, self._identity = options, identity
@@ -145,12 +145,12 @@ class _Writing:
     def __call__(self, batches: Iterable["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
         context = TaskContext.get()
         if context is not None and context.attemptNumber() > 0:
-            # Leaders would take the records of one attempt for those of the other.
-            raise UsageError("a task of a transaction is not tried twice: the batch is aborted and written anew")
-        some = iter(batches)
-        first = next((batch for batch in some if batch.num_rows), None)
+            # Leaders would confuse the sequence numbers of two attempts.
+            raise UsageError("a task of a transaction cannot be retried: the sink aborts the batch and writes it again")
+        remaining = iter(batches)
+        first = next((batch for batch in remaining if batch.num_rows), None)
         rows = 0
         if first is not None:
-            rows = write_batches(self._options, chain([first], some), identity=self._identity)
+            rows = write_batches(self._options, chain([first], remaining), identity=self._identity)
         partition = None if context is None else context.partitionId()
         yield pa.record_batch({"partition": pa.array([partition], pa.int32()), "rows": pa.array([rows], pa.int64())})

@@ -1,4 +1,4 @@
-"""For ``foreachBatch``: micro-batches written to a topic at least once, and the offsets that one has."""
+"""Functions for ``foreachBatch``: write micro-batches to a topic at least once, and list a batch's offsets."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -13,17 +13,17 @@ __all__ = ("ranges_in", "to_topic")
 
 
 def to_topic(options: Mapping[str, str]) -> "Callable[[DataFrame, int], None]":
-    """A function for ``foreachBatch`` that writes each micro-batch as the data source's sink does, at least once.
+    """Return a function for ``foreachBatch`` that writes each micro-batch at least once, as the sink does.
 
         totals.writeStream.outputMode("update").foreachBatch(to_topic({...})).start()
 
-    For what Spark has no Python sink: streams in output mode update, and any stream before Spark 4.1.
+    Use it where Spark has no Python sink: for streams in output mode update, and for all streams before Spark 4.1.
 
     Args:
-        options: of the sink: ``kafka.bootstrap.servers``, ``topic``, other ``kafka.*``.
+        options: the options of the sink: ``kafka.bootstrap.servers``, ``topic``, other ``kafka.*``.
 
     Raises:
-        ConfigError: an option is wrong; now, and not with the first batch.
+        ConfigError: an option is wrong; raised before the first batch.
     """
     write_options(options)
     given = dict(options)
@@ -35,10 +35,11 @@ def to_topic(options: Mapping[str, str]) -> "Callable[[DataFrame, int], None]":
 
 
 def ranges_in(batch: "DataFrame") -> list[OffsetRange]:
-    """What of each partition is in a micro-batch: from its first record to behind its last one, sorted.
+    """Return the sorted offset ranges of a micro-batch: for each partition from its first to after its last record.
 
-    It reads the columns ``topic``, ``partition`` and ``offset`` of the whole batch: ``persist`` one that is used again.
+    The function reads the columns ``topic``, ``partition`` and ``offset`` of the whole batch: ``persist`` a batch that
+    is used again.
     """
     ends = batch.selectExpr("topic", "partition", "offset", "offset + 1 end").groupBy("topic", "partition")
     found = ends.agg({"offset": "min", "end": "max"}).selectExpr("topic", "partition", "`min(offset)`", "`max(end)`")
-    return sorted((OffsetRange(*row) for row in found.collect()), key=lambda one: one.where)
+    return sorted((OffsetRange(*row) for row in found.collect()), key=lambda offsets: offsets.where)

@@ -1,4 +1,4 @@
-"""What one Spark task reads, for batch queries and streams."""
+"""The input partitions of Spark tasks, for batch queries and streams."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -17,19 +17,19 @@ __all__ = ("Part", "parts_of", "read_part")
 
 
 class Part(InputPartition):
-    """A range, pickled on its way to the task."""
+    """The input partition of one task: a range, pickled for the task."""
 
     def __init__(self, value: OffsetRange | None) -> None:
         super().__init__(value)
 
 
 def parts_of(options: ReadOptions, ranges: Sequence[OffsetRange]) -> list[Part]:
-    """The ranges split up as ``minPartitions`` and ``maxRecordsPerPartition`` say."""
+    """Split the ranges by ``minPartitions`` and ``maxRecordsPerPartition``, and return a part for each."""
     split = split_up(ranges, min_partitions=options.min_partitions, max_records=options.max_records_per_partition)
-    return [Part(one) for one in split]
+    return [Part(offsets) for offsets in split]
 
 
 def read_part(options: ReadOptions, part: Part | None) -> Iterator["pa.RecordBatch"]:
-    """The records of a part. Where there is nothing to read, Spark asks for one without a range (None before 4.2)."""
+    """Yield the records of a part. For an empty query Spark reads a part without a range (None before 4.2)."""
     if part is not None and part.value is not None:
         yield from read_range(options, part.value)

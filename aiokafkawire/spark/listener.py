@@ -1,4 +1,4 @@
-"""Commits what streaming queries have finished to a consumer group, so that lag tools see it."""
+"""A listener that commits the offsets of streaming queries to a consumer group, for monitoring of lag."""
 
 import logging
 import threading
@@ -27,19 +27,18 @@ _log = logging.getLogger("aiokafkawire.spark")
 
 
 class CommitsToGroup(StreamingQueryListener):
-    """Commits the end offsets of every finished micro-batch, the last one included; it goes on if Kafka is away.
+    """A listener that commits the end offsets of every finished micro-batch, also while brokers fail temporarily.
 
         listener = CommitsToGroup("localhost:9092", "delays")
         spark.streams.addListener(listener)
 
-    The checkpoint stays the truth: a query never reads these offsets, and a commit may come late. The group must have
-    no members. It works with this source and with the JVM's.
+    Queries read their checkpoint and never these offsets, and a commit may be late. The group must have no members.
+    The listener supports this source and the JVM's.
 
     Args:
-        bootstrap_servers: ``"host:port,host:port"`` or a sequence of such.
+        bootstrap_servers: ``"host:port,host:port"`` or a sequence of addresses.
         group_id: the group that offsets are committed for.
-        query_name: of the query to follow; without it all queries of the session are, and no two should read the
-            same partition.
+        query_name: the query to follow; by default all queries of the session, which must not share a partition.
         options: see :class:`~aiokafkawire.config.ClientConfig`.
 
     Raises:
@@ -55,27 +54,27 @@ class CommitsToGroup(StreamingQueryListener):
         **options: Unpack[ClientOptions],
     ) -> None:
         self._servers, self._options = bootstrap_servers, options
-        blocking.Client(bootstrap_servers, **options)  # it refuses what is wrong now, and not in the first batch
+        blocking.Client(bootstrap_servers, **options)  # raises ConfigError now instead of in the first batch
         self._group_id, self._query_name = group_id, query_name
         self._kafka: blocking.Client | None = None
         self._running: set[str] = set()
         self._none_runs = threading.Condition()
         self._pending: Offsets = {}
         self.committed: Offsets = {}
-        """What was committed so far."""
+        """The offsets that were committed so far."""
         self.behind: dict[str, Behind] = {}
-        """How far each query is behind, by its id, where Spark says so (4.2 and later, and the JVM's source)."""
+        """The lag of each query by its id, if Spark reports it (4.2 and later, and the JVM's source)."""
         self.error: KafkaError | None = None
-        """Why the last commit failed; None once one succeeds."""
+        """The error of the last commit; None if it succeeded."""
 
     def onQueryStarted(self, event: "QueryStartedEvent") -> None:  # noqa: N802 - Spark's names
-        """A query began."""
+        """Note that a query runs."""
         if self._query_name in (None, event.name):
             with self._none_runs:
                 self._running.add(str(event.runId))
 
     def onQueryProgress(self, event: "QueryProgressEvent") -> None:  # noqa: N802
-        """A micro-batch was finished: commit where it ended."""
+        """Commit the end of a finished micro-batch."""
         progress = event.progress
         if self._query_name not in (None, progress.name):
             return
@@ -89,11 +88,11 @@ class CommitsToGroup(StreamingQueryListener):
         self._commit()
 
     def onQueryIdle(self, event: "QueryIdleEvent") -> None:  # noqa: N802
-        """Nothing was there to read: a commit that failed is tried again."""
+        """Retry a failed commit while the query is idle."""
         self._commit()
 
     def onQueryTerminated(self, event: "QueryTerminatedEvent") -> None:  # noqa: N802
-        """A query ended: what could not be committed is tried once more."""
+        """Retry a failed commit once more after the query has ended."""
         self._commit()
         with self._none_runs:
             self._running.discard(str(event.runId))
@@ -102,12 +101,12 @@ class CommitsToGroup(StreamingQueryListener):
             self._none_runs.notify_all()
 
     def wait(self, timeout: float = 30.0) -> None:
-        """Wait until the queries have ended and their last offsets are committed: Spark tells of both later.
+        """Wait until the queries have ended and their last offsets are committed, since Spark reports both late.
 
         ``timeout`` is in seconds.
 
         Raises:
-            RequestTimeout: they have not ended.
+            RequestTimeout: a query has not ended.
             KafkaError: the last commit failed.
         """
         with self._none_runs:
@@ -117,17 +116,17 @@ class CommitsToGroup(StreamingQueryListener):
             raise self.error
 
     def _commit(self) -> None:
-        new = {where: at for where, at in self._pending.items() if self.committed.get(where) != at}
+        new = {
+            partition: offset for partition, offset in self._pending.items() if self.committed.get(partition) != offset
+        }
         if not new:
             return
         try:
             self._client().admin.alter_consumer_group_offsets(self._group_id, new)
         except KafkaError as error:
-            # Spark would log it and go on; the next progress has these offsets or later ones.
+            # Do not raise: the next progress commits these offsets or later ones.
             self.error = error
-            _log.warning(
-                "offsets of group %r were not committed, and are with the next batch: %s", self._group_id, error
-            )
+            _log.warning("committing offsets of group %r failed, the next batch retries: %s", self._group_id, error)
             self._close()
             return
         self.committed |= new
@@ -144,4 +143,4 @@ class CommitsToGroup(StreamingQueryListener):
             kafka.close()
 
     def __getstate__(self) -> Any:
-        raise TypeError("a listener stays in the driver's process: add it there")
+        raise TypeError("a listener cannot be pickled: add it in the driver's process")

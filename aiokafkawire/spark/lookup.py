@@ -1,4 +1,4 @@
-"""What is asked of the cluster before a query reads: which partitions there are, and which offsets options mean."""
+"""Lookups before a query reads: the partitions, and the offsets that the options mean."""
 
 import logging
 import re
@@ -20,24 +20,24 @@ __all__ = ("batch_ranges", "data_lost", "ends", "partitions_now", "partitions_of
 _log = logging.getLogger("aiokafkawire.spark")
 
 _AGREE_AFTER: Final = 3.0
-"""Seconds after which all brokers know of a partition that one of them has named."""
+"""Seconds after which all brokers know a new partition that one broker knows."""
 _BETWEEN: Final = 0.1
-"""Seconds between two questions."""
+"""Seconds between two lookups."""
 
 
 async def partitions_of(kafka: Client, topics: TopicSelection) -> list[TopicPartition]:
-    """The partitions that are read, sorted.
+    """Return the partitions to read, sorted.
 
     Raises:
-        BrokerError: a topic is not there, or may not be seen.
-        ConfigError: a partition that was assigned is not there.
+        BrokerError: a topic does not exist, or the client may not describe it.
+        ConfigError: an assigned partition does not exist.
     """
     if topics.pattern is not None:
         pattern = re.compile(topics.pattern)
         names: Iterable[str] = [name for name in await kafka.admin.list_topics() if pattern.fullmatch(name)]
     else:
-        names = topics.names or sorted({where.topic for where in topics.assigned})
-    found = [where for name in names for where in await _partitions(kafka, name)]
+        names = topics.names or sorted({partition.topic for partition in topics.assigned})
+    found = [partition for name in names for partition in await _partitions(kafka, name)]
     missing = set(topics.assigned) - set(found)
     if missing:
         raise ConfigError(f"assign: there is no partition {', '.join(map(str, sorted(missing)))}")
@@ -47,9 +47,9 @@ async def partitions_of(kafka: Client, topics: TopicSelection) -> list[TopicPart
 async def partitions_now(
     kafka: Client, topics: TopicSelection, known: Collection[TopicPartition]
 ) -> list[TopicPartition]:
-    """Return the partitions that are read. If ``known`` ones are missing, ask again for a while before believing it.
+    """Return the partitions to read. If ``known`` partitions are missing, repeat the lookup for a while.
 
-    Brokers hear of new partitions one after the other, so the next broker that is asked may not know of them yet.
+    Brokers learn of new partitions one after the other, so another broker may not know them yet.
 
     Raises:
         KafkaError: as :func:`partitions_of`.
@@ -67,7 +67,7 @@ async def _partitions(kafka: Client, topic: str) -> list[TopicPartition]:
     try:
         described = await kafka.admin.describe_topic(topic)
     except BrokerError as error:
-        error.add_note(f"the query reads topic {topic!r}, which has to be there before it begins")
+        error.add_note(f"the query reads topic {topic!r}, which must exist before the query begins")
         raise
     return [TopicPartition(topic, partition.index) for partition in described.partitions]
 
@@ -75,21 +75,20 @@ async def _partitions(kafka: Client, topic: str) -> list[TopicPartition]:
 async def ends(
     kafka: Client, options: ReadOptions, partitions: Collection[TopicPartition], *, which: OffsetSpec
 ) -> Offsets:
-    """Where partitions begin or end, for a reader of the query's ``isolation.level``.
+    """Look up the beginnings or ends of partitions with the query's ``isolation.level``.
 
     Raises:
         RequestTimeout, TopicNotReady: a leader does not answer within ``default.api.timeout.ms``.
     """
-    return {
-        where: _found(where, at) for where, at in (await _ask(kafka, options, dict.fromkeys(partitions, which))).items()
-    }
+    found = await _ask(kafka, options, dict.fromkeys(partitions, which))
+    return {partition: _found(partition, offset) for partition, offset in found.items()}
 
 
 async def resolve(kafka: Client, options: ReadOptions, bound: Bound, partitions: Collection[TopicPartition]) -> Offsets:
-    """The offset of each partition that the options mean.
+    """Resolve a bound to the offset of each partition.
 
     Raises:
-        ConfigError: they do not name exactly the query's partitions, or no record is as late as a starting time.
+        ConfigError: the options do not name exactly the query's partitions, or no record is after a starting time.
         RequestTimeout, TopicNotReady: as :func:`ends`.
     """
     if bound.everywhere is not None:
@@ -102,25 +101,26 @@ async def resolve(kafka: Client, options: ReadOptions, bound: Bound, partitions:
     _check_names(bound, named, partitions)
     if bound.times is not None:
         return await _by_time(kafka, options, bound, bound.times)
-    specs = {where: OffsetSpec(at) for where, at in named.items() if at in (EARLIEST, LATEST)}
-    return named | {where: _found(where, at) for where, at in (await _ask(kafka, options, specs)).items()}
+    specs = {partition: OffsetSpec(offset) for partition, offset in named.items() if offset in (EARLIEST, LATEST)}
+    found = await _ask(kafka, options, specs)
+    return named | {partition: _found(partition, offset) for partition, offset in found.items()}
 
 
 def _check_names(bound: Bound, named: Mapping[TopicPartition, int], partitions: Collection[TopicPartition]) -> None:
     if set(named) != set(partitions):
-        shown = [", ".join(map(str, sorted(some))) or "none" for some in (named, partitions)]
-        why = "must name exactly the partitions that are read (-2 is the earliest, -1 the latest)"
-        raise ConfigError(f"{bound.option} {why}: it names {shown[0]}, and read are {shown[1]}")
+        shown = [", ".join(map(str, sorted(names))) or "none" for names in (named, partitions)]
+        why = "must name exactly the partitions of the query (-2 is the earliest, -1 the latest)"
+        raise ConfigError(f"{bound.option} {why}: it names {shown[0]}, but the query reads {shown[1]}")
 
 
 async def _by_time(kafka: Client, options: ReadOptions, bound: Bound, times: Mapping[TopicPartition, int]) -> Offsets:
-    found = await _ask(kafka, options, {where: OffsetSpec.at(time) for where, time in times.items()})
-    late = [where for where, at in found.items() if at is None]
+    found = await _ask(kafka, options, {partition: OffsetSpec.at(time) for partition, time in times.items()})
+    late = [partition for partition, offset in found.items() if offset is None]
     if late and bound.option.startswith("starting") and options.too_late == "error":
-        why = f"no record of {', '.join(map(str, sorted(late)))} is as late as that"
-        raise ConfigError(f"{bound.option}: {why}; startingOffsetsByTimestampStrategy=latest would begin at the end")
+        why = f"{', '.join(map(str, sorted(late)))} has no record at or after this time"
+        raise ConfigError(f"{bound.option}: {why}; startingOffsetsByTimestampStrategy=latest begins at the end")
     found |= await _ask(kafka, options, dict.fromkeys(late, OffsetSpec.LATEST))
-    return {where: _found(where, at) for where, at in found.items()}
+    return {partition: _found(partition, offset) for partition, offset in found.items()}
 
 
 async def _ask(
@@ -128,17 +128,17 @@ async def _ask(
 ) -> dict[TopicPartition, int | None]:
     if not specs:
         return {}
-    # A consumer, not the admin: who reads committed records alone has another end.
+    # A consumer instead of the admin: the ends depend on its isolation level.
     async with kafka.consumer(**options.settings.consumer) as consumer:
         for wait in _until_brokers_agree():
             try:
                 found = await consumer.offsets(specs)
-            except UsageError as error:  # the broker that was asked may not know of a new partition yet
+            except UsageError as error:  # the broker may not know a new partition yet
                 if wait is None:
-                    raise ConfigError(f"offsets of {options.topics} cannot be looked up: {error}") from error
+                    raise ConfigError(f"cannot look up offsets of {options.topics}: {error}") from error
                 await anyio.sleep(wait)
             else:
-                return {where: None if at is None else at.offset for where, at in found.items()}
+                return {partition: None if offset is None else offset.offset for partition, offset in found.items()}
     raise AssertionError("unreachable: the last wait is None")
 
 
@@ -149,17 +149,17 @@ def _until_brokers_agree() -> Iterator[float | None]:
     yield None
 
 
-def _found(where: TopicPartition, at: int | None) -> int:
-    if at is None:
-        raise DataLost(f"{where} has neither beginning nor end: its leader does not say")
-    return at
+def _found(partition: TopicPartition, offset: int | None) -> int:
+    if offset is None:
+        raise DataLost(f"the leader of {partition} returned no offset for its beginning or end")
+    return offset
 
 
 async def batch_ranges(kafka: Client, options: ReadOptions) -> list[OffsetRange]:
-    """What a batch query reads, before it is split up.
+    """Return the ranges that a batch query reads, before they are split.
 
     Raises:
-        DataLost: offsets are asked for that are not there, and ``failOnDataLoss`` is on.
+        DataLost: the options name offsets that do not exist, and ``failOnDataLoss`` is on.
         ConfigError, KafkaError: as :func:`partitions_of` and :func:`resolve`.
     """
     partitions = await partitions_of(kafka, options.topics)
@@ -171,32 +171,32 @@ async def batch_ranges(kafka: Client, options: ReadOptions) -> list[OffsetRange]
 
 
 async def _within_the_log(kafka: Client, options: ReadOptions, start: Offsets, end: Offsets) -> tuple[Offsets, Offsets]:
-    """Offsets that a user named may not be there, which is better told before any task runs."""
+    """Limit user-given offsets to the log; raise for missing ones before any task runs, if ``failOnDataLoss``."""
     first = await ends(kafka, options, start, which=OffsetSpec.EARLIEST)
     last = await ends(kafka, options, start, which=OffsetSpec.LATEST)
-    out = [
-        f"{where} has offsets {first[where]} to {last[where]}, and {at} was asked for"
+    missing = [
+        f"{partition} has offsets {first[partition]} to {last[partition]}, but {offset} was requested"
         for offsets in (start, end)
-        for where, at in sorted(offsets.items())
-        if not first[where] <= at <= last[where]
+        for partition, offset in sorted(offsets.items())
+        if not first[partition] <= offset <= last[partition]
     ]
-    data_lost(out, fail=options.fail_on_data_loss)
+    data_lost(missing, fail=options.fail_on_data_loss)
 
     def inside(offsets: Offsets) -> Offsets:
-        return {where: max(first[where], min(at, last[where])) for where, at in offsets.items()}
+        return {p: max(first[p], min(offset, last[p])) for p, offset in offsets.items()}
 
     return inside(start), inside(end)
 
 
 def data_lost(sentences: Collection[str], *, fail: bool) -> None:
-    """Say what is lost: as an error, or with ``failOnDataLoss`` off in the log.
+    """Report lost data: raise with ``fail`` (``failOnDataLoss``), or log a warning.
 
     Raises:
-        DataLost: there is something, and ``fail``.
+        DataLost: data is lost, and ``fail`` is true.
     """
     if not sentences:
         return
-    told = "; ".join(sentences)
+    message = "; ".join(sentences)
     if fail:
-        raise DataLost(f"{told}. To go on without, set the option failOnDataLoss to false")
-    _log.warning("records may be lost, and failOnDataLoss is off: %s", told)
+        raise DataLost(f"{message}. To continue without these records, set the option failOnDataLoss to false")
+    _log.warning("records may be lost, continuing because failOnDataLoss is false: %s", message)

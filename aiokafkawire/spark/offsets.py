@@ -1,4 +1,4 @@
-"""Offsets as options and checkpoints have them: ``{"topic": {"0": 1}}``; -2 is the earliest, -1 the latest."""
+"""Offsets in options and checkpoints: ``{"topic": {"0": 1}}``; -2 is the earliest, -1 the latest."""
 
 import json
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ __all__ = (
 
 Offsets: TypeAlias = dict[TopicPartition, int]
 SparkOffsets: TypeAlias = dict[str, dict[str, int]]
-"""What the JVM source keeps in checkpoints, as a dict."""
+"""The JVM source's offsets in checkpoints, as a dict."""
 
 EARLIEST: Final = -2
 LATEST: Final = -1
@@ -35,7 +35,7 @@ class OffsetRange:
     """Offsets of one partition, from ``start`` to before ``end``.
 
     Raises:
-        UsageError: the topic's name is not allowed, the partition is none, or it ends before it starts.
+        UsageError: the topic's name or the partition is not valid, or the end is before the start.
     """
 
     topic: str
@@ -50,12 +50,12 @@ class OffsetRange:
 
     @property
     def where(self) -> TopicPartition:
-        """Its partition."""
+        """The range's partition."""
         return TopicPartition(self.topic, self.partition)
 
     @property
     def size(self) -> int:
-        """How many offsets; records may be fewer, since compaction and transactions leave gaps."""
+        """The number of offsets; records may be fewer, since compaction and transactions leave gaps."""
         return self.end - self.start
 
     def __str__(self) -> str:
@@ -63,10 +63,10 @@ class OffsetRange:
 
 
 def read_offsets(given: object, what: str) -> Offsets:
-    """The offsets of a dict ``{"topic": {"0": 1}}``; ``what`` says in errors where it stood.
+    """Read the offsets of a dict ``{"topic": {"0": 1}}``; ``what`` names the source of the dict in errors.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the dict has another form.
     """
     if not isinstance(given, Mapping):
         raise _no_offsets(what, given)
@@ -82,10 +82,10 @@ def read_offsets(given: object, what: str) -> Offsets:
 
 
 def write_offsets(offsets: Mapping[TopicPartition, int]) -> SparkOffsets:
-    """The dict, in the order of topics and partitions, as the JVM source has it."""
+    """Return the JVM source's dict, sorted by topic and partition."""
     written: SparkOffsets = {}
-    for where, offset in sorted(offsets.items()):
-        written.setdefault(where.topic, {})[str(where.partition)] = offset
+    for partition, offset in sorted(offsets.items()):
+        written.setdefault(partition.topic, {})[str(partition.partition)] = offset
     return written
 
 
@@ -93,12 +93,12 @@ def parse_offsets(text: str, option: str) -> Offsets:
     """Read the JSON of ``startingOffsets`` and ``endingOffsets``.
 
     Raises:
-        ConfigError: it is no such JSON, or an offset is below -2.
+        ConfigError: the JSON has another form, or an offset is below -2.
     """
     found = read_offsets(_json(text, option), option)
-    for where, offset in found.items():
+    for partition, offset in found.items():
         if offset < EARLIEST:
-            raise ConfigError(f"{option}: {where} cannot be at {offset}: -2 is the earliest, -1 the latest offset")
+            raise ConfigError(f"{option}: {partition} cannot be at {offset}: -2 is the earliest, -1 the latest offset")
     return found
 
 
@@ -106,12 +106,12 @@ def parse_times(text: str, option: str) -> Offsets:
     """Read the JSON of ``...OffsetsByTimestamp``: ms since the epoch for each partition.
 
     Raises:
-        ConfigError: it is no such JSON, or a time is negative.
+        ConfigError: the JSON has another form, or a time is negative.
     """
     found = read_offsets(_json(text, option), option)
-    for where, time in found.items():
+    for partition, time in found.items():
         if time < 0:
-            raise ConfigError(f"{option}: {where} needs ms since the epoch, got {time}")
+            raise ConfigError(f"{option}: {partition} needs ms since the epoch, got {time}")
     return found
 
 
@@ -119,12 +119,12 @@ def parse_assign(text: str) -> tuple[TopicPartition, ...]:
     """Read the JSON of ``assign``: ``{"topic": [0, 1]}``.
 
     Raises:
-        ConfigError: it is no such JSON.
+        ConfigError: the JSON has another form.
     """
     given = _json(text, "assign")
-    if not isinstance(given, dict) or not given or not all(isinstance(one, list) for one in given.values()):
+    if not isinstance(given, dict) or not given or not all(isinstance(indexes, list) for indexes in given.values()):
         raise ConfigError(f'assign must be JSON like {{"topic": [0, 1]}}, got {text!r}')
-    return tuple(sorted({_partition(topic, index, "assign") for topic, some in given.items() for index in some}))
+    return tuple(sorted({_partition(topic, index, "assign") for topic, indexes in given.items() for index in indexes}))
 
 
 def _partition(topic: object, index: object, what: str) -> TopicPartition:
@@ -138,7 +138,7 @@ def _json(text: str, option: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{option} is no JSON ({error}): {text[:200]!r}") from error
+        raise ConfigError(f"{option} must be JSON, got {text[:200]!r} ({error})") from error
 
 
 def _no_offsets(what: str, given: object) -> ConfigError:

@@ -1,4 +1,4 @@
-"""The options of ``spark.read.format("aiokafkawire")`` and its writers: those of the JVM source, with its meanings."""
+"""The options of ``spark.read.format("aiokafkawire")`` and its writers, with the JVM source's names and meanings."""
 
 import re
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ _READING: Final = (
 )
 _WRITING: Final = ("topic", "includeHeaders")
 _SPARKS_OWN: Final = frozenset({"checkpointlocation", "path", "queryname"})
-"""Spark hands a sink what was meant for the query, too."""
+"""Options of the query, which Spark also passes to a sink."""
 _STRATEGIES: Final = ("subscribe", "subscribePattern", "assign")
 _DURATION: Final = re.compile(r"(\d+)\s*(us|ms|s|m|min|h|d)?")
 _UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, None: 1e-3}
@@ -48,7 +48,7 @@ _UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 
 
 @attrs.frozen
 class TopicSelection:
-    """What is read: topics by name, all that match a pattern as a whole, or single partitions."""
+    """The topics to read: by name, by a pattern that matches whole names, or as single partitions."""
 
     names: tuple[str, ...] = ()
     pattern: str | None = None
@@ -62,7 +62,7 @@ class TopicSelection:
 
 @attrs.frozen
 class Bound:
-    """Where reading starts or ends; of the fields one is set.
+    """The start or end of reading; one of the fields is set.
 
     Times are ms since the epoch. ``offsets`` and ``times`` name every partition.
     """
@@ -73,19 +73,19 @@ class Bound:
     times: Offsets | None = None
     time: int | None = None
     option: str = "startingOffsets"
-    """Who said so, for errors."""
+    """The option's name, for errors."""
 
 
 @attrs.frozen(kw_only=True)
 class ReadOptions:
-    """What a source was told. Plain data: it is pickled for every task."""
+    """The options of a source, as plain data, which is pickled for every task."""
 
     settings: KafkaSettings
     topics: TopicSelection
     start: Bound
     end: Bound
     too_late: Literal["error", "latest"]
-    """What a starting time after the last record means (``startingOffsetsByTimestampStrategy``)."""
+    """The handling of a starting time after the last record (``startingOffsetsByTimestampStrategy``)."""
     fail_on_data_loss: bool
     min_partitions: int | None
     max_records_per_partition: int | None
@@ -95,12 +95,12 @@ class ReadOptions:
     """Seconds."""
     include_headers: bool
     poll_timeout: float
-    """Seconds without anything before a task fails."""
+    """Seconds without records after which a task fails."""
 
 
 @attrs.frozen
 class WriteOptions:
-    """What a sink was told. ``topic`` wins over a column of that name."""
+    """The options of a sink. ``topic`` overrides a column of that name."""
 
     settings: KafkaSettings
     topic: str | None
@@ -110,7 +110,7 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     """Read and check the options of a source.
 
     Raises:
-        ConfigError: one is missing, unknown, contradicts another, or is no such value; the message names it.
+        ConfigError: an option is missing, unknown, invalid, or contradicts another; the message names it.
     """
     given = _known(options, _READING)
     settings = read_settings(options)
@@ -123,40 +123,40 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     strategy = given.get("startingoffsetsbytimestampstrategy", "error").lower()
     if strategy not in ("error", "latest"):
         raise ConfigError(f"startingOffsetsByTimestampStrategy must be error or latest, got {strategy!r}")
-    least, most = (_whole(given, f"{name}OffsetsPerTrigger") for name in ("min", "max"))
-    if least is not None and most is not None and least > most:
-        raise ConfigError(f"minOffsetsPerTrigger ({least}) must not be more than maxOffsetsPerTrigger ({most})")
+    minimum, maximum = (_integer(given, f"{name}OffsetsPerTrigger") for name in ("min", "max"))
+    if minimum is not None and maximum is not None and minimum > maximum:
+        raise ConfigError(f"minOffsetsPerTrigger ({minimum}) must not be more than maxOffsetsPerTrigger ({maximum})")
     for name in ("fetchOffset.numRetries", "fetchOffset.retryIntervalMs"):
-        _whole(given, name, least=0)
+        _integer(given, name, minimum=0)
     return ReadOptions(
         settings=settings,
         topics=_topics(given),
         start=start,
         end=end,
         too_late="latest" if strategy == "latest" else "error",
-        fail_on_data_loss=_yes(given, "failOnDataLoss", default=True),
-        min_partitions=_whole(given, "minPartitions"),
-        max_records_per_partition=_whole(given, "maxRecordsPerPartition"),
-        max_offsets_per_trigger=most,
-        min_offsets_per_trigger=least,
+        fail_on_data_loss=_boolean(given, "failOnDataLoss", default=True),
+        min_partitions=_integer(given, "minPartitions"),
+        max_records_per_partition=_integer(given, "maxRecordsPerPartition"),
+        max_offsets_per_trigger=maximum,
+        min_offsets_per_trigger=minimum,
         max_trigger_delay=_seconds(given.get("maxtriggerdelay", "15m"), "maxTriggerDelay"),
-        include_headers=_yes(given, "includeHeaders", default=False),
-        poll_timeout=(_whole(given, "kafkaConsumer.pollTimeoutMs") or 120_000) / 1000,
+        include_headers=_boolean(given, "includeHeaders", default=False),
+        poll_timeout=(_integer(given, "kafkaConsumer.pollTimeoutMs") or 120_000) / 1000,
     )
 
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:
-    """Read and check the options of a sink. Raises as :func:`read_options`."""
+    """Read and check the options of a sink. Raise as :func:`read_options`."""
     given = _known({key: text for key, text in options.items() if key.lower() not in _SPARKS_OWN}, _WRITING)
     topic = given.get("topic")
     if topic is not None:
         _topic(topic, "topic")
-    _yes(given, "includeHeaders", default=False)
+    _boolean(given, "includeHeaders", default=False)
     return WriteOptions(write_settings(options), topic)
 
 
 def _known(options: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
-    """Those that are not ``kafka.*``, by name in lower case, as Spark gives them."""
+    """Return the options without ``kafka.*``, by name in lower case, as Spark passes them."""
     given = {key.lower(): text for key, text in options.items() if not key.lower().startswith("kafka.")}
     known = {name.lower(): name for name in names}
     for key in given:
@@ -168,31 +168,32 @@ def _known(options: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]
 
 
 def _topics(given: Mapping[str, str]) -> TopicSelection:
-    said = [name for name in _STRATEGIES if name.lower() in given]
-    if len(said) != 1:
-        told = f"got {' and '.join(said)}" if said else "got none"
-        raise ConfigError(f"exactly one of {', '.join(_STRATEGIES)} says what is read; {told}")
-    text = given[said[0].lower()].strip()
-    if said[0] == "assign":
+    strategies = [name for name in _STRATEGIES if name.lower() in given]
+    if len(strategies) != 1:
+        got = " and ".join(strategies) or "none"
+        raise ConfigError(f"exactly one of {', '.join(_STRATEGIES)} must be set, got {got}")
+    strategy = strategies[0]
+    text = given[strategy.lower()].strip()
+    if strategy == "assign":
         return TopicSelection(assigned=parse_assign(text))
-    if said[0] == "subscribePattern":
+    if strategy == "subscribePattern":
         try:
             re.compile(text)
         except re.error as error:
-            raise ConfigError(f"subscribePattern {text!r} is no regular expression: {error}") from error
+            raise ConfigError(f"subscribePattern must be a regular expression, got {text!r}: {error}") from error
         if not text:
             raise ConfigError("subscribePattern must not be empty")
         return TopicSelection(pattern=text)
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
-        raise ConfigError("subscribe must name a topic, or several with commas between")
+        raise ConfigError("subscribe must name a topic, or several separated by commas")
     for name in names:
         _topic(name, "subscribe")
     return TopicSelection(names=names)
 
 
 def _start(given: Mapping[str, str], default: int) -> Bound:
-    """By precedence: one time, times for partitions, offsets."""
+    """Read the start: a time for all partitions takes precedence, then times by partition, then offsets."""
     return _bound(given, "starting", default)
 
 
@@ -218,22 +219,22 @@ def _check_batch(start: Bound, end: Bound) -> None:
         raise ConfigError("startingOffsets: a batch query cannot start at latest, where there is nothing to read")
     if end.everywhere == EARLIEST or (end.offsets and EARLIEST in end.offsets.values()):
         raise ConfigError("endingOffsets: a batch query cannot end at earliest, where there is nothing to read")
-    for where, offset in (start.offsets or {}).items():
-        until = (end.offsets or {}).get(where, offset)
-        if 0 <= until < offset:
-            raise ConfigError(f"startingOffsets: {where} starts at {offset}, after its end at {until}")
+    for partition, offset in (start.offsets or {}).items():
+        end_offset = (end.offsets or {}).get(partition, offset)
+        if 0 <= end_offset < offset:
+            raise ConfigError(f"startingOffsets: {partition} starts at {offset}, after its end at {end_offset}")
 
 
 def _named(lower: str) -> str:
     return next((name for name in _READING if name.lower() == lower), lower)
 
 
-def _whole(given: Mapping[str, str], name: str, *, least: int = 1) -> int | None:
+def _integer(given: Mapping[str, str], name: str, *, minimum: int = 1) -> int | None:
     text = given.get(name.lower())
     if text is None:
         return None
-    if not text.strip().isascii() or not text.strip().isdecimal() or int(text) < least:
-        raise ConfigError(f"{name} must be a whole number from {least} on, got {text!r}")
+    if not text.strip().isascii() or not text.strip().isdecimal() or int(text) < minimum:
+        raise ConfigError(f"{name} must be an integer of at least {minimum}, got {text!r}")
     return int(text)
 
 
@@ -243,7 +244,7 @@ def _time(text: str, name: str) -> int:
     return int(text)
 
 
-def _yes(given: Mapping[str, str], name: str, *, default: bool) -> bool:
+def _boolean(given: Mapping[str, str], name: str, *, default: bool) -> bool:
     text = given.get(name.lower(), str(default)).strip().lower()
     if text not in ("true", "false"):
         raise ConfigError(f"{name} must be true or false, got {text!r}")
@@ -253,7 +254,7 @@ def _yes(given: Mapping[str, str], name: str, *, default: bool) -> bool:
 def _seconds(text: str, name: str) -> float:
     found = _DURATION.fullmatch(text.strip().lower())
     if found is None:
-        raise ConfigError(f"{name} must be a time such as 500ms, 30s or 15m, got {text!r}")
+        raise ConfigError(f"{name} must be a duration such as 500ms, 30s or 15m, got {text!r}")
     return int(found[1]) * _UNITS[found[2]]
 
 

@@ -1,4 +1,4 @@
-"""Reads a range of one partition as Arrow record batches: what a task does."""
+"""The reader of a range of one partition as Arrow record batches, used by tasks."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 __all__ = ("read_range",)
 
 _ROWS: Final = 16_384
-"""Rows of a record batch at least, if there are so many: Spark's cost for each row is flat from 1,000 to 64,000."""
+"""The minimum rows of a record batch, if available: Spark's cost per row is flat from 1,000 to 64,000."""
 _BYTES: Final = 8 * 1024 * 1024
-"""Bytes of keys and values after which fewer rows will do."""
+"""Bytes of keys and values at which a record batch is complete with fewer rows."""
 _FETCH: Final = 8 * 1024 * 1024
-"""``max.partition.fetch.bytes`` where nothing else is said: a task reads one partition, and nothing else waits."""
-_GLANCE: Final = 0.05
-"""Seconds between two looks whether the position has moved without records: past transaction markers, say."""
+"""The default of ``max.partition.fetch.bytes``: a task reads only one partition."""
+_POLL_INTERVAL: Final = 0.05
+"""Seconds between two checks whether the position has moved without records, for example past control records."""
 
 
 def read_range(options: ReadOptions, part: OffsetRange) -> Iterator["pa.RecordBatch"]:
-    """The records of the range; the next record batch is made while the caller uses one.
+    """Yield the records of the range; prepare the next record batch while the caller uses one.
 
-    Closing the iterator early ends what it fetches.
+    Closing the iterator stops the fetches.
 
     Raises:
-        DataLost: offsets are gone, and ``failOnDataLoss`` is on.
-        RequestTimeout: nothing came for ``kafkaConsumer.pollTimeoutMs``.
-        KafkaError: fetching fails, at once or for ``default.api.timeout.ms``, and retries do not mend it.
+        DataLost: offsets were deleted, and ``failOnDataLoss`` is on.
+        RequestTimeout: no records were received for ``kafkaConsumer.pollTimeoutMs``.
+        KafkaError: fetching fails permanently, or still after ``default.api.timeout.ms`` of retries.
     """
     with task_client(options.settings) as kafka:
         reading = RangeReader(kafka.asynchronous, options, part)
@@ -55,7 +55,7 @@ def read_range(options: ReadOptions, part: OffsetRange) -> Iterator["pa.RecordBa
 
 @attrs.define
 class RangeReader:
-    """Reads the range on the event loop. One :meth:`next_record_batch` at a time."""
+    """The reader of a range on the event loop, for one :meth:`next_record_batch` at a time."""
 
     kafka: Client
     options: ReadOptions
@@ -63,14 +63,14 @@ class RangeReader:
     _consumer: Consumer[bytes, bytes] | None = attrs.field(default=None, init=False)
 
     async def next_record_batch(self) -> "pa.RecordBatch | None":
-        """The next one; None once all of the range was read. Raises as :func:`read_range`."""
+        """Return the next record batch, or None at the end of the range. Raise as :func:`read_range`."""
         consumer = self._consumer or await self._open()
         chunk = Chunk(self.part.topic, self.part.partition, headers=self.options.include_headers)
-        while self._wants_more(consumer, chunk):
+        while self._needs_more(consumer, chunk):
             try:
                 await self._add_batches(consumer, chunk)
             except OffsetOutOfRange as error:
-                await self._pass_what_is_gone(consumer, error)
+                await self._skip_deleted(consumer, error)
         return chunk.record_batch() if chunk.rows else None
 
     async def close(self) -> None:
@@ -79,52 +79,52 @@ class RangeReader:
             await self._consumer.close()
 
     @property
-    def _where(self) -> TopicPartition:
+    def _partition(self) -> TopicPartition:
         return self.part.where
 
-    def _place(self, consumer: Consumer[bytes, bytes]) -> int:
-        position = consumer.position(self._where)
+    def _position(self, consumer: Consumer[bytes, bytes]) -> int:
+        position = consumer.position(self._partition)
         return self.part.start if position is None else position
 
     async def _open(self) -> Consumer[bytes, bytes]:
-        asked = self.options.settings.consumer.copy()
-        asked.setdefault("max_partition_fetch_bytes", _FETCH)
-        asked["auto_offset_reset"] = "none"
-        consumer = self.kafka.consumer(**asked)
+        consumer_options = self.options.settings.consumer.copy()
+        consumer_options.setdefault("max_partition_fetch_bytes", _FETCH)
+        consumer_options["auto_offset_reset"] = "none"
+        consumer = self.kafka.consumer(**consumer_options)
         await consumer.__aenter__()
         self._consumer = consumer
-        consumer.assign({self._where: self.part.start})
-        consumer._fetch_until(self._where, self.part.end)
+        consumer.assign({self._partition: self.part.start})
+        consumer._fetch_until(self._partition, self.part.end)
         return consumer
 
-    def _wants_more(self, consumer: Consumer[bytes, bytes], chunk: Chunk) -> bool:
-        return chunk.rows < _ROWS and chunk.size < _BYTES and self._place(consumer) < self.part.end
+    def _needs_more(self, consumer: Consumer[bytes, bytes], chunk: Chunk) -> bool:
+        return chunk.rows < _ROWS and chunk.size < _BYTES and self._position(consumer) < self.part.end
 
     async def _add_batches(self, consumer: Consumer[bytes, bytes], chunk: Chunk) -> None:
-        """Add batches to the chunk, or none if the position moves on without records."""
-        batches, before = consumer.batches(), self._place(consumer)
+        """Add batches to the chunk, or return without one if the position moves without records."""
+        batches, before = consumer.batches(), self._position(consumer)
         with anyio.move_on_after(self.options.poll_timeout):
-            while self._place(consumer) == before:
-                with anyio.move_on_after(_GLANCE):
-                    # Nothing is lost if this is cut short: a batch that was not given comes again.
-                    while self._wants_more(consumer, chunk):
+            while self._position(consumer) == before:
+                with anyio.move_on_after(_POLL_INTERVAL):
+                    # A cancellation loses nothing: the next call returns the same batch.
+                    while self._needs_more(consumer, chunk):
                         batch = await anext(batches)
                         chunk.add(batch.columns(), batch.timestamp_type, self.part.end)
             return
-        why = f"nothing came for {self.options.poll_timeout:g} s (kafkaConsumer.pollTimeoutMs)"
+        why = f"no records were received for {self.options.poll_timeout:g} s (kafkaConsumer.pollTimeoutMs)"
         raise RequestTimeout(f"reading {self.part} at offset {before}: {why}: {consumer.health().why_idle}")
 
-    async def _pass_what_is_gone(self, consumer: Consumer[bytes, bytes], error: OffsetOutOfRange) -> None:
-        """Go on where the log begins now, or at the range's end."""
-        at = self._place(consumer)
+    async def _skip_deleted(self, consumer: Consumer[bytes, bytes], error: OffsetOutOfRange) -> None:
+        """Seek to the beginning of the log, at most to the range's end."""
+        position, partition = self._position(consumer), self._partition
         first, last = [
-            found.offset if (found := (await consumer.offsets({self._where: spec}))[self._where]) is not None else None
+            found.offset if (found := (await consumer.offsets({partition: spec}))[partition]) is not None else None
             for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST)
         ]
-        told = f"{self.part} was to be read from offset {at}, and the partition has {first} to {last}"
+        message = f"cannot read {self.part} from offset {position}: the partition has offsets {first} to {last}"
         try:
-            data_lost([told], fail=self.options.fail_on_data_loss)
+            data_lost([message], fail=self.options.fail_on_data_loss)
         except Exception as lost:
             raise lost from error
-        begins = self.part.end if first is None or first <= at else min(first, self.part.end)
-        consumer.seek(self._where, begins)
+        begins = self.part.end if first is None or first <= position else min(first, self.part.end)
+        consumer.seek(partition, begins)

@@ -1,4 +1,4 @@
-"""Writes Arrow record batches to topics: what a task of the sink does."""
+"""The writer of Arrow record batches to topics, used by the sink's tasks."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,34 +16,34 @@ from .worker_client import task_client
 __all__ = ("check_columns", "write_batches")
 
 _BATCH_SIZE: Final = 128 * 1024
-"""``batch.size`` where nothing else is said: a task has many records at hand, and no one waits for the first."""
+"""The default of ``batch.size``: a task has many records, and the latency of the first does not matter."""
 _LINGER_MS: Final = 5
-"""``linger.ms`` where nothing else is said, Java's since Kafka 4.0 (KIP-1030): fewer and fuller batches."""
+"""The default of ``linger.ms``, as in Java since Kafka 4.0 (KIP-1030): fewer and fuller batches."""
 _BYTES: Final = "a string or binary"
 
 
 def write_batches(
     options: WriteOptions, batches: Iterable["pa.RecordBatch"], *, identity: ProducerIdentity | None = None
 ) -> int:
-    """Write the rows of all batches, and wait until they are acknowledged. Returns how many.
+    """Write the rows of all batches, wait until they are acknowledged, and return their number.
 
-    Every row becomes a record once at least: a task that is tried again writes all of its rows again. Once the task
-    fails, it sends nothing more: what remains in the topic is what was acknowledged or in flight then. Rows of one
-    partition keep their order. With another producer's ``identity`` they are in the transaction that it has open.
+    Delivery is at least once: a task that Spark retries writes all of its rows again. After a failure the task sends
+    nothing more, so the topic has only the records that were acknowledged or in flight at that time. Rows of one
+    partition keep their order. With the ``identity`` of another producer, the rows are written in its open transaction.
 
     Raises:
-        TransactionAborted, ProducerFenced, InvalidProducerEpoch: with an identity, whose transaction is over.
+        TransactionAborted, ProducerFenced, InvalidProducerEpoch: the transaction of the identity has ended.
         UsageError: a column is missing or of another type, or a row has no topic.
-        DeliveryFailed: records were not acknowledged within ``delivery.timeout.ms``, or were refused.
-        TopicNotReady: a topic is not there.
+        DeliveryFailed: records were not acknowledged within ``delivery.timeout.ms``, or a broker rejected them.
+        TopicNotReady: a topic does not exist.
     """
     settings, rows = options.settings, 0
-    producing = settings.producer.copy()
-    producing.setdefault("batch_size", _BATCH_SIZE)
-    producing.setdefault("linger_ms", _LINGER_MS)
+    producer_options = settings.producer.copy()
+    producer_options.setdefault("batch_size", _BATCH_SIZE)
+    producer_options.setdefault("linger_ms", _LINGER_MS)
     with (
         task_client(settings) as kafka,
-        kafka.producer(identity=identity, **producing) as producer,
+        kafka.producer(identity=identity, **producer_options) as producer,
         _stopping_at_failure(kafka, producer) if identity is None else producer.transaction(),
     ):
         for batch in batches:
@@ -57,25 +57,25 @@ def write_batches(
 
 @contextmanager
 def _stopping_at_failure(kafka: blocking.Client, producer: blocking.Producer[bytes, bytes]) -> Iterator[None]:
-    """Drop what was not sent as soon as a record or the block fails, and wait for what is in flight.
+    """Discard unsent records when a record or the block fails, and wait for requests in flight.
 
-    Spark tries the task again, so each record that is sent from then on would be in the topic twice.
+    Spark retries the task, so each record that is sent after the failure would be in the topic twice.
     """
-    made = producer._producer
-    kafka.loop.call_sync(made._stop_at_failure)
+    asynchronous = producer._producer
+    kafka.loop.call_sync(asynchronous._stop_at_failure)
     try:
         yield
     except Exception as error:
         dropped = KafkaError(f"not sent: the task failed before that ({type(error).__name__})")
-        kafka.loop.call(made._discard, dropped)
+        kafka.loop.call(asynchronous._discard, dropped)
         raise
 
 
 def check_columns(schema: "pa.Schema", options: WriteOptions) -> None:
-    """Refuse what has no place in a record.
+    """Check that a record can be made of the columns.
 
     Raises:
-        UsageError: the message names the column, and what it may be.
+        UsageError: a column is unknown, missing or of a wrong type; the message names the column and the valid types.
     """
     allowed = {
         "key": _BYTES,
@@ -86,11 +86,11 @@ def check_columns(schema: "pa.Schema", options: WriteOptions) -> None:
     }
     unknown = [name for name in schema.names if name not in allowed]
     if unknown:
-        raise UsageError(f"no part of a record: column {', '.join(unknown)}; known are {', '.join(allowed)}")
+        raise UsageError(f"unknown column {', '.join(unknown)}; known columns: {', '.join(allowed)}")
     if "value" not in schema.names:
-        raise UsageError("a column named value is needed, and a row becomes a record of it")
+        raise UsageError("the column value is missing: it has the records' values")
     if "topic" not in schema.names and options.topic is None:
-        raise UsageError("a topic is needed: as the option topic, or as a column")
+        raise UsageError("a topic is missing: set the option topic, or add a column topic")
     fits = {
         "key": _is_bytes,
         "value": _is_bytes,
@@ -103,21 +103,22 @@ def check_columns(schema: "pa.Schema", options: WriteOptions) -> None:
             raise UsageError(f"the column {field.name} must be {allowed[field.name]}, and is {field.type}")
 
 
-def _is_text(kind: "pa.DataType") -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+def _is_text(column: "pa.DataType") -> bool:
+    return bool(pa.types.is_string(column) or pa.types.is_large_string(column))
 
 
-def _is_bytes(kind: "pa.DataType") -> bool:
-    return bool(_is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_null(kind))
+def _is_bytes(column: "pa.DataType") -> bool:
+    is_binary = pa.types.is_binary(column) or pa.types.is_large_binary(column) or pa.types.is_null(column)
+    return bool(_is_text(column) or is_binary)
 
 
-def _is_headers(kind: "pa.DataType") -> bool:
-    listed = pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)
-    return bool(listed and [field.name for field in kind.value_type] == ["key", "value"])
+def _is_headers(column: "pa.DataType") -> bool:
+    is_list = pa.types.is_list(column) and pa.types.is_struct(column.value_type)
+    return bool(is_list and [field.name for field in column.value_type] == ["key", "value"])
 
 
 def _by_target(batch: "pa.RecordBatch", topic: str | None) -> Iterator[tuple[str, int | None, "pa.RecordBatch"]]:
-    """The rows by topic and by partition, if they say one, each in their order."""
+    """Yield the rows grouped by topic and by partition, if they have one; each group keeps its order."""
     by = [] if topic is not None or "topic" not in batch.schema.names else ["topic"]
     by += ["partition"] if "partition" in batch.schema.names else []
     if not by:
@@ -128,15 +129,15 @@ def _by_target(batch: "pa.RecordBatch", topic: str | None) -> Iterator[tuple[str
     for group in groups:
         target = group.get("topic", topic)
         if target is None:
-            raise UsageError("a row has null in the column topic, and there is no option topic")
+            raise UsageError("a row has null in the column topic, and the option topic is not set")
         yield target, group.get("partition"), _rows(batch, group)
 
 
 def _rows(batch: "pa.RecordBatch", group: dict[str, object]) -> "pa.RecordBatch":
     mask = None
-    for name, wanted in group.items():
+    for name, value in group.items():
         column = batch.column(name)
-        same = pc.is_null(column) if wanted is None else pc.fill_null(pc.equal(column, wanted), False)
+        same = pc.is_null(column) if value is None else pc.fill_null(pc.equal(column, value), False)
         mask = same if mask is None else pc.and_(mask, same)
     return batch.filter(mask)
 
@@ -148,12 +149,12 @@ def _send(producer: blocking.Producer[bytes, bytes], topic: str, partition: int 
     if not any(headers):
         producer.enqueue_many(topic, values, keys=keys, partition=partition)
         return
-    # Headers are the same for all that are handed over together: runs of rows that share theirs.
+    # enqueue_many takes the same headers for all records, so send runs of rows with equal headers.
     first = 0
     for index in range(1, len(headers) + 1):
         if index == len(headers) or headers[index] != headers[first]:
             pairs = [(pair["key"], pair["value"]) for pair in headers[first] or ()]
-            some = slice(first, index)
-            theirs = None if keys is None else keys[some]
-            producer.enqueue_many(topic, values[some], keys=theirs, partition=partition, headers=pairs)
+            run = slice(first, index)
+            run_keys = None if keys is None else keys[run]
+            producer.enqueue_many(topic, values[run], keys=run_keys, partition=partition, headers=pairs)
             first = index

@@ -1,4 +1,4 @@
-"""What the progress of a streaming query says of its topics."""
+"""The offsets in the progress of a streaming query."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ __all__ = ("Behind", "behind", "offsets_in", "reached")
 
 @attrs.frozen
 class Behind:
-    """How many offsets a query is behind the ends of its partitions, as of its last micro-batch."""
+    """A query's lag: its distance to the ends of its partitions in offsets, after its last micro-batch."""
 
     least: int
     most: int
@@ -23,7 +23,7 @@ class Behind:
 
 
 def offsets_in(text: str | None) -> Offsets | None:
-    """The offsets of a source's ``endOffset`` or ``latestOffset``; None if it is no source of topics."""
+    """Parse a source's ``endOffset`` or ``latestOffset``; return None if the source does not read topics."""
     try:
         return read_offsets(json.loads(text or "null"), "the progress")
     except (ValueError, RecursionError, ConfigError):
@@ -31,17 +31,17 @@ def offsets_in(text: str | None) -> Offsets | None:
 
 
 def reached(ends: Iterable[str | None]) -> Offsets:
-    """Where a micro-batch ended, of all its sources that read topics; where two read a partition, the lesser."""
+    """Return the end of a micro-batch over all its sources; the smaller offset if two sources read a partition."""
     found: Offsets = {}
     for end in ends:
-        for where, offset in (offsets_in(end) or {}).items():
-            found[where] = min(offset, found.get(where, offset))
+        for partition, offset in (offsets_in(end) or {}).items():
+            found[partition] = min(offset, found.get(partition, offset))
     return found
 
 
 def behind(end: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> Behind | None:
-    """How far the one is behind the other; None where they share no partition."""
-    gaps = [max(0, latest[where] - offset) for where, offset in end.items() if where in latest]
+    """Return the distance from ``end`` to ``latest``; None if they share no partition."""
+    gaps = [max(0, latest[partition] - offset) for partition, offset in end.items() if partition in latest]
     if not gaps:
         return None
     return Behind(min(gaps), max(gaps), sum(gaps) / len(gaps), sum(gaps))

@@ -1,4 +1,4 @@
-"""Ranges of offsets by hand: planned by the driver, read without a data source, as RDDs of ranges used to be."""
+"""Reads of explicit offset ranges: the driver plans them, and tasks read them without a data source, as with RDDs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -19,16 +19,16 @@ __all__ = ("OffsetRange", "plan_ranges", "read_ranges")
 
 
 def plan_ranges(options: Mapping[str, str]) -> list[OffsetRange]:
-    """What a batch query with these options would read, each range for a task of its own.
+    """Return the ranges that a batch query with these options would read, one for each task.
 
     Args:
-        options: of the data source: ``kafka.bootstrap.servers``, ``subscribe``, ``startingOffsets``,
+        options: the options of the data source: ``kafka.bootstrap.servers``, ``subscribe``, ``startingOffsets``,
             ``startingTimestamp``, ``minPartitions`` and so on.
 
     Raises:
         ConfigError: an option is wrong.
-        DataLost: offsets that were asked for are not there.
-        KafkaError: the cluster cannot be asked, or lacks a topic.
+        DataLost: the options name offsets that do not exist.
+        KafkaError: the cluster cannot be reached, or a topic does not exist.
     """
     read = read_options(options, streaming=False)
     with blocking.Client(read.settings.bootstrap_servers, **read.settings.client) as kafka:
@@ -37,28 +37,28 @@ def plan_ranges(options: Mapping[str, str]) -> list[OffsetRange]:
 
 
 def read_ranges(spark: "SparkSession", ranges: Sequence[OffsetRange], options: Mapping[str, str]) -> "DataFrame":
-    """The records of the ranges, with the data source's columns and one task for each range.
+    """Read the records of the ranges, with the data source's columns and one task for each range.
 
-    It needs no registered data source. ``options`` are those of :func:`plan_ranges`; used are ``kafka.*``,
+    The data source need not be registered. Of the options of :func:`plan_ranges` it uses ``kafka.*``,
     ``includeHeaders``, ``failOnDataLoss`` and ``kafkaConsumer.pollTimeoutMs``.
 
     Raises:
         ConfigError: an option is wrong.
     """
-    # What is read is said by the ranges.
-    topics = {"subscribe": ",".join(sorted({one.topic for one in ranges})) or "none"}
-    said = {
+    # The ranges replace the options that select topics.
+    topics = {"subscribe": ",".join(sorted({offsets.topic for offsets in ranges})) or "none"}
+    given = {
         key: text for key, text in options.items() if key.lower() not in ("subscribe", "subscribepattern", "assign")
     }
-    read = read_options({**said, **topics}, streaming=False)
-    # A row for each task, which is the range's index.
+    read = read_options({**given, **topics}, streaming=False)
+    # Each task has one row, the index of its range.
     tasks = spark.range(0, len(ranges), 1, max(1, len(ranges)))
     reading = _Reading(tuple(ranges), read)
     return tasks.mapInArrow(reading, spark_schema(headers=read.include_headers))
 
 
 class _Reading:
-    """What the tasks call; it is pickled for them."""
+    """The function that the tasks call; Spark pickles it for them."""
 
     def __init__(self, ranges: tuple[OffsetRange, ...], options: ReadOptions) -> None:
         self._ranges, self._options = ranges, options

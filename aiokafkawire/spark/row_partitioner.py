@@ -1,4 +1,4 @@
-"""Which partition of the topic each row goes to, where that has to be known before a row is written."""
+"""The choice of each row's partition before the rows are written."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -14,26 +14,26 @@ _COLUMN: Final = "partition"
 
 
 class Placing:
-    """For ``mapInArrow``: fills the column ``partition``. Plain data: it is pickled for every task.
+    """A function for ``mapInArrow`` that fills the column ``partition``. It is plain data, pickled for every task.
 
     Args:
-        partitions: how many the topic has.
+        partitions: the topic's number of partitions.
     """
 
     def __init__(self, partitions: int) -> None:
         self._partitions = partitions
 
     def __call__(self, batches: Iterable["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
-        """The same rows, each with its partition."""
+        """Yield the same rows, each with its partition."""
         for number, batch in enumerate(batches):
             yield placed(batch, self._partitions, number)
 
 
 def placed(batch: "pa.RecordBatch", partitions: int, turn: int) -> "pa.RecordBatch":
-    """The rows with a partition each: the one they name, else by their key, as Java's client does, else in turn.
+    """Return the rows with partitions: the row's own, else by its key as in Java's client, else round-robin.
 
     Raises:
-        UsageError: a row names a partition that the topic does not have.
+        UsageError: a row has a partition that the topic does not have.
     """
     names = batch.schema.names
     count = batch.num_rows
@@ -44,7 +44,7 @@ def placed(batch: "pa.RecordBatch", partitions: int, turn: int) -> "pa.RecordBat
         if partition is None:
             partition = (turn + row) % partitions if key is None else partition_for_key(key, partitions)
         elif not 0 <= partition < partitions:
-            raise UsageError(f"a row names partition {partition}, and the topic has {partitions}")
+            raise UsageError(f"a row has partition {partition}, but the topic has {partitions} partitions")
         chosen.append(partition)
     columns = {name: batch.column(name) for name in names if name != _COLUMN}
     return pa.record_batch({**columns, _COLUMN: pa.array(chosen, pa.int32())})

@@ -1,4 +1,4 @@
-"""The columns of the JVM source, as Arrow has them."""
+"""The columns of the JVM source as an Arrow schema."""
 
 from typing import Final
 
@@ -24,5 +24,5 @@ _FIELDS: Final = (
 
 
 def arrow_schema(*, headers: bool) -> "pa.Schema":
-    """The schema of the record batches, which Spark wants to the letter."""
+    """Return the schema of the record batches, which must match Spark's exactly."""
     return pa.schema([*_FIELDS, ("headers", HEADERS)] if headers else _FIELDS)

@@ -1,4 +1,4 @@
-"""What ``kafka.*`` options say: Kafka's property names and texts, TLS and SASL included, as this client's settings."""
+"""The conversion of ``kafka.*`` options, with TLS and SASL, from Kafka's properties to this client's settings."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -11,11 +11,11 @@ __all__ = ("read_settings", "write_settings")
 _PREFIX: Final = "kafka."
 _INSTEAD: Final = "use DataFrame operations on the column instead"
 _REFUSED_READING: Final = {
-    "auto.offset.reset": "the option startingOffsets says where a query begins; Spark keeps track of what it has read",
+    "auto.offset.reset": "the option startingOffsets says where a query begins; Spark keeps the query's offsets",
     "key.deserializer": f"keys are read as bytes; {_INSTEAD}",
     "value.deserializer": f"values are read as bytes; {_INSTEAD}",
     "enable.auto.commit": "the source commits nothing: Spark keeps the offsets; a listener may commit them to a group",
-    "interceptor.classes": "keys and values are read as bytes, and what changes them may break the query",
+    "interceptor.classes": "an interceptor that changes keys or values may break the query",
 }
 _REFUSED_WRITING: Final = {
     "key.serializer": f"keys are written as they are, bytes or strings; {_INSTEAD}",
@@ -23,8 +23,8 @@ _REFUSED_WRITING: Final = {
     "interceptor.classes": "records are written as they are",
     "transactional.id": "the sink makes no transactions; ExactlyOnceSink does, and takes it as an argument",
 }
-# They say how Java's client does what this one does otherwise, and change nothing of what is read or written.
-_OF_NO_MEANING: Final = frozenset(
+# Settings of Java's client that this client does not need, and that do not change the records.
+_IGNORED: Final = frozenset(
     {
         "auto.include.jmx.reporter",
         "client.dns.lookup",
@@ -45,18 +45,18 @@ _OF_NO_MEANING: Final = frozenset(
 
 
 def read_settings(options: Mapping[str, str]) -> KafkaSettings:
-    """The settings of a source. ``options`` are those that begin with ``kafka.``, others are passed over.
+    """Return the settings of a source from the options that begin with ``kafka.``; ignore other options.
 
-    All of it is plain data, for it is pickled for every task; no repr of it shows a secret.
+    The settings are plain data, which is pickled for every task; their repr shows no secret.
 
     Raises:
-        ConfigError: ``kafka.bootstrap.servers`` is missing, or an option is refused, unknown, or no such value.
+        ConfigError: ``kafka.bootstrap.servers`` is missing, or an option is not supported, unknown, or invalid.
     """
     return _settings(options, _REFUSED_READING)
 
 
 def write_settings(options: Mapping[str, str]) -> KafkaSettings:
-    """The settings of a sink. Raises as :func:`read_settings`."""
+    """Return the settings of a sink. Raise as :func:`read_settings`."""
     return _settings(options, _REFUSED_WRITING)
 
 
@@ -66,10 +66,10 @@ def _settings(options: Mapping[str, str], refused: Mapping[str, str]) -> KafkaSe
         if name in given:
             raise ConfigError(f"kafka.{name} is not supported: {why}")
     if not given.get("bootstrap.servers"):
-        raise ConfigError("the option kafka.bootstrap.servers is needed, such as 'host1:9092,host2:9092'")
-    # The source assigns partitions by hand, and nothing is committed: a group would mean nothing.
-    meant = {name: text for name, text in given.items() if name not in _OF_NO_MEANING and name != "group.id"}
+        raise ConfigError("the option kafka.bootstrap.servers is required, such as 'host1:9092,host2:9092'")
+    # The source assigns partitions itself and commits no offsets, so it does not use the group.
+    used = {name: text for name, text in given.items() if name not in _IGNORED and name != "group.id"}
     try:
-        return settings_from(meant)
+        return settings_from(used)
     except ConfigError as error:
-        raise ConfigError(f"among the options kafka.*: {error}") from error
+        raise ConfigError(f"in the options kafka.*: {error}") from error

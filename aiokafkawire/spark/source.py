@@ -40,7 +40,7 @@ __all__ = ("KafkaSource", "register", "spark_schema")
 
 
 def spark_schema(*, headers: bool) -> StructType:
-    """The columns of the JVM source; ``headers`` with the option ``includeHeaders``."""
+    """Return the columns of the JVM source; ``headers`` is the option ``includeHeaders``."""
     pair = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
     columns = [
         StructField("key", BinaryType()),
@@ -55,60 +55,60 @@ def spark_schema(*, headers: bool) -> StructType:
 
 
 def register(spark: Any) -> None:
-    """Make ``format("aiokafkawire")`` known to a session; where the package is installed, Spark finds it by itself."""
+    """Register ``format("aiokafkawire")`` with a session; Spark finds the installed package automatically."""
     spark.dataSource.register(KafkaSource)
 
 
 class KafkaSource(DataSource):
-    """Reads and writes topics. Options, schema and meaning are those of Spark's own Kafka source; see docs/spark.md."""
+    """The data source of topics. Options, schema and semantics are those of Spark's Kafka source; see docs/spark.md."""
 
     @classmethod
     def name(cls) -> str:
-        """What ``format()`` takes."""
+        """Return the name for ``format()``."""
         return "aiokafkawire"
 
     def schema(self) -> StructType:
-        """The JVM source's columns."""
+        """Return the JVM source's columns."""
         headers = str(self.options.get("includeHeaders", "false")).strip().lower() == "true"
         return spark_schema(headers=headers)
 
     def reader(self, schema: StructType) -> "ArrowBatchReader":
-        """A batch query. Raises ConfigError."""
+        """Return the reader of a batch query. Raise ConfigError for wrong options."""
         self._check(schema)
         return ArrowBatchReader(read_options(self.options, streaming=False))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's names
-        """A streaming query; what it returns for wrong options raises ConfigError when Spark calls it."""
+        """Return the reader of a streaming query; for wrong options its methods raise ConfigError."""
         try:
             self._check(schema)
             options = read_options(self.options, streaming=True)
             if not LIMITS and (options.max_offsets_per_trigger or options.min_offsets_per_trigger):
-                raise ConfigError("maxOffsetsPerTrigger and minOffsetsPerTrigger need Spark 4.2: it reads all there is")
+                raise ConfigError("maxOffsetsPerTrigger and minOffsetsPerTrigger need Spark 4.2 or later")
         except ConfigError as error:
-            # Spark hides what is raised here behind an UnboundLocalError of its own, but not what its calls raise.
+            # Spark hides an error raised here behind an UnboundLocalError, but not one raised by the reader's methods.
             return _Refused(error)
         return StreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> "BatchWriter":
-        """A batch query's sink. Raises ConfigError."""
+        """Return the sink of a batch query. Raise ConfigError for wrong options."""
         if overwrite:
             raise ConfigError("a topic cannot be overwritten: use mode('append')")
         return BatchWriter(write_options(self.options))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "StreamWriter":  # noqa: N802
-        """A streaming query's sink; output mode complete appends, too. Raises ConfigError."""
+        """Return the sink of a streaming query; output mode complete also appends. Raise ConfigError."""
         if DataSourceStreamArrowWriter is None:
-            raise ConfigError("writing a stream needs Spark 4.1; before it, write each batch in foreachBatch")
+            raise ConfigError("writing a stream needs Spark 4.1 or later; with older versions use foreachBatch")
         return StreamWriter(write_options(self.options))
 
     def _check(self, schema: StructType) -> None:
-        wanted = self.schema().simpleString()
-        if schema.simpleString() != wanted:
-            raise ConfigError(f"the source has a schema of its own, so leave .schema() out: {wanted}")
+        expected = self.schema().simpleString()
+        if schema.simpleString() != expected:
+            raise ConfigError(f"leave .schema() out, the source has its own schema: {expected}")
 
 
 class _Refused(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A streaming query with wrong options: each call raises the error."""
+    """The reader of a streaming query with wrong options: each method raises the error."""
 
     def __init__(self, error: ConfigError) -> None:
         self._error = error
@@ -130,53 +130,53 @@ class _Refused(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class ArrowBatchReader(DataSourceReader):
-    """A batch query: its ranges are settled before any task runs."""
+    """The reader of a batch query; it resolves the ranges before any task runs."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
 
     def partitions(self) -> list[Part]:
-        """The tasks. Raises as :func:`~.lookup.batch_ranges`."""
+        """Return the tasks. Raise as :func:`~.lookup.batch_ranges`."""
         settings = self._options.settings
         with blocking.Client(settings.bootstrap_servers, **settings.client) as kafka:
             ranges = kafka.loop.call(batch_ranges, kafka.asynchronous, self._options)
         return parts_of(self._options, ranges)
 
     def read(self, partition: Part) -> Iterator["pa.RecordBatch"]:  # type: ignore[override]
-        """What a task does."""
+        """Yield the records of a task's input partition."""
         return read_part(self._options, partition)
 
 
 def _written(options: WriteOptions, batches: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
-    from .partition_writer import write_batches  # a process that only reads is the sooner ready without it
+    from .partition_writer import write_batches  # imported late, since processes that only read do not need it
 
     write_batches(options, batches)
     return WriterCommitMessage()
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """A batch query's sink: at least once."""
+    """The sink of a batch query, with at-least-once delivery."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
 
     def write(self, iterator: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
-        """What a task does."""
+        """Write the rows of a task."""
         return _written(self._options, iterator)
 
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter as _StreamSink
-else:  # before Spark 4.1 nobody is given one
+else:  # before Spark 4.1 there is no such class, and streamWriter() raises ConfigError
     _StreamSink = DataSourceStreamArrowWriter or DataSourceArrowWriter
 
 
 class StreamWriter(_StreamSink):
-    """A streaming query's sink: at least once."""
+    """The sink of a streaming query, with at-least-once delivery."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
 
     def write(self, iterator: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
-        """What a task does."""
+        """Write the rows of a task."""
         return _written(self._options, iterator)

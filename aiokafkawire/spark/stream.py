@@ -1,7 +1,7 @@
-"""The streaming source: which offsets the next micro-batch has, and its parts; tasks read them.
+"""The streaming source: plans the offsets of micro-batches and their input partitions, which tasks read.
 
-One long-lived process beside the driver plans, with one client; it is not the user's process. What tasks need comes
-with their :class:`~.parts.Part`.
+Spark runs the planner in a separate, long-lived process with one client. Tasks get their
+:class:`~.input_partitions.Part` and the options.
 """
 
 import time
@@ -18,7 +18,7 @@ from .lookup import data_lost, ends, partitions_now, partitions_of, resolve
 from .offsets import Offsets, SparkOffsets, read_offsets, write_offsets
 from .options import ReadOptions
 
-try:  # Spark 4.2 and later say where a batch begins, and how much it may have
+try:  # Spark 4.2 and later pass the start of a batch and its limit
     from pyspark.sql.streaming.datasource import (
         ReadAllAvailable,
         ReadLimit,
@@ -32,7 +32,7 @@ except ImportError:
     LIMITS = False
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
-        """Spark before 4.2 reads all that is there in one batch."""
+        """Stands in for the class of Spark 4.2: older versions read all available records in one batch."""
 
 
 if TYPE_CHECKING:
@@ -42,22 +42,22 @@ __all__ = ("LIMITS", "StreamReader", "SupportsTriggerAvailableNow")
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans micro-batches. Offsets are the JVM source's JSON, so a checkpoint may go from one to the other."""
+    """The planner of micro-batches. Offsets are in the JVM source's JSON, so both sources can use a checkpoint."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._client: blocking.Client | None = None
         self._target: Offsets | None = None
         self._known: frozenset[TopicPartition] = frozenset()
-        most, least = options.max_offsets_per_trigger, options.min_offsets_per_trigger
-        self._admission = Admission(most, least, options.max_trigger_delay, passed_at=time.monotonic())
+        maximum, minimum = options.max_offsets_per_trigger, options.min_offsets_per_trigger
+        self._admission = Admission(maximum, minimum, options.max_trigger_delay, passed_at=time.monotonic())
 
     def __getstate__(self) -> dict[str, Any]:
-        # A thread and its connections stay where they are: tasks need the options only.
+        # The client's thread and connections cannot be pickled; tasks need only the options.
         return {**self.__dict__, "_client": None}
 
     def initialOffset(self) -> SparkOffsets:  # noqa: N802 - Spark's names
-        """Where a query without a checkpoint begins."""
+        """Return the start of a query without a checkpoint."""
         options = self._options
         start = self._call(_resolved, options)
         return write_offsets(start)
@@ -65,18 +65,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802
         self, start: Mapping[str, Any] | None = None, limit: "ReadLimit | None" = None
     ) -> SparkOffsets:
-        """Where the next micro-batch ends. Spark before 4.2 gives neither argument."""
+        """Return the end of the next micro-batch. Spark before 4.2 passes neither argument."""
         end = self._now() if self._target is None else self._target
         if start is None or limit is None or isinstance(limit, ReadAllAvailable):
             return write_offsets(end)
-        begun = read_offsets(start, "the start of a batch")
-        begins = begun | self._begin_of_new(begun, end)
-        # One that was cut off, or is gone, is told of when the batch is planned.
-        known = {where: min(begins[where], end[where]) for where in end}
+        given = read_offsets(start, "the start of a batch")
+        begins = given | self._begin_of_new(given, end)
+        # partitions() reports truncated and deleted partitions when the batch is planned.
+        known = {partition: min(begins[partition], end[partition]) for partition in end}
         return write_offsets(self._admission.reach(known, end, time.monotonic()))
 
     def getDefaultReadLimit(self) -> "ReadLimit":  # noqa: N802
-        """What Spark hands back to :meth:`latestOffset`; unless the trigger wants all there is."""
+        """Return the limit that Spark passes to :meth:`latestOffset`, unless the trigger reads all records."""
         options = self._options
         if options.max_offsets_per_trigger is not None:
             return ReadMaxRows(options.max_offsets_per_trigger)
@@ -85,28 +85,28 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def reportLatestOffset(self) -> SparkOffsets | None:  # noqa: N802
-        """Where the partitions end now, for the query's progress."""
+        """Return the current ends of the partitions, for the query's progress."""
         return write_offsets(self._now())
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """All batches together read to where the partitions end now; none of them waits for more."""
+        """Set the current ends as the target of all batches; no batch waits for more records."""
         self._target = self._now()
-        self._admission.least = None
+        self._admission.minimum = None
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Part]:
-        """The tasks of a micro-batch. Raises DataLost if records are missing, and ``failOnDataLoss`` is on."""
-        begun, until = (read_offsets(given, "the checkpoint") for given in (start, end))
-        new = self._begin_of_new(begun, until)
-        lost = lost_between(begun, new, until) if start != end else []
+        """Return the tasks of a micro-batch. Raise DataLost if records are missing, and ``failOnDataLoss`` is on."""
+        begins, ends_at = (read_offsets(given, "the checkpoint") for given in (start, end))
+        new = self._begin_of_new(begins, ends_at)
+        lost = lost_between(begins, new, ends_at) if start != end else []
         data_lost(lost, fail=self._options.fail_on_data_loss)
-        return parts_of(self._options, ranges_between(begun | new, until))
+        return parts_of(self._options, ranges_between(begins | new, ends_at))
 
     def read(self, partition: Part) -> Iterator["pa.RecordBatch"]:  # type: ignore[override]
-        """What a task does."""
+        """Yield the records of a task's input partition."""
         return read_part(self._options, partition)
 
     def commit(self, end: Mapping[str, Any]) -> None:
-        """Nothing: Spark's checkpoint has the offsets. It is not told of the last batch; a listener is."""
+        """Do nothing: Spark's checkpoint has the offsets. Spark does not call this for the last batch."""
 
     def stop(self) -> None:
         """Close the client."""
@@ -119,9 +119,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._known = frozenset(found)
         return found
 
-    def _begin_of_new(self, begun: Offsets, end: Offsets) -> Offsets:
-        """Partitions that came after the query began are read from their beginning."""
-        new = [where for where in end if where not in begun]
+    def _begin_of_new(self, begins: Offsets, end: Offsets) -> Offsets:
+        """Look up the beginnings of partitions that were added after the query began."""
+        new = [partition for partition in end if partition not in begins]
         return self._call(_begin, self._options, new) if new else {}
 
     def _call(self, function: Any, *args: Any) -> Offsets:

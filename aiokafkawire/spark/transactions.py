@@ -1,10 +1,10 @@
-"""The driver's half of the exactly-once sink: one transaction for each micro-batch. It knows nothing of Spark.
+"""The driver's part of the exactly-once sink, without Spark: one transaction for each micro-batch.
 
-1. Opening the producer ends what a driver before it has left open, and fences that driver's tasks (KIP-98).
-2. A batch is asked for before it is written: its mark is an offset that was committed in its own transaction, so both
-   are there or neither is.
-3. Others write into the transaction with the producer's id and epoch. Whatever fails, all of it is aborted, and what is
-   written again has another epoch: nothing that comes late gets in.
+1. Opening the producer aborts the transaction of a previous driver, and fences that driver's tasks (KIP-98).
+2. A batch has a marker: an offset that its own transaction commits. Before a batch is written, its marker shows
+   whether it was written before.
+3. Tasks write into the transaction with the producer's id and epoch. After any failure the transaction is aborted, and
+   the next attempt has a new epoch, so brokers reject late writes.
 """
 
 import logging
@@ -22,60 +22,60 @@ __all__ = ("BatchTransactions",)
 _log = logging.getLogger("aiokafkawire.spark")
 
 _TIMEOUT_MS: Final = 600_000
-"""``transaction.timeout.ms`` where nothing else is said: a batch takes as long as a Spark job; brokers allow 900000."""
+"""The default of ``transaction.timeout.ms``: a batch takes as long as a Spark job; brokers allow 900000."""
 
 
 class BatchTransactions:
-    """Writes micro-batches, each in a transaction of its own. It opens with the first one; :meth:`close` it.
+    """The transactions of a query, one for each micro-batch. The first batch opens the producer; call :meth:`close`.
 
     Args:
-        options: the sink's; the option ``topic`` is needed.
-        transactional_id: the query's own, and the same after a restart.
-        tries: how often a batch is written before its error is raised.
+        options: the sink's options; ``topic`` is required.
+        transactional_id: unique to the query, and the same after a restart.
+        tries: the maximum number of attempts to write a batch before its error is raised.
 
     Raises:
-        ConfigError: there is no topic, or a setting is wrong.
+        ConfigError: the topic is missing, or a setting is wrong.
     """
 
     def __init__(self, options: WriteOptions, transactional_id: str, *, tries: int = 3) -> None:
         if options.topic is None:
-            raise ConfigError("the option topic is needed: all records of an exactly-once sink go to one topic")
+            raise ConfigError("the option topic is required: an exactly-once sink writes all records to one topic")
         if tries < 1:
-            raise ConfigError(f"tries must be 1 at least, got {tries}")
+            raise ConfigError(f"tries must be at least 1, got {tries}")
         self._options, self._transactional_id, self._tries = options, transactional_id, tries
-        # An offset needs a partition that is there; nobody reads from this one by it.
-        self._where = TopicPartition(options.topic, 0)
+        # The partition of the markers' offsets must exist; no consumer starts at these offsets.
+        self._partition = TopicPartition(options.topic, 0)
         self._group = group_of(transactional_id)
         self._kafka: blocking.Client | None = None
         self._producer: blocking.Producer[bytes, bytes] | None = None
-        self._followed: str | None = None  # the query whose batches this driver knows of itself
+        self._followed: str | None = None  # the query whose batches this driver wrote itself
 
     def write(self, query: str, batch_id: int, work: Callable[[ProducerIdentity], object]) -> bool:
-        """Write a batch, unless it was written before: then ``work`` is not called. Returns whether it was.
+        """Write a batch by calling ``work``, unless it was written before; return whether it was written now.
 
-        ``work`` has all of the batch's records written with the identity it is given; no two producers with it may
-        write to one partition. If it raises what is no KafkaError, it is called again for a new transaction.
+        ``work`` must write all of the batch's records with the given identity; only one producer with this identity may
+        write to a partition. If ``work`` raises an error other than KafkaError, a new transaction calls it again.
 
         Raises:
             ProducerFenced, InvalidProducerEpoch, InvalidTxnState: the transaction was open for too long, or another
-                driver has taken over; nothing of the batch will be seen.
-            KafkaError: it cannot be committed; if nobody knows whether it was, the next driver does.
+                driver has taken over; readers will not see the batch.
+            KafkaError: the commit failed, or its outcome is unknown until the next driver opens.
         """
         producer = self._open()
         for left in reversed(range(self._tries)):
             mark = self._mark()
             if is_written(mark, query, batch_id):
-                _log.info("batch %d of query %s was written before: it is left out", batch_id, query)
+                _log.info("skipping batch %d of query %s: it was written before", batch_id, query)
                 return False
             if query != self._followed:
-                self._tell_if_unknown(mark, query, batch_id)
+                self._warn_if_unknown(mark, query, batch_id)
             try:
                 self._write_once(producer, mark_of(query, batch_id), work)
                 return True
             except (ProducerFenced, InvalidProducerEpoch, InvalidTxnState) as error:
                 error.add_note(
                     f"batch {batch_id} was not written: its transaction was open for longer than "
-                    "kafka.transaction.timeout.ms, or another query has this transactional id; start the query again"
+                    "kafka.transaction.timeout.ms, or another query has this transactional id; restart the query"
                 )
                 raise
             except KafkaError:
@@ -83,15 +83,15 @@ class BatchTransactions:
             except Exception as error:
                 if not left:
                     raise
-                _log.warning("batch %d of query %s was aborted, and is written again: %s", batch_id, query, error)
-        raise AssertionError("the last try returns or raises")
+                _log.warning("retrying batch %d of query %s, which was aborted: %s", batch_id, query, error)
+        raise AssertionError("the last attempt returns or raises")
 
     def partitions(self) -> tuple[int, ...]:
-        """The topic's partitions. Raises TopicNotReady if it is not there."""
-        return self._open().partitions_for(self._where.topic)
+        """Return the topic's partitions. Raise TopicNotReady if the topic does not exist."""
+        return self._open().partitions_for(self._partition.topic)
 
     def close(self) -> None:
-        """Abort what is open, and close the connections. May be called again."""
+        """Abort an open transaction, and close the connections. May be called again."""
         kafka, self._kafka, producer, self._producer = self._kafka, None, self._producer, None
         try:
             if producer is not None:
@@ -108,13 +108,13 @@ class BatchTransactions:
     ) -> None:
         with producer.transaction() as transaction:
             work(producer.identity)
-            transaction.commit_offsets({self._where: mark}, group=self._group)
+            transaction.commit_offsets({self._partition: mark}, group=self._group)
 
-    def _tell_if_unknown(self, mark: OffsetAndMetadata | None, query: str, batch_id: int) -> None:
+    def _warn_if_unknown(self, mark: OffsetAndMetadata | None, query: str, batch_id: int) -> None:
         if is_unknown(mark, query, batch_id):
             _log.warning(
-                "group %s has no mark of query %s, or no longer (offsets.retention.minutes): batch %d is written, and "
-                "if a driver before has written it and was killed before Spark knew, it is there twice",
+                "group %s has no marker of query %s, which may have expired (offsets.retention.minutes): writing batch "
+                "%d, which is duplicated if a previous driver wrote it and was killed before Spark's checkpoint",
                 self._group,
                 query,
                 batch_id,
@@ -125,19 +125,19 @@ class BatchTransactions:
         assert self._kafka is not None
         admin = self._kafka.asynchronous.admin
         found = self._kafka.loop.call(
-            admin.list_consumer_group_offsets, self._group, [self._where], require_stable=True
+            admin.list_consumer_group_offsets, self._group, [self._partition], require_stable=True
         )
-        return found.get(self._where)
+        return found.get(self._partition)
 
     def _open(self) -> blocking.Producer[bytes, bytes]:
         if self._producer is None:
             settings = self._options.settings
-            asked = settings.producer.copy()
-            asked.setdefault("transaction_timeout_ms", _TIMEOUT_MS)
-            asked["transactional_id"] = self._transactional_id
+            producer_options = settings.producer.copy()
+            producer_options.setdefault("transaction_timeout_ms", _TIMEOUT_MS)
+            producer_options["transactional_id"] = self._transactional_id
             self._kafka = blocking.Client(settings.bootstrap_servers, **settings.client).open()
             try:
-                self._producer = self._kafka.producer(**asked).__enter__()
+                self._producer = self._kafka.producer(**producer_options).__enter__()
             except BaseException:
                 self.close()
                 raise

@@ -1,7 +1,7 @@
-"""What a Python worker of Spark keeps from one task to the next: its client, and what it has loaded.
+"""The client that a Python worker of Spark keeps from one task to the next.
 
-Spark starts few workers and gives them one task after the other. A micro-batch has a task for each partition, which
-often takes less than 50 ms: what every task does anew counts.
+Spark starts few workers, and each runs one task after the other. A micro-batch has a task for each partition, which
+often takes less than 50 ms, so opening a client for every task would be expensive.
 """
 
 import gc
@@ -19,10 +19,9 @@ __all__ = ("task_client",)
 
 @contextmanager
 def task_client(settings: KafkaSettings) -> Iterator[blocking.Client]:
-    """An open client for one task; in a worker of Spark it stays open for the next task with the same settings.
+    """Yield an open client for one task; a worker of Spark keeps it open for the next task with the same settings.
 
-    A task that fails leaves no client behind: whoever tries again begins anew. Raises as
-    :class:`~aiokafkawire.blocking.Client`.
+    A task that fails closes the client; a retry opens another. Raise as :class:`~aiokafkawire.blocking.Client`.
     """
     if not _in_worker():
         with _client(settings) as kafka:
@@ -40,25 +39,25 @@ def task_client(settings: KafkaSettings) -> Iterator[blocking.Client]:
 
 @attrs.define
 class _Worker:
-    """This process, if it is one."""
+    """The state of this process, if it is a worker of Spark."""
 
     _kept: tuple[KafkaSettings, blocking.Client] | None = attrs.field(default=None, init=False)
     _is_settled: bool = attrs.field(default=False, init=False)
 
     def take(self, settings: KafkaSettings) -> blocking.Client | None:
-        """The kept client, if it is one with these settings; else it is closed."""
+        """Return the kept client if it has these settings; close it otherwise."""
         kept, self._kept = self._kept, None
         if kept is None:
             return None
-        theirs, kafka = kept
-        # Of another process than this one, in which it would not run, if this was forked from a worker.
-        if theirs == settings and not kafka.loop.in_forked_process:
+        kept_settings, kafka = kept
+        # A process that was forked from a worker cannot use the worker's client.
+        if kept_settings == settings and not kafka.loop.in_forked_process:
             return kafka
         kafka.close()
         return None
 
     def keep(self, settings: KafkaSettings, kafka: blocking.Client) -> None:
-        """Have it for the next task, unless it is closed."""
+        """Keep the client for the next task, unless it is closed."""
         self._settle()
         if self._kept is None and kafka.loop.is_running:
             self._kept = settings, kafka
@@ -66,10 +65,10 @@ class _Worker:
             kafka.close()
 
     def _settle(self) -> None:
-        """Take what is loaded by now, mostly modules, out of the garbage collector's sight.
+        """Freeze the objects that are loaded by now, mostly modules, for the garbage collector.
 
-        Spark's worker collects after each of its tasks, before it takes another: to walk through 80,000 objects that
-        stay to the end takes as long as to read 100,000 rows.
+        Spark's worker collects garbage after each task: visiting 80,000 permanent objects takes as long as reading
+        100,000 rows.
         """
         if not self._is_settled:
             self._is_settled = True
@@ -85,6 +84,6 @@ def _client(settings: KafkaSettings) -> blocking.Client:
 
 
 def _in_worker() -> bool:
-    """Whether this is a task of Spark's. Where that is not loaded, it is none."""
+    """Return whether this runs in a task of Spark, without importing Spark."""
     spark = sys.modules.get("pyspark.taskcontext")
     return spark is not None and spark.TaskContext.get() is not None

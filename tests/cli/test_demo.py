@@ -93,7 +93,7 @@ def test_a_record_sent_twice_fails_the_check(monkeypatch: pytest.MonkeyPatch, ca
     assert main(["demo", "--limit", "200"]) == 1
     out, err = capsys.readouterr()
     assert PASSED not in out
-    assert err.startswith("aiokafkawire: the check failed: 201 records came back, 200 were sent; late, or there before")
+    assert err.startswith("aiokafkawire: the check failed: 201 records came back, 200 were sent; late or duplicate")
     assert err.count("\n") == 1
 
 
@@ -104,7 +104,7 @@ def test_a_new_topic_that_not_all_brokers_know_yet_is_waited_for() -> None:
             order = broker.on(ApiKey.METADATA, answer=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic="flights", times=2)
             reader = await TopicStream(kafka, "flights", "none").reader()
             assert order.is_met
-            assert list(reader.places) == [TopicPartition("flights", 0), TopicPartition("flights", 1)]
+            assert list(reader.partitions) == [TopicPartition("flights", 0), TopicPartition("flights", 1)]
 
     anyio.run(read)
 
@@ -205,7 +205,9 @@ def test_flights_go_through_spark_and_another_topic() -> None:
     command = [sys.executable, "-m", "aiokafkawire", "demo", "--spark", "--limit", "5000"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr[-3_000:]
-    assert "Check passed: every flight was counted once, and the group is where the topic ends." in done.stdout
+    assert (
+        "Check passed: every flight was counted once, and the group's offsets are at the topic's ends." in done.stdout
+    )
     assert re.search(r"United Air Lines Inc\. +\d", done.stdout)
     assert "lag 0." in done.stdout
 
@@ -234,5 +236,6 @@ def test_a_demo_with_spark_has_its_own_topics_and_needs_spark(monkeypatch: pytes
     monkeypatch.setattr("aiokafkawire.cli.main.find_spec", lambda name: None if name == "pyspark" else find_spec(name))
     assert main(["demo", "--spark"]) == 2
     assert (
-        'the demo needs pyspark, not installed here: pip install "aiokafkawire[demo,spark]"' in capsys.readouterr().err
+        'the demo needs pyspark, which is not installed: pip install "aiokafkawire[demo,spark]"'
+        in capsys.readouterr().err
     )

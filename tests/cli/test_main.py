@@ -62,8 +62,8 @@ def test_without_a_command_there_is_help(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
-        (["demo", "--limit", "0"], "'0' is not a number from 1 on"),
-        (["demo", "--limit", "many"], "'many' is not a number"),
+        (["demo", "--limit", "0"], "'0' is not a positive integer"),
+        (["demo", "--limit", "many"], "'many' is not a positive integer"),
         (["demo", "--timeout", "-1"], "'-1' is not a number of seconds"),
         (["demo", "--timeout", "nan"], "'nan' is not a number of seconds"),
         (["demo", "--compression", "brotli"], "invalid choice: 'brotli'"),
@@ -82,7 +82,7 @@ def test_without_the_extra_the_demo_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, absent, None)
     assert main(["demo"]) == 2
-    said = f'aiokafkawire: the demo needs {absent}, not installed here: pip install "aiokafkawire[demo]"\n'
+    said = f'aiokafkawire: the demo needs {absent}, which is not installed: pip install "aiokafkawire[demo]"\n'
     assert capsys.readouterr() == ("", said)
 
 

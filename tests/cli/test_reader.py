@@ -92,7 +92,7 @@ def test_it_ends_when_the_end_becomes_known_after_the_last_record() -> None:
 
 
 def test_silence_is_given_up_on() -> None:
-    with pytest.raises(CommandFailed, match="heard nothing for 60 s, with 1 read"):
+    with pytest.raises(CommandFailed, match="received no records for 60 s, after 1 records"):
         read([Batch(1, value(0))], end=2)
 
 

@@ -51,10 +51,10 @@ def test_java_tells_its_release(told: str, release: int | None) -> None:
 @pytest.mark.parametrize(
     ("script", "told"),
     [
-        ("echo 'openjdk version \"11.0.2\"' >&2", "Spark needs Java 17 or later, and {} is Java 11: set JAVA_HOME to"),
-        ("echo 'java version \"1.8.0_402\"' >&2", "Spark needs Java 17 or later, and {} is Java 8: set JAVA_HOME to"),
-        ("echo no >&2; exit 1", "Spark needs Java 17 or later, and {} does not tell its version: no"),
-        (CUT_DOWN, "Spark needs Java's module jdk.incubator.vector, and {} has none: take one that is whole"),
+        ("echo 'openjdk version \"11.0.2\"' >&2", "Spark needs Java 17 or later, but {} is Java 11: set JAVA_HOME to"),
+        ("echo 'java version \"1.8.0_402\"' >&2", "Spark needs Java 17 or later, but {} is Java 8: set JAVA_HOME to"),
+        ("echo no >&2; exit 1", "Spark needs Java 17 or later, but {} does not print its version: no"),
+        (CUT_DOWN, "Spark needs Java's module jdk.incubator.vector, which {} lacks: use a complete Java"),
     ],
 )
 def test_a_java_that_will_not_do_is_named_with_what_it_lacks(home: Path, script: str, told: str) -> None:
@@ -76,18 +76,18 @@ def test_no_java_is_one_line_and_the_status_of_wrong_usage(
     monkeypatch.setattr("aiokafkawire.cli.main.find_spec", lambda name: SimpleNamespace())
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert main(["demo", "--spark"]) == 2
-    told = f"aiokafkawire: Spark needs Java 17 or later, and JAVA_HOME is {tmp_path}, where there is no bin/java\n"
+    told = f"aiokafkawire: Spark needs Java 17 or later, but JAVA_HOME is {tmp_path}, which has no bin/java\n"
     assert capsys.readouterr() == ("", told)
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["demo", "--spark"]) == 2
-    told = "aiokafkawire: Spark needs Java 17 or later, and there is no java on PATH\n"
+    told = "aiokafkawire: Spark needs Java 17 or later, but there is no java on PATH\n"
     assert capsys.readouterr() == ("", told)
 
 
 def test_a_spark_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", SimpleNamespace(__version__="3.5.7"))
-    with pytest.raises(CommandFailed, match=r"needs PySpark 4\.0 or later, and here is 3\.5\.7: pip install"):
+    with pytest.raises(CommandFailed, match=r"needs PySpark 4\.0 or later, but 3\.5\.7 is installed: pip install"):
         check_pyspark()
     monkeypatch.setitem(sys.modules, "pyspark", SimpleNamespace(__version__="4.2.0.dev1"))
     assert check_pyspark() == (4, 2)
@@ -135,8 +135,8 @@ def test_a_spark_that_stands_still_is_given_up(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("argument", "told"),
     [
-        (("--topic", "flights"), "--spark makes topics of its own: leave --topic out"),
-        (("--backend", "trio"), "--spark waits for Spark, on no event loop of its own: leave --backend out"),
+        (("--topic", "flights"), "--spark creates its own topics: leave --topic out"),
+        (("--backend", "trio"), "--spark runs without an event loop: leave --backend out"),
     ],
 )
 def test_what_means_nothing_with_spark_is_refused(

@@ -15,13 +15,13 @@ FRAME = "000000230012000300000007000464656d6f000d61696f6b61666b617769726506302e3
 @pytest.mark.parametrize(
     ("command", "status", "told"),
     [
-        ("wire <&-", 2, "aiokafkawire: standard input is closed: give the bytes as arguments, or with --file\n"),
-        ("wire <&- >&-", 1, "aiokafkawire: standard output is closed: there is nowhere to write what the bytes say\n"),
+        ("wire <&-", 2, "aiokafkawire: standard input is closed: pass the bytes as arguments or with --file\n"),
+        ("wire <&- >&-", 1, "aiokafkawire: standard output is closed, so the decoded bytes cannot be written\n"),
         (f"wire {FRAME} <&-", 0, ""),
         (
             f"wire {FRAME} >&-",
             1,
-            "aiokafkawire: standard output is closed: there is nowhere to write what the bytes say\n",
+            "aiokafkawire: standard output is closed, so the decoded bytes cannot be written\n",
         ),
         (f"wire {FRAME} >&- 2>&-", 1, ""),
         (f"wire {FRAME} 2>&-", 0, ""),

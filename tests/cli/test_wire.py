@@ -39,7 +39,7 @@ def test_a_request_says_what_it_is(data: bytes, capsys: Capture) -> None:
 {len(data)} bytes, from hex
 
 frame 1: bytes 0-{len(data) - 1}, {len(HELLO)} {where}
-request ApiVersions v3 (API key 18, known are v0 to v5)
+request ApiVersions v3 (API key 18, known versions: v0 to v5)
   header v2
     request_api_key: 18 (ApiVersions)
     request_api_version: 3
@@ -129,16 +129,16 @@ def test_what_cannot_be_a_length_ends_the_stream(said: int, capsys: Capture) -> 
 def test_a_response_is_told_by_what_it_answers(api: str, data: bytes, capsys: Capture) -> None:
     status, out = run(capsys, "--response", api, data.hex())
     assert status == 0
-    assert "response Metadata v12 (API key 3, known are v0 to v13)\n  header v1\n    correlation_id: 8\n" in out
+    assert "response Metadata v12 (API key 3, known versions: v0 to v13)\n  header v1\n    correlation_id: 8\n" in out
     assert '    cluster_id: "abc"\n' in out
 
 
 def test_without_a_version_it_is_the_newest_that_reads_it(capsys: Capture) -> None:
     (told,) = objects(capsys, "--response", "metadata", ANSWER.hex())
     assert told["version"] == 12
-    assert told["notes"] == ["no version was given: this is the newest that reads it, v11 would too"]
+    assert told["notes"] == ["no version was given: this is the newest that decodes it; others: v11"]
     status, out = run(capsys, "--response", "metadata", "--no-length", ANSWER[:-1].hex())
-    assert (status, "no version of MetadataResponse (0-13) reads it; the one that got furthest: " in out) == (1, True)
+    assert (status, "no version of MetadataResponse (0-13) decodes it; the longest attempt: " in out) == (1, True)
 
 
 def test_an_old_broker_answers_api_versions_in_version_0(capsys: Capture) -> None:
@@ -146,7 +146,7 @@ def test_an_old_broker_answers_api_versions_in_version_0(capsys: Capture) -> Non
     old = response(ApiVersionsResponse(error_code=35, api_keys=keys), 0)
     status, out = run(capsys, "--response", "ApiVersions:3", old.hex())
     assert status == 0
-    assert "note: v3 was asked; the broker does not know it and answers in version 0 (KIP-511)" in out
+    assert "note: the request was v3, which the broker does not support; it answers in version 0 (KIP-511)" in out
     assert "error_code: 35 (UNSUPPORTED_VERSION: " in out
     assert "api_key: 18 (ApiVersions)" in out
     new = response(ApiVersionsResponse(error_code=0, api_keys=keys), 3)
@@ -176,7 +176,7 @@ def test_two_files_of_one_direction_each(tmp_path: Path, capsys: Capture) -> Non
     told = [json.loads(line) for line in out.splitlines()]
     assert [one["version"] for one in told] == [12, 1, 12, 1, None]
     assert [one["stream"] for one in told] == [str(requests)] * 2 + [str(responses)] * 3
-    assert told[-1]["problem"] == "no request that was seen has its correlation id, 99"
+    assert told[-1]["problem"] == "no pending request has its correlation id, 99"
     assert err == (
         f"{requests}: {requests.stat().st_size} bytes, from raw bytes\n"
         f"{responses}: {responses.stat().st_size // 2} bytes, from hex\n"
@@ -189,9 +189,9 @@ def test_what_could_it_be(capsys: Capture) -> None:
     status, out = run(capsys, "--guess", data.hex())
     assert (status, "    response ApiVersions v5, v4, v3\n" in out) == (0, True)
     status, out = run(capsys, "--guess", response(METADATA, 1).hex())
-    assert (status, "guessed: nothing else reads it" in out, "response Metadata v1 " in out) == (0, True, True)
+    assert (status, "guessed: no other API decodes it" in out, "response Metadata v1 " in out) == (0, True, True)
     status, out = run(capsys, "--guess", "--no-length", "ff" * 40)
-    assert (status, "nothing else reads it either" in out) == (1, True)
+    assert (status, "no other API decodes it" in out) == (1, True)
     status, out = run(capsys, "--guess", HELLO.hex())
     assert "request ApiVersions v3" in out, "a request needs no guess"
 
@@ -218,7 +218,7 @@ def test_damage_is_located_and_marked(capsys: Capture) -> None:
     status, out = run(capsys, framed(bytes(data)).hex())
     assert status == 1
     assert 'client_id: "me"' in out, "the header is told"
-    assert "cannot be read: ApiVersionsRequest v3.client_software_name: no string at byte " in out
+    assert "cannot be decoded: ApiVersionsRequest v3.client_software_name: no string at byte " in out
     assert "v2, v1" not in out, "those have no body"
     assert "counted from the end of its length prefix" in out
     assert f"^^ byte {at + 1}\n" in out
@@ -231,7 +231,7 @@ def test_other_versions_that_would_read_it_are_named(capsys: Capture) -> None:
     wrong = data[:2] + struct.pack(">h", 8) + data[4:]
     status, out = run(capsys, "--no-length", wrong.hex())
     assert status == 1
-    assert re.search(r"^  v10 and v9 would read it$|^  v9 would read it$", out, re.MULTILINE)
+    assert re.search(r"^  versions that decode it: (v10 and )?v9$", out, re.MULTILINE)
 
 
 def test_a_version_that_is_too_new(capsys: Capture) -> None:
@@ -239,8 +239,8 @@ def test_a_version_that_is_too_new(capsys: Capture) -> None:
     status, out = run(capsys, newer.hex())
     assert status == 1
     assert 'client_id: "me"' in out
-    assert "cannot be read: Metadata v14 is not known here, only 0-13" in out
-    assert "  v13, v12 and v11 would read it\n" in out
+    assert "cannot be decoded: Metadata v14 is unknown; known versions: 0-13" in out
+    assert "  versions that decode it: v13, v12 and v11\n" in out
 
 
 @pytest.mark.parametrize(
@@ -248,10 +248,10 @@ def test_a_version_that_is_too_new(capsys: Capture) -> None:
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "; this is HTTP"),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "these are bytes of TLS"),
-        (b"\x00\x12", "2 bytes, and a request's header has 8 at least"),
-        (struct.pack(">hhi", 2000, 0, 1) + bytes(10), "API key 2000: none that is known here"),
+        (b"\x00\x12", "2 bytes, but a request's header has at least 8"),
+        (struct.pack(">hhi", 2000, 0, 1) + bytes(10), "unknown API key 2000"),
         (b"\x00\x12\x00\x03\x00\x00\x00\x07\x7f\xff", "RequestHeader v2.client_id"),
-        (ANSWER, "If it is a response, say what it answers: --response API[:VERSION]"),
+        (ANSWER, "If the frame is a response, name its API: --response API[:VERSION]"),
     ],
 )
 def test_what_is_no_request_is_told(data: bytes, said: str, capsys: Capture) -> None:
@@ -268,7 +268,7 @@ def test_damaged_credentials_are_not_dumped(capsys: Capture) -> None:
 def test_sasl_without_headers_is_not_dumped(capsys: Capture) -> None:
     handshake = request(SaslHandshakeRequest(mechanism="PLAIN"), 0)
     status, out = run(capsys, framed(handshake, b"\0user\0sesame").hex())
-    assert (status, "sesame" in out, "SaslHandshake v0 those travel without a header" in out) == (1, False, True)
+    assert (status, "sesame" in out, "SaslHandshake v0 they have no header" in out) == (1, False, True)
 
 
 @given(st.binary(max_size=120), st.integers(0, 94), st.integers(0, 20), st.integers(0, 2))

@@ -87,7 +87,7 @@ def test_assignments_of_old_versions_do_not_name_the_protocol(capsys: Capture) -
             "leader_id: 3",
         ),
         ("MetadataResponse:12", encode(METADATA, 12), "controller_id: 5"),
-        ("MetadataRequest", encode(MetadataRequest(topics=None), 12), "this is the newest that reads it"),
+        ("MetadataRequest", encode(MetadataRequest(topics=None), 12), "this is the newest that decodes it"),
         ("ResponseHeader:0", b"\0\0\0\7", "correlation_id: 7"),
     ],
 )
@@ -99,7 +99,7 @@ def test_one_message(name: str, data: bytes, field: str, capsys: Capture) -> Non
 @pytest.mark.parametrize("name", ["EndTxnMarker", "EndTxnMarker:0", "MetadataRequest", "MetadataResponse:3"])
 def test_one_message_that_is_none(name: str, capsys: Capture) -> None:
     status, out = run(capsys, "--message", name, "fefefe")
-    assert (status, "cannot be read: " in out) == (1, True)
+    assert (status, "cannot be decoded: " in out) == (1, True)
 
 
 def records() -> bytes:
@@ -122,16 +122,16 @@ def test_records_alone(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["--response", "Metdata:1", "00"], "no API is called 'Metdata'; did you mean Metadata"),
-        (["--response", "Metadata:x", "00"], "after the colon goes a version, as in Metadata:12"),
-        (["--response", "Metadata:99", "00"], "Metadata v99 is not known here, only 0-13"),
-        (["--response", "95", "00"], "no API is called '95'"),
-        (["--message", "EndTxn", "00"], "no message is called 'EndTxn'; did you mean "),
-        (["--message", "EndTxnMarker:7", "00"], "EndTxnMarker v7 is not known here, only 0"),
-        (["--guess", "--records", "00"], "--records and --guess do not go together"),
-        (["--requests", "x"], "--requests and --responses need each other"),
-        (["--file", "x", "00"], "the bytes come from arguments, from --file, or "),
-        (["--raw", "00"], "--raw is for files and the standard input"),
+        (["--response", "Metdata:1", "00"], "unknown API 'Metdata'; did you mean Metadata"),
+        (["--response", "Metadata:x", "00"], "the colon must be followed by a version, as in Metadata:12"),
+        (["--response", "Metadata:99", "00"], "Metadata v99 is unknown; known versions: 0-13"),
+        (["--response", "95", "00"], "unknown API '95'"),
+        (["--message", "EndTxn", "00"], "unknown message 'EndTxn'; did you mean "),
+        (["--message", "EndTxnMarker:7", "00"], "EndTxnMarker v7 is unknown; known versions: 0"),
+        (["--guess", "--records", "00"], "--records and --guess cannot be combined"),
+        (["--requests", "x"], "--requests and --responses must be used together"),
+        (["--file", "x", "00"], "use only one input: arguments, --file, or "),
+        (["--raw", "00"], "--raw needs --file or the standard input"),
     ],
 )
 def test_wrong_usage(argv: list[str], said: str, capsys: Capture) -> None:
@@ -144,7 +144,7 @@ def test_wrong_usage(argv: list[str], said: str, capsys: Capture) -> None:
 
 @pytest.mark.parametrize(
     ("argv", "said"),
-    [(["xyz"], "no hex: 'x' is no hex digit"), (["--file", "not/there"], "FileNotFoundError: "), (["abc"], "3 hex")],
+    [(["xyz"], "no hex: 'x' is not a hex digit"), (["--file", "not/there"], "FileNotFoundError: "), (["abc"], "3 hex")],
 )
 def test_input_that_is_none(argv: list[str], said: str, capsys: Capture) -> None:
     assert main(["wire", *argv]) == 1

@@ -111,12 +111,12 @@ def test_the_two_directions_of_wiresharks_follow_stream_are_apart() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("abc", "3 hex digits: bytes have two each"),
-        ("no hex at all", "no hex: 'n' is no hex digit"),
-        ("0000000 0000 2300 1200 0300\n", "in the machine's own byte order"),
+        ("abc", "3 hex digits, but a byte has two"),
+        ("no hex at all", "no hex: 'n' is not a hex digit"),
+        ("0000000 0000 2300 1200 0300\n", "in the machine's byte order"),
         ("00000000: 0000 0023\n00000010: 0012\n", "line 2: it begins at offset 00000010, after 4 bytes"),
-        ("b'\\xzz'", "a bytes literal that Python does not take"),
-        ("b'é'", "a bytes literal that Python does not take"),
+        ("b'\\xzz'", "invalid bytes literal of Python"),
+        ("b'é'", "invalid bytes literal of Python"),
     ],
 )
 def test_what_is_none_is_told(text: str, said: str) -> None:
@@ -143,7 +143,7 @@ def test_damaged_hex_in_a_file_is_no_raw_file() -> None:
 def test_base64() -> None:
     assert read_base64(base64.b64encode(FRAME).decode()).streams[0].data == FRAME
     assert read_base64(base64.urlsafe_b64encode(FRAME).decode().rstrip("=")).streams[0].data == FRAME
-    with pytest.raises(CommandFailed, match="no base64"):
+    with pytest.raises(CommandFailed, match="is not base64"):
         read_base64("!!")
 
 

@@ -116,7 +116,7 @@ def test_a_batch_without_a_usable_length_ends_it() -> None:
     lines, bad = told(batch(b"good") + bytes(broken) + batch(b"lost"))
     assert bad
     assert any('"good"' in line for line in lines)
-    assert "no batch at byte" in lines[-2]
+    assert "damaged batch at byte" in lines[-2]
     assert not any('"lost"' in line for line in lines)
 
 
@@ -125,7 +125,7 @@ def test_a_batch_that_is_cut_off_is_no_damage(left: int) -> None:
     whole = batch(b"one")
     lines, bad = told(whole + batch(b"two", offset=1)[:left])
     assert not bad
-    assert "cut off" in lines[-2]
+    assert "truncated batch" in lines[-2]
     assert lines[0].endswith(f"{len(whole) + left} bytes, 2 batches")
 
 

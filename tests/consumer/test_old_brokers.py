@@ -116,7 +116,7 @@ async def test_older_ones_say_since_when_topics_can_be_made() -> None:
         with pytest.raises(UnsupportedVersion, match=told):
             await client.admin.create_topics({"new": NewTopic(1, 1)})
     async with running("2.3") as (_, client):
-        with pytest.raises(UnsupportedVersion, match=r"with defaults since 2\.4 \(KIP-464\): give a NewTopic"):
+        with pytest.raises(UnsupportedVersion, match=r"defaults need 2\.4 \(KIP-464\): give a NewTopic"):
             await client.admin.create_topics({"new": 1})
 
 

@@ -313,14 +313,14 @@ async def test_records_that_cannot_be_sent_end_it(job: Job) -> None:
 @pytest.mark.parametrize("made", [None, b"bytes", ["text"], 5])
 async def test_what_process_returns_has_to_be_sendable(job: Job, made: Any) -> None:
     await job.fill(0, 1)
-    with pytest.raises(UsageError, match="process has to return what to send"):
+    with pytest.raises(UsageError, match="process must return an iterable of OutgoingRecord"):
         await job.run(lambda records: made)
 
 
 async def test_arguments_are_checked(job: Job) -> None:
     for arguments, told in (
-        ({"max_records": 0}, "max_records must be a whole number from 1 on, got 0"),
-        ({"commit_interval_ms": 0.5}, "commit_interval_ms must be a whole number from 1 on"),
+        ({"max_records": 0}, "max_records must be an integer of at least 1, got 0"),
+        ({"commit_interval_ms": 0.5}, "commit_interval_ms must be an integer of at least 1"),
         ({"consumer_options": {"isolation_level": "read_uncommitted"}}, "isolation_level is an argument of transform"),
         ({"producer_options": {"transactional_id": "other"}}, "transactional_id is an argument of transform"),
         ({"group_id": ""}, "group_id must not be empty"),

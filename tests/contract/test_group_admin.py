@@ -245,7 +245,9 @@ async def test_a_group_with_members_keeps_its_offsets(
     cluster: Where, kafka: Client, where: TopicPartition, group: str
 ) -> None:
     await kafka.admin.alter_consumer_group_offsets(group, {where: 3})
-    told = f"offsets of group '{group}' were not set, for it has members, and only they commit; stop them first"
+    told = (
+        f"offsets of group '{group}' were not set: the group has members, and only members can commit; stop them first"
+    )
     async with member(cluster, kafka, group, where.topic):
         with pytest.raises(UnknownMemberId, match=told):
             await kafka.admin.alter_consumer_group_offsets(group, {where: 5})

@@ -21,7 +21,7 @@ from aiokafkawire.protocol.messages.group_offsets import (
 )
 from aiokafkawire.protocol.primitives import ZERO_UUID
 from aiokafkawire.protocol.schema import Versions
-from aiokafkawire.types import GroupMetadata, given_offsets
+from aiokafkawire.types import GroupMetadata, normalize_offsets
 
 from .ids import A_ID, B_ID, UNKNOWN_ID
 
@@ -33,9 +33,9 @@ NOBODY, MEMBER, STATIC = GroupMetadata("g"), GroupMetadata("g", 4, "m"), GroupMe
 
 def test_offsets_are_read_as_users_give_them() -> None:
     noted = OffsetAndMetadata(3, "noted", 1)
-    assert given_offsets({A0: 7, ("b", 0): noted}) == {A0: OffsetAndMetadata(7), B0: noted}
+    assert normalize_offsets({A0: 7, ("b", 0): noted}) == {A0: OffsetAndMetadata(7), B0: noted}
     with pytest.raises(UsageError, match=r"a-0 needs an offset.*got -1"):
-        given_offsets({A0: -1})
+        normalize_offsets({A0: -1})
 
 
 def test_a_commit_names_each_topic_once_and_is_of_nobody_without_a_membership() -> None:

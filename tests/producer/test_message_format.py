@@ -77,7 +77,7 @@ async def test_a_record_with_headers_fails_alone(release: str, magic: int) -> No
             first = await producer.enqueue("t", b"first")
             headed = await producer.enqueue("t", b"headed", headers={"h": b""})
             last = await producer.enqueue("t", b"last")
-            with pytest.raises(UnsupportedVersion, match=r"has headers, which came with Kafka 0\.11 \(KIP-82\)"):
+            with pytest.raises(UnsupportedVersion, match=r"has headers, which need Kafka 0\.11 \(KIP-82\)"):
                 await headed
             assert [(await one).offset for one in (first, last)] == [0, 1]
         assert await read(client, 2) == [(None, b"first"), (None, b"last")]

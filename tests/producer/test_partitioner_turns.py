@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from aiokafkawire.config import ProducerConfig
 from aiokafkawire.producer.partitioner import BrokerAvailability, Choose, make_partitioner
 from aiokafkawire.records.batch import BatchBuilder, record_size_bound
-from aiokafkawire.types import Chance, TopicPartition
+from aiokafkawire.types import RandomSource, TopicPartition
 
 BATCH = 16_384
 
@@ -60,7 +60,7 @@ class QueueSizes:
 
 
 class Always:
-    """Chance that gives the same number, and remembers among how many."""
+    """Random that gives the same number, and remembers among how many."""
 
     def __init__(self, number: int) -> None:
         self.number, self.stops = number, list[int]()
@@ -73,7 +73,7 @@ class Always:
         raise NotImplementedError
 
 
-def partitioner(queues: QueueSizes, chance: Chance | None = None, **settings: Any) -> Choose:
+def partitioner(queues: QueueSizes, chance: RandomSource | None = None, **settings: Any) -> Choose:
     return make_partitioner(ProducerConfig(batch_size=BATCH, **settings), chance or Random(3), queues).choose
 
 

@@ -94,8 +94,8 @@ def test_kafkas_default_levels() -> None:
         (Codec.LZ4, 18, "1 to 17"),
         (Codec.ZSTD, 23, "-131072 to 22"),
         (Codec.ZSTD, -131073, "-131072 to 22"),
-        (Codec.NONE, 1, "takes no level"),
-        (Codec.SNAPPY, 1, "takes no level"),
+        (Codec.NONE, 1, "has no levels"),
+        (Codec.SNAPPY, 1, "has no levels"),
     ],
 )
 def test_other_levels_are_refused_with_the_legal_ones(codec: Codec, level: int, legal: str) -> None:

@@ -365,19 +365,19 @@ def test_a_damaged_message_inside_a_wrapper_is_found_as_java_finds_it() -> None:
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (with_length(message(0), 13), "a length of 13, at least 14 is due"),
+        (with_length(message(0), 13), "a length of 13, but the minimum is 14"),
         (with_length(message(0), -1), "a length of -1"),
         (with_length(message(0), -(1 << 31)), "a length of -"),
         (with_length(message(0), 21), "a length of 21"),  # a message v1 has 22
-        (message(-1), "no offset that a log has"),
-        (message(2**63 - 1), "no offset that a log has"),
+        (message(-1), "the offset is out of range"),
+        (message(2**63 - 1), "the offset is out of range"),
         (message(0, magic=3), "unknown message format (magic 3)"),
         (message(0, attributes=5), "unknown compression codec 5"),
         (message(0, attributes=7), "unknown compression codec 7"),
         (message(0, attributes=4), "zstd, which message format v1 does not have"),
         (message(0, attributes=4, magic=0), "zstd, which message format v0 does not have"),
         (message(0, None, attributes=1), "a compressed message with a null value"),
-        (message(0, b"", attributes=1), "gzip data: nothing at all"),
+        (message(0, b"", attributes=1), "gzip data: no bytes"),
         (message(0, b"garbage", attributes=1), "gzip data"),
         (wrapper(0, b""), "without messages inside"),
         (wrapper(0, b"\0" * 25), "cut short, 25 bytes are left"),
@@ -429,7 +429,7 @@ def test_lengths_that_lie_inside_a_message(at: int, length: int, what: str, insi
 
 def test_a_short_message_of_magic_1_inside_is_damage() -> None:
     short = with_checksum(with_length(message(0, None), 14)[:26])  # what would do for magic 0
-    with pytest.raises(CorruptBatch, match="a length of 14, at least 22 is due"):
+    with pytest.raises(CorruptBatch, match="a length of 14, but the minimum is 22"):
         offsets(wrapper(0, short))
 
 
@@ -442,7 +442,7 @@ def test_parse_wants_a_whole_message() -> None:
         with pytest.raises(CorruptBatch):
             MessageSet.parse(memoryview(data), position)
     assert MessageSet.parse(memoryview(b"..." + data), 3).header.last_offset == 3
-    with pytest.raises(CorruptBatch, match="magic 2 is no message format v0 or v1"):
+    with pytest.raises(CorruptBatch, match="magic 2 is not message format v0 or v1"):
         MessageSet.parse(memoryview(as_batch(Codec.NONE)))
 
 

@@ -126,10 +126,10 @@ def test_any_records_come_back(
 
 def test_what_the_formats_cannot_hold_is_refused() -> None:
     headers: list[Content] = [(0, None, b"v", ()), (0, None, b"v", (("name", b""),))]
-    with pytest.raises(UnsupportedVersion, match=r"^record 1 has headers, which came with Kafka 0\.11 .*format v1"):
+    with pytest.raises(UnsupportedVersion, match=r"^record 1 has headers, which need Kafka 0\.11 .*format v1"):
         encode_message_set(headers, 1)
     with pytest.raises(
-        UnsupportedVersion, match=r"format v0, of Kafka 0\.8 and 0\.9, does not have zstd.*gzip, snappy"
+        UnsupportedVersion, match=r"format v0, of Kafka 0\.8 and 0\.9, does not support zstd.*gzip, snappy"
     ):
         encode_message_set(SAMPLE, 0, Codec.ZSTD)
     for magic in (-1, 2):
@@ -140,7 +140,7 @@ def test_what_the_formats_cannot_hold_is_refused() -> None:
     with pytest.raises(UsageError, match="3 offsets for 4 records"):
         encode_message_set(SAMPLE, 1, offsets=[1, 2, 3])
     for offsets in ([0, 1, 1, 2], [3, 2, 1, 0], [-1, 0, 1, 2]):
-        with pytest.raises(UsageError, match="offsets ascend"):
+        with pytest.raises(UsageError, match="offsets must ascend"):
             encode_message_set(SAMPLE, 1, offsets=offsets)
 
 
@@ -189,12 +189,12 @@ def test_a_producer_is_told_what_would_get_lost() -> None:
     with pytest.raises(UnsupportedVersion, match=r"the record at offset 102 has headers.* leave them out"):
         down_convert(batch(headers=True), 1)
     with pytest.raises(
-        UnsupportedVersion, match=r"format v0, of Kafka 0\.8 and 0\.9, does not have idempotence, which"
+        UnsupportedVersion, match=r"format v0, of Kafka 0\.8 and 0\.9, does not support idempotence, which"
     ):
         down_convert(batch(producer_id=5, producer_epoch=0, base_sequence=0), 0)
-    with pytest.raises(UnsupportedVersion, match="does not have transactions"):
+    with pytest.raises(UnsupportedVersion, match="does not support transactions"):
         down_convert(batch(producer_id=5, producer_epoch=0, base_sequence=0, transactional=True), 1)
-    with pytest.raises(UnsupportedVersion, match="does not have control batches"):
+    with pytest.raises(UnsupportedVersion, match="does not support control batches"):
         down_convert(batch(producer_id=5, producer_epoch=0, transactional=True, control=True), 1)
     with pytest.raises(UsageError, match="not -1"):
         down_convert(batch(), -1)
@@ -209,7 +209,7 @@ def test_an_old_fetcher_gets_what_can_be_sent() -> None:
 
 @pytest.mark.parametrize("lossy", [False, True])
 def test_zstd_is_never_converted(lossy: bool) -> None:
-    with pytest.raises(UnsupportedVersion, match=r"format v1, of Kafka 0\.10, does not have zstd"):
+    with pytest.raises(UnsupportedVersion, match=r"format v1, of Kafka 0\.10, does not support zstd"):
         down_convert(batch(Codec.ZSTD), 1, lossy=lossy)
 
 

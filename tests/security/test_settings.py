@@ -182,5 +182,5 @@ def test_a_heartbeat_thread_cannot_wait_for_async_functions() -> None:
     async def provide() -> str:
         return "t"
 
-    with pytest.raises(ConfigError, match="heartbeat_thread needs sasl_oauthbearer_token to be a plain function"):
+    with pytest.raises(ConfigError, match="sasl_oauthbearer_token must not be a coroutine function"):
         Client("a:1", **OAUTH, sasl_oauthbearer_token=provide).consumer(group_id="g", heartbeat_thread=True)

@@ -95,7 +95,7 @@ def test_a_query_whose_mark_is_gone_writes_its_last_batch_twice_and_goes_on(
         for _ in range(1 if support.limits() else 2):
             run(flights(spark, bootstrap), sink.write, tmp_path)
     assert committed(spark, bootstrap) == sorted([*range(90), *range(30, 60)])
-    assert caplog.text.count("has no mark of query") == 1
+    assert caplog.text.count("has no marker of query") == 1
 
 
 def test_a_task_that_fails_has_its_batch_written_anew(
@@ -143,7 +143,7 @@ def test_columns_of_no_record_and_an_unknown_query_are_refused(
     with ExactlyOnceSink({"kafka.bootstrap.servers": bootstrap, "topic": "delays"}, "delays-sink") as sink:
         with pytest.raises(UsageError, match="the column value must be"):
             sink.write(spark.range(3).selectExpr("id value"), 0)
-        with pytest.raises(ConfigError, match="does not say which query this is"):
+        with pytest.raises(ConfigError, match="does not give the query's id"):
             sink.write(rows, 0)
 
 

@@ -72,9 +72,13 @@ def test_options_mean_ranges(ranges: Any, options: dict[str, str], found: list[s
     [
         ({"subscribe": "nowhere"}, KafkaError, "nowhere"),
         ({"assign": '{"flights":[0,7]}'}, ConfigError, "assign: there is no partition flights-7"),
-        ({"subscribe": "flights", "startingTimestamp": "3000"}, ConfigError, "no record of flights-1 is as late"),
+        (
+            {"subscribe": "flights", "startingTimestamp": "3000"},
+            ConfigError,
+            "flights-1 has no record at or after this time",
+        ),
         ({"subscribe": "flights", "startingOffsets": '{"flights":{"0":1}}'}, ConfigError, "must name exactly"),
-        ({"subscribe": "flights", "startingOffsets": '{"flights":{"0":50,"1":0}}'}, DataLost, "and 50 was asked for"),
+        ({"subscribe": "flights", "startingOffsets": '{"flights":{"0":50,"1":0}}'}, DataLost, "but 50 was requested"),
     ],
 )
 def test_what_is_not_there_is_one_clear_error(

@@ -63,17 +63,17 @@ def test_topics_are_named_matched_or_assigned() -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({}, "kafka.bootstrap.servers is needed"),
-        (SERVERS, "exactly one of subscribe, subscribePattern, assign says what is read; got none"),
+        ({}, "kafka.bootstrap.servers is required"),
+        (SERVERS, "exactly one of subscribe, subscribePattern, assign must be set, got none"),
         ({**FLIGHTS, "assign": "{}"}, "got subscribe and assign"),
         ({**SERVERS, "subscribe": " , "}, "must name a topic"),
         ({**SERVERS, "subscribe": "not/allowed"}, "subscribe: 'not/allowed' cannot be a topic's name"),
-        ({**SERVERS, "subscribePattern": "("}, "no regular expression"),
+        ({**SERVERS, "subscribePattern": "("}, "must be a regular expression"),
         ({**SERVERS, "assign": '{"flights":0}'}, "assign must be JSON like"),
-        ({**SERVERS, "assign": '{"flights":[-1]}'}, "a partition is a number from 0 on"),
+        ({**SERVERS, "assign": '{"flights":[-1]}'}, "a partition must be an integer from 0"),
         ({**FLIGHTS, "startingOffset": "earliest"}, "did you mean startingOffsets?"),
         ({**FLIGHTS, "colour": "red"}, "unknown option 'colour': known are subscribe"),
-        ({**FLIGHTS, "startingOffsets": "{"}, "startingOffsets is no JSON"),
+        ({**FLIGHTS, "startingOffsets": "{"}, "startingOffsets must be JSON"),
         ({**FLIGHTS, "startingOffsets": '{"flights":{"0":"1"}}'}, "startingOffsets must be like"),
         ({**FLIGHTS, "startingOffsets": '{"flights":{"0":-3}}'}, "flights-0 cannot be at -3"),
         ({**FLIGHTS, "startingOffsets": "latest"}, "a batch query cannot start at latest"),
@@ -87,8 +87,8 @@ def test_topics_are_named_matched_or_assigned() -> None:
         ({**FLIGHTS, "startingOffsetsByTimestamp": '{"flights":{"0":-5}}'}, "needs ms since the epoch, got -5"),
         ({**FLIGHTS, "startingOffsetsByTimestampStrategy": "guess"}, "must be error or latest"),
         ({**FLIGHTS, "failOnDataLoss": "maybe"}, "failOnDataLoss must be true or false"),
-        ({**FLIGHTS, "minPartitions": "0"}, "minPartitions must be a whole number from 1 on"),
-        ({**FLIGHTS, "maxTriggerDelay": "soon"}, "maxTriggerDelay must be a time"),
+        ({**FLIGHTS, "minPartitions": "0"}, "minPartitions must be an integer of at least 1"),
+        ({**FLIGHTS, "maxTriggerDelay": "soon"}, "maxTriggerDelay must be a duration"),
         ({**FLIGHTS, "minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "3"}, "must not be more than"),
         ({**FLIGHTS, "kafka.auto.offset.reset": "earliest"}, "the option startingOffsets says where"),
         ({**FLIGHTS, "kafka.key.deserializer": "x"}, "keys are read as bytes"),
@@ -129,7 +129,7 @@ def test_what_only_javas_client_needs_is_taken_and_checked() -> None:
     idle = {"groupIdPrefix": "mine", "fetchOffset.numRetries": "5", "fetchOffset.retryIntervalMs": "0"}
     assert stream(**idle) == stream()
     assert stream(**{"kafkaConsumer.pollTimeoutMs": "500"}).poll_timeout == 0.5
-    with pytest.raises(ConfigError, match=r"fetchOffset\.numRetries must be a whole number"):
+    with pytest.raises(ConfigError, match=r"fetchOffset\.numRetries must be an integer"):
         stream(**{"fetchOffset.numRetries": "many"})
 
 

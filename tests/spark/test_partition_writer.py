@@ -74,10 +74,10 @@ def test_headers_go_along_with_their_row(kafka: blocking.Client, bootstrap: str)
 @pytest.mark.parametrize(
     ("columns", "told"),
     [
-        ({"key": [b"k"]}, "a column named value is needed"),
-        ({"value": [b"v"]}, "a topic is needed"),
+        ({"key": [b"k"]}, "the column value is missing"),
+        ({"value": [b"v"]}, "a topic is missing"),
         ({"value": [1], "topic": ["t"]}, "the column value must be a string or binary, and is int64"),
-        ({"value": [b"v"], "topic": ["t"], "colour": ["red"]}, "no part of a record: column colour"),
+        ({"value": [b"v"], "topic": ["t"], "colour": ["red"]}, "unknown column colour"),
         ({"value": [b"v"], "topic": pa.array([None], pa.string())}, "a row has null in the column topic"),
         ({"value": [b"v"], "topic": ["t"], "headers": ["h"]}, "the column headers must be an array of pairs"),
     ],

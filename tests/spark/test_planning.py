@@ -72,7 +72,7 @@ def test_what_is_lost_is_told_by_partition() -> None:
     zero, one, two, new = PARTITIONS[:4]
     told = lost_between({zero: 5, one: 6, two: 7}, {new: 3}, {zero: 4, two: 7, new: 9})
     assert [sentence.split(",")[0] for sentence in told] == [
-        "delays-1 is gone",
+        "delays-1 was deleted",
         "delays-0 ends at 4",
         "flights-0 is new",
     ]

@@ -82,11 +82,11 @@ def test_a_topic_without_records_is_an_empty_table(spark: SparkSession, kafka: b
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"subscribe": "nowhere"}, "topic 'nowhere', which has to be there"),
-        ({"startingOffsets": '{"flights":{"0":5,"1":0}}'}, "flights-0 has offsets 0 to 0, and 5 was asked for"),
+        ({"subscribe": "nowhere"}, "topic 'nowhere', which must exist"),
+        ({"startingOffsets": '{"flights":{"0":5,"1":0}}'}, "flights-0 has offsets 0 to 0, but 5 was requested"),
         ({"startingOffsets": '{"flights":{"0":0}}'}, "must name exactly the partitions that are read"),
         ({"kafka.auto.offset.reset": "earliest"}, "kafka.auto.offset.reset is not supported"),
-        ({"startingTimestamp": "9999999999999"}, "is as late as that"),
+        ({"startingTimestamp": "9999999999999"}, "has no record at or after this time"),
     ],
 )
 def test_what_cannot_be_read_is_said_before_any_task(
@@ -104,8 +104,8 @@ def test_what_cannot_be_read_is_said_before_any_task(
     ("options", "told"),
     [
         ({"startingOffset": "earliest"}, "unknown option 'startingoffset': did you mean startingOffsets?"),
-        ({"startingOffsets": '{"flights":{0:1}}'}, "startingOffsets is no JSON"),
-        ({"kafka.acks": "7", "kafka.group.instance.id": "x"}, "among the options kafka.*"),
+        ({"startingOffsets": '{"flights":{0:1}}'}, "startingOffsets must be JSON"),
+        ({"kafka.acks": "7", "kafka.group.instance.id": "x"}, "in the options kafka.*"),
     ],
 )
 @pytest.mark.parametrize("available_now", [True, False])
@@ -177,7 +177,7 @@ def test_a_stream_is_written_to_a_topic(
     writer = writer.option("kafka.bootstrap.servers", bootstrap).option("topic", "delays")
     writer = writer.queryName("copies").option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
     if not support.writes_streams():
-        with pytest.raises(Exception, match=r"needs Spark 4\.1; before it, write each batch in foreachBatch"):
+        with pytest.raises(Exception, match=r"needs Spark 4\.1 or later; with older versions use foreachBatch"):
             writer.start().awaitTermination(200)
         return
     assert writer.start().awaitTermination(200)
@@ -206,7 +206,7 @@ def test_updates_are_written_batch_by_batch_and_each_says_what_it_has(
     assert seen == (both_batches if support.limits() else [["flights-0[0:100]", "flights-1[0:100]"]])
     end = kafka.admin.list_offsets({TopicPartition("delays", 0): OffsetSpec.LATEST})
     assert [one.offset for one in end.values() if one is not None] == [200]
-    with pytest.raises(ConfigError, match=r"kafka\.bootstrap\.servers is needed"):
+    with pytest.raises(ConfigError, match=r"kafka\.bootstrap\.servers is required"):
         to_topic({"topic": "delays"})
 
 
@@ -222,7 +222,7 @@ def test_a_topic_created_anew_ends_a_stream_unless_loss_is_allowed(
     kafka.admin.create_topics({"flights": 2})
     with blocking.Client(bootstrap) as anew:  # one that does not know the old topic
         fill(anew, 0, 40)
-    with pytest.raises(StreamingQueryException, match="flights-0 ends at 40, before offset 100"):
+    with pytest.raises(StreamingQueryException, match="flights-0 ends at 40, before its next offset 100"):
         run(streaming(spark, bootstrap), tmp_path)
     run(streaming(spark, bootstrap, failOnDataLoss="false"), tmp_path)
 

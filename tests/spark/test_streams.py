@@ -113,7 +113,7 @@ def test_a_topic_that_is_gone_is_an_error_unless_loss_is_allowed(kafka: blocking
     start = reader.latestOffset(reader.initialOffset(), everything())
     kafka.admin.delete_topics(["flown"])
     end = reader.latestOffset(start, everything())
-    with pytest.raises(DataLost, match="flown-0 is gone, of which offset 5 was next"):
+    with pytest.raises(DataLost, match="flown-0 was deleted, and its next offset was 5"):
         reader.partitions(start, end)
     assert readers(failOnDataLoss="false").partitions(start, end) == []
 

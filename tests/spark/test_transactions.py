@@ -176,9 +176,9 @@ def test_a_transaction_that_was_open_for_too_long_is_not_committed(
 
 
 def test_what_cannot_be_is_refused(sink: WriteOptions, bootstrap: str) -> None:
-    with pytest.raises(ConfigError, match="the option topic is needed"):
+    with pytest.raises(ConfigError, match="the option topic is required"):
         BatchTransactions(write_options({"kafka.bootstrap.servers": bootstrap}), "t")
-    with pytest.raises(ConfigError, match="tries must be 1 at least"):
+    with pytest.raises(ConfigError, match="tries must be at least 1"):
         BatchTransactions(sink, "t", tries=0)
 
 
@@ -189,5 +189,5 @@ def test_rows_have_the_partition_they_name_or_that_of_their_key_or_one_in_turn()
     assert [first[2:], second[2:]] == [[2, 0], [0, 1]]
     named = pa.record_batch({"value": ["1", "2"], "partition": pa.array([2, None], pa.int32())})
     assert placed(named, 3, 0)["partition"].to_pylist() == [2, 1]
-    with pytest.raises(UsageError, match="a row names partition 2, and the topic has 2"):
+    with pytest.raises(UsageError, match="a row has partition 2, but the topic has 2"):
         placed(named, 2, 0)

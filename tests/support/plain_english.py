@@ -24,7 +24,7 @@ VERBS = frozenset(
     clear close collect combine commit compare compile complete compress compute configure confirm connect consume
     continue convert copy correct count create cut deal debug decide declare decode decompress decrement decrypt
     deduplicate defer define delay delete deliver derive describe deserialize detach detect determine discard
-    disconnect dispatch display divide double drain draw drive drop elect emit enable encode encrypt end enforce
+    disconnect dispatch display divide do double drain draw drive drop elect emit enable encode encrypt end enforce
     enqueue enter escape estimate evict examine exchange exclude execute exit expand expect expire explain export
     extend extract fail fetch fill filter find finish fix flip flush follow forget format forward free freeze
     gather generate get give go group grow guard guess handle hash hide hold ignore import increment infer inflate

@@ -1,1 +1,1 @@
-"""The wire command: bytes of Kafka's protocol, told field by field."""
+"""The wire command: decodes bytes of Kafka's protocol, field by field."""

@@ -1,4 +1,4 @@
-"""Of what a frame without any hint could be: all that reads it from the first byte to the last."""
+"""Guesses the API of a frame: all requests and responses that decode it from the first byte to the last."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -18,23 +18,23 @@ _CODES: Final = frozenset(ErrorCode)
 
 
 def candidates(data: bytes) -> tuple[Reading, ...]:
-    """What reads the frame wholly, by API, newest version first; the plausible ones alone, if there are any.
+    """Return the readings that decode the whole frame, by API, newest version first; only plausible ones, if any.
 
-    Plausible is what has only error codes that exist, printable strings, no unknown tagged fields, and would be
-    written as these very bytes.
+    A plausible reading has only known error codes, printable strings and no unknown tagged fields, and encodes to the
+    same bytes.
     """
-    whole = [one for one in _whole(data) if one.message is not None]
-    plausible = [one for one in whole if _is_plausible(one, data)]
+    whole = [reading for reading in _whole(data) if reading.message is not None]
+    plausible = [reading for reading in whole if _is_plausible(reading, data)]
     return (*(plausible or whole),)
 
 
 def spelled(found: tuple[Reading, ...]) -> Iterator[str]:
-    """The candidates as ``--response`` and the like take them: a line for each API."""
+    """Yield a line for each API of the candidates, in the notation of ``--response``."""
     versions: dict[tuple[str, str], list[int]] = {}
-    for one in found:
-        assert one.request is not None
-        assert one.version is not None
-        versions.setdefault((one.kind, name_of(one.request)), []).append(one.version)
+    for reading in found:
+        assert reading.request is not None
+        assert reading.version is not None
+        versions.setdefault((reading.kind, name_of(reading.request)), []).append(reading.version)
     for (kind, name), known in versions.items():
         yield f"{kind} {name} {', '.join(f'v{version}' for version in known)}"
 
@@ -64,17 +64,17 @@ def _makes_sense(struct: Any) -> bool:
         return False
     for field in schema_of(type(struct)).fields:
         value = getattr(struct, field.name)
-        for one in value if field.array and value is not None else (value,):
-            if one is None:
+        for element in value if field.array and value is not None else (value,):
+            if element is None:
                 continue
             if not isinstance(field.kind, WireType):
-                sensible = _makes_sense(one)
+                sensible = _makes_sense(element)
             elif field.kind is WireType.STRING:
-                sensible = all(char.isprintable() or char in "\t\r\n" for char in one)
+                sensible = all(char.isprintable() or char in "\t\r\n" for char in element)
             elif field.name.endswith("error_code"):
-                sensible = one in _CODES
+                sensible = element in _CODES
             else:
-                sensible = field.name != "throttle_time_ms" or 0 <= one <= _LONGEST_THROTTLE
+                sensible = field.name != "throttle_time_ms" or 0 <= element <= _LONGEST_THROTTLE
             if not sensible:
                 return False
     return True

@@ -1,4 +1,4 @@
-"""What users call APIs and messages, and which classes those are."""
+"""Users' names of APIs and messages, and the corresponding classes."""
 
 import re
 from collections.abc import Iterator
@@ -18,25 +18,25 @@ _EMBEDDED: Final = (consumer_protocol, control_records, api)
 
 
 def name_of(request: type[Request[Response]]) -> str:
-    """The API's name in Kafka's documentation, as in ``ListOffsets``."""
+    """Return the API's name in Kafka's documentation, such as ``ListOffsets``."""
     return request.__name__.removesuffix("Request")
 
 
 def name_of_key(api_key: int) -> str:
-    """The same by its key; empty for one that is not known."""
+    """Return the API's name by its key; empty for an unknown key."""
     return ApiKey(api_key).name.title().replace("_", "") if api_key in FAMILIES else ""
 
 
 def all_requests() -> Iterator[type[Request[Response]]]:
-    """The request of every API, by key; this loads all families."""
+    """Yield the request of every API, by key; this imports all message modules."""
     return (request_of(key) for key in sorted(FAMILIES))
 
 
 def api_named(text: str) -> tuple[type[Request[Response]], int | None]:
-    """The API and version of ``Metadata:12``, ``metadata``, ``3:12``; None without a version.
+    """Parse ``Metadata:12``, ``metadata`` or ``3:12`` to the API and the version; None without a version.
 
     Raises:
-        CommandFailed: it is none that is known; the message has what is near.
+        CommandFailed: the API is unknown; the message suggests similar names.
     """
     name, version = _parted(text)
     if name.isdecimal() and int(name) in FAMILIES:
@@ -52,23 +52,23 @@ def api_named(text: str) -> tuple[type[Request[Response]], int | None]:
 
 
 def message_named(text: str) -> tuple[type[Message], int | None]:
-    """The message and version of ``ConsumerProtocolSubscription:1``, ``MetadataResponse``; None without a version.
+    """Parse ``ConsumerProtocolSubscription:1`` or ``MetadataResponse`` to the message and the version, if any.
 
     Raises:
-        CommandFailed: it is none that is known; the message has what is near.
+        CommandFailed: the message is unknown; the error suggests similar names.
     """
     name, version = _parted(text)
     folded = _folded(name)
     known = {_folded(cls.__name__): cls for cls in _embedded()}
     found: type[Message] | None = known.get(folded)
     if found is None:
-        names = {_folded(name_of_key(key) + way): key for key in FAMILIES for way in ("Request", "Response")}
+        names = {_folded(name_of_key(key) + suffix): key for key in FAMILIES for suffix in ("Request", "Response")}
         if folded not in names:
             spelled = {key: cls.__name__ for key, cls in known.items()}
             spelled |= {
-                _folded(name_of_key(key) + way): name_of_key(key) + way
+                _folded(name_of_key(key) + suffix): name_of_key(key) + suffix
                 for key in FAMILIES
-                for way in ("Request", "Response")
+                for suffix in ("Request", "Response")
             }
             raise _unknown("message", name, folded, spelled)
         request = request_of(names[folded])
@@ -89,13 +89,13 @@ def _parted(text: str) -> tuple[str, int | None]:
     name, colon, version = text.partition(":")
     version = version.strip().lower().removeprefix("v")
     if colon and not (version.isdecimal() and version.isascii() and len(version) < 6):
-        raise CommandFailed(f"{text!r}: after the colon goes a version, as in Metadata:12", MISSING)
+        raise CommandFailed(f"{text!r}: the colon must be followed by a version, as in Metadata:12", MISSING)
     return name.strip(), int(version) if colon else None
 
 
 def _require(cls: type[Message], version: int | None, name: str) -> None:
     if version is not None and version not in cls.versions:
-        raise CommandFailed(f"{name} v{version} is not known here, only {cls.versions}", MISSING)
+        raise CommandFailed(f"{name} v{version} is unknown; known versions: {cls.versions}", MISSING)
 
 
 def _folded(name: str) -> str:
@@ -103,6 +103,6 @@ def _folded(name: str) -> str:
 
 
 def _unknown(what: str, name: str, folded: str, spelled: dict[str, str]) -> CommandFailed:
-    near = [spelled[one] for one in get_close_matches(folded, spelled, n=3)]
+    near = [spelled[match] for match in get_close_matches(folded, spelled, n=3)]
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    return CommandFailed(f"no {what} is called {name!r}{hint}", MISSING)
+    return CommandFailed(f"unknown {what} {name!r}{hint}", MISSING)

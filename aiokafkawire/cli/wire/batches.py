@@ -1,4 +1,4 @@
-"""Record batches to what is shown of them, however damaged: one bad batch does not hide the next."""
+"""Converts record batches to the view model; a damaged batch does not hide the next."""
 
 from collections.abc import Callable
 from struct import unpack_from
@@ -15,11 +15,11 @@ from .view_model import Array, Leaf, NamedValue, Shown, Struct
 __all__ = ("describe_batches",)
 
 Control: TypeAlias = Callable[[bytes | None, bytes | None], tuple[Struct | None, Struct | None]]
-"""What the key and value of a control record are."""
+"""A function that decodes the key and value of a control record."""
 
 _TOPIC: Final = "records"
-_MOST: Final = 200_000
-"""Records that are shown of a batch: some that inflate a lot may have more than the memory takes."""
+_MAX_RECORDS: Final = 200_000
+"""The maximum number of records to show of a batch, to bound memory for highly compressed batches."""
 
 _HEADER: Final = (
     "magic",
@@ -34,7 +34,7 @@ _HEADER: Final = (
 
 
 def describe_batches(data: bytes, control: Control) -> tuple[Array, bool]:
-    """The batches of a buffer, and whether any of them is damaged; a last one that is cut off is no damage."""
+    """Return the batches of a buffer, and whether any is damaged; a truncated last batch is not damaged."""
     shown: list[Shown] = []
     damaged, position = False, 0
     view = memoryview(data)
@@ -48,19 +48,19 @@ def describe_batches(data: bytes, control: Control) -> tuple[Array, bool]:
         except CorruptBatch as error:
             damaged = True
             size = _size_at(data, position)
-            # The error counts from where this walk began.
+            # Remove the error's position, which is relative to the last start of split().
             what = str(error).partition(": ")[2] or str(error)
-            shown.append(_note(f"no batch at byte {position}: {what}", data[position : position + size]))
+            shown.append(_note(f"damaged batch at byte {position}: {what}", data[position : position + size]))
             position += size
             continue
-        if position < len(data):  # neither a batch nor damage: cut off
+        if position < len(data):  # the last batch is truncated
             shown.append(_cut(data, position))
             break
     return Array((*shown,)), damaged
 
 
 def _size_at(data: bytes, position: int) -> int:
-    """How far to go on from what is no batch: to its end, if that is inside, or else to the end of all."""
+    """Return the size to skip for a damaged batch: its length if plausible, or else all remaining bytes."""
     left = len(data) - position
     if left <= layout.MAGIC_AT:
         return left
@@ -72,15 +72,15 @@ def _size_at(data: bytes, position: int) -> int:
 def _cut(data: bytes, position: int) -> Struct:
     left = len(data) - position
     if left <= layout.MAGIC_AT:
-        return _note(f"{left} bytes at byte {position}, of a batch that is cut off", data[position:])
+        return _note(f"{left} bytes at byte {position}, of a truncated batch", data[position:])
     base_offset, length = unpack_from(">qi", data, position)
     whole = layout.LOG_OVERHEAD + length
-    told = f"a batch at offset {base_offset} that is cut off at byte {position}: {left} of its {whole} bytes are here"
-    return _note(told, data[position:])
+    text = f"truncated batch at byte {position} (offset {base_offset}): the buffer has {left} of its {whole} bytes"
+    return _note(text, data[position:])
 
 
-def _note(told: str, data: bytes) -> Struct:
-    return Struct((NamedValue("note", Leaf(told)), NamedValue("bytes", Leaf(data))), told, frozenset({"note"}))
+def _note(text: str, data: bytes) -> Struct:
+    return Struct((NamedValue("note", Leaf(text)), NamedValue("bytes", Leaf(data))), text, frozenset({"note"}))
 
 
 def _batch(batch: AnyBatch, position: int, control: Control) -> tuple[Struct, bool]:
@@ -104,32 +104,32 @@ def _batch(batch: AnyBatch, position: int, control: Control) -> tuple[Struct, bo
     entries = [NamedValue(name, Leaf(value, _time(name, value))) for name, value in facts.items()]
     problems = [problem for problem in (crc_problem, damage) if problem]
     if problems:
-        entries.append(NamedValue("damage", Array(tuple(Leaf(one) for one in problems))))
-    if len(records) == _MOST:
-        entries.append(NamedValue("note", Leaf(f"records after the first {_MOST} are left out")))
+        entries.append(NamedValue("damage", Array(tuple(Leaf(problem) for problem in problems))))
+    if len(records) == _MAX_RECORDS:
+        entries.append(NamedValue("note", Leaf(f"records after the first {_MAX_RECORDS} are left out")))
     entries.append(NamedValue("records", Array(records)))
     return Struct((*entries,), _title(facts, len(records)), frozenset(facts)), bool(problems)
 
 
 def _records(batch: Any, control: Control, *, check_crcs: bool) -> tuple[tuple[Shown, ...], str]:
-    """The records up to the first damage, and what it is; a bad checksum does not keep them from being read."""
+    """Return the records before the first damage, and a description of it; read them also after a wrong checksum."""
     shown: list[Shown] = []
     is_control = batch.header.is_control
     try:
         for record in batch.records(_TOPIC, 0, check_crcs=check_crcs):
             key, value = record.raw_key, record.raw_value
-            meant = control(key, value) if is_control else (None, None)
+            decoded_key, decoded_value = control(key, value) if is_control else (None, None)
             time = iso_time(record.timestamp) if record.timestamp >= 0 else ""
             entries = (
                 NamedValue("offset", Leaf(record.offset)),
                 NamedValue("timestamp", Leaf(record.timestamp, time)),
-                NamedValue("key", Leaf(key, holds=meant[0])),
-                NamedValue("value", Leaf(value, holds=meant[1])),
-                NamedValue("headers", Array(tuple(_header(*one) for one in record.headers))),
+                NamedValue("key", Leaf(key, holds=decoded_key)),
+                NamedValue("value", Leaf(value, holds=decoded_value)),
+                NamedValue("headers", Array(tuple(_header(*header) for header in record.headers))),
             )
             when = f", {time} ({record.timestamp} ms)" if time else f", timestamp {record.timestamp}"
             shown.append(Struct(entries, f"offset {record.offset}{when}", frozenset({"offset", "timestamp"})))
-            if len(shown) == _MOST:
+            if len(shown) == _MAX_RECORDS:
                 break
     except CorruptBatch as error:
         return (*shown,), str(error).removeprefix(f"{_TOPIC}-0: ")
@@ -152,7 +152,7 @@ def _codec(number: int) -> str:
     try:
         return Codec(number).name.lower()
     except ValueError:
-        return f"codec {number}, which is none"
+        return f"unknown codec {number}"
 
 
 def _timestamp_type(header: AnyHeader) -> str:
@@ -192,7 +192,7 @@ def _title(facts: dict[str, Any], read: int) -> str:
 
 def _offsets(first: int, last: int | None) -> str:
     if first < 0 and last is not None:
-        return f"offsets up to {last}"  # a compressed message set knows no other
+        return f"offsets up to {last}"  # a compressed message set has only its last offset
     return f"offset {first}" if last in (None, first) else f"offsets {first}-{last}"
 
 

@@ -1,4 +1,4 @@
-"""``aiokafkawire wire``: where the bytes come from and the words go to."""
+"""``aiokafkawire wire``: the command's input and output."""
 
 import argparse
 import io
@@ -14,7 +14,7 @@ from .describe import Describer
 from .frame_decoder import PendingRequest
 from .input_formats import read_base64, read_bytes, read_text
 from .json_renderer import json_of
-from .report import object_of, records_lines, tell
+from .report import object_of, records_lines, report_lines
 from .session import FrameReport, Hints, read_frames, read_messages
 from .streams import ByteStream, CapturedInput
 from .text_renderer import Style
@@ -24,20 +24,20 @@ __all__ = ("run_wire",)
 
 
 def run_wire(args: argparse.Namespace) -> int:
-    """Run the command: 0 if all was read, 1 if not, or if its reader has gone.
+    """Run the command; return 0, or 1 if a frame could not be decoded or the output pipe was closed.
 
     Raises:
-        CommandFailed: the arguments do not go together, or the input is nothing that can be taken for bytes.
+        CommandFailed: the arguments contradict each other, or the input has no valid notation.
         OSError: a file cannot be read.
     """
     _check(args)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # names may have letters that the terminal's encoding lacks
+        sys.stdout.reconfigure(errors="backslashreplace")  # names may have characters that the terminal cannot encode
     try:
         status = _Wire(args).run()
         sys.stdout.flush()
     except BrokenPipeError:
-        # What Python still has to write when it exits goes nowhere, instead of into another error.
+        # Redirect the output that Python flushes at exit, to avoid another error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     return status
@@ -54,50 +54,50 @@ class _Wire:
     def run(self) -> int:
         args = self._args
         if args.requests is not None:
-            asked = PendingRequest()
-            self._tell(read_frames(self._direction(args.requests), Hints(prefixed=args.prefixed), asked))
+            pending = PendingRequest()
+            self._report(read_frames(self._direction(args.requests), Hints(prefixed=args.prefixed), pending))
             answers = Hints(prefixed=args.prefixed, answers=True)
-            self._tell(read_frames(self._direction(args.responses), answers, asked))
+            self._report(read_frames(self._direction(args.responses), answers, pending))
         elif args.message is not None:
             cls, version = message_named(args.message)
-            self._tell(read_messages(self._input(), cls, version))
+            self._report(read_messages(self._input(), cls, version))
         elif args.records:
             for stream in self._input():
                 self._records(stream)
         else:
             response = None if args.response is None else api_named(args.response)
             hints = Hints(prefixed=args.prefixed, response=response, guess=args.guess)
-            self._tell(read_frames(self._input(), hints, PendingRequest()))
+            self._report(read_frames(self._input(), hints, PendingRequest()))
         return 0 if self._ok and not self._describer.damaged else FAILED
 
-    def _tell(self, frames: Iterable[FrameReport]) -> None:
-        for told in frames:
+    def _report(self, frames: Iterable[FrameReport]) -> None:
+        for report in frames:
             self._number += 1
-            self._ok = self._ok and (told.is_read or bool(told.guesses))
+            self._ok = self._ok and (report.is_read or bool(report.guesses))
             if self._args.json:
-                self._print_json(object_of(told, self._number, self._describer, self._style))
+                self._print_json(object_of(report, self._number, self._describer, self._style))
                 continue
             print()
-            self._print(tell(told, self._number, self._describer, self._style, self._args.secrets))
-            self._print(self._advice(told))
+            self._print(report_lines(report, self._number, self._describer, self._style, self._args.secrets))
+            self._print(self._advice(report))
 
-    def _advice(self, told: FrameReport) -> Iterator[str]:
-        """What to try on what could not be read, if nothing better is known."""
-        args, reading = self._args, told.reading
-        if told.is_read or told.guesses or args.message is not None or (reading is not None and reading.others):
+    def _advice(self, report: FrameReport) -> Iterator[str]:
+        """Yield options to try on a frame that could not be decoded."""
+        args, reading = self._args, report.reading
+        if report.is_read or report.guesses or args.message is not None or (reading is not None and reading.others):
             return
         if reading is not None and reading.kind == "request" and not args.guess:
-            yield "  If it is a response, say what it answers: --response API[:VERSION]; or try --guess."
-        if args.prefixed is None and told.frame.start == 0 and (reading is None or reading.header is None):
-            without = told.frame.length is None
-            how, other = ("with", "--length") if without else ("without", "--no-length")
-            yield f"  If it should be taken {how} a length before it: {other}."
+            yield "  If the frame is a response, name its API: --response API[:VERSION]; or try --guess."
+        if args.prefixed is None and report.frame.start == 0 and (reading is None or reading.header is None):
+            without = report.frame.length is None
+            how, other = ("has a", "--length") if without else ("has no", "--no-length")
+            yield f"  If the frame {how} length prefix: {other}."
 
     def _records(self, stream: ByteStream) -> None:
         batches = self._describer.records(stream.data)
         if self._args.json:
-            held = Struct((NamedValue("records", Leaf(stream.data, holds=batches)),))
-            self._print_json({"stream": stream.label, "batches": json_of(held)["records_means"]})
+            struct = Struct((NamedValue("records", Leaf(stream.data, holds=batches)),))
+            self._print_json({"stream": stream.label, "batches": json_of(struct)["records_means"]})
             return
         print()
         self._print(records_lines(stream.data, batches, self._style))
@@ -111,7 +111,7 @@ class _Wire:
             source = read_base64(text) if args.notation == "base64" else read_text(text)
             return self._announced(source, "")
         if "stdin" in getattr(args, "closed", ()):
-            raise CommandFailed("standard input is closed: give the bytes as arguments, or with --file", MISSING)
+            raise CommandFailed("standard input is closed: pass the bytes as arguments or with --file", MISSING)
         if sys.stdin.isatty():
             print("Paste the bytes in hex, and end with Ctrl-D on a line of its own.", file=sys.stderr)
         return self._announced(self._source(sys.stdin.buffer.read()), "standard input: ")
@@ -120,8 +120,8 @@ class _Wire:
         return self._announced(self._source(Path(path).read_bytes()), f"{path}: ")
 
     def _direction(self, path: str) -> tuple[ByteStream, ...]:
-        """One of two files, which every frame of it names."""
-        return tuple(ByteStream(one.data, one.label or path) for one in self._file(path))
+        """Read a file of one direction; its path labels the streams."""
+        return tuple(ByteStream(stream.data, stream.label or path) for stream in self._file(path))
 
     def _source(self, data: bytes) -> CapturedInput:
         notation = self._args.notation
@@ -131,12 +131,12 @@ class _Wire:
             return read_base64(data.decode("utf-8", "replace"))
         return read_bytes(data, raw=notation == "raw")
 
-    def _announced(self, source: CapturedInput, where: str) -> tuple[ByteStream, ...]:
-        """Say what the input was taken for; with ``--json`` not where the objects go."""
+    def _announced(self, source: CapturedInput, prefix: str) -> tuple[ByteStream, ...]:
+        """Print the detected form of the input; with ``--json`` to the standard error."""
         size = sum(len(stream.data) for stream in source.streams)
         streams = f", {len(source.streams)} streams" if len(source.streams) > 1 else ""
         count = "1 byte" if size == 1 else f"{size} bytes"
-        print(f"{where}{count}{streams}, from {source.form}", file=sys.stderr if self._args.json else sys.stdout)
+        print(f"{prefix}{count}{streams}, from {source.form}", file=sys.stderr if self._args.json else sys.stdout)
         return source.streams
 
     def _print(self, lines: Iterable[str]) -> None:
@@ -148,14 +148,14 @@ class _Wire:
 
 
 def _check(args: argparse.Namespace) -> None:
-    ways = [name for name in ("response", "requests", "message", "records", "guess") if getattr(args, name)]
-    if len(ways) > 1:
-        told = " and ".join(f"--{name}" for name in ways)
-        raise CommandFailed(f"{told} do not go together", MISSING)
+    modes = [name for name in ("response", "requests", "message", "records", "guess") if getattr(args, name)]
+    if len(modes) > 1:
+        names = " and ".join(f"--{name}" for name in modes)
+        raise CommandFailed(f"{names} cannot be combined", MISSING)
     if (args.requests is None) != (args.responses is None):
-        raise CommandFailed("--requests and --responses need each other", MISSING)
+        raise CommandFailed("--requests and --responses must be used together", MISSING)
     sources = [given for given in (args.hex, args.file, args.requests) if given]
     if len(sources) > 1:
-        raise CommandFailed("the bytes come from arguments, from --file, or from --requests and --responses", MISSING)
+        raise CommandFailed("use only one input: arguments, --file, or --requests and --responses", MISSING)
     if args.notation == "raw" and args.hex and args.hex != ["-"]:
-        raise CommandFailed("--raw is for files and the standard input: arguments are text", MISSING)
+        raise CommandFailed("--raw needs --file or the standard input: arguments are text", MISSING)

@@ -1,4 +1,4 @@
-"""Messages to what is shown of them."""
+"""Converts messages to the view model."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ _HELD: Final[Mapping[tuple[str, str], type[Message]]] = {
     ("DescribedGroupMember", "member_metadata"): ConsumerProtocolSubscription,
     ("DescribedGroupMember", "member_assignment"): ConsumerProtocolAssignment,
 }
-"""Fields whose bytes are messages of the classic group protocol, where its type is "consumer"."""
+"""Fields whose bytes are messages of the classic group protocol, if its type is "consumer"."""
 
 _SECRETS: Final = ("auth_bytes", "hmac", "salt", "salted_password", "request_data")
 _SECRET_CONFIG: Final = re.compile(
@@ -35,18 +35,18 @@ _SECRET_CONFIG: Final = re.compile(
 
 
 class Describer:
-    """Says what messages hold, one after another; ``damaged`` tells whether any batch of records was."""
+    """The converter of messages; ``damaged`` is set if any record batch was damaged."""
 
     def __init__(self, *, secrets: bool = False) -> None:
         self.damaged: bool = False
         self._secrets = secrets
 
     def message(self, message: Message, version: int) -> Struct:
-        """The fields that the message has in a version, in the order of the wire, the tagged ones last."""
+        """Return the fields that the message has in a version, in encoded order, tagged fields last."""
         return self._struct(message, version, version in message.flexible, None)
 
     def records(self, data: bytes) -> Array:
-        """The batches of a buffer as a fetch has it."""
+        """Return the batches of a fetched buffer."""
         batches, damaged = describe_batches(data, self._control)
         self.damaged = self.damaged or damaged
         return batches
@@ -68,7 +68,7 @@ class Describer:
         if value is None:
             return Leaf(None, _meaning_of_null(type(struct).__name__, field.name))
         if field.array:
-            return Array(tuple(self._element(struct, field, one, context) for one in value))
+            return Array(tuple(self._element(struct, field, element, context) for element in value))
         return self._element(struct, field, value, context)
 
     def _element(self, struct: Any, field: FieldSchema, value: Any, context: tuple[int, bool, str | None]) -> Shown:
@@ -102,7 +102,7 @@ class Describer:
         return attrs.evolve(self.message(message, version), title=f"{cls.__name__} v{version}")
 
     def _control(self, key: bytes | None, value: bytes | None) -> tuple[Struct | None, Struct | None]:
-        """What the key and the value of a control record are."""
+        """Decode the key and the value of a control record."""
         read = None if key is None else _control_type(key)
         if read is None or key is None:
             return None, None
@@ -117,10 +117,10 @@ def _control_type(key: bytes) -> Any:
 
 
 def _present(cls: type[Any], version: int, flexible: bool) -> Iterator[FieldSchema]:
-    fields = [one for one in schema_of(cls).fields if version in one.versions]
-    yield from (one for one in fields if one.tag is None)
+    fields = [field for field in schema_of(cls).fields if version in field.versions]
+    yield from (field for field in fields if field.tag is None)
     if flexible:
-        yield from sorted((one for one in fields if one.tag is not None), key=lambda one: one.tag or 0)
+        yield from sorted((field for field in fields if field.tag is not None), key=lambda field: field.tag or 0)
 
 
 def _is_default(field: FieldSchema, value: object) -> bool:

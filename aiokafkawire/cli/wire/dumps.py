@@ -9,14 +9,14 @@ __all__ = ("read_dump",)
 
 _LINE: Final = re.compile(
     r"(?P<indent>[ \t]*)(?P<offset>(?:0x)?[0-9a-fA-F]{4,16})"
-    # xxd and tcpdump; hexdump -C and Wireshark; od: its one space needs single bytes behind, to be told from plain hex
+    # xxd and tcpdump; hexdump -C and Wireshark; od: only its single bytes distinguish its one space from plain hex
     r"(?:(?P<colon>:[ \t]+)|[ \t]{2,}|(?<=[0-9a-fA-F]{6})[ \t](?=[0-9a-fA-F]{2}(?:\s|$)))(?P<rest>\S.*)"
 )
 _WORDS: Final = re.compile(r"0{7}(?:[ \t]+[0-9a-fA-F]{4})+\s*")
 _GROUP: Final = re.compile(r"((?:[0-9a-fA-F]{2})+)([ \t]*)")
 _RADICES: Final = (16, 8, 10)  # of offsets: nearly all; od; xxd -d
 
-_MOST_REPEATED: Final = 64 * 1024 * 1024  # bytes that one "*" may stand for
+_MAX_REPEATED: Final = 64 * 1024 * 1024  # bytes that one "*" may stand for
 
 
 class _Row(NamedTuple):
@@ -25,21 +25,21 @@ class _Row(NamedTuple):
     offset: str
     data: bytes
     repeats: bool
-    """Whether lines like the one before it were left out, which a ``*`` says."""
+    """Whether a ``*`` before this line stands for repetitions of the previous line."""
 
 
 def read_dump(text: str) -> list[bytes] | None:
-    """The bytes of each dump in the text, or None if it has no line of one.
+    """Return the bytes of each dump in the text, or None if it has no dump.
 
-    A dump begins at offset 0; another indentation is another dump (Wireshark indents the answers). Other lines, such
-    as tcpdump's own, are left out.
+    A dump begins at offset 0; another indentation is another dump (Wireshark indents responses). Other lines, such as
+    tcpdump's, are ignored.
 
     Raises:
-        CommandFailed: an offset is not where the bytes before it end, or the dump is of words in machine order.
+        CommandFailed: an offset does not match the bytes before it, or the dump has words in machine order.
     """
     lines = text.splitlines()
     if any(_WORDS.fullmatch(line) for line in lines):
-        raise CommandFailed("a dump of words in the machine's own byte order: write it with hexdump -C or xxd instead")
+        raise CommandFailed("the dump has words in the machine's byte order: write it with hexdump -C or xxd instead")
     rows = _rows(lines)
     if not rows or int(rows[0].offset, 16):
         return None
@@ -49,7 +49,7 @@ def read_dump(text: str) -> list[bytes] | None:
             return _join(rows, radix)
         except CommandFailed as error:
             wrong = wrong or error
-        except ValueError:  # such digits the radix does not have
+        except ValueError:  # an offset has digits that are not of this radix
             continue
     assert wrong is not None
     raise wrong
@@ -73,13 +73,13 @@ def _rows(lines: list[str]) -> list[_Row]:
 
 
 def _bytes_of(text: str, colon: bool) -> bytes:
-    """The bytes at the beginning of a line, before the text column."""
+    """Return the bytes at the beginning of a line, before the text column."""
     data, position = b"", 0
     text = text.partition("|")[0]
     while (found := _GROUP.match(text, position)) is not None:
         data += bytes.fromhex(found[1])
         position, gap = found.end(), found[2].expandtabs()
-        # Two spaces end the bytes where a colon began them; elsewhere they may part the halves of a line.
+        # After a colon two spaces end the bytes; elsewhere they may separate the halves of a line.
         if not gap or len(gap) > 2 or (len(gap) == 2 and (colon or len(data) != 8)):
             break
     return data
@@ -95,8 +95,8 @@ def _join(rows: list[_Row], radix: int) -> list[bytes]:
         if dump is None or (offset == 0 and row.data):
             dump = growing[row.indent] = bytearray()
             dumps.append(dump)
-        if row.repeats and len(dump) < offset <= len(dump) + _MOST_REPEATED and (again := last.get(row.indent)):
-            dump += (again * ((offset - len(dump)) // len(again) + 1))[: offset - len(dump)]
+        if row.repeats and len(dump) < offset <= len(dump) + _MAX_REPEATED and (repeated := last.get(row.indent)):
+            dump += (repeated * ((offset - len(dump)) // len(repeated) + 1))[: offset - len(dump)]
         if offset != len(dump):
             raise CommandFailed(f"line {row.line}: it begins at offset {row.offset}, after {len(dump)} bytes")
         dump += row.data

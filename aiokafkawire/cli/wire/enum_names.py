@@ -1,4 +1,4 @@
-"""What numbers stand for: error codes, enumerations, bits, times."""
+"""Names for numbers: error codes, enumerations, bits, times."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -62,7 +62,7 @@ _CONFIG_RESOURCES: Final = {
 _CODECS: Final = {int(codec): codec.name.lower() for codec in Codec}
 
 _BY_FIELD: Final[Mapping[str, Mapping[int, str]]] = {
-    "acks": {-1: "all in-sync replicas", 0: "no answer is wanted", 1: "the leader alone"},
+    "acks": {-1: "all in-sync replicas", 0: "no response", 1: "the leader alone"},
     "isolation_level": {0: "read_uncommitted", 1: "read_committed"},
     "key_type": {0: "group", 1: "transaction", 2: "share group"},
     "endpoint_type": {1: "brokers", 2: "controllers"},
@@ -114,16 +114,16 @@ _BY_PLACE: Final[Mapping[tuple[str, str], Mapping[int, str]]] = {
     },
 }
 
-_NOT_ASKED: Final = -(2**31)
+_NOT_REQUESTED: Final = -(2**31)
 _TIMES: Final = ("timestamp", "timestamp_ms", "log_append_time_ms", "transaction_start_time_ms")
 
 
 def meaning_of(struct: str, field: str, value: object) -> str:
-    """What the value of a field of a struct stands for; empty if it is what it is."""
+    """Return the meaning of a field's value; empty if the value has none."""
     if field.endswith("error_code") and isinstance(value, int):
         return _error(value)
     if field in ("api_key", "request_api_key") and isinstance(value, int):
-        return name_of_key(value) or "no API that is known here"
+        return name_of_key(value) or "unknown API"
     if not isinstance(value, int) or isinstance(value, bool):
         return ""
     table = _BY_PLACE.get((struct, field)) or _BY_FIELD.get(field)
@@ -137,23 +137,23 @@ def meaning_of(struct: str, field: str, value: object) -> str:
 
 
 def iso_time(milliseconds: int) -> str:
-    """A time in ms since the epoch as ISO 8601 in UTC; empty for one that no calendar has."""
+    """Return a time in ms since the epoch as ISO 8601 in UTC; empty if it is out of range."""
     try:
-        when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
+        time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
     except OverflowError:
         return ""
-    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _error(code: int) -> str:
     if code == ErrorCode.NONE:
         return "NONE"
     error = broker_error(code)
-    return "a code that is not known here" if isinstance(error, UnknownBrokerError) else " ".join(str(error).split())
+    return "unknown code" if isinstance(error, UnknownBrokerError) else " ".join(str(error).split())
 
 
 def _operations(bits: int) -> str:
-    if bits == _NOT_ASKED:
-        return "not asked for"
+    if bits == _NOT_REQUESTED:
+        return "not requested"
     names = [name for bit, name in _OPERATIONS.items() if bits >> bit & 1]
     return ", ".join(names) or "none"

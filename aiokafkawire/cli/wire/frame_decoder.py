@@ -1,4 +1,4 @@
-"""One frame's bytes to its header and message, or to what is wrong with them."""
+"""Decodes a frame to its header and message, or to a description of the problem."""
 
 import re
 from collections import deque
@@ -31,7 +31,7 @@ AnyRequest = type[Request[Response]]
 
 @attrs.frozen
 class Reading:
-    """What a frame is, as far as it can be read."""
+    """A decoded frame, as far as it can be decoded."""
 
     kind: str
     """``request``, ``response`` or ``message``."""
@@ -41,48 +41,48 @@ class Reading:
     header: Message | None = None
     header_version: int = 0
     message: Message | None = None
-    """None if it could not be read; ``problem`` says why."""
+    """None if decoding failed; ``problem`` says why."""
     notes: tuple[str, ...] = ()
     problem: str = ""
     position: int | None = None
-    """The byte of the frame that the problem is at."""
+    """The problem's position in the frame, in bytes."""
     others: tuple[int, ...] = ()
-    """The versions of the same message that do read the bytes, newest first."""
+    """The versions of the same message that decode the bytes, newest first."""
 
     @property
     def correlation_id(self) -> int | None:
-        """What ties a response to its request."""
+        """The id that matches a response with its request."""
         return getattr(self.header, "correlation_id", None)
 
 
 class PendingRequest:
-    """The requests that were seen and not answered yet, by correlation id."""
+    """The requests without a response yet, by correlation id."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, deque[tuple[AnyRequest, int]]] = {}
         self.bare_sasl: bool = False
-        """Whether a SaslHandshake v0 was seen: what follows it are the mechanism's bytes, without headers."""
+        """Whether there was a SaslHandshake v0: it is followed by the mechanism's bytes, without headers."""
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def add(self, reading: Reading) -> None:
-        """Remember a request; one of which not even the API is known is left out."""
+        """Add a request; ignore it if its API is unknown."""
         if reading.request is not None and reading.version is not None and reading.correlation_id is not None:
-            asked = self._waiting.setdefault(reading.correlation_id, deque())
-            asked.append((reading.request, reading.version))
+            pending = self._waiting.setdefault(reading.correlation_id, deque())
+            pending.append((reading.request, reading.version))
             if reading.request.api_key == ApiKey.SASL_HANDSHAKE and reading.version == 0:
                 self.bare_sasl = True
 
     def of(self, data: bytes) -> tuple[AnyRequest, int] | None:
-        """The request that a response to it would answer; where ids come again, the oldest."""
+        """Return the request of a response; the oldest if several have the correlation id."""
         if len(data) < 4:
             return None
         waiting = self._waiting.get(unpack_from(">i", data)[0])
         return waiting[0] if waiting else None
 
     def answered(self, data: bytes) -> None:
-        """Forget that request."""
+        """Remove the request of a response."""
         (correlation_id,) = unpack_from(">i", data)
         waiting = self._waiting[correlation_id]
         waiting.popleft()
@@ -91,16 +91,16 @@ class PendingRequest:
 
 
 def read_request(data: bytes) -> Reading:
-    """Read a request: its header says which. Nothing is raised, see :attr:`Reading.problem`."""
+    """Read a request by the API in its header. Errors are in :attr:`Reading.problem`."""
     if len(data) < 8:
-        return Reading("request", problem=f"{len(data)} bytes, and a request's header has 8 at least", position=0)
+        return Reading("request", problem=f"{len(data)} bytes, but a request's header has at least 8", position=0)
     api_key, version = unpack_from(">hh", data)
     try:
         request = request_of(api_key)
     except UnsupportedVersion as error:
         return Reading("request", problem=f"{error}{_other_protocol(data)}", position=0)
     known = version in request.versions
-    # The header has not changed its beginning for a version that is newer than what we know.
+    # The header of an unknown newer version begins like that of the newest known version.
     header_version = request_header_version(request, version if known else request.versions.last)
     started = Reading("request", request, version, header_version=header_version)
     try:
@@ -109,7 +109,7 @@ def read_request(data: bytes) -> Reading:
         return _failed(started, error, data)
     started = attrs.evolve(started, header=header)
     if not known:
-        problem = f"{name_of(request)} v{version} is not known here, only {request.versions}"
+        problem = f"{name_of(request)} v{version} is unknown; known versions: {request.versions}"
         return attrs.evolve(started, problem=problem, others=_others(started, data))
     try:
         return attrs.evolve(started, message=decode(request, version, data, position))
@@ -118,26 +118,26 @@ def read_request(data: bytes) -> Reading:
 
 
 def read_response(data: bytes, request: AnyRequest, version: int | None, *, alone: bool = False) -> Reading:
-    """Read a response to a request. Nothing is raised, see :attr:`Reading.problem`.
+    """Read a response to a request. Errors are in :attr:`Reading.problem`.
 
     Args:
         data: the frame.
-        request: which request it answers.
-        version: and of which version; None for the newest that reads it.
-        alone: not to look at other versions.
+        request: the request's class.
+        version: the request's version; None for the newest that decodes the response.
+        alone: do not try other versions.
     """
     if version is not None:
         return _response(data, request, version, alone)
-    readings = [_response(data, request, one, alone=True) for one in _newest_first(request)]
-    whole = [one for one in readings if not one.problem]
+    readings = [_response(data, request, candidate, alone=True) for candidate in _newest_first(request)]
+    whole = [reading for reading in readings if not reading.problem]
     if whole:
-        versions = tuple(one.version for one in whole[1:] if one.version is not None)
-        told = f"no version was given: this is the newest that reads it, {_listed(versions)} would too"
-        notes = (told,) if versions else ("no version was given: no other one reads it",)
+        versions = tuple(reading.version for reading in whole[1:] if reading.version is not None)
+        several = f"no version was given: this is the newest that decodes it; others: {_listed(versions)}"
+        notes = (several,) if versions else ("no version was given: only this version decodes it",)
         return attrs.evolve(whole[0], notes=(*whole[0].notes, *notes))
-    furthest = max(readings, key=lambda one: one.position or 0)
+    furthest = max(readings, key=lambda reading: reading.position or 0)
     name = request.response.__name__
-    problem = f"no version of {name} ({request.versions}) reads it; the one that got furthest: {furthest.problem}"
+    problem = f"no version of {name} ({request.versions}) decodes it; the longest attempt: {furthest.problem}"
     return attrs.evolve(furthest, problem=problem)
 
 
@@ -154,15 +154,15 @@ def _response(data: bytes, request: AnyRequest, version: int, alone: bool = Fals
         return _answer_in_version_0(started, data) or _failed(started, error, data)
 
 
-def _answer_in_version_0(asked: Reading, data: bytes) -> Reading | None:
-    """ApiVersions alone is answered in version 0 when the broker does not know the version asked (KIP-511)."""
-    assert asked.request is not None
-    if asked.request.api_key != ApiKey.API_VERSIONS or not asked.version:
+def _answer_in_version_0(started: Reading, data: bytes) -> Reading | None:
+    """Read an ApiVersions response as version 0, in which a broker answers unsupported versions (KIP-511)."""
+    assert started.request is not None
+    if started.request.api_key != ApiKey.API_VERSIONS or not started.version:
         return None
-    answer = _response(data, asked.request, 0, alone=True)
+    answer = _response(data, started.request, 0, alone=True)
     if getattr(answer.message, "error_code", None) != _UNSUPPORTED_VERSION:
         return None
-    note = f"v{asked.version} was asked; the broker does not know it and answers in version 0 (KIP-511)"
+    note = f"the request was v{started.version}, which the broker does not support; it answers in version 0 (KIP-511)"
     return attrs.evolve(answer, notes=(note,))
 
 
@@ -188,7 +188,7 @@ def _others(failed: Reading, data: bytes) -> tuple[int, ...]:
                 return False
             return True
 
-    return tuple(one for one in _newest_first(request) if one != failed.version and reads(one))
+    return tuple(version for version in _newest_first(request) if version != failed.version and reads(version))
 
 
 def _newest_first(request: AnyRequest) -> Iterator[int]:
@@ -196,7 +196,7 @@ def _newest_first(request: AnyRequest) -> Iterator[int]:
 
 
 def position_of(error: KafkaError) -> int | None:
-    """The byte that the error of a decoder names, if it names one."""
+    """Return the byte position in a decoder's error, if any."""
     found = _POSITION.search(str(error))
     return int(found[1] or found[2]) if found is not None else None
 
@@ -207,7 +207,7 @@ def _listed(versions: tuple[int, ...]) -> str:
 
 def _other_protocol(data: bytes) -> str:
     if data[:2] == b"\x16\x03" or data[:2] == b"\x17\x03":
-        return "; these are bytes of TLS: capture where it is decrypted"
+        return "; these are bytes of TLS: capture the decrypted bytes instead"
     if data[:5] == b"HTTP/" or data[:4] in (b"GET ", b"POST"):
         return "; this is HTTP"
     return ""

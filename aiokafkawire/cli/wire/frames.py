@@ -1,4 +1,4 @@
-"""Where frames begin and end: with the length prefix that TCP streams have, or without."""
+"""Splits streams into frames, with the length prefixes of TCP streams or without."""
 
 from collections.abc import Callable
 from struct import unpack_from
@@ -22,29 +22,29 @@ class CapturedFrame:
     """One frame of a stream."""
 
     start: int
-    """Where it begins in the stream, in bytes, its length prefix included."""
+    """The position of the frame or its length prefix in the stream, in bytes."""
     length: int | None
-    """What its length prefix says; None if it has none."""
+    """The length prefix; None without one."""
     data: bytes
-    """What is there of it, without the prefix."""
+    """The available bytes, without the prefix."""
     problem: str = ""
-    """Why there is no whole frame here."""
+    """Why the frame is not whole."""
     missing: int = 0
-    """How many bytes are cut off its end."""
+    """The number of bytes that are missing at the end."""
 
     @property
     def end(self) -> int:
-        """Where it ends in the stream, or where the stream does."""
+        """The position after the frame's available bytes in the stream."""
         return self.start + (0 if self.length is None else _PREFIX) + len(self.data)
 
 
 def split_frames(data: bytes, prefixed: bool | None, reads: Callable[[bytes], bool]) -> list[CapturedFrame]:
-    """The frames of a stream, in order; the last one may be cut short, or be what is no frame.
+    """Split a stream into frames, in order; the last one may be truncated or invalid.
 
     Args:
         data: the stream.
-        prefixed: whether every frame has its length before it; None to find that out.
-        reads: whether bytes are one whole message, for finding it out.
+        prefixed: whether every frame has a length prefix; None to detect it.
+        reads: returns whether bytes are one whole message, for the detection.
     """
     if prefixed is None:
         prefixed = _is_prefixed(data, reads)
@@ -60,7 +60,7 @@ def split_frames(data: bytes, prefixed: bool | None, reads: Callable[[bytes], bo
 
 
 def _starts_like_a_request(data: bytes, position: int = 0) -> bool:
-    """Whether an API key that we know stands there, and a version that can be."""
+    """Return whether the bytes begin with a known API key and a plausible version."""
     if len(data) - position < 4:
         return False
     key, version = unpack_from(">hh", data, position)
@@ -101,9 +101,9 @@ def _is_prefixed(data: bytes, reads: Callable[[bytes], bool]) -> bool:
     with_prefix, without = _starts_like_a_request(data, _PREFIX), _starts_like_a_request(data)
     if with_prefix != without:
         return with_prefix
-    # Now it is cut short, or its first four bytes are no length at all: an API key and a version, or the correlation
-    # id of a response. As lengths those of requests are hardly ever seen: some bytes for Produce, exact multiples of
-    # 64 kB and a bit for the others.
+    # The frame is truncated, or its first four bytes are not a length but an API key and a version, or the correlation
+    # id of a response. API key and version are unlikely lengths: a few bytes for Produce, slightly more than a multiple
+    # of 64 kB for other APIs.
     cut = length > len(data) - _PREFIX
     return cut and not (without and (length < _SHORTEST_REQUEST or length >= 0x10000))
 

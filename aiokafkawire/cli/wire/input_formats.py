@@ -1,4 +1,4 @@
-"""What the user gave, whatever the notation: plain hex, hexdumps, Python literals, captures, raw bytes."""
+"""Reads the user's input in any notation: plain hex, hexdumps, Python literals, captures, raw bytes."""
 
 import ast
 import base64
@@ -16,20 +16,20 @@ __all__ = ("read_base64", "read_bytes", "read_text")
 
 _LITERAL: Final = re.compile(r"""\b[bB]('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")""", re.DOTALL)
 _PLAIN: Final = re.compile(r"0[xX]|\\x|[\s:,;_\-{}\[\]()<>'\"|]+")
-"""What may stand around hex digits and means nothing."""
+"""Text around hex digits that is ignored."""
 _RUN: Final = re.compile(r"(?<![0-9a-zA-Z])(?:0x)?((?:[0-9a-fA-F]{2}){8,})(?![0-9a-zA-Z])")
-"""Hex that is long enough to be meant, within other text."""
+"""Hex within other text that is long enough to be the input."""
 
 
 def read_bytes(data: bytes, *, raw: bool = False) -> CapturedInput:
-    """What a file or a pipe held: a capture, text in one of the notations, or else the bytes themselves.
+    """Read the contents of a file or a pipe: a capture, text in one of the notations, or else raw bytes.
 
     Args:
-        data: the whole of it.
-        raw: not to look for text.
+        data: the contents.
+        raw: do not detect captures and text.
 
     Raises:
-        CommandFailed: it is text that begins well and then makes no sense, or a capture without TCP.
+        CommandFailed: the text begins like a notation but is invalid, or a capture has no TCP data.
     """
     packets = None if raw else packets_of_pcap(data)
     if packets is not None:
@@ -38,18 +38,18 @@ def read_bytes(data: bytes, *, raw: bool = False) -> CapturedInput:
         try:
             return read_text(text)
         except CommandFailed:
-            # Text of which a part looks like hex is a mistake to tell; text without any is a binary file that is
-            # short, or a server that speaks text.
+            # Report an error for text that looks partly like hex; other text may be a short binary file, or the
+            # output of a server with a text protocol.
             if _dumpish(text):
                 raise
     return CapturedInput("raw bytes", (ByteStream(data),))
 
 
 def read_text(text: str) -> CapturedInput:
-    """Hex in any notation.
+    """Read hex in any notation.
 
     Raises:
-        CommandFailed: there is none; the message says what is in the way.
+        CommandFailed: the text has no hex; the message names the first invalid character.
     """
     literals = list(_LITERAL.finditer(text))
     if literals:
@@ -67,10 +67,10 @@ def read_text(text: str) -> CapturedInput:
 
 
 def read_base64(text: str) -> CapturedInput:
-    """Base64, as ``--json`` prints bytes.
+    """Read base64, as ``--json`` prints bytes.
 
     Raises:
-        CommandFailed: it is not.
+        CommandFailed: the text is not base64.
     """
     packed = "".join(text.split()).strip("\"'").replace("-", "+").replace("_", "/")
     try:
@@ -78,7 +78,7 @@ def read_base64(text: str) -> CapturedInput:
             "base64", (ByteStream(base64.b64decode(packed + "=" * (-len(packed) % 4), validate=True)),)
         )
     except (binascii.Error, ValueError) as error:
-        raise CommandFailed(f"this is no base64: {error}") from None
+        raise CommandFailed(f"the input is not base64: {error}") from None
 
 
 def _plain(text: str) -> CapturedInput:
@@ -87,11 +87,11 @@ def _plain(text: str) -> CapturedInput:
     wrong = re.search(r"[^0-9a-fA-F]", digits)
     if wrong is None:
         if len(digits) % 2:
-            raise CommandFailed(f"{len(digits)} hex digits: bytes have two each, so one is missing or too many")
+            raise CommandFailed(f"{len(digits)} hex digits, but a byte has two: a digit is missing or too many")
         return CapturedInput("hex", (ByteStream(bytes.fromhex(digits)),))
     runs = sorted(_RUN.finditer(text), key=lambda found: -len(found[1]))
     if not runs:
-        raise CommandFailed(f"no hex: {wrong[0]!r} is no hex digit, and no run of 16 digits or more is in it")
+        raise CommandFailed(f"no hex: {wrong[0]!r} is not a hex digit, and there is no run of 16 hex digits or more")
     line = text.count("\n", 0, runs[0].start()) + 1
     others = f", the longest of {len(runs)} runs of hex" if len(runs) > 1 else ""
     form = f"{_counted(len(runs[0][1]), 'hex digit')} within line {line}{others}"
@@ -100,11 +100,11 @@ def _plain(text: str) -> CapturedInput:
 
 def _literal(text: str) -> bytes:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of escapes that Python does not know
+        warnings.simplefilter("ignore")  # warnings of invalid escapes
         try:
             value = ast.literal_eval(text)
         except (ValueError, SyntaxError) as error:
-            raise CommandFailed(f"a bytes literal that Python does not take: {error}") from None
+            raise CommandFailed(f"invalid bytes literal of Python: {error}") from None
     assert isinstance(value, bytes)
     return value
 
@@ -117,7 +117,7 @@ def _captured(packets: list[bytes], form: str) -> CapturedInput:
 
 
 def _as_text(data: bytes) -> str | None:
-    """The data as text, if it is: a frame always has control characters."""
+    """Return the data as text if it is printable; a frame always has control characters."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""What is shown, as JSON.
+"""Renders the view model as JSON.
 
-Bytes are base64 and UUIDs strings. What the value of a field stands for or holds, where that is known, is beside it as
-``NAME_means``: the words for a number, the object for bytes that are a message, the list of batches for records.
+Bytes are base64 and UUIDs strings. The meaning of a field's value, if known, is beside it as ``NAME_means``: a name for
+a number, an object for bytes that are a message, a list of batches for records.
 """
 
 import base64
@@ -15,7 +15,7 @@ __all__ = ("json_of",)
 
 
 def json_of(struct: Struct, *, brief: bool = False) -> dict[str, Any]:
-    """The struct as :func:`json.dumps` takes it; ``brief`` leaves out what is at its default."""
+    """Convert the struct for :func:`json.dumps`; ``brief`` omits fields with their default value."""
     out: dict[str, Any] = {}
     for entry in struct.entries:
         if brief and entry.is_default:
@@ -31,7 +31,7 @@ def _json(shown: Shown, brief: bool) -> Any:
     if isinstance(shown, Struct):
         return json_of(shown, brief=brief)
     if isinstance(shown, Array):
-        return [_json(one, brief) for one in shown.items]
+        return [_json(item, brief) for item in shown.items]
     return _scalar(shown.value)
 
 
@@ -39,8 +39,8 @@ def _means(shown: Shown, brief: bool) -> Any:
     if isinstance(shown, Struct):
         return None
     if isinstance(shown, Array):
-        words = [one.meaning for one in shown.items if isinstance(one, Leaf)]
-        return words if any(words) else None
+        meanings = [item.meaning for item in shown.items if isinstance(item, Leaf)]
+        return meanings if any(meanings) else None
     if isinstance(shown.holds, Struct):
         return {"message": shown.holds.title, "fields": json_of(shown.holds, brief=brief)}
     if isinstance(shown.holds, Array):

@@ -1,4 +1,4 @@
-"""Messages within others: what groups' members tell one another, what control records hold."""
+"""Decodes embedded messages: subscriptions and assignments of group members, and control records."""
 
 from struct import unpack_from
 from typing import Final
@@ -31,10 +31,10 @@ _PREFIXED: Final = (
     EndTxnMarker,
     AbortedTxn,
 )
-"""Their version stands before them, in two bytes that are none of their fields."""
+"""Messages with their version in two bytes before the fields."""
 
 _NUMBERED: Final = (LeaderChangeMessage, SnapshotHeaderRecord, SnapshotFooterRecord, KRaftVersionRecord, VotersRecord)
-"""Their first field is their version."""
+"""Messages whose first field is their version."""
 
 _CONTROL: Final[dict[int, type[Message]]] = {
     0: EndTxnMarker,
@@ -45,16 +45,16 @@ _CONTROL: Final[dict[int, type[Message]]] = {
     5: KRaftVersionRecord,
     6: VotersRecord,
 }
-"""What the value of a control record is, by the type in its key."""
+"""The message in the value of a control record, by the type in its key."""
 
 
-def control_value(kind: int) -> type[Message] | None:
-    """The message that a control record of this type has as its value."""
-    return _CONTROL.get(kind)
+def control_value(control_type: int) -> type[Message] | None:
+    """Return the message in the value of a control record of this type."""
+    return _CONTROL.get(control_type)
 
 
 def read_embedded(cls: type[Message], data: Buffer) -> tuple[Message, int] | None:
-    """The message of these bytes and its version, if they are one from the first byte to the last."""
+    """Decode a message that fills the bytes, and return it with its version; None if they are not one."""
     held = bytes(data)
     if len(held) < 2:
         return None
@@ -68,48 +68,48 @@ def read_embedded(cls: type[Message], data: Buffer) -> tuple[Message, int] | Non
 
 
 def read_message(data: bytes, cls: type[Message], version: int | None) -> Reading:
-    """Read a message that stands alone, without a header; without a version it says its own, or the newest that reads.
+    """Read a message without a header. The default version is the message's own, or the newest that decodes it.
 
-    Nothing is raised, see :attr:`Reading.problem`.
+    Errors are in :attr:`Reading.problem`.
     """
     if cls in (*_PREFIXED, *_NUMBERED) and len(data) >= 2:
-        (said,) = unpack_from(">h", data)
-        if version in (None, said) and said >= 0:
-            told = _of_its_own_version(data, cls, said)
-            if version is None or not told.problem:
-                return told
+        (own,) = unpack_from(">h", data)
+        if version in (None, own) and own >= 0:
+            reading = _of_its_own_version(data, cls, own)
+            if version is None or not reading.problem:
+                return reading
     if version is not None:
         reading = _at(data, cls, version)
         if not reading.problem:
             return reading
         versions = range(cls.versions.last, cls.versions.first - 1, -1)
-        others = tuple(one for one in versions if not _at(data, cls, one).problem)
+        others = tuple(other for other in versions if not _at(data, cls, other).problem)
         return attrs.evolve(reading, others=others)
-    readings = [_at(data, cls, one) for one in range(cls.versions.last, cls.versions.first - 1, -1)]
-    whole = [one for one in readings if not one.problem]
+    readings = [_at(data, cls, candidate) for candidate in range(cls.versions.last, cls.versions.first - 1, -1)]
+    whole = [reading for reading in readings if not reading.problem]
     if not whole:
-        furthest = max(readings, key=lambda one: one.position or 0)
-        problem = f"no version of {cls.__name__} ({cls.versions}) reads it; the one that got furthest: "
+        furthest = max(readings, key=lambda reading: reading.position or 0)
+        problem = f"no version of {cls.__name__} ({cls.versions}) decodes it; the longest attempt: "
         return attrs.evolve(furthest, problem=problem + furthest.problem)
-    too = "".join(f", v{one.version}" for one in whole[1:])
-    note = f"no version was given: this is the newest that reads it{too}{' would too' if too else ''}"
+    listed = ", ".join(f"v{reading.version}" for reading in whole[1:])
+    note = f"no version was given: this is the newest that decodes it{'; others: ' if listed else ''}{listed}"
     return attrs.evolve(whole[0], notes=(note,))
 
 
-def _of_its_own_version(data: bytes, cls: type[Message], said: int) -> Reading:
+def _of_its_own_version(data: bytes, cls: type[Message], own: int) -> Reading:
     position = 2 if cls in _PREFIXED else 0
-    where = "in the two bytes before it" if position else "in its first field"
-    notes = [f"its version is {where}: {said}"]
-    version = min(said, cls.versions.last)
+    source = "in the two bytes before it" if position else "in its first field"
+    notes = [f"its version is {source}: {own}"]
+    version = min(own, cls.versions.last)
     started = Reading("message", version=version, notes=(*notes,))
-    if version == said:
+    if version == own:
         return _at(data, cls, version, position, started)
-    # Fields are only ever added at the end, so that older readers can leave them.
+    # New fields are added at the end, so that older readers can ignore them.
     try:
         message, end = decode_prefix(cls, version, data, position)
     except WireError as error:
         return attrs.evolve(started, problem=str(error), position=position_of(error))
-    notes.append(f"v{said} is newer than what is known here: read as v{version}, with {len(data) - end} bytes left")
+    notes.append(f"v{own} is newer than the known versions: read as v{version}, with {len(data) - end} bytes left")
     return attrs.evolve(started, message=message, notes=(*notes,))
 
 

@@ -1,4 +1,4 @@
-"""Captured packets: the bytes that TCP carried, in order, a stream for each direction of each connection."""
+"""Extracts TCP streams from captured packets, one for each direction of each connection."""
 
 import struct
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ _PCAP: Final = {
     b"\x4d\x3c\xb2\xa1": "<",
     b"\xa1\xb2\x3c\x4d": ">",
 }
-"""How a pcap file begins, and its byte order; the latter two have times in ns."""
+"""The magic bytes of pcap files, and their byte order; the latter two have times in ns."""
 
 _PCAPNG: Final = b"\x0a\x0d\x0d\x0a"
 
@@ -35,13 +35,13 @@ class _Segment(NamedTuple):
 
 
 def packets_of_pcap(data: bytes) -> list[bytes] | None:
-    """The packets of a pcap file (tcpdump -w), link headers and all; None for another file.
+    """Return the packets of a pcap file (tcpdump -w) with link headers; None for another file.
 
     Raises:
-        CommandFailed: it is a pcapng file, which is another format.
+        CommandFailed: the file is a pcapng file, which is another format.
     """
     if data.startswith(_PCAPNG):
-        raise CommandFailed("a pcapng file: turn it into pcap first, with editcap -F pcap CAPTURE OUT")
+        raise CommandFailed("pcapng files are not supported: convert it first, with editcap -F pcap CAPTURE OUT")
     order = _PCAP.get(data[:4])
     if order is None:
         return None
@@ -55,9 +55,9 @@ def packets_of_pcap(data: bytes) -> list[bytes] | None:
 
 
 def streams_of(packets: Iterable[bytes]) -> tuple[ByteStream, ...]:
-    """The TCP streams in the packets, in the order in which they appear; others are left out.
+    """Return the TCP streams in the packets, in order of appearance; ignore other packets.
 
-    What came twice is taken once. Where bytes were not captured, a stream ends and another one begins.
+    Retransmitted bytes are used once. At bytes that were not captured, a stream ends and another begins.
     """
     connections: dict[tuple[str, str, int], list[_Segment]] = {}
     opened: dict[tuple[str, str], int] = {}
@@ -65,11 +65,11 @@ def streams_of(packets: Iterable[bytes]) -> tuple[ByteStream, ...]:
         segment = _segment(packet)
         if segment is None:
             continue
-        way = segment.source, segment.target
+        direction = segment.source, segment.target
         if segment.syn:  # the ports are used again
-            opened[way] = opened.get(way, 0) + 1
+            opened[direction] = opened.get(direction, 0) + 1
         if segment.payload:
-            connections.setdefault((*way, opened.get(way, 0)), []).append(segment)
+            connections.setdefault((*direction, opened.get(direction, 0)), []).append(segment)
     return tuple(
         stream
         for (source, target, _), segments in connections.items()
@@ -79,9 +79,9 @@ def streams_of(packets: Iterable[bytes]) -> tuple[ByteStream, ...]:
 
 def _assembled(segments: list[_Segment], label: str) -> Iterator[ByteStream]:
     first = segments[0].sequence
-    placed = [((one.sequence - first + 2**31) % 2**32 - 2**31, one.payload) for one in segments]
+    payloads = [((segment.sequence - first + 2**31) % 2**32 - 2**31, segment.payload) for segment in segments]
     data, begin, gap = bytearray(), 0, ""
-    for at, payload in sorted(placed, key=lambda one: one[0]):
+    for at, payload in sorted(payloads, key=lambda pair: pair[0]):
         end = begin + len(data)
         if at > end:
             yield ByteStream(bytes(data), label + gap)
@@ -100,7 +100,7 @@ def _segment(packet: bytes) -> _Segment | None:
 
 
 def _segment_of_ip(packet: bytes) -> _Segment | None:
-    """The TCP segment of an IP packet: lengths must agree, so that other bytes are hardly ever taken for one."""
+    """Return the TCP segment of an IP packet, or None; lengths must match, to reject other bytes."""
     if len(packet) >= 40 and packet[0] >> 4 == 4 and packet[9] == _TCP:
         (total,) = struct.unpack_from(">H", packet, 2)
         source, target, at = packet[12:16], packet[16:20], (packet[0] & 15) * 4
@@ -110,7 +110,7 @@ def _segment_of_ip(packet: bytes) -> _Segment | None:
         total = length + 40 if length else 0
     else:
         return None
-    # Ethernet pads short packets; a length of 0 is what offloading leaves.
+    # Ethernet pads short packets; offloading leaves a length of 0.
     if total and not (total == len(packet) or (total < len(packet) <= 46)):
         return None
     tcp = packet[at : total or len(packet)]

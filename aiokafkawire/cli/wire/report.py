@@ -1,4 +1,4 @@
-"""Frames and their readings, in lines and in JSON."""
+"""Reports of decoded frames, as text lines and as JSON."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,21 +13,21 @@ from .session import FrameReport
 from .text_renderer import Style, hexdump, lines_of
 from .view_model import Array, Leaf, NamedValue, Struct
 
-__all__ = ("object_of", "records_lines", "tell")
+__all__ = ("object_of", "records_lines", "report_lines")
 
 _SECRET_APIS = ("SaslAuthenticate", "AlterUserScramCredentials", "DelegationToken", "AlterConfigs", "Envelope")
 
 
-def tell(told: FrameReport, number: int, describer: Describer, style: Style, secrets: bool) -> Iterator[str]:
-    """The lines about one frame."""
-    yield f"{_place(told, number)}{_length(told)}"
-    reading = told.reading
+def report_lines(report: FrameReport, number: int, describer: Describer, style: Style, secrets: bool) -> Iterator[str]:
+    """Yield the lines of one frame."""
+    yield f"{_location(report, number)}{_length(report)}"
+    reading = report.reading
     if reading is None:
-        yield f"  {told.frame.problem}"
+        yield f"  {report.frame.problem}"
         return
-    if told.guesses is not None and len(told.guesses) > 1:
-        yield "  what reads it, each to the last byte, the newest versions first:"
-        yield from (f"    {line}" for line in spelled(told.guesses))
+    if report.guesses is not None and len(report.guesses) > 1:
+        yield "  these decode the whole frame, the newest versions first:"
+        yield from (f"    {line}" for line in spelled(report.guesses))
         return
     if (title := _title(reading)) is not None:
         yield title
@@ -41,15 +41,15 @@ def tell(told: FrameReport, number: int, describer: Describer, style: Style, sec
         yield f"  {type(reading.message).__name__} v{reading.version}"
         yield from lines_of(describer.message(reading.message, reading.version), style, 2)
     else:
-        yield from _problem(told, reading, secrets)
-    if told.guesses == ():
-        yield "  nothing else reads it either"
+        yield from _problem(report, reading, secrets)
+    if report.guesses == ():
+        yield "  no other API decodes it"
 
 
-def object_of(told: FrameReport, number: int, describer: Describer, style: Style) -> dict[str, Any]:
-    """The same for ``--json``; absent is what does not apply. A position counts from the end of the length prefix."""
-    frame, reading = told.frame, told.reading
-    out: dict[str, Any] = {"frame": number, "stream": told.label, "start": frame.start, "end": frame.end}
+def object_of(report: FrameReport, number: int, describer: Describer, style: Style) -> dict[str, Any]:
+    """Return one frame's report for ``--json``. Positions count from the end of the length prefix."""
+    frame, reading = report.frame, report.reading
+    out: dict[str, Any] = {"frame": number, "stream": report.label, "start": frame.start, "end": frame.end}
     out["length"] = frame.length
     if reading is None:
         return out | {"problem": frame.problem, "missing": frame.missing}
@@ -67,24 +67,24 @@ def object_of(told: FrameReport, number: int, describer: Describer, style: Style
         out["notes"] = [*reading.notes]
     if reading.problem:
         out |= {"problem": reading.problem, "position": reading.position, "other_versions": [*reading.others]}
-    if told.guesses is not None:
-        out["guesses"] = [*spelled(told.guesses)]
+    if report.guesses is not None:
+        out["guesses"] = [*spelled(report.guesses)]
     return out
 
 
 def records_lines(data: bytes, batches: Array, style: Style) -> Iterator[str]:
-    """The lines about a buffer of batches."""
+    """Yield the lines of a buffer of batches."""
     yield from lines_of(Struct((NamedValue("records", Leaf(data, holds=batches)),)), style)
 
 
-def _place(told: FrameReport, number: int) -> str:
-    frame = told.frame
+def _location(report: FrameReport, number: int) -> str:
+    frame = report.frame
     bytes_ = f"bytes {frame.start}-{frame.end - 1}" if frame.end > frame.start else f"at byte {frame.start}"
-    return f"frame {number}: {bytes_}{f' of {told.label}' if told.label else ''}"
+    return f"frame {number}: {bytes_}{f' of {report.label}' if report.label else ''}"
 
 
-def _length(told: FrameReport) -> str:
-    frame = told.frame
+def _length(report: FrameReport) -> str:
+    frame = report.frame
     if frame.length is None:
         return f", {len(frame.data)} without a length prefix"
     return f", {len(frame.data)} after the length prefix" if not frame.problem else ""
@@ -93,7 +93,7 @@ def _length(told: FrameReport) -> str:
 def _title(reading: Reading) -> str | None:
     if reading.request is None:
         return None if reading.kind == "message" else reading.kind
-    known = f"API key {int(reading.request.api_key)}, known are {_versions(reading.request.versions)}"
+    known = f"API key {int(reading.request.api_key)}, known versions: {_versions(reading.request.versions)}"
     return f"{reading.kind} {name_of(reading.request)} v{reading.version} ({known})"
 
 
@@ -101,21 +101,20 @@ def _versions(versions: Versions) -> str:
     return f"v{versions.first}" if versions.first == versions.last else f"v{versions.first} to v{versions.last}"
 
 
-def _problem(told: FrameReport, reading: Reading, secrets: bool) -> Iterator[str]:
-    yield f"  cannot be read: {reading.problem}"
+def _problem(report: FrameReport, reading: Reading, secrets: bool) -> Iterator[str]:
+    yield f"  cannot be decoded: {reading.problem}"
     if reading.others:
         versions = [f"v{version}" for version in reading.others]
-        yield f"  {' and '.join(filter(None, (', '.join(versions[:-1]), versions[-1])))} would read it"
+        yield f"  versions that decode it: {' and '.join(filter(None, (', '.join(versions[:-1]), versions[-1])))}"
     elif reading.request is not None and reading.version is not None:
-        yield f"  no version of {name_of(reading.request)} reads it"
-    if reading.position is not None and told.frame.data:
-        # The problem begins with the message's name.
-        # The user may have named another API than the bytes are of.
-        titles = f"{_title(reading)} {reading.problem} {_title(read_request(told.frame.data))}"
+        yield f"  no version of {name_of(reading.request)} decodes it"
+    if reading.position is not None and report.frame.data:
+        # The problem begins with the message's name; the user may have named another API than that of the bytes.
+        titles = f"{_title(reading)} {reading.problem} {_title(read_request(report.frame.data))}"
         if secrets or not any(api in titles for api in _SECRET_APIS):
-            counted = "" if told.frame.length is None else ", counted from the end of its length prefix"
+            counted = "" if report.frame.length is None else ", counted from the end of its length prefix"
             yield f"  the bytes around it{counted}:"
-            for line in hexdump(told.frame.data, reading.position):
+            for line in hexdump(report.frame.data, reading.position):
                 yield f"    {line}"
         else:
-            yield "    (no hexdump, a secret may be in it: --secrets shows it)"
+            yield "    (no hexdump, because it may contain a secret: --secrets shows it)"

@@ -1,4 +1,4 @@
-"""Streams to frames to readings: requests, responses to them, and what was told beforehand."""
+"""Decodes streams: splits them into frames, and matches responses with their requests or the user's hints."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -16,52 +16,52 @@ __all__ = ("Hints", "FrameReport", "read_frames", "read_messages")
 
 @attrs.frozen
 class Hints:
-    """What the user knows of the frames."""
+    """The user's hints about the frames."""
 
     prefixed: bool | None = None
-    """Whether lengths stand before them; None to find out."""
+    """Whether frames have length prefixes; None to detect them."""
     response: tuple[AnyRequest, int | None] | None = None
-    """What they are responses to."""
+    """The request and version of the responses."""
     answers: bool = False
-    """Whether they are responses to requests that were seen."""
+    """Whether the frames are responses to the pending requests."""
     guess: bool = False
-    """Whether to try everything on what cannot be read."""
+    """Whether to try all APIs on a frame that cannot be decoded."""
 
 
 @attrs.frozen
 class FrameReport:
-    """A frame and what it is."""
+    """A frame with its decoded contents."""
 
     label: str
-    """The stream it is in, if there are several."""
+    """The frame's stream, if there are several."""
     frame: CapturedFrame
     reading: Reading | None = None
-    """None if there is no whole frame."""
+    """None if the frame is not whole."""
     guesses: tuple[Reading, ...] | None = None
-    """What it could be, where that was asked for and needed."""
+    """The candidates, if guessing was requested and necessary."""
 
     @property
     def is_read(self) -> bool:
-        """Whether it is a whole frame and a whole message."""
+        """Whether the frame was decoded."""
         return self.reading is not None and self.reading.message is not None
 
 
-def read_frames(streams: Iterable[ByteStream], hints: Hints, asked: PendingRequest) -> Iterator[FrameReport]:
-    """Read the frames of all streams; ``asked`` keeps the requests for the responses that come later."""
-    # In a capture either direction may come first; responses need the requests.
+def read_frames(streams: Iterable[ByteStream], hints: Hints, pending: PendingRequest) -> Iterator[FrameReport]:
+    """Read the frames of all streams; ``pending`` keeps the requests for later responses."""
+    # In a capture either direction may be first, but responses need their requests.
     given = (*streams,)
     for stream in sorted(given, key=_answers) if len(given) > 1 else given:
-        for frame in split_frames(stream.data, hints.prefixed, _reader(hints, asked)):
+        for frame in split_frames(stream.data, hints.prefixed, _reader(hints, pending)):
             if frame.problem:
                 yield FrameReport(stream.label, frame)
                 continue
-            reading = _read(frame.data, hints, asked)
+            reading = _read(frame.data, hints, pending)
             if reading.message is not None or not hints.guess:
                 yield FrameReport(stream.label, frame, reading)
                 continue
             guesses = candidates(frame.data)
             if len(guesses) == 1:
-                reading = attrs.evolve(guesses[0], notes=(*guesses[0].notes, "guessed: nothing else reads it"))
+                reading = attrs.evolve(guesses[0], notes=(*guesses[0].notes, "guessed: no other API decodes it"))
             yield FrameReport(stream.label, frame, reading, guesses)
 
 
@@ -73,7 +73,7 @@ def read_messages(streams: Iterable[ByteStream], cls: type[Message], version: in
 
 
 def _answers(stream: ByteStream) -> bool:
-    """Whether its first frames are no requests."""
+    """Return whether the stream's first frames are not requests."""
 
     def is_request(data: bytes) -> bool:
         return read_request(data).message is not None
@@ -81,33 +81,33 @@ def _answers(stream: ByteStream) -> bool:
     return not any(is_request(frame.data) for frame in split_frames(stream.data, None, is_request)[:3])
 
 
-def _reader(hints: Hints, asked: PendingRequest) -> Callable[[bytes], bool]:
+def _reader(hints: Hints, pending: PendingRequest) -> Callable[[bytes], bool]:
     def reads(data: bytes) -> bool:
-        if _peek(data, hints, asked).message is not None:
+        if _peek(data, hints, pending).message is not None:
             return True
         return hints.guess and bool(candidates(data))
 
     return reads
 
 
-def _read(data: bytes, hints: Hints, asked: PendingRequest) -> Reading:
-    reading = _peek(data, hints, asked)
+def _read(data: bytes, hints: Hints, pending: PendingRequest) -> Reading:
+    reading = _peek(data, hints, pending)
     if hints.response is None:
         if reading.kind == "request":
-            asked.add(reading)
-        elif reading.kind == "response" and asked.of(data) is not None:
-            asked.answered(data)
+            pending.add(reading)
+        elif reading.kind == "response" and pending.of(data) is not None:
+            pending.answered(data)
     return reading
 
 
-def _peek(data: bytes, hints: Hints, asked: PendingRequest) -> Reading:
-    """What a frame is, without remembering it."""
+def _peek(data: bytes, hints: Hints, pending: PendingRequest) -> Reading:
+    """Decode a frame without changing the pending requests."""
     if hints.response is not None:
         return read_response(data, *hints.response)
-    request = asked.of(data)
+    request = pending.of(data)
     if hints.answers:
         if request is None:
-            return Reading("response", problem=f"no request that was seen has {_correlation_id(data)}")
+            return Reading("response", problem=f"no pending request has {_correlation_id(data)}")
         return read_response(data, *request)
     reading = read_request(data)
     if reading.message is not None:
@@ -116,9 +116,9 @@ def _peek(data: bytes, hints: Hints, asked: PendingRequest) -> Reading:
         answer = read_response(data, *request)
         if answer.message is not None or reading.header is None:
             return answer
-    if asked.bare_sasl:  # no position, so no hexdump: a password may be in it
-        told = "after SaslHandshake v0 those travel without a header"
-        return Reading("SASL", problem=f"{len(data)} bytes that may be of a SASL mechanism: {told}")
+    if pending.bare_sasl:  # no position, so no hexdump: the bytes may contain a password
+        why = "after SaslHandshake v0 they have no header"
+        return Reading("SASL", problem=f"{len(data)} bytes that may be of a SASL mechanism: {why}")
     return reading
 
 

@@ -1,4 +1,4 @@
-"""What every form of input becomes: streams of bytes, each of one direction."""
+"""The common form of all inputs: streams of bytes, each of one direction."""
 
 from typing import NamedTuple
 
@@ -6,14 +6,14 @@ __all__ = ("CapturedInput", "ByteStream")
 
 
 class ByteStream(NamedTuple):
-    """Bytes that follow one another; ``label`` says where they are from, if there is more than one stream."""
+    """Consecutive bytes; ``label`` names their source, if there is more than one stream."""
 
     data: bytes
     label: str = ""
 
 
 class CapturedInput(NamedTuple):
-    """What was read: ``form`` names the notation that it was taken for, in words for the user."""
+    """The user's input; ``form`` describes the detected notation."""
 
     form: str
     streams: tuple[ByteStream, ...]

@@ -1,4 +1,4 @@
-"""What is shown, as lines for a terminal or a bug report."""
+"""Renders the view model as lines for a terminal or a bug report."""
 
 import base64
 from collections.abc import Iterator
@@ -20,16 +20,16 @@ _ROW: Final = 16
 
 @attrs.frozen
 class Style:
-    """How much is shown: ``full`` shortens nothing, ``brief`` leaves out what is at its default."""
+    """The amount of output: ``full`` shortens nothing, ``brief`` omits fields with their default value."""
 
     full: bool = False
     brief: bool = False
 
 
 def lines_of(struct: Struct, style: Style, depth: int = 0) -> Iterator[str]:
-    """The fields of a struct, a line or more for each."""
+    """Yield one or more lines for each field of a struct."""
     for entry in struct.entries:
-        if (style.brief and entry.is_default) or (entry.name in struct.told and not style.full):
+        if (style.brief and entry.is_default) or (entry.name in struct.in_title and not style.full):
             continue
         yield from _named(entry, style, depth)
 
@@ -46,7 +46,7 @@ def _shown(label: str, shown: Shown, tag: str, style: Style, depth: int) -> Iter
     elif isinstance(shown, Struct):
         yield f"{label}{' ' if shown.title else ''}{shown.title}{tag}"
         yield from lines_of(shown, style, depth + 1)
-    elif all(isinstance(one, Leaf) and one.holds is None for one in shown.items):
+    elif all(isinstance(item, Leaf) and item.holds is None for item in shown.items):
         yield f"{label} [{_items(shown, style)}]{tag}"
     else:
         yield f"{label} {len(shown.items)}{tag}"
@@ -54,8 +54,8 @@ def _shown(label: str, shown: Shown, tag: str, style: Style, depth: int) -> Iter
 
 
 def _elements(array: Array, style: Style, depth: int) -> Iterator[str]:
-    for index, one in enumerate(array.items):
-        yield from _shown(f"{_INDENT * depth}[{index}]", one, "", style, depth)
+    for index, item in enumerate(array.items):
+        yield from _shown(f"{_INDENT * depth}[{index}]", item, "", style, depth)
 
 
 def _leaf(label: str, leaf: Leaf, tag: str, style: Style, depth: int) -> Iterator[str]:
@@ -64,8 +64,8 @@ def _leaf(label: str, leaf: Leaf, tag: str, style: Style, depth: int) -> Iterato
         return
     length = _counted(len(leaf.value), "byte")
     if isinstance(leaf.holds, Array):
-        told = "" if not leaf.holds.items else f", {_counted(len(leaf.holds.items), 'batch', 'es')}"
-        yield f"{label} {length}{told}{tag}"
+        batches = "" if not leaf.holds.items else f", {_counted(len(leaf.holds.items), 'batch', 'es')}"
+        yield f"{label} {length}{batches}{tag}"
         yield from _elements(leaf.holds, style, depth + 1)
     elif isinstance(leaf.holds, Struct):
         yield f"{label} {length}, {leaf.holds.title}{tag}"
@@ -74,7 +74,7 @@ def _leaf(label: str, leaf: Leaf, tag: str, style: Style, depth: int) -> Iterato
 
 def _items(array: Array, style: Style) -> str:
     shown = array.items if style.full else array.items[:_ITEMS]
-    parts = [f"{_value(one.value, style)}{_meaning(one)}" for one in shown if isinstance(one, Leaf)]
+    parts = [f"{_value(item.value, style)}{_meaning(item)}" for item in shown if isinstance(item, Leaf)]
     left = len(array.items) - len(shown)
     return ", ".join(parts) + (f", and {left} more" if left else "")
 
@@ -126,7 +126,7 @@ def _as_text(data: bytes) -> str | None:
 
 
 def quoted(text: str) -> str:
-    """A string between quotes, with everything escaped that a terminal would obey or not show."""
+    """Quote a string, and escape control and invisible characters."""
     return '"' + "".join(_escaped(char) for char in text) + '"'
 
 
@@ -139,11 +139,11 @@ def _escaped(char: str) -> str:
 
 
 def hexdump(data: bytes, position: int, rows: int = 3) -> Iterator[str]:
-    """The surroundings of a byte as a hexdump, ``rows`` lines before and after its own, and a mark under it."""
+    """Yield a hexdump around a byte, ``rows`` lines before and after its line, with a mark under the byte."""
     position = min(position, len(data))
     row = position // _ROW
     if position == len(data) and position % _ROW == 0 and row:
-        row -= 1  # what is missing begins behind the last row
+        row -= 1  # the missing byte follows the last row
     first, last = max(row - rows, 0), min(row + rows, max(len(data) - 1, 0) // _ROW)
     for number in range(first, last + 1):
         begin = number * _ROW

@@ -1,4 +1,4 @@
-"""What is shown of a message, before it becomes lines or JSON: values in the order of the wire, and their meaning."""
+"""The view model of a message, for rendering as text or JSON: values in encoded order, with their meanings."""
 
 from typing import TypeAlias
 from uuid import UUID
@@ -10,7 +10,7 @@ __all__ = ("Array", "NamedValue", "Hidden", "Leaf", "Scalar", "Shown", "Struct")
 
 @attrs.frozen
 class Hidden:
-    """Bytes or text that may be a secret, and is not shown."""
+    """Bytes or text that may be a secret and is not shown."""
 
     length: int
 
@@ -24,9 +24,9 @@ class Leaf:
 
     value: Scalar
     meaning: str = ""
-    """What a number stands for, in words."""
+    """The meaning of a number."""
     holds: "Shown | None" = None
-    """What bytes are, where they could be read."""
+    """The decoded bytes, if they could be decoded."""
 
 
 @attrs.frozen
@@ -49,11 +49,11 @@ class NamedValue:
 
 @attrs.frozen
 class Struct:
-    """Named values; ``title`` says the whole in a line, and has told those named in ``told``."""
+    """Named values; ``title`` summarizes them in a line, which includes the values named in ``in_title``."""
 
     entries: tuple[NamedValue, ...]
     title: str = ""
-    told: frozenset[str] = frozenset()
+    in_title: frozenset[str] = frozenset()
 
 
 Shown: TypeAlias = Leaf | Array | Struct

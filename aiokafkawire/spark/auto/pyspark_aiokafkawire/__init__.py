@@ -1,4 +1,4 @@
-"""Spark looks through all packages that begin with ``pyspark_`` for a ``DefaultSource``, and registers it."""
+"""The data source for Spark's discovery: Spark registers ``DefaultSource`` of packages that begin with ``pyspark_``."""
 
 from aiokafkawire.spark.source import KafkaSource as DefaultSource
 
