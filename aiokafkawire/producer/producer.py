@@ -7,6 +7,7 @@ from itertools import repeat
 from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+from weakref import ref
 
 import anyio
 import anyio.lowlevel
@@ -61,7 +62,9 @@ class Producer(Appender[K, V], Generic[K, V]):
         self._cluster, self._config = cluster, config
         self._state = "new"
         self._transactions = _transaction_manager(cluster, config, identity)
-        self._sender = Sender(cluster, config, lane, self._invalidate_topics, self._transactions)
+        # Its background task must not keep an unclosed producer alive, which warns when it is garbage-collected.
+        self._forget_topics = _weak_invalidation(self)
+        self._sender = Sender(cluster, config, lane, self._forget_topics, self._transactions)
         self._accumulator = self._sender.accumulator
         self._partitioning = make_partitioner(config, cluster.runtime.chance, self._sender)
         self._available: dict[str, tuple[Topic, tuple[int, ...]]] = {}
@@ -93,7 +96,7 @@ class Producer(Appender[K, V], Generic[K, V]):
             except BaseException:
                 await finish(self._stop)
                 raise
-        self._watching.enter_context(self._cluster.on_update(self._invalidate_topics))
+        self._watching.enter_context(self._cluster.on_update(self._forget_topics))
         self._bind_thread()
         self._state = "open"
         return self
@@ -424,6 +427,17 @@ def _length(name: str, column: Any) -> int:
 def _as_list(part: Any) -> Sequence[Any]:
     """Return a part of a column as a sequence of Python values, also of an Arrow array."""
     return cast("Sequence[Any]", part.to_pylist()) if hasattr(part, "to_pylist") else cast("Sequence[Any]", part)
+
+
+def _weak_invalidation(producer: "Producer[Any, Any]") -> Callable[[], None]:
+    reference = ref(producer)
+
+    def invalidate_topics() -> None:
+        alive = reference()
+        if alive is not None:
+            alive._invalidate_topics()
+
+    return invalidate_topics
 
 
 def _transaction_manager(

@@ -280,7 +280,7 @@ async def test_what_makes_no_sense_is_refused_at_once(kafka: Client, topic: str)
         consumer.assign([where])
         with pytest.raises(UsageError, match="offsets begin at 0"):
             consumer.seek(where, -5)
-        with pytest.raises(UsageError, match="a partition is a number"):
+        with pytest.raises(UsageError, match="a partition must be an integer"):
             consumer.assign([TopicPartition(topic, -1)])
     with pytest.raises(UsageError, match="the consumer is closed"):
         await take(consumer, 1)

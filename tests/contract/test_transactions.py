@@ -283,7 +283,7 @@ async def test_what_makes_no_sense_is_refused(kafka: Client, where: TopicPartiti
                 await tx.__aenter__()
             with pytest.raises(UsageError, match="offsets need the group"):
                 await tx.commit_offsets({where: 1})
-            with pytest.raises(UsageError, match=f"{where.topic}.* needs an offset"):
+            with pytest.raises(UsageError, match=f"offset to commit for {where.topic}"):
                 await tx.commit_offsets({where: -1}, group=name)
             await tx.send(where.topic, b"in it", partition=0)
         with pytest.raises(UsageError, match="this transaction is over"):

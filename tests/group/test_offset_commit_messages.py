@@ -34,7 +34,7 @@ NOBODY, MEMBER, STATIC = GroupMetadata("g"), GroupMetadata("g", 4, "m"), GroupMe
 def test_offsets_are_read_as_users_give_them() -> None:
     noted = OffsetAndMetadata(3, "noted", 1)
     assert normalize_offsets({A0: 7, ("b", 0): noted}) == {A0: OffsetAndMetadata(7), B0: noted}
-    with pytest.raises(UsageError, match=r"a-0 needs an offset.*got -1"):
+    with pytest.raises(UsageError, match=r"offset to commit for a-0 must be an offset.*got -1"):
         normalize_offsets({A0: -1})
 
 
