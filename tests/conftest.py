@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 from collections.abc import AsyncIterator, Generator, Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -170,7 +171,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         return
     option = config.option
     if option.numprocesses is None and not is_selective(config) and not option.usepdb and option.capture != "no":
-        option.numprocesses = "auto"
+        # One more than there are processors: the worker with the tests on Apache Kafka mostly waits.
+        option.numprocesses = (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(optionalhook=True)
