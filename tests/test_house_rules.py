@@ -99,3 +99,15 @@ def is_behaviour(value: object) -> bool:
 @every_row(("name", "value"), public_callables())
 def test_whatever_is_public_is_documented(name: str, value: object) -> None:
     assert inspect.getdoc(value), name
+
+
+def test_no_two_classes_have_one_name() -> None:
+    """But for Kafka's messages, and for the blocking client's classes, which are named as those that they wrap."""
+    modules: dict[str, list[str]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        if "messages" in path.parts or "blocking" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and node.name[0] != "_":
+                modules.setdefault(node.name, []).append(path.relative_to(PACKAGE).as_posix())
+    assert {name: paths for name, paths in modules.items() if len(paths) > 1} == {}

@@ -19,7 +19,7 @@ from ..records.compression import Codec
 from ..runtime import Runtime
 from ..types import Address
 from .errors import MisalignedOffset, legacy_error
-from .messages import MessageSet, encode_messages
+from .messages import LegacyMessageSet, encode_messages
 from .partition_reader import PartitionReader
 from .reconnecting_connection import ReconnectingConnection
 from .requests import (
@@ -142,7 +142,9 @@ class LegacyClient:
 
     # --- reading --------------------------------------------------------------------------------------------------
 
-    async def fetch(self, topic: str, partition: int, offset: int, *, fetch_size: int | None = None) -> MessageSet:
+    async def fetch(
+        self, topic: str, partition: int, offset: int, *, fetch_size: int | None = None
+    ) -> LegacyMessageSet:
         """Return whole messages of the log from ``offset`` on; none at its end.
 
         An answer may be short though the log goes on: it ends with a segment. If no message fits into ``fetch_size``
@@ -185,7 +187,7 @@ class LegacyClient:
 
     async def multi_fetch(
         self, places: Mapping[LegacyPartition, int], *, fetch_size: int | None = None
-    ) -> dict[LegacyPartition, MessageSet | KafkaError]:
+    ) -> dict[LegacyPartition, LegacyMessageSet | KafkaError]:
         """Fetch from several partitions in one request; return for each the messages, or the error.
 
         Errors are those of :meth:`fetch`, returned instead of raised. The client asks once: for a set that is empty but
@@ -199,7 +201,7 @@ class LegacyClient:
         assert isinstance(answer, MultiFetchAnswer)
         if answer.error_code:
             raise legacy_error(answer.error_code, f"{self.where} to {describe(MultiFetch(parts))}")
-        found: dict[LegacyPartition, MessageSet | KafkaError] = {}
+        found: dict[LegacyPartition, LegacyMessageSet | KafkaError] = {}
         for part, part_answer in zip(parts, answer.parts, strict=True):
             try:
                 found[part.topic, part.partition] = self._read(part, part_answer)
@@ -216,11 +218,11 @@ class LegacyClient:
         _check_number("fetch_size", size, 1)
         return Fetch(topic, partition, offset, size)
 
-    def _read(self, request: Fetch, answer: FetchAnswer) -> MessageSet | BrokerError:
+    def _read(self, request: Fetch, answer: FetchAnswer) -> LegacyMessageSet | BrokerError:
         where = f"{request.topic}-{request.partition} at {self.where}"
         if answer.error_code:
             return legacy_error(answer.error_code, f"{where}, fetch from offset {request.offset}")
-        return MessageSet(answer.messages, request.offset, where)
+        return LegacyMessageSet(answer.messages, request.offset, where)
 
     def read(self, topic: str, partition: int, offset: int) -> PartitionReader:
         """Return the messages from an offset on, for ``async for``; see :class:`.partition_reader.PartitionReader`."""

@@ -26,10 +26,10 @@ from ..types import Address
 from .client import LegacyClient
 from .cluster import BrokerClients
 from .errors import SessionExpired, legacy_error
-from .group import Claim, GroupMember, GroupPartition
+from .group import Claim, GroupPartition, LegacyGroupMember
 from .messages import LegacyMessage
 from .partition_reader import PartitionReader, Turns
-from .registry import Subscription, check_segment
+from .registry import LegacySubscription, check_segment
 from .requests import check_legacy_topic
 from .settings import LegacyConfig, LegacyOptions
 from .topic_filter import compile_filter, normalize_filter
@@ -133,7 +133,7 @@ class LegacyConsumer:
         )
         new_session()  # raises for a mistake in the settings here, and not in the background
         interval = None if auto_commit_interval_ms is None else auto_commit_interval_ms / 1000
-        self._member = GroupMember(
+        self._member = LegacyGroupMember(
             new_session,
             group,
             self.member,
@@ -368,7 +368,7 @@ def _record(part: _Part, message: LegacyMessage) -> LegacyRecord:
     )
 
 
-def _subscription(topics: Sequence[str] | Mapping[str, int], pattern: str | None) -> Subscription:
+def _subscription(topics: Sequence[str] | Mapping[str, int], pattern: str | None) -> LegacySubscription:
     if not isinstance(topics, Sequence | Mapping):
         raise ConfigError(f"topics must be a sequence of names or a mapping, got {shown(topics)}")
     if isinstance(topics, str) or bool(topics) is (pattern is not None):
@@ -377,11 +377,11 @@ def _subscription(topics: Sequence[str] | Mapping[str, int], pattern: str | None
         if not isinstance(pattern, str):
             raise ConfigError(f"pattern must be a string or None, got {shown(pattern)}")
         compile_filter(pattern)  # before it is registered: what others cannot read keeps them from rebalancing
-        return Subscription(pattern=normalize_filter(pattern))
+        return LegacySubscription(pattern=normalize_filter(pattern))
     for topic in topics:
         check_legacy_topic(topic)
     counts = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 1)
     for topic, streams in counts.items():
         if isinstance(streams, bool) or not isinstance(streams, int) or streams < 1:
             raise ConfigError(f"the streams of {topic} must be a whole number from 1 on, got {streams!r}")
-    return Subscription(counts)
+    return LegacySubscription(counts)

@@ -18,10 +18,10 @@ from ..types import Address
 from .cluster import Registry
 from .errors import NodeExists, NoNode, SessionExpired
 from .rebalance import decide
-from .registry import BrokerPartition, GroupPaths, Subscription, parse_offset, parse_subscription
+from .registry import BrokerPartition, GroupPaths, LegacySubscription, parse_offset, parse_subscription
 from .zookeeper import WatchEvent, ZooKeeper
 
-__all__ = ("Claim", "Claims", "GroupMember", "GroupPartition")
+__all__ = ("Claim", "Claims", "LegacyGroupMember", "GroupPartition")
 
 GroupPartition = tuple[str, BrokerPartition]
 """A topic, and a partition of it on a broker."""
@@ -67,7 +67,7 @@ class Claims(Protocol):
         """Stop reading these partitions without a commit; ``uncommitted`` if offsets of others are lost as well."""
 
 
-class GroupMember:
+class LegacyGroupMember:
     """A member of a group, for as long as :meth:`run` runs.
 
     Args:
@@ -81,7 +81,7 @@ class GroupMember:
         new_session: Callable[[], ZooKeeper],
         group: str,
         member: str,
-        subscription: Subscription,
+        subscription: LegacySubscription,
         claims: Claims,
         *,
         commit_interval: float | None,
@@ -238,8 +238,8 @@ class GroupMember:
         if self.balanced.is_set():  # otherwise tasks may wait for it
             self.balanced = anyio.Event()
 
-    async def _members(self, zookeeper: ZooKeeper) -> dict[str, Subscription]:
-        found: dict[str, Subscription] = {}
+    async def _members(self, zookeeper: ZooKeeper) -> dict[str, LegacySubscription]:
+        found: dict[str, LegacySubscription] = {}
         try:
             names = await zookeeper.children(self._paths.ids, self._on_change)
         except NoNode:
@@ -253,7 +253,7 @@ class GroupMember:
             found[name] = parse_subscription(data, path)
         return found
 
-    async def _topics(self, registry: Registry, members: Mapping[str, Subscription]) -> dict[str, dict[int, int]]:
+    async def _topics(self, registry: Registry, members: Mapping[str, LegacySubscription]) -> dict[str, dict[int, int]]:
         """Return the partitions of all topics that this member may read, by topic and broker."""
         names = set(self._subscription.topics)
         if self._subscription.pattern is not None:

@@ -17,7 +17,7 @@ from ..records.compression import Buffer, Codec, compress, decompress
 from ..records.interfaces import DEFAULT_INFLATE_LIMIT
 from .errors import MisalignedOffset
 
-__all__ = ("Entry", "LegacyMessage", "MessageSet", "encode_entry", "encode_messages")
+__all__ = ("Entry", "LegacyMessage", "LegacyMessageSet", "encode_entry", "encode_messages")
 
 _SIZE: Final = Struct(">i")
 _HEADERS: Final = (Struct(">iBI"), Struct(">iBBI"))
@@ -87,7 +87,7 @@ class Entry:
             raise CorruptBatch(f"{where}message at byte {self.offset}: checksum {computed:08x}, not {self.crc:08x}")
 
 
-class MessageSet:
+class LegacyMessageSet:
     """The messages of a fetch: whole ones, and perhaps a piece of the next, where the answer was cut.
 
     Args:
@@ -229,7 +229,7 @@ def _unpacked(entry: Entry, room: int, where: str) -> memoryview:
 
 def _inner(data: memoryview, where: str) -> Iterator[Entry]:
     try:
-        return MessageSet(data).entries()
+        return LegacyMessageSet(data).entries()
     except CorruptBatch as error:
         raise CorruptBatch(f"{where}inside the compressed data: {error}") from None
 

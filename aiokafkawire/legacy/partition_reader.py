@@ -6,18 +6,18 @@ from typing import Final, Protocol, Self
 import anyio
 from anyio.lowlevel import checkpoint
 
-from .messages import LegacyMessage, MessageSet
+from .messages import LegacyMessage, LegacyMessageSet
 from .settings import LegacyConfig
 
-__all__ = ("Fetcher", "PartitionReader", "Turns")
+__all__ = ("LegacyFetcher", "PartitionReader", "Turns")
 
 _IN_A_ROW: Final = 500
 
 
-class Fetcher(Protocol):
+class LegacyFetcher(Protocol):
     """A function that fetches, such as ``LegacyClient.fetch``."""
 
-    async def __call__(self, topic: str, partition: int, offset: int) -> MessageSet: ...
+    async def __call__(self, topic: str, partition: int, offset: int) -> LegacyMessageSet: ...
 
 
 class Turns:
@@ -46,7 +46,7 @@ class PartitionReader:
             its begin, so all that it holds is read again: at least once.
     """
 
-    def __init__(self, fetch: Fetcher, topic: str, partition: int, offset: int, config: LegacyConfig) -> None:
+    def __init__(self, fetch: LegacyFetcher, topic: str, partition: int, offset: int, config: LegacyConfig) -> None:
         self.topic: str = topic
         self.partition: int = partition
         self.position: int = offset

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from .registry import BrokerPartition, Subscription
+from .registry import BrokerPartition, LegacySubscription
 
 __all__ = ("assign", "decide")
 
@@ -26,7 +26,7 @@ def assign(partitions: Iterable[BrokerPartition], threads: Iterable[str]) -> dic
 
 
 def decide(
-    member: str, members: Mapping[str, Subscription], topics: Mapping[str, Mapping[int, int]]
+    member: str, members: Mapping[str, LegacySubscription], topics: Mapping[str, Mapping[int, int]]
 ) -> dict[tuple[str, BrokerPartition], str]:
     """Return what ``member`` has to read: its thread, by topic and partition.
 

@@ -16,7 +16,7 @@ __all__ = (
     "TOPICS",
     "BrokerPartition",
     "GroupPaths",
-    "Subscription",
+    "LegacySubscription",
     "check_segment",
     "parse_broker",
     "parse_count",
@@ -97,7 +97,7 @@ def _text(data: bytes | None, path: str) -> str:
 
 
 @attrs.frozen
-class Subscription:
+class LegacySubscription:
     """The topics that a member reads: names with a number of streams each, or those that match a pattern, or do not."""
 
     topics: Mapping[str, int] = attrs.field(factory=dict)
@@ -123,7 +123,7 @@ class Subscription:
         return {topic: self.streams for topic in known if bool(matches(topic)) is self.allow}
 
 
-def parse_subscription(data: bytes | None, path: str) -> Subscription:
+def parse_subscription(data: bytes | None, path: str) -> LegacySubscription:
     """Return the subscription in a member's node.
 
     Raises:
@@ -135,14 +135,14 @@ def parse_subscription(data: bytes | None, path: str) -> Subscription:
         if found is not None:
             compile_filter(found[3])
             pattern = normalize_filter(found[3])
-            return Subscription(pattern=pattern, streams=int(found[2]), allow=found[1] == "*")
+            return LegacySubscription(pattern=pattern, streams=int(found[2]), allow=found[1] == "*")
         topics: Any = json.loads(text)
     except (ValueError, OverflowError, RecursionError) as cause:
         raise WireError(f"{path} holds {data!r:.300}, not what a member of a group reads: {cause}") from cause
     counts = topics.values() if isinstance(topics, dict) else [None]
     if not all(isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= _MOST for count in counts):
         raise WireError(f"{path} holds {data!r:.300}, not topics with a number of streams each")
-    return Subscription(topics=topics)
+    return LegacySubscription(topics=topics)
 
 
 def check_segment(what: str, name: str) -> None:

@@ -29,7 +29,7 @@ from aiokafkawire.errors import (
 )
 from aiokafkawire.legacy.client import LegacyClient
 from aiokafkawire.legacy.errors import MisalignedOffset
-from aiokafkawire.legacy.messages import MessageSet, encode_messages
+from aiokafkawire.legacy.messages import LegacyMessageSet, encode_messages
 from aiokafkawire.legacy.requests import EARLIEST, LATEST, Fetch, FetchAnswer, OffsetsAnswer, encode_answer
 from aiokafkawire.legacy.settings import LegacyConfig, LegacyOptions
 from aiokafkawire.testing.broker import Broker
@@ -52,7 +52,7 @@ async def client(server: LegacyServer) -> AsyncIterator[LegacyClient]:
 
 
 def values(found: object) -> list[bytes]:
-    assert isinstance(found, MessageSet)
+    assert isinstance(found, LegacyMessageSet)
     return [one.value for one in found.messages()]
 
 
@@ -388,7 +388,7 @@ async def test_a_07_broker_asked_as_a_modern_one_is_one_error(server: LegacyServ
 Answering = Callable[[ByteStream], Any]
 
 
-async def fetch(client: LegacyClient) -> MessageSet:
+async def fetch(client: LegacyClient) -> LegacyMessageSet:
     return await client.fetch("t", 0, 0)
 
 

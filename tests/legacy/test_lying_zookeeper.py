@@ -16,7 +16,7 @@ from aiokafkawire.errors import ConnectionLost, KafkaError, WireError
 from aiokafkawire.legacy.cluster import Registry
 from aiokafkawire.legacy.consumer import LegacyConsumer
 from aiokafkawire.legacy.errors import NodeExists, NoNode, SessionExpired
-from aiokafkawire.legacy.group import GroupMember
+from aiokafkawire.legacy.group import LegacyGroupMember
 from aiokafkawire.legacy.producer import LegacyProducer
 from aiokafkawire.legacy.registry import BrokerPartition, GroupPaths
 from aiokafkawire.legacy.zookeeper import Stat, ZooKeeper
@@ -243,13 +243,13 @@ async def test_a_member_whose_name_is_taken_is_told(zookeeper: ZooKeeperServer) 
 async def test_who_waits_for_an_old_session_of_its_own_registers_when_it_goes(
     zookeeper: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked, whose = anyio.Event(), GroupMember._is_ours
+    looked, whose = anyio.Event(), LegacyGroupMember._is_ours
 
-    async def look(self: GroupMember, *args: Any) -> bool:
+    async def look(self: LegacyGroupMember, *args: Any) -> bool:
         looked.set()
         return await whose(self, *args)
 
-    monkeypatch.setattr(GroupMember, "_is_ours", look)
+    monkeypatch.setattr(LegacyGroupMember, "_is_ours", look)
     async with legacy_cluster(zookeeper, 1) as cluster, ZooKeeper(cluster.zookeeper) as before:
         await cluster.topic(0, "t")
         await before.ensure("/consumers/g/ids")
@@ -265,15 +265,15 @@ async def test_who_waits_for_an_old_session_of_its_own_registers_when_it_goes(
 async def test_a_session_that_expires_in_the_middle_of_a_rebalance_is_begun_anew(
     zookeeper: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    claim, sessions = GroupMember._claim, list[int]()
+    claim, sessions = LegacyGroupMember._claim, list[int]()
 
-    async def claim_late(self: GroupMember, session: ZooKeeper, place: Any, thread: str) -> bool:
+    async def claim_late(self: LegacyGroupMember, session: ZooKeeper, place: Any, thread: str) -> bool:
         if not sessions and place[1].partition == 1:  # one is claimed, the other is not yet
             sessions.append(session.session_id)
             await until_expired(proxy, session)
         return await claim(self, session, place, thread)
 
-    monkeypatch.setattr(GroupMember, "_claim", claim_late)
+    monkeypatch.setattr(LegacyGroupMember, "_claim", claim_late)
     async with (
         legacy_cluster(zookeeper, 2) as cluster,
         cuttable_proxy(zookeeper.port) as proxy,

@@ -14,7 +14,7 @@ from aiokafkawire.legacy.registry import (
     TOPICS,
     BrokerPartition,
     GroupPaths,
-    Subscription,
+    LegacySubscription,
     check_segment,
     parse_broker,
     parse_count,
@@ -108,8 +108,8 @@ def test_members_are_written_as_javas_are() -> None:
         for group in ("grp", "wild"):
             for name, data in under(nodes, GroupPaths(group).ids).items():
                 assert parse_subscription(data, name).encode() == data
-    assert Subscription({"a": 1, "b": 2}).encode() == b'{ "a": 1, "b": 2 }'
-    assert Subscription(pattern="x.*", streams=3, allow=False).encode() == b"!3!x.*"
+    assert LegacySubscription({"a": 1, "b": 2}).encode() == b'{ "a": 1, "b": 2 }'
+    assert LegacySubscription(pattern="x.*", streams=3, allow=False).encode() == b"!3!x.*"
 
 
 def test_brokers_and_offsets_are_read() -> None:
@@ -146,9 +146,9 @@ def test_every_partition_has_one_reader_and_shares_are_even(count: int, threads:
 
 def test_streams_of_one_member_and_topics_of_others() -> None:
     members = {
-        "g_a": Subscription({"t": 2, "u": 1}),
-        "g_b": Subscription(pattern="t|v"),
-        "g_c": Subscription(pattern="t", allow=False),
+        "g_a": LegacySubscription({"t": 2, "u": 1}),
+        "g_b": LegacySubscription(pattern="t|v"),
+        "g_c": LegacySubscription(pattern="t", allow=False),
     }
     topics = {"t": {0: 3}, "u": {0: 1}, "v": {1: 1}}
     assert decide("g_a", members, topics) == {

@@ -10,7 +10,7 @@ from support.needing import require
 
 from aiokafkawire.errors import ConfigError, WireError
 from aiokafkawire.legacy.consumer import LegacyConsumer
-from aiokafkawire.legacy.registry import Subscription, parse_subscription
+from aiokafkawire.legacy.registry import LegacySubscription, parse_subscription
 from aiokafkawire.legacy.topic_filter import compile_filter, normalize_filter
 
 TOPICS = [
@@ -88,7 +88,7 @@ def test_a_filter_is_read_as_java_reads_it(text: str, registered: str | None, re
         return
     assert normalize_filter(text) == registered
     assert {topic for topic in TOPICS if compile_filter(text).fullmatch(topic)} == read
-    assert Subscription(pattern=normalize_filter(text)).encode() == b"*1*" + normalize_filter(text).encode()
+    assert LegacySubscription(pattern=normalize_filter(text)).encode() == b"*1*" + normalize_filter(text).encode()
     assert set(parse_subscription(b"*1*" + text.encode(), "/x").of(dict.fromkeys(TOPICS))) == read
 
 

@@ -14,7 +14,7 @@ from support.rows import every_row
 from aiokafkawire.errors import CorruptBatch, UsageError, WireError
 from aiokafkawire.legacy.decoding import decode_answer, decode_request
 from aiokafkawire.legacy.errors import MisalignedOffset
-from aiokafkawire.legacy.messages import MessageSet, encode_entry, encode_messages
+from aiokafkawire.legacy.messages import LegacyMessageSet, encode_entry, encode_messages
 from aiokafkawire.legacy.requests import (
     Answer,
     Fetch,
@@ -140,7 +140,7 @@ def flat(messages: list[dict[str, Any]], start: int = -1, end: int = -1) -> list
 
 @every_row(("data", "told", "offset"), recorded_sets())
 def test_message_sets_are_read_as_they_were_recorded(data: bytes, told: dict[str, Any], offset: int) -> None:
-    found = MessageSet(data, offset)
+    found = LegacyMessageSet(data, offset)
     assert found.cut == told["partial_bytes"]
     assert [(one.offset, one.next_offset, one.magic, one.codec) for one in found.entries()] == [
         (one["offset"], one["next"], one["magic"], one["codec"]) for one in told["messages"]
@@ -161,7 +161,7 @@ def test_offsets_of_messages_are_those_that_javas_client_saw(transcript: dict[st
     fetched = bytes.fromhex(transcript["steps"][1]["receive"])[6:]
     ours = [
         f"M {one.next_offset} {one.magic} {base64.b64encode(one.value).decode()}"
-        for one in MessageSet(fetched).messages()
+        for one in LegacyMessageSet(fetched).messages()
     ]
     assert ["E 0", *ours] == transcript["decoded"]["java_output"]
 
@@ -169,7 +169,7 @@ def test_offsets_of_messages_are_those_that_javas_client_saw(transcript: dict[st
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.SNAPPY])
 def test_what_is_written_is_read(codec: Codec) -> None:
     values = [b"", b"one", b"x" * 100_000]
-    found = MessageSet(encode_messages(values, codec=codec), 7)
+    found = LegacyMessageSet(encode_messages(values, codec=codec), 7)
     assert [one.value for one in found.messages()] == values
     assert len(found) == (3 if codec is Codec.NONE else 1)
     assert list(found.messages())[-1].next_offset == found.next_offset
@@ -177,7 +177,7 @@ def test_what_is_written_is_read(codec: Codec) -> None:
 
 def test_a_wrapper_of_nothing_has_no_messages_and_is_passed() -> None:
     empty = encode_entry(zlib.compress(b"", wbits=31), attributes=1)
-    found = MessageSet(empty + encode_entry(b"after"))
+    found = LegacyMessageSet(empty + encode_entry(b"after"))
     assert [(one.value, one.offset) for one in found.messages()] == [(b"after", len(empty))]
 
 
@@ -203,11 +203,11 @@ GOOD = encode_messages([b"first", b"second!", b"third"])
 @pytest.mark.parametrize("start", [2, 4, 5, 9, 14])
 def test_an_offset_inside_a_message_is_told_by_size_and_magic(start: int) -> None:
     with pytest.raises(MisalignedOffset, match=f"^t-0 at b:9092: no message begins at offset {start} "):
-        MessageSet(GOOD[start:], start, "t-0 at b:9092")
+        LegacyMessageSet(GOOD[start:], start, "t-0 at b:9092")
 
 
 def test_an_offset_inside_a_message_may_look_like_a_message_that_is_too_large() -> None:
-    found = MessageSet(GOOD[1:], 1)
+    found = LegacyMessageSet(GOOD[1:], 1)
     assert not found
     assert found.needed is not None
     assert found.needed > len(GOOD)
@@ -217,10 +217,10 @@ def test_a_wrong_checksum_is_misaligned_at_the_first_message_and_damage_later() 
     bad = bytearray(GOOD)
     bad[12] ^= 1
     with pytest.raises(MisalignedOffset, match=r"no message begins at offset 100 \(its checksum is wrong\)"):
-        list(MessageSet(bad, 100).messages())
+        list(LegacyMessageSet(bad, 100).messages())
     bad = bytearray(GOOD)
     bad[30] ^= 1
-    reader = MessageSet(bad, 100).messages()
+    reader = LegacyMessageSet(bad, 100).messages()
     assert next(reader).value == b"first"
     with pytest.raises(CorruptBatch, match="message at byte 115: checksum") as caught:
         next(reader)
@@ -229,22 +229,22 @@ def test_a_wrong_checksum_is_misaligned_at_the_first_message_and_damage_later() 
 
 def test_codec_3_is_none_that_kafka_07_had() -> None:
     with pytest.raises(CorruptBatch, match="unknown compression codec 3"):
-        list(MessageSet(encode_entry(b"whatever", attributes=3)).messages())
+        list(LegacyMessageSet(encode_entry(b"whatever", attributes=3)).messages())
 
 
 def test_inflating_is_bounded_over_wrappers_in_wrappers() -> None:
     bomb = encode_messages([b"\0" * 100_000], codec=Codec.GZIP)
     both = encode_entry(zlib.compress(bomb * 20, wbits=31), attributes=1)
-    assert len(list(MessageSet(both).messages())) == 20
+    assert len(list(LegacyMessageSet(both).messages())) == 20
     with pytest.raises(CorruptBatch, match="more than the limit"):
-        list(MessageSet(both).messages(limit=1_000_000))
+        list(LegacyMessageSet(both).messages(limit=1_000_000))
 
 
 def test_very_many_messages_in_one_wrapper_are_made_one_by_one() -> None:
     packed = encode_messages([b""] * 500_000, codec=Codec.GZIP)
     tracemalloc.start()
     try:
-        reader = MessageSet(packed).messages()
+        reader = LegacyMessageSet(packed).messages()
         assert next(reader).value == b""
         for _ in range(1000):
             next(reader)
@@ -258,10 +258,10 @@ def test_wrappers_one_in_the_other_are_bounded() -> None:
     data = encode_entry(b"deep")
     for _ in range(8):
         data = encode_entry(zlib.compress(data, wbits=31), attributes=1)
-    assert [one.value for one in MessageSet(data).messages()] == [b"deep"]
+    assert [one.value for one in LegacyMessageSet(data).messages()] == [b"deep"]
     data = encode_entry(zlib.compress(data, wbits=31), attributes=1)
     with pytest.raises(CorruptBatch, match="more than 8 nested compressed messages"):
-        list(MessageSet(data).messages())
+        list(LegacyMessageSet(data).messages())
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\0", "a\x7f", "\ud800", "\U0001f600", "x" * 256])
@@ -317,7 +317,7 @@ SETS = [bytes(one.values[0]) for one in recorded_sets() if len(one.values[0]) < 
 @given(st.binary(max_size=100) | st.sampled_from(SETS).flatmap(lambda one: mutated(one)))
 def test_any_bytes_are_messages_or_an_error(data: bytes) -> None:
     try:
-        found = MessageSet(data)
+        found = LegacyMessageSet(data)
         assert found.cut + sum(one.size for one in found.entries()) == len(data)
         list(found.messages(limit=100_000))
     except CorruptBatch:

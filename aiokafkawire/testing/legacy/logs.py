@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from ...errors import CorruptBatch, UsageError
-from ...legacy.messages import Entry, MessageSet
+from ...legacy.messages import Entry, LegacyMessageSet
 from ...legacy.requests import (
     EARLIEST,
     LATEST,
@@ -151,7 +151,7 @@ class LegacyLogs:
         """Return the messages of a partition, flushed or not, decompressed."""
         log = self.logs.get((topic, partition))
         data = b"".join(bytes(segment.data) for segment in log.segments) if log is not None else b""
-        return [message.value for message in MessageSet(data).messages()]
+        return [message.value for message in LegacyMessageSet(data).messages()]
 
     def answer(self, request: Request) -> Answer | None:
         """Return the response; None for none.
@@ -219,7 +219,7 @@ class LegacyLogs:
 def _checked(data: bytes) -> tuple[tuple[Entry, ...], int]:
     """Return the complete messages of a set, and their number with those inside wrappers."""
     try:
-        found = MessageSet(data)
+        found = LegacyMessageSet(data)
         messages = len(list(found.messages()))
     except CorruptBatch as error:
         raise HangUp("corrupt message") from error

@@ -12,7 +12,7 @@ from ...protocol.messages.fetch import FetchPartition, FetchRequest, FetchRespon
 from ...protocol.primitives import ZERO_UUID
 from ..cluster.api_error import ApiError
 
-__all__ = ("FULL_EPOCH", "NO_SESSION", "FetchSessions", "Fetching", "FetchSession", "Wanted")
+__all__ = ("FULL_EPOCH", "NO_SESSION", "FetchSessions", "Fetching", "BrokerFetchSession", "Wanted")
 
 NO_SESSION: Final = 0
 FULL_EPOCH: Final = 0
@@ -56,7 +56,7 @@ class Wanted:
 
 
 @attrs.define(eq=False)
-class FetchSession:
+class BrokerFetchSession:
     """The partitions that one client reads; ``epoch`` is the one expected in its next request."""
 
     session_id: int
@@ -94,7 +94,7 @@ class FetchSessions:
     def __init__(self, slots: int = 1000, eviction_ms: int = 120_000) -> None:
         self._slots = slots
         self._eviction = eviction_ms / 1000
-        self._sessions: dict[int, FetchSession] = {}
+        self._sessions: dict[int, BrokerFetchSession] = {}
         self._ids = count(1)
 
     def __len__(self) -> int:
@@ -149,7 +149,7 @@ class FetchSessions:
         """Open a session and return its id, or ``NO_SESSION`` if all slots hold sessions of higher priority."""
         if len(self._sessions) >= self._slots and not self._evict_for(len(partitions), from_follower, now):
             return NO_SESSION
-        session = FetchSession(
+        session = BrokerFetchSession(
             next(self._ids), from_follower, by_topic_id, now, now, {wanted.key: wanted for wanted in partitions}
         )
         self._sessions[session.session_id] = session
@@ -169,7 +169,7 @@ class FetchSessions:
                     if key in session.partitions:
                         session.partitions[key].high_watermark = -1
 
-    def _touch(self, session: FetchSession, now: float) -> None:
+    def _touch(self, session: BrokerFetchSession, now: float) -> None:
         session.used = now
         session.size = len(session.partitions)
         session.evictable = now - session.created > self._eviction
@@ -203,7 +203,7 @@ class Fetching:
     partitions: list[Wanted]
     _by_topic_id: bool
     _opens: bool = attrs.field(kw_only=True)
-    _session: FetchSession | None = attrs.field(default=None, kw_only=True)
+    _session: BrokerFetchSession | None = attrs.field(default=None, kw_only=True)
 
     def answer(
         self, results: list[tuple[Wanted, PartitionData]], *, from_follower: bool, now: float
@@ -227,7 +227,7 @@ class Fetching:
         return ErrorCode.NONE, session_id, results
 
     def _news(
-        self, session: FetchSession, results: list[tuple[Wanted, PartitionData]]
+        self, session: BrokerFetchSession, results: list[tuple[Wanted, PartitionData]]
     ) -> list[tuple[Wanted, PartitionData]]:
         news = []
         for wanted, data in results:
@@ -244,7 +244,7 @@ def _next(epoch: int) -> int:
     return 1 if epoch == _NEWEST_EPOCH else epoch + 1
 
 
-def _priority(session: FetchSession) -> tuple[bool, int, int]:
+def _priority(session: BrokerFetchSession) -> tuple[bool, int, int]:
     return session.from_follower, session.size, session.session_id
 
 
