@@ -12,7 +12,7 @@ from uuid import uuid4
 import anyio
 
 from aiokafkawire import Client, ConsumerRecord, OutgoingRecord
-from aiokafkawire.testing.broker import Broker
+from aiokafkawire.testing import Broker
 
 BOOKINGS = 1000
 

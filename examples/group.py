@@ -10,7 +10,7 @@ from uuid import uuid4
 import anyio
 
 from aiokafkawire import Client, TopicPartition
-from aiokafkawire.testing.broker import Broker
+from aiokafkawire.testing import Broker
 
 TOPIC, GROUP, RECORDS = f"flights-{uuid4().hex}", f"delays-{uuid4().hex}", 3_000
 

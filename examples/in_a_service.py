@@ -16,7 +16,7 @@ from uuid import uuid4
 import anyio
 
 from aiokafkawire import Client
-from aiokafkawire.testing.broker import Broker
+from aiokafkawire.testing import Broker
 
 
 class Bookings:

@@ -13,11 +13,8 @@ from uuid import uuid4
 import anyio
 
 from aiokafkawire import Client, OffsetSpec, TopicPartition
-from aiokafkawire.legacy.client import LegacyClient
-from aiokafkawire.legacy.migrate import MigrationProgress, Sources, migrate
-from aiokafkawire.legacy.registry import BrokerPartition
-from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.legacy.server import LegacyServer
+from aiokafkawire.legacy import BrokerPartition, LegacyClient, MigrationProgress, Sources, migrate
+from aiokafkawire.testing import Broker, LegacyServer
 
 FLIGHTS = 500
 

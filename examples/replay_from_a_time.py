@@ -13,7 +13,7 @@ from uuid import uuid4
 import anyio
 
 from aiokafkawire import Client, OffsetSpec
-from aiokafkawire.testing.broker import Broker
+from aiokafkawire.testing import Broker
 
 MIDNIGHT = datetime(2013, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)

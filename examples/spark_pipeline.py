@@ -16,10 +16,8 @@ from anyio.from_thread import start_blocking_portal
 from pyspark.sql import SparkSession
 
 from aiokafkawire import OffsetSpec, TopicPartition, blocking
-from aiokafkawire.spark.foreach_batch import to_topic
-from aiokafkawire.spark.listener import CommitsToGroup
-from aiokafkawire.spark.source import register
-from aiokafkawire.testing.broker import Broker
+from aiokafkawire.spark import CommitsToGroup, register, to_topic
+from aiokafkawire.testing import Broker
 
 FLIGHTS, DELAYS, GROUP = f"flights-{uuid4().hex}", f"delays-{uuid4().hex}", f"spark-{uuid4().hex}"
 CARRIERS = ("UA", "AA", "B6")

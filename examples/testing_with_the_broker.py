@@ -14,7 +14,7 @@ import pytest
 
 from aiokafkawire import Client, TopicPartition
 from aiokafkawire.errors import UnknownTopicOrPartition
-from aiokafkawire.testing.broker import Broker
+from aiokafkawire.testing import Broker
 
 pytestmark = pytest.mark.anyio
 

@@ -346,7 +346,7 @@ def test_without_kazoo_the_error_says_what_to_install(monkeypatch: pytest.Monkey
 
 def test_brokers_that_are_given_need_no_kazoo() -> None:
     program = (
-        "import sys; import aiokafkawire.legacy.client, aiokafkawire.legacy.consumer, aiokafkawire.legacy.migrate;"
+        "import sys; import aiokafkawire.legacy.client, aiokafkawire.legacy.consumer, aiokafkawire.legacy.migration;"
         " from aiokafkawire.legacy.client import LegacyClient; LegacyClient('b'); assert 'kazoo' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -17,7 +17,7 @@ from aiokafkawire.errors import OffsetOutOfRange, UnknownTopicOrPartition, Usage
 from aiokafkawire.legacy.client import LegacyClient
 from aiokafkawire.legacy.cluster import BrokerClients
 from aiokafkawire.legacy.messages import encode_messages
-from aiokafkawire.legacy.migrate import MigrationProgress, Sources, migrate, sources_from_zookeeper
+from aiokafkawire.legacy.migration import MigrationProgress, Sources, migrate, sources_from_zookeeper
 from aiokafkawire.legacy.registry import BrokerPartition
 from aiokafkawire.legacy.requests import Produce
 from aiokafkawire.network.connector import connect_tcp
