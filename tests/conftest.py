@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import os
+import signal
 from collections.abc import AsyncIterator, Generator, Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -150,6 +151,8 @@ def pytest_report_header() -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts background commands so
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[_LOG_SCAN] = scan = LogScan()
     scan.begin()
     config.add_cleanup(scan.end)
