@@ -50,7 +50,7 @@ from .types import (
 )
 
 if TYPE_CHECKING:
-    from .producer.user_transaction import Transaction
+    from .producer.transaction import Transaction
     from .transform import OutgoingRecord
 
 __all__ = (

@@ -30,7 +30,7 @@ from .errors import (
     UsageError,
 )
 from .producer.producer import Producer
-from .producer.user_transaction import Transaction
+from .producer.transaction import Transaction
 from .records.batch import ConsumerRecord
 from .types import Headers, OffsetAndMetadata, OffsetSpec, TopicPartition
 

@@ -8,8 +8,8 @@ from ..cluster.list_offsets import look_up_offsets
 from ..cluster.metadata import Node
 from ..cluster.retry import Deadline
 from ..errors import ErrorCode, UnknownMemberId, UnsupportedVersion, WireError, broker_error
-from ..group.committed_offsets import GroupOffsets
 from ..group.consumer_protocol import by_topic
+from ..group.group_offsets import GroupOffsets
 from ..group.offset_fetch_messages import groups_fetched, groups_question, only_committed
 from ..protocol.messages.group_offsets import (
     OffsetDeleteRequest,

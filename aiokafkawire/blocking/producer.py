@@ -14,7 +14,7 @@ from .consumer import Consumer
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..producer.user_transaction import Transaction as AsyncTransaction
+    from ..producer.transaction import Transaction as AsyncTransaction
 
 __all__ = ("Delivery", "Producer", "Transaction")
 

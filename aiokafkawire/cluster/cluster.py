@@ -22,7 +22,6 @@ from ..protocol.messages.metadata import MetadataResponse
 from ..protocol.schema import Request, Response, Versions
 from ..runtime import Runtime
 from ..types import Address, CoordinatorType, TopicPartition
-from .attempts import Attempts
 from .connection_pool import CONTROL
 from .coordinators import Coordinators, coordinator_in, lookup_variants, named
 from .metadata import Node, Snapshot, Topic
@@ -30,6 +29,7 @@ from .metadata_requests import keep_only, metadata_variants
 from .metadata_updater import MetadataUpdater
 from .request_variants import in_newest_form
 from .retry import Backoff, Deadline
+from .retry_loop import Attempts
 
 if TYPE_CHECKING:
     from ..protocol.messages.group import FindCoordinatorResponse

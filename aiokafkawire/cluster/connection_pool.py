@@ -9,8 +9,8 @@ from ..config import ClientConfig
 from ..config.network import parse_proxy
 from ..errors import ConfigError, KafkaError, UsageError, copy_for_reraise
 from ..network.connection import Connection
+from ..network.connection_security import Security
 from ..network.connector import Connector
-from ..network.security import Security
 from ..protocol.pre_api_versions import BrokerVersion
 from ..runtime import Owner, Runtime
 from ..types import Address

@@ -9,10 +9,10 @@ import anyio
 from ..errors import ErrorCode, KafkaError, WireError, broker_error, copy_for_reraise
 from ..protocol.schema import Versions
 from ..types import Address, CoordinatorType
-from .attempts import Attempts
 from .metadata import Node
 from .request_variants import RequestVariant
 from .retry import Deadline, retry_action
+from .retry_loop import Attempts
 
 if TYPE_CHECKING:  # many clients need no coordinator
     from ..protocol.messages.group import FindCoordinatorResponse

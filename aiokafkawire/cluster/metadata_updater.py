@@ -36,7 +36,7 @@ from .connection_pool import ConnectionPool
 from .metadata import EMPTY, Snapshot, Topic, forget, is_large, is_other_cluster, merge
 from .metadata_cache import MetadataCache
 from .metadata_requests import add_starting_broker, keep_only, metadata_variants
-from .missing_topics import advice, does_not_exist, say_missing
+from .missing_topic_warnings import advice, does_not_exist, say_missing
 from .rebootstrap import RebootstrapPolicy
 from .request_variants import in_newest_form
 from .retry import Backoff, Deadline
@@ -353,7 +353,7 @@ class MetadataUpdater(MetadataCache):
         except ConnectionLost as lost:
             if self.config.uses_sasl or self._snapshot.nodes:
                 raise
-            from .sasl_probe import probe_sasl  # rarely needed
+            from .sasl_required_probe import probe_sasl  # rarely needed
 
             raise (await probe_sasl(self.brokers, address, left()) or lost) from lost
         if response.error_code != ErrorCode.NONE:

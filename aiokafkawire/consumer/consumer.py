@@ -28,10 +28,10 @@ from ..types import (
     normalize_partitions,
     normalize_specs,
 )
-from .all_partitions import AllPartitions
+from .assign_all import AllPartitions
 from .fetcher import Fetcher
 from .health import ConsumerHealth, health_snapshot
-from .offset_reset import parse_reset_policy
+from .offset_reset_policy import parse_reset_policy
 from .record_iteration import ConsumerBatch, RecordIteration
 from .subscription_state import SubscriptionState
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # many a consumer has no group
     import re
 
     from ..group.assignors import Assignor
-    from ..group.committed_offsets import GroupOffsets
+    from ..group.group_offsets import GroupOffsets
     from .coordinator import ConsumerCoordinator
     from .offset_commits import OffsetCommitter
     from .topic_subscription import Listener
@@ -82,7 +82,7 @@ class Consumer(RecordIteration[K, V]):
             check_topic_name(topic)
         offsets = None
         if config.group_id is not None:
-            from ..group.committed_offsets import GroupOffsets
+            from ..group.group_offsets import GroupOffsets
 
             # A commit may wait for replicas, which must not delay heartbeats.
             offsets = GroupOffsets(cluster, config.group_id, f"commit-{lane}")
@@ -264,7 +264,7 @@ class Consumer(RecordIteration[K, V]):
             await self._in_group.unsubscribe(self._deadline(timeout))
 
     def _make_coordinator(self, commits: "OffsetCommitter") -> "ConsumerCoordinator":
-        from ..group.consumer_member import make_assignors
+        from ..group.classic_consumer import make_assignors
         from .coordinator import ConsumerCoordinator
 
         assignors = self._assignors or make_assignors(self._config.partition_assignment_strategy)

@@ -14,13 +14,13 @@ from ..cluster.retry import Deadline
 from ..config import ConsumerConfig
 from ..errors import KafkaError, RequestTimeout, UsageError
 from ..group.assignors import Assignor
-from ..group.classic import ClassicMembership
+from ..group.classic_consumer import ClassicConsumer, partitions_of
+from ..group.classic_membership import ClassicMembership
 from ..group.classic_transitions import GroupState
-from ..group.consumer_member import ConsumerMember, partitions_of
 from ..group.consumer_protocol import Partitions
 from ..group.coordinator_probe import is_unreachable
-from ..group.member_tasks import ApplyAssignment, Assign, LosePartitions, PrepareRejoin, Resume, Task
-from ..group.membership_manager import MembershipManager, Polls
+from ..group.member_actions import ApplyAssignment, Assign, LosePartitions, PrepareRejoin, Resume, Task
+from ..group.membership_driver import MembershipDriver, Polls
 from ..group.membership_requests import MemberSettings
 from ..types import TopicPartition
 from .fetcher import Fetcher
@@ -68,8 +68,8 @@ class ConsumerCoordinator:
         report: Callable[[Exception], None],
     ) -> None:
         assert config.group_id is not None  # a consumer without group_id has no coordinator
-        self.member: ConsumerMember = ConsumerMember(assignors, config.client_rack or None)
-        self.membership: MembershipManager = MembershipManager(
+        self.member: ClassicConsumer = ClassicConsumer(assignors, config.client_rack or None)
+        self.membership: MembershipDriver = MembershipDriver(
             cluster,
             MemberSettings(
                 group_id=config.group_id,
@@ -211,7 +211,7 @@ class ConsumerCoordinator:
 
     async def _assigned_of(self, partitions: Partitions) -> Partitions:
         """Return those of the partitions that are assigned; the previous leader may have used older metadata."""
-        from ..group.described_assignments import assigned_in  # rarely needed
+        from ..group.previous_assignment import assigned_in  # rarely needed
 
         group_id, deadline = self._machine.settings.group_id, self._cluster.deadline(_TOPICS_KNOWN_WITHIN)
         try:

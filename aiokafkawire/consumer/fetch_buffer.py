@@ -6,8 +6,8 @@ from ..cluster.metadata import Snapshot
 from ..cluster.retry import retry_action
 from ..errors import KafkaError, OffsetOutOfRange, RecordTooLarge, Refresh, UnknownLeaderEpoch
 from ..types import TopicPartition
-from .fetch import AT_LEAST_ONE_SINCE, CompletedFetch, PartitionFetch
-from .partition_errors import PartitionErrors
+from .fetch_planner import AT_LEAST_ONE_SINCE, CompletedFetch, PartitionFetch
+from .pending_errors import PendingErrors
 from .preferred_replica import select_read_replica
 from .subscription_state import SubscriptionState
 
@@ -50,7 +50,7 @@ class FetchBuffer:
     """
 
     def __init__(
-        self, positions: SubscriptionState, errors: PartitionErrors, *, replica_age: float, largest: int
+        self, positions: SubscriptionState, errors: PendingErrors, *, replica_age: float, largest: int
     ) -> None:
         self._positions, self._errors = positions, errors
         self._replica_age, self._largest = replica_age, max(1, largest - _ENVELOPE)

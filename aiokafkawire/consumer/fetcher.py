@@ -21,18 +21,18 @@ from ..protocol.primitives import ZERO_UUID
 from ..protocol.schema import Versions
 from ..runtime import Worker
 from ..types import Address, IsolationLevel, TopicPartition
-from .fetch import CompletedFetch, PartitionFetch, fetch_budgets, limit_bytes, plan
+from .changed_partitions import ChangedPartitions
 from .fetch_buffer import FetchBuffer, FetchContext
 from .fetch_messages import answers, leaders_named, request
-from .fetch_scope import FetchScope
+from .fetch_planner import CompletedFetch, PartitionFetch, fetch_budgets, limit_bytes, plan
 from .fetch_session import FetchSession, FetchSessionRequest
-from .offset_fetcher import OffsetFetcher
-from .partition_errors import PartitionErrors
+from .initial_positions import InitialPositions
+from .pending_errors import PendingErrors
 from .position_validation import PositionValidator
 from .subscription_state import PartitionState, SubscriptionState, format_partitions
 
 if TYPE_CHECKING:  # many a consumer has no group
-    from ..group.committed_offsets import GroupOffsets
+    from ..group.group_offsets import GroupOffsets
 
 __all__ = ("Fetcher",)
 
@@ -77,16 +77,18 @@ class Fetcher:
         self._backoffs: dict[int, Backoff] = {}
         self._committed = config.isolation is IsolationLevel.READ_COMMITTED
         settings = cluster.config
-        self._errors = PartitionErrors(positions, settings.default_api_timeout_ms / 1000)
+        self._errors = PendingErrors(positions, settings.default_api_timeout_ms / 1000)
         self._buffer = FetchBuffer(
             positions,
             self._errors,
             replica_age=settings.metadata_max_age_ms / 1000,
             largest=settings.receive_message_max_bytes,
         )
-        self._offset_fetcher = OffsetFetcher(cluster, positions, self._errors, config.isolation, self._changed, group)
+        self._initial_positions = InitialPositions(
+            cluster, positions, self._errors, config.isolation, self._changed, group
+        )
         self._validator = PositionValidator(cluster, positions, self._errors, self._changed)
-        self._scope = FetchScope(positions)
+        self._changed_partitions = ChangedPartitions(positions)
 
     @property
     def unread(self) -> dict[TopicPartition, CompletedFetch]:
@@ -108,7 +110,7 @@ class Fetcher:
         """Look for due work after a change of the assignment, of positions or of unread data; only of ``states``, if
         given.
         """
-        self._scope.mark_dirty(states)
+        self._changed_partitions.mark_dirty(states)
         self._worker.wake()
 
     def notify(self) -> None:
@@ -145,14 +147,14 @@ class Fetcher:
         """
         cluster, now = self._cluster, self._cluster.runtime.now()
         snapshot = cluster.snapshot
-        states = self._scope.take(snapshot, now)
+        states = self._changed_partitions.take(snapshot, now)
         if states is None:
             states = list(self._positions)
             self._buffer.drop_stale()
             self._errors.forget_all_but(state.partition for state in states if not state.is_suspended)
-            for group in self._offset_fetcher.take_due():
-                tasks.start_soon(self._offset_fetcher.run, group)
-        cluster.track_topics(self._scope.topics)
+            for group in self._initial_positions.take_due():
+                tasks.start_soon(self._initial_positions.run, group)
+        cluster.track_topics(self._changed_partitions.topics)
         self._validator.start_due(tasks, snapshot, states, self.unread)
         max_bytes = self._config.max_partition_fetch_bytes
         ahead = self._buffer.ahead
@@ -161,7 +163,7 @@ class Fetcher:
             self._start_fetches(tasks, snapshot, asks)
         if not unled:
             return None
-        self._scope.mark_dirty()
+        self._changed_partitions.mark_dirty()
         self._record_error(snapshot, [self._positions.require(unled)], _why_unled(snapshot, unled), now)
         cluster.mark_stale(snapshot)
         return cluster.config.retry_backoff_ms / 1000
@@ -169,13 +171,13 @@ class Fetcher:
     def _start_fetches(self, tasks: TaskGroup, snapshot: Snapshot, asks: dict[int, list[PartitionFetch]]) -> None:
         limit = self._config.fetch_max_bytes
         kept = chain(self.unread.values(), self._buffer.ahead.values())
-        found = fetch_budgets(asks, self._scope.brokers, kept, self._promised.values(), limit)
+        found = fetch_budgets(asks, self._changed_partitions.brokers, kept, self._promised.values(), limit)
         self._promised |= found
         for node_id, budget in found.items():
             tasks.start_soon(self._fetch, snapshot, node_id, asks[node_id], budget)
         if len(found) < len(asks):
             # The data that frees budget may be of another broker.
-            self._scope.mark_dirty()
+            self._changed_partitions.mark_dirty()
 
     async def _fetch(self, snapshot: Snapshot, node_id: int, asks: list[PartitionFetch], budget: int) -> None:
         """Send one fetch to one broker, and back off if needed."""
@@ -203,7 +205,7 @@ class Fetcher:
             await anyio.sleep(delay)
         del self._promised[node_id]
         # The fetched partitions may have moved to another broker, and others wait for this one.
-        self.wake([*(ask.state for ask in asks), *self._scope.any_of(node_id)])
+        self.wake([*(ask.state for ask in asks), *self._changed_partitions.any_of(node_id)])
         if notify and delay <= 0:
             if any(self._buffer.has_much(ask.state.partition) for ask in asks):
                 # User code may keep the loop busy for ten milliseconds: first let the worker send the next fetch.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from ..cluster.cluster import Cluster
-from ..cluster.missing_topics import say_missing
+from ..cluster.missing_topic_warnings import say_missing
 from ..errors import KafkaError, LeaderNotAvailable
 from ..group.classic_transitions import GroupState
 from ..types import Address, CoordinatorType, GroupMetadata, TopicPartition
@@ -15,7 +15,7 @@ from .preferred_replica import select_read_replica
 from .subscription_state import PartitionState, SubscriptionState
 
 if TYPE_CHECKING:  # consumers with assign() join no group
-    from ..group.membership_manager import MembershipManager
+    from ..group.membership_driver import MembershipDriver
     from .coordinator import ConsumerCoordinator
 
 __all__ = ("ConsumerHealth", "MemberHealth", "PartitionHealth", "health_snapshot", "why_idle")
@@ -209,7 +209,7 @@ def _partition(cluster: Cluster, fetcher: Fetcher, state: PartitionState, now: f
     )
 
 
-def _member(cluster: Cluster, membership: "MembershipManager", now: float) -> MemberHealth:
+def _member(cluster: Cluster, membership: "MembershipDriver", now: float) -> MemberHealth:
     machine = membership.machine
     node = cluster.known_coordinator(CoordinatorType.GROUP, machine.settings.group_id)
     return MemberHealth(

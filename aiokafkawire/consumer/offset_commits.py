@@ -13,13 +13,13 @@ from ..cluster.cluster import Cluster
 from ..cluster.retry import Deadline
 from ..errors import BrokerError, CommitFailed, ErrorCode, KafkaError, RequestTimeout, broker_error, copy_for_reraise
 from ..group.classic_transitions import GroupState
-from ..group.committed_offsets import GroupOffsets
-from ..group.member_tasks import ApplyAssignment
+from ..group.group_offsets import GroupOffsets
+from ..group.member_actions import ApplyAssignment
 from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition, normalize_offsets
 from .subscription_state import PartitionState, SubscriptionState, format_partitions
 
 if TYPE_CHECKING:  # consumers with assign() join no group
-    from ..group.membership_manager import MembershipManager
+    from ..group.membership_driver import MembershipDriver
 
 __all__ = ("OffsetCommitter",)
 
@@ -53,7 +53,7 @@ class OffsetCommitter:
     def __init__(self, cluster: Cluster, positions: SubscriptionState, offsets: GroupOffsets, every: float) -> None:
         self._cluster, self._positions, self._offsets, self._every = cluster, positions, offsets, every
         cluster.log_coordinator(CoordinatorType.GROUP, offsets.group.group_id)
-        self.membership: MembershipManager | None = None
+        self.membership: MembershipDriver | None = None
         """The membership that commits, if the consumer has joined a group; see :meth:`join`."""
         # The listener call in progress, if there is one.
         self._listening: object | None = None
@@ -68,7 +68,7 @@ class OffsetCommitter:
         self._unanswered_since: float | None = None
         self._begun = anyio.Event()
 
-    def join(self, membership: "MembershipManager") -> None:
+    def join(self, membership: "MembershipDriver") -> None:
         """Commit as this member from now on."""
         self.membership = membership
         self._offsets.on_result = membership.on_coordinator_result

@@ -12,7 +12,7 @@ from ..errors import BrokerError, KafkaError, UnsupportedVersion, WireError, as_
 from ..protocol.schema import Versions
 from ..types import TopicPartition
 from .offsets_for_leader_epoch import EpochCheck, answered, due, request, settle
-from .partition_errors import PartitionErrors
+from .pending_errors import PendingErrors
 from .subscription_state import PartitionState, SubscriptionState, format_partitions
 
 __all__ = ("PositionValidator",)
@@ -25,7 +25,7 @@ class PositionValidator:
     """Validates positions with new leaders. ``on_change`` is called after each check."""
 
     def __init__(
-        self, cluster: Cluster, positions: SubscriptionState, errors: PartitionErrors, on_change: Callable[[], None]
+        self, cluster: Cluster, positions: SubscriptionState, errors: PendingErrors, on_change: Callable[[], None]
     ) -> None:
         self._cluster, self._positions, self._errors = cluster, positions, errors
         self._on_change = on_change

@@ -19,7 +19,7 @@ from ..runtime import loop_time
 from ..types import TimestampType, TopicPartition
 from ._implementation import RecordIterator
 from .background_decompression import LARGE, BackgroundDecompression
-from .fetch import CompletedFetch
+from .fetch_planner import CompletedFetch
 from .fetcher import Fetcher
 from .health import ConsumerHealth
 from .single_task_guard import SingleUser

@@ -9,7 +9,7 @@ import attrs
 from ..errors import CommitFailed, UsageError
 from ..types import GroupMetadata, OffsetAndMetadata, OffsetSpec, TopicPartition
 from ._implementation import IteratorState
-from .offset_reset import Start
+from .offset_reset_policy import Start
 
 __all__ = ("LostInHand", "PartitionState", "SubscriptionState", "format_partitions")
 

@@ -9,10 +9,10 @@ from ..cluster.cluster import Cluster
 from ..errors import UsageError
 from ..loop_thread import LoopThread
 from ..types import CoordinatorType
-from .classic import ClassicMembership
-from .heartbeat_schedule import HeartbeatMember, HeartbeatReport
-from .heartbeat_sender import HeartbeatSender
-from .loop_lag import LoopLag
+from .background_heartbeat_schedule import HeartbeatMember, HeartbeatReport
+from .background_heartbeat_sender import HeartbeatSender
+from .blocked_loop import BlockedLoop
+from .classic_membership import ClassicMembership
 
 __all__ = ("BackgroundHeartbeats",)
 
@@ -34,7 +34,7 @@ class BackgroundHeartbeats:
         self._confirmed_at: float | None = None
         self._polled_at = float("-inf")
         self._closed = False
-        self.lag: LoopLag = LoopLag(machine.settings.heartbeat_interval)
+        self.lag: BlockedLoop = BlockedLoop(machine.settings.heartbeat_interval)
         """To be run while there is a membership to lose."""
 
     def step(self, now: float, polled_at: float) -> None:

@@ -7,7 +7,7 @@ from ..errors import FencedInstanceId
 from .classic_transitions import GroupState
 
 if TYPE_CHECKING:
-    from .classic import ClassicMembership
+    from .classic_membership import ClassicMembership
 
 __all__ = ("MemberLog",)
 

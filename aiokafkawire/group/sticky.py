@@ -10,9 +10,9 @@ from ..protocol.schema import Message, field, message, nested
 from ..types import TopicPartition
 from .assignors import RebalanceProtocol, subscribed_partitions
 from .consumer_protocol import NO_GENERATION, Assignment, Partitions, Subscription, by_topic
-from .current_assignment import OwnedPartitions, Racks, Topics, settle
 from .sticky_constrained import assign_equal_shares
 from .sticky_general import assign_by_moving
+from .sticky_input import OwnedPartitions, Racks, Topics, settle
 
 __all__ = ("CooperativeStickyAssignor", "StickyAssignor", "StickyUserData", "StickyUserDataTopic")
 

@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Mapping
 
 from ..types import TopicPartition
-from .current_assignment import Ownership, Racks, Topics
 from .java_hash_order import sort_key
+from .sticky_input import Ownership, Racks, Topics
 
 __all__ = ("assign_equal_shares",)
 

@@ -6,9 +6,9 @@ from typing import Final
 
 from ..types import TopicPartition
 from .consumer_protocol import Subscription
-from .current_assignment import Ownership, Racks, Topics
 from .java_hash_order import sort_key
 from .partition_movements import Movements
+from .sticky_input import Ownership, Racks, Topics
 
 __all__ = ("assign_by_moving",)
 

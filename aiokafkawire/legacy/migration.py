@@ -15,7 +15,7 @@ import attrs
 from ..client import Client
 from ..errors import OffsetOutOfRange
 from ..producer.producer import Producer
-from ..producer.user_transaction import Transaction
+from ..producer.transaction import Transaction
 from ..types import OffsetAndMetadata, TopicPartition, check_topic_name
 from .client import LegacyClient
 from .cluster import BrokerClients, Registry

@@ -11,9 +11,9 @@ import anyio.lowlevel
 
 from ..errors import ConnectionLost, KafkaError
 from ..types import Address
+from .connection_protocol import ConnectionProtocol
 from .connector import keep_alive
 from .happy_eyeballs import addresses_of, dial
-from .pipeline import Pipeline
 from .transport import IdleWaiters, broken, next_write, stalled
 
 __all__ = ("AsyncioTransport", "open_transport")
@@ -55,7 +55,9 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         on_fault: called with an unexpected error of a response handler; the connection is closed then.
     """
 
-    def __init__(self, pipeline: Pipeline, broker: str, limit: float, on_fault: Callable[[Exception], None]) -> None:
+    def __init__(
+        self, pipeline: ConnectionProtocol, broker: str, limit: float, on_fault: Callable[[Exception], None]
+    ) -> None:
         self._pipeline, self._broker, self._limit, self._on_fault = pipeline, broker, limit, on_fault
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None

@@ -23,7 +23,7 @@ from ..protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeReque
 from ..protocol.schema import Request, Response, Versions
 from ..runtime import Runtime
 from ..types import Address, AwsCredentials
-from .oauth import Tokens
+from .oauth_tokens import Tokens
 from .sasl import Exchange, Need, RunInThread, check_extensions, oauthbearer, plain, printable
 from .scram import scram
 

@@ -18,14 +18,14 @@ from ..protocol.primitives import Buffer
 from ..protocol.schema import Request, Response, Versions
 from ..runtime import Owner, Runtime, background_tasks
 from ..types import Address
-from .broker_connector import BrokerConnector
+from .connection_protocol import ConnectionProtocol, ResponseHandler
+from .connection_security import Security
 from .connector import Connector
 from .legacy_version_probe import negotiate_versions
-from .pipeline import Pipeline, ResponseHandler
 from .reauthentication import Reauthenticator
 from .request_log import LOG, log_answer, log_request
-from .security import Security
 from .transport import Transport
+from .transport_factory import TransportFactory
 
 __all__ = ("ANY_VERSION", "Connection")
 
@@ -89,7 +89,7 @@ class Connection:
     def __init__(
         self,
         transport: Transport,
-        pipeline: Pipeline,
+        pipeline: ConnectionProtocol,
         at: Address,
         config: ClientConfig,
         runtime: Runtime,
@@ -149,10 +149,10 @@ class Connection:
         try:
             with anyio.move_on_after(limit):
                 max_frame = config.receive_message_max_bytes
-                pipeline = Pipeline(client_id=config.client_id, broker=broker, max_frame=max_frame)
+                pipeline = ConnectionProtocol(client_id=config.client_id, broker=broker, max_frame=max_frame)
                 patience = config.request_timeout_ms / 1000
                 keepalive = config.socket_keepalive_enable
-                broker_connector = BrokerConnector(connector, security, at, dialled or at, keepalive=keepalive)
+                broker_connector = TransportFactory(connector, security, at, dialled or at, keepalive=keepalive)
                 transport = await broker_connector.open(pipeline, patience, owner.faulted)
                 made = cls(transport, pipeline, at, config, runtime, security)
                 owner.spawn(made._run)

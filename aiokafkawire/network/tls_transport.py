@@ -7,7 +7,7 @@ from typing import Any, Final
 import anyio
 
 from .asyncio_transport import AsyncioTransport
-from .pipeline import Pipeline
+from .connection_protocol import ConnectionProtocol
 from .transport import broken
 
 __all__ = ("TlsTransport",)
@@ -26,7 +26,9 @@ class TlsTransport(AsyncioTransport):
     Neither side sends close_notify: Kafka's brokers do not, and frames have lengths, so truncation is always noticed.
     """
 
-    def __init__(self, pipeline: Pipeline, broker: str, limit: float, on_fault: Callable[[Exception], None]) -> None:
+    def __init__(
+        self, pipeline: ConnectionProtocol, broker: str, limit: float, on_fault: Callable[[Exception], None]
+    ) -> None:
         super().__init__(pipeline, broker, limit, on_fault)
         self.received: bytes = b""
         """The first received bytes."""

@@ -9,7 +9,7 @@ from anyio.abc import ByteStream
 
 from ..errors import ConnectionLost, KafkaError, copy_for_reraise
 from ..runtime import background_tasks
-from .pipeline import Pipeline
+from .connection_protocol import ConnectionProtocol
 from .tls_errors import refused_by_broker
 
 __all__ = ("StreamTransport", "IdleWaiters", "Transport", "broken", "next_write", "stalled")
@@ -61,7 +61,7 @@ def broken(broker: str, cause: BaseException) -> KafkaError:
 class IdleWaiters:
     """The tasks that wait until all frames are written. ``is_busy`` returns whether frames are left."""
 
-    def __init__(self, pipeline: Pipeline, is_busy: Callable[[], bool]) -> None:
+    def __init__(self, pipeline: ConnectionProtocol, is_busy: Callable[[], bool]) -> None:
         self._pipeline, self._is_busy = pipeline, is_busy
         self._event: anyio.Event | None = None
 
@@ -88,7 +88,7 @@ class StreamTransport:
         limit: how long writing a frame may take, in seconds.
     """
 
-    def __init__(self, stream: ByteStream, pipeline: Pipeline, broker: str, limit: float) -> None:
+    def __init__(self, stream: ByteStream, pipeline: ConnectionProtocol, broker: str, limit: float) -> None:
         self._stream, self._pipeline, self._broker, self._limit = stream, pipeline, broker, limit
         self._outgoing: deque[bytes] = deque()
         self._writing = False

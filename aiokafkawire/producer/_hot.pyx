@@ -18,7 +18,7 @@ from types import GenericAlias
 from ..errors import BufferFull, TopicNotReady
 from ..records._hot import record_size_bound
 from ..runtime import system_wall_ms
-from .record_arguments import (
+from .record_checks import (
     RECORD_OVERHEAD as _RECORD_OVERHEAD,
     YIELD_EVERY as _YIELD_EVERY,
     copy_bytes,

@@ -10,7 +10,7 @@ from ..records._pure import Delivery
 from ..records.batch import BatchBuilder, record_size_bound
 from ..records.delivery_result import DeliveryResult
 from ..types import Header, Headers, RecordMetadata
-from .record_arguments import (
+from .record_checks import (
     RECORD_OVERHEAD,
     YIELD_EVERY,
     copy_bytes,

@@ -13,7 +13,7 @@ from ..records.batch import BatchBuilder, halve
 from ..types import Event, RecordMetadata, TopicPartition
 from ._implementation import OpenBatch
 from .idempotence import sequence_after
-from .message_format import NEWEST_MAGIC, as_message_set
+from .legacy_message_format import NEWEST_MAGIC, as_message_set
 
 __all__ = ("BatchResult", "ProducerBatch")
 

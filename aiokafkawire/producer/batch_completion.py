@@ -30,7 +30,7 @@ from .produce_request import BatchResponse, batch_responses, single_response
 from .unreported_failures import UnreportedFailures
 
 if TYPE_CHECKING:
-    from .transaction_state import TransactionStateMachine
+    from .transaction_state_machine import TransactionStateMachine
 
 __all__ = ("BatchCompletion",)
 

@@ -14,7 +14,7 @@ from ..errors import UsageError
 from ..records import layout
 from ..types import RandomSource, TopicPartition
 from ._implementation import StickyPartition
-from .record_arguments import RECORD_OVERHEAD
+from .record_checks import RECORD_OVERHEAD
 
 __all__ = (
     "BrokerAvailability",

@@ -19,7 +19,7 @@ from ..protocol.schema import Versions
 from ..types import TopicPartition
 from .batch import ProducerBatch
 from .in_flight_requests import InFlightRequest
-from .message_format import FIRST_WITH_BATCHES, NEWEST_MAGIC, magic_of
+from .legacy_message_format import FIRST_WITH_BATCHES, NEWEST_MAGIC, magic_of
 
 __all__ = ("BatchResponse", "ProduceRequestEncoder", "accepted_versions", "batch_responses", "single_response")
 

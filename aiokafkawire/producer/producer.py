@@ -24,14 +24,14 @@ from ..runtime import CLOSE_SECONDS, finish, opened_at, warn_unclosed
 from ..types import Header, Headers, ProducerIdentity, RecordMetadata, TopicPartition, check_topic_name
 from ._implementation import Appender, OpenBatch, OpenTopic
 from .partitioner import make_partitioner
-from .record_arguments import YIELD_EVERY
+from .record_checks import YIELD_EVERY
 from .sender import Sender
 
 if TYPE_CHECKING:  # many a producer makes none
     import pyarrow as pa
 
+    from .transaction import Transaction
     from .transaction_manager import TransactionManager
-    from .user_transaction import Transaction
 
 __all__ = ("Producer",)
 
@@ -384,7 +384,7 @@ class Producer(Appender[K, V], Generic[K, V]):
             raise UsageError(
                 "a producer needs a transactional_id for transactions: client.producer(transactional_id=...)"
             )
-        from .user_transaction import Transaction
+        from .transaction import Transaction
 
         self._cluster.owner.require_own_loop()
         if self._state != "open":

@@ -14,7 +14,7 @@ from .accumulator import RecordAccumulator
 if TYPE_CHECKING:  # many a producer makes no transactions
     from ..protocol.messages.transactions import InitProducerIdResponse
     from .sender import Sender
-    from .transaction_state import TransactionStateMachine
+    from .transaction_state_machine import TransactionStateMachine
 
 __all__ = ("ProducerIdManager",)
 

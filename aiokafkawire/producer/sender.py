@@ -33,7 +33,7 @@ from .batch import ProducerBatch
 from .batch_completion import BatchCompletion
 from .idempotence import SequenceNumbers
 from .in_flight_requests import InFlightRequest
-from .message_format import FIRST_WITH_BATCHES, check_codec, magic_of
+from .legacy_message_format import FIRST_WITH_BATCHES, check_codec, magic_of
 from .partitioner import BrokerAvailability
 from .produce_request import ProduceRequestEncoder, accepted_versions
 from .producer_id import ProducerIdManager

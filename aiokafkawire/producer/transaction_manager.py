@@ -13,7 +13,7 @@ from ..config import ProducerConfig
 from ..errors import RequestTimeout, UsageError, as_kafka_error, copy_for_reraise
 from ..runtime import Worker
 from ..types import CoordinatorType, ProducerIdentity, TopicPartition
-from .transaction_state import TransactionPhase, TransactionRequest, TransactionStateMachine
+from .transaction_state_machine import TransactionPhase, TransactionRequest, TransactionStateMachine
 
 __all__ = ("TransactionManager",)
 

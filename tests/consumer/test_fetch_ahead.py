@@ -14,9 +14,9 @@ from support.connecting import eventually
 
 from aiokafkawire import Client, Consumer, TopicPartition
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
-from aiokafkawire.consumer.fetch import CompletedFetch, PartitionFetch, plan
 from aiokafkawire.consumer.fetch_buffer import FetchBuffer, FetchContext
-from aiokafkawire.consumer.partition_errors import PartitionErrors
+from aiokafkawire.consumer.fetch_planner import CompletedFetch, PartitionFetch, plan
+from aiokafkawire.consumer.pending_errors import PendingErrors
 from aiokafkawire.consumer.subscription_state import PartitionState, SubscriptionState
 from aiokafkawire.errors import BrokerError, CorruptBatch, ErrorCode, broker_error
 from aiokafkawire.protocol.api import ApiKey
@@ -52,7 +52,7 @@ class Reading:
     def __init__(self) -> None:
         self.positions = SubscriptionState(OffsetSpec.EARLIEST)
         self.positions.assign({A: 7, B: 7})
-        self.troubles = PartitionErrors(self.positions, 10.0)
+        self.troubles = PendingErrors(self.positions, 10.0)
         self.arrivals = FetchBuffer(self.positions, self.troubles, replica_age=100.0, largest=1_000_000)
 
     def place(self, where: TopicPartition = A) -> PartitionState:

@@ -13,7 +13,7 @@ from support.raw_client import RawClient, batch_of
 
 from aiokafkawire import Client, Consumer, TopicPartition
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
-from aiokafkawire.consumer.fetch import plan
+from aiokafkawire.consumer.fetch_planner import plan
 from aiokafkawire.consumer.offsets_for_leader_epoch import EpochCheck, due, request, settle
 from aiokafkawire.consumer.subscription_state import PartitionState, SubscriptionState
 from aiokafkawire.errors import ErrorCode, FencedLeaderEpoch, LogTruncated, TopicAuthorizationFailed

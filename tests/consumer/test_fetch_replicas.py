@@ -12,9 +12,9 @@ from support.fetching import values
 
 from aiokafkawire import Client, Consumer, TopicPartition
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
-from aiokafkawire.consumer.fetch import CompletedFetch, PartitionFetch, plan
 from aiokafkawire.consumer.fetch_buffer import FetchBuffer, FetchContext
-from aiokafkawire.consumer.partition_errors import PartitionErrors
+from aiokafkawire.consumer.fetch_planner import CompletedFetch, PartitionFetch, plan
+from aiokafkawire.consumer.pending_errors import PendingErrors
 from aiokafkawire.consumer.preferred_replica import select_read_replica
 from aiokafkawire.consumer.subscription_state import PartitionState, SubscriptionState
 from aiokafkawire.errors import ErrorCode, broker_error
@@ -72,7 +72,7 @@ def test_a_broker_of_which_something_is_unread_is_not_asked_whatever_it_leads() 
 def arrivals(default: OffsetSpec | None = None) -> tuple[FetchBuffer, PartitionState]:
     positions = SubscriptionState(default)
     positions.assign({T: 7})
-    made = FetchBuffer(positions, PartitionErrors(positions, 10.0), replica_age=100.0, largest=1_000_000)
+    made = FetchBuffer(positions, PendingErrors(positions, 10.0), replica_age=100.0, largest=1_000_000)
     return made, positions.require(T)
 
 

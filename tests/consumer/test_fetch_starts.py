@@ -6,9 +6,9 @@ import anyio
 import pytest
 from support.faulty_cluster import a, serving
 
-from aiokafkawire.consumer.offset_fetcher import OffsetFetcher
-from aiokafkawire.consumer.offset_reset import DurationReset, Start, parse_reset_policy, resolve_start
-from aiokafkawire.consumer.partition_errors import PartitionErrors
+from aiokafkawire.consumer.initial_positions import InitialPositions
+from aiokafkawire.consumer.offset_reset_policy import DurationReset, Start, parse_reset_policy, resolve_start
+from aiokafkawire.consumer.pending_errors import PendingErrors
 from aiokafkawire.consumer.subscription_state import SubscriptionState
 from aiokafkawire.protocol.messages.offsets import ListOffsetsRequest
 from aiokafkawire.runtime import Runtime
@@ -72,8 +72,8 @@ async def test_the_time_is_that_of_the_lookup_and_what_is_later_than_all_is_the_
             opened = client._cluster
             opened.runtime = runtime
             positions = SubscriptionState(DurationReset(DAY - 100))
-            troubles = PartitionErrors(positions, 5.0)
-            lookup = OffsetFetcher(opened, positions, troubles, IsolationLevel.READ_UNCOMMITTED, lambda _: None)
+            troubles = PendingErrors(positions, 5.0)
+            lookup = InitialPositions(opened, positions, troubles, IsolationLevel.READ_UNCOMMITTED, lambda _: None)
             for time, timestamps, position in ((DAY, [100], 1), (DAY + 800, [900, -1], 3)):
                 wall = time
                 asked.clear()

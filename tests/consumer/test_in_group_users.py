@@ -16,7 +16,7 @@ from aiokafkawire.errors import CommitFailed, ErrorCode, KafkaError
 from aiokafkawire.group.assignors import RebalanceProtocol
 from aiokafkawire.group.classic_transitions import GroupState
 from aiokafkawire.group.consumer_protocol import Assignment, Partitions, Subscription
-from aiokafkawire.group.membership_manager import MembershipManager
+from aiokafkawire.group.membership_driver import MembershipDriver
 from aiokafkawire.protocol.api import ApiKey
 
 EAGER, COOPERATIVE = ["range"], ["cooperative-sticky"]
@@ -388,7 +388,7 @@ def test_a_generation_that_is_not_complete_yet_only_delays_a_commit() -> None:
         assert one.errors == []
 
 
-def _has_had(membership: MembershipManager, rebalances: int) -> bool:
+def _has_had(membership: MembershipDriver, rebalances: int) -> bool:
     return membership.machine.rebalances >= rebalances
 
 

@@ -11,7 +11,7 @@ from support.virtual_time import virtual_time
 
 from aiokafkawire import Client, CommitFailed, OffsetAndMetadata, TopicPartition
 from aiokafkawire.consumer.subscription_state import SubscriptionState
-from aiokafkawire.producer.transaction_state import TransactionPhase, TransactionStateMachine
+from aiokafkawire.producer.transaction_state_machine import TransactionPhase, TransactionStateMachine
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.types import GroupMetadata, ProducerIdentity

@@ -19,7 +19,7 @@ from aiokafkawire.errors import (
     KafkaError,
     ProducerFenced,
 )
-from aiokafkawire.producer.user_transaction import Transaction
+from aiokafkawire.producer.transaction import Transaction
 
 # Much of this takes its time, and none of it depends on the loop.
 pytestmark = [

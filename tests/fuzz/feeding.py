@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import attrs
 
 from aiokafkawire.errors import KafkaError, WireError
-from aiokafkawire.network.pipeline import Pipeline
+from aiokafkawire.network.connection_protocol import ConnectionProtocol
 from aiokafkawire.protocol.compiler import decode
 from aiokafkawire.protocol.messages.group import HeartbeatRequest
 from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest, MetadataRequest
@@ -64,7 +64,7 @@ class _Slot:
 def fed(waiting: int, pieces: Iterable[bytes]) -> Heard:
     """Feed the pieces to a pipeline on which :func:`asked` waits."""
     heard = Heard([], None, 0)
-    pipeline = Pipeline(client_id="me", broker="b:9092", max_frame=MAX_FRAME)
+    pipeline = ConnectionProtocol(client_id="me", broker="b:9092", max_frame=MAX_FRAME)
     for number, (request, version) in enumerate(asked(waiting)):
         pipeline.send(request, version, _Slot(heard, number, type(request).response, version))
     try:

@@ -13,9 +13,9 @@ from support.examples import examples
 from support.membership_answers import ME, PROTOCOLS, answer, heard, joined, left, said, synced
 
 from aiokafkawire.errors import ErrorCode, FencedInstanceId, KafkaError, RequestTimeout, UsageError, broker_error
-from aiokafkawire.group.classic import ClassicMembership
+from aiokafkawire.group.classic_membership import ClassicMembership
 from aiokafkawire.group.classic_transitions import GroupState, RequestKind
-from aiokafkawire.group.member_tasks import ApplyAssignment, Assign, LosePartitions, PrepareRejoin, Resume, Task
+from aiokafkawire.group.member_actions import ApplyAssignment, Assign, LosePartitions, PrepareRejoin, Resume, Task
 from aiokafkawire.group.membership_requests import CoordinatorRequest, MemberSettings
 
 OUTSIDE, LEAVING, FAILED, STABLE = GroupState.OUTSIDE, GroupState.LEAVING, GroupState.FAILED, GroupState.STABLE

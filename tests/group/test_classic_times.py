@@ -25,7 +25,7 @@ from aiokafkawire.errors import (
     WireError,
 )
 from aiokafkawire.group.classic_transitions import NEXT, THEN, GroupState, RequestKind
-from aiokafkawire.group.member_tasks import Assign, PrepareRejoin
+from aiokafkawire.group.member_actions import Assign, PrepareRejoin
 
 OUTSIDE, PREPARING, JOINING = GroupState.OUTSIDE, GroupState.PREPARING, GroupState.JOINING
 ASSIGNING, SYNCING, STABLE = GroupState.ASSIGNING, GroupState.SYNCING, GroupState.STABLE

@@ -26,7 +26,7 @@ from aiokafkawire.errors import (
     UsageError,
 )
 from aiokafkawire.group.classic_transitions import GroupState, RequestKind
-from aiokafkawire.group.member_tasks import ApplyAssignment, LosePartitions, PrepareRejoin
+from aiokafkawire.group.member_actions import ApplyAssignment, LosePartitions, PrepareRejoin
 
 OUTSIDE, PREPARING, JOINING = GroupState.OUTSIDE, GroupState.PREPARING, GroupState.JOINING
 ASSIGNING, SYNCING, STABLE = GroupState.ASSIGNING, GroupState.SYNCING, GroupState.STABLE

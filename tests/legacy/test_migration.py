@@ -21,7 +21,7 @@ from aiokafkawire.legacy.migration import MigrationProgress, Sources, migrate, s
 from aiokafkawire.legacy.registry import BrokerPartition
 from aiokafkawire.legacy.requests import Produce
 from aiokafkawire.network.connector import connect_tcp
-from aiokafkawire.producer import user_transaction
+from aiokafkawire.producer import transaction
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
 from aiokafkawire.records.compression import Codec
@@ -165,7 +165,7 @@ async def killed(broker: Broker, source: LegacyClient, api: ApiKey, at: Any, pas
 @pytest.fixture(autouse=True)
 def no_time_to_abort(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that is killed takes no leave."""
-    monkeypatch.setattr(user_transaction, "_ABORT_SECONDS", 0.0)
+    monkeypatch.setattr(transaction, "_ABORT_SECONDS", 0.0)
 
 
 @pytest.mark.parametrize("api", [ApiKey.PRODUCE, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN], ids=lambda api: api.name)

@@ -13,7 +13,7 @@ from support.examples import examples
 from support.transaction_answers import Coordinators, name_of
 
 from aiokafkawire.errors import ErrorCode, KafkaError, RequestTimeout, broker_error
-from aiokafkawire.producer.transaction_state import (
+from aiokafkawire.producer.transaction_state_machine import (
     OffsetsCommit,
     TransactionPhase,
     TransactionRequest,

@@ -25,7 +25,11 @@ from aiokafkawire.errors import (
     WireError,
     broker_error,
 )
-from aiokafkawire.producer.transaction_state import TransactionPhase, TransactionRequest, TransactionStateMachine
+from aiokafkawire.producer.transaction_state_machine import (
+    TransactionPhase,
+    TransactionRequest,
+    TransactionStateMachine,
+)
 from aiokafkawire.types import GroupMetadata, OffsetAndMetadata, ProducerIdentity, TopicPartition
 
 A, B, C = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)

@@ -24,7 +24,11 @@ from aiokafkawire.errors import (
     UnknownMemberId,
     broker_error,
 )
-from aiokafkawire.producer.transaction_state import TransactionPhase, TransactionRequest, TransactionStateMachine
+from aiokafkawire.producer.transaction_state_machine import (
+    TransactionPhase,
+    TransactionRequest,
+    TransactionStateMachine,
+)
 from aiokafkawire.protocol.api import choose_version
 from aiokafkawire.protocol.messages.group_offsets import (
     OffsetFetchRequest,

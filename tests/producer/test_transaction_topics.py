@@ -7,7 +7,7 @@ import pytest
 from support.transaction_answers import Coordinators
 
 from aiokafkawire.errors import UnknownTopicId
-from aiokafkawire.producer.transaction_state import TransactionPhase, TransactionStateMachine
+from aiokafkawire.producer.transaction_state_machine import TransactionPhase, TransactionStateMachine
 from aiokafkawire.protocol.primitives import ZERO_UUID
 from aiokafkawire.types import TopicPartition
 

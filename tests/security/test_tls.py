@@ -34,7 +34,7 @@ from aiokafkawire.errors import (
     SecurityMismatch,
     TlsFailed,
 )
-from aiokafkawire.network.tls import Tls, _Transport
+from aiokafkawire.network.tls_connector import Tls, _Transport
 from aiokafkawire.runtime import Runtime
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.serving.memory import memory_connection

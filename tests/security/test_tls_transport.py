@@ -12,8 +12,8 @@ from support.securing import Papers, make_papers
 
 from aiokafkawire.config import ClientConfig, make_config
 from aiokafkawire.errors import BrokerNotTrusted, ClientCertificateRefused, ConnectionLost, KafkaError, SecurityMismatch
-from aiokafkawire.network.pipeline import Pipeline
-from aiokafkawire.network.tls import Tls
+from aiokafkawire.network.connection_protocol import ConnectionProtocol
+from aiokafkawire.network.tls_connector import Tls
 from aiokafkawire.network.tls_transport import TlsTransport
 from aiokafkawire.protocol.messages.metadata import MetadataRequest
 from aiokafkawire.runtime import Offload, Runtime
@@ -55,7 +55,7 @@ class Peer(asyncio.Transport):
         super().__init__()
         self.coming, self.going = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.session = context.wrap_bio(self.coming, self.going, server_side=True)
-        self.pipeline = Pipeline(client_id="c", broker=str(AT), max_frame=2 * SIZE)
+        self.pipeline = ConnectionProtocol(client_id="c", broker=str(AT), max_frame=2 * SIZE)
         self.wire = TlsTransport(self.pipeline, str(AT), 30.0, self._fault)
         self.rooms: list[int] = []
         self.refused: ssl.SSLError | None = None

@@ -19,7 +19,7 @@ from support.token_endpoint import answering, endpoint, settings_for
 
 from aiokafkawire.errors import AuthenticationFailed, ConfigError, ConnectionLost, KafkaError
 from aiokafkawire.network import oidc
-from aiokafkawire.network.oauth import Tokens, expiry_of, refresh_at
+from aiokafkawire.network.oauth_tokens import Tokens, expiry_of, refresh_at
 from aiokafkawire.network.oidc import fetch_token
 from aiokafkawire.types import OAuthBearerToken
 

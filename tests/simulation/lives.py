@@ -9,7 +9,7 @@ import attrs
 from aiokafkawire import Delivery, KafkaError, Producer, TopicPartition
 from aiokafkawire.config import ProducerOptions
 from aiokafkawire.errors import UsageError
-from aiokafkawire.producer.user_transaction import Transaction
+from aiokafkawire.producer.transaction import Transaction
 from aiokafkawire.testing.simulation import Simulation
 
 from .taking_part import client_of, pace_of

@@ -9,7 +9,7 @@ import attrs
 
 from aiokafkawire import Client, Consumer, ConsumerRecord, KafkaError, Producer, TopicPartition, UsageError
 from aiokafkawire.config import AssignmentStrategy, ConsumerOptions, ProducerOptions
-from aiokafkawire.producer.user_transaction import Transaction
+from aiokafkawire.producer.transaction import Transaction
 from aiokafkawire.testing.simulation import Simulation
 from aiokafkawire.transform import OutgoingRecord
 

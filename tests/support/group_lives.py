@@ -12,7 +12,7 @@ from support.readers import Reader, Readers, reading
 
 from aiokafkawire import Client, TopicPartition
 from aiokafkawire.group.classic_transitions import GroupState
-from aiokafkawire.group.membership_manager import MembershipManager
+from aiokafkawire.group.membership_driver import MembershipDriver
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.simulation import Simulation, simulate
 
@@ -27,7 +27,7 @@ def partitions(count: int = COUNT, topic: str = TOPIC) -> set[TopicPartition]:
     return {TopicPartition(topic, index) for index in range(count)}
 
 
-def membership_of(reader: Reader) -> MembershipManager:
+def membership_of(reader: Reader) -> MembershipDriver:
     part = reader.consumer._in_group
     assert part is not None
     return part.membership

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from aiokafkawire.group.classic import ClassicMembership
+from aiokafkawire.group.classic_membership import ClassicMembership
 from aiokafkawire.group.classic_transitions import GroupState, RequestKind
 from aiokafkawire.group.membership_requests import CoordinatorRequest, MemberSettings
 from aiokafkawire.protocol.messages.group import (

@@ -8,7 +8,11 @@ from typing import Any
 import attrs
 
 from aiokafkawire.errors import BrokerError
-from aiokafkawire.producer.transaction_state import TransactionPhase, TransactionRequest, TransactionStateMachine
+from aiokafkawire.producer.transaction_state_machine import (
+    TransactionPhase,
+    TransactionRequest,
+    TransactionStateMachine,
+)
 from aiokafkawire.protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,

@@ -25,7 +25,7 @@ from typing import Any, Final
 from ..errors import BrokerError, ErrorCode, FencedInstanceId, KafkaError, RequestTimeout, WireError, broker_error
 from ..types import GroupMetadata
 from .classic_transitions import NEXT, THEN, ErrorAction, GroupState, RequestKind
-from .member_tasks import ApplyAssignment, Assign, JoinedMember, LosePartitions, PrepareRejoin, Resume, Task
+from .member_actions import ApplyAssignment, Assign, JoinedMember, LosePartitions, PrepareRejoin, Resume, Task
 from .membership_requests import CoordinatorRequest, MemberSettings, heartbeat, join, leave, sync
 
 __all__ = ("ClassicMembership",)
@@ -43,7 +43,7 @@ _HEARTBEAT_STATES: Final = (_PREPARING, _ASSIGNING, _SYNCING, _STABLE)
 class ClassicMembership:
     """The membership of one member in a classic group, without I/O.
 
-    :class:`MembershipManager` sends the requests that are :meth:`due` and reports the results by :meth:`answered` or
+    :class:`~.membership_driver.MembershipDriver` sends the requests that are :meth:`due` and reports the results by :meth:`answered` or
     :meth:`refused`. It executes :attr:`task` and reports the result by :meth:`prepared`, :meth:`assigned`,
     :meth:`task_done` or :meth:`task_failed`. Times are in seconds.
     """

@@ -10,7 +10,7 @@ from support.clusters import metadata, partition, topic
 from aiokafkawire.cluster.metadata import EMPTY, merge
 from aiokafkawire.errors import UsageError, WireError
 from aiokafkawire.group.assignors import RangeAssignor, RebalanceProtocol
-from aiokafkawire.group.consumer_member import AssignmentDelta, ConsumerMember, make_assignors, partitions_of
+from aiokafkawire.group.classic_consumer import AssignmentDelta, ClassicConsumer, make_assignors, partitions_of
 from aiokafkawire.group.consumer_protocol import (
     Assignment,
     PartitionInfo,
@@ -21,7 +21,7 @@ from aiokafkawire.group.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from aiokafkawire.group.member_tasks import ApplyAssignment, JoinedMember
+from aiokafkawire.group.member_actions import ApplyAssignment, JoinedMember
 from aiokafkawire.types import TopicPartition
 
 A0, A1, B0, B1 = (TopicPartition(topic, index) for topic in "ab" for index in range(2))
@@ -57,16 +57,16 @@ def take(
     return ApplyAssignment(name, generation, encode_assignment(Assignment(partitions)), leader)
 
 
-def member_with(*owned: TopicPartition, protocols: tuple[RebalanceProtocol, ...] = (COOPERATIVE,)) -> ConsumerMember:
+def member_with(*owned: TopicPartition, protocols: tuple[RebalanceProtocol, ...] = (COOPERATIVE,)) -> ClassicConsumer:
     """One that wants both topics, and has these partitions since generation 5."""
-    member = ConsumerMember([Decided(*protocols)])
+    member = ClassicConsumer([Decided(*protocols)])
     member.topics = ("a", "b")
     first = take(*owned)
     member.on_assigned(first, member.assignment_delta(first))
     return member
 
 
-def told(member: ConsumerMember) -> Subscription:
+def told(member: ClassicConsumer) -> Subscription:
     """What it joins with."""
     ((_, data), *_) = member.protocols()
     return decode_subscription(data)
@@ -85,7 +85,7 @@ def told(member: ConsumerMember) -> Subscription:
     ],
 )
 def test_a_member_is_cooperative_if_all_its_assignors_are(names: list[str], is_cooperative: bool) -> None:
-    member = ConsumerMember(make_assignors(names))
+    member = ClassicConsumer(make_assignors(names))
     assert member.is_cooperative is is_cooperative
     assert [name for name, _ in member.protocols()] == names
 
@@ -96,7 +96,7 @@ def test_a_member_is_cooperative_if_all_its_assignors_are(names: list[str], is_c
 )
 def test_assignors_that_do_not_go_together_are_refused(assignors: list[Decided]) -> None:
     with pytest.raises(UsageError):
-        ConsumerMember(assignors)
+        ClassicConsumer(assignors)
 
 
 # --- giving up and joining -----------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ def test_what_is_given_up_before_it_joins(
 
 
 def test_it_tells_the_leader_what_it_wants_and_has() -> None:
-    member = ConsumerMember([Decided(COOPERATIVE), Decided(COOPERATIVE, name="other")], rack="r1")
+    member = ClassicConsumer([Decided(COOPERATIVE), Decided(COOPERATIVE, name="other")], rack="r1")
     member.topics = ("b", "a")
     assert told(member) == Subscription(("a", "b"), b"b,a 0 -1", (), -1, "r1")
     first = take(A0, B1)
@@ -178,7 +178,7 @@ def test_a_member_that_its_leader_forgot_has_nothing() -> None:
 
 def test_the_assignor_that_was_chosen_hears_of_the_assignment() -> None:
     one, other = Decided(), Decided(name="other")
-    member = ConsumerMember([one, other])
+    member = ClassicConsumer([one, other])
     member.topics = ("a",)
     task = take(A0, B0, name="other")
     member.on_assigned(task, member.assignment_delta(task))
@@ -199,7 +199,7 @@ def members(*ids: str, topics: tuple[str, ...] = ("a",)) -> list[JoinedMember]:
 
 def test_a_leader_decides_for_all_and_who_gets_nothing_is_told_so() -> None:
     assignor = Decided()
-    member = ConsumerMember([assignor])
+    member = ClassicConsumer([assignor])
     subscriptions = member.read([*members("m1", "m2"), JoinedMember("m3", "i", members("m3")[0].metadata)])
     assert subscriptions["m3"].group_instance_id == "i"
     infos = {"a": [PartitionInfo(0), PartitionInfo(1)]}
@@ -228,7 +228,7 @@ def test_a_member_that_joined_with_nonsense_is_named() -> None:
 def test_an_assignor_that_makes_mistakes_is_named(gives: dict[str, tuple[TopicPartition, ...]], told: str) -> None:
     assignor = Decided()
     assignor.gives = gives
-    member = ConsumerMember([assignor])
+    member = ClassicConsumer([assignor])
     with pytest.raises(UsageError, match=told):
         member.assign("decided", member.read(members("m1", "m2")), {})
 
@@ -252,7 +252,7 @@ INFOS = {"a": [PartitionInfo(0, ("r1", "r2")), PartitionInfo(1, ("r2",))]}
 def test_a_leader_looks_out_for_what_would_change_what_it_decided(
     now: dict[str, list[PartitionInfo]], is_outdated: bool, decides: bool
 ) -> None:
-    member = ConsumerMember([Decided()])
+    member = ClassicConsumer([Decided()])
     assert not member.is_outdated(now)
     subscriptions = member.read([*members("m1"), *members("m2", topics=("b", "a"))])
     if decides:

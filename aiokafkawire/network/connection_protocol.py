@@ -17,7 +17,7 @@ from ..protocol.primitives import Buffer
 from ..protocol.schema import Request
 from ._implementation import Frame
 
-__all__ = ("Pipeline", "ResponseHandler")
+__all__ = ("ConnectionProtocol", "ResponseHandler")
 
 _INT32: Final = Struct(">i")
 _CORRELATION_IDS: Final = 2**31
@@ -62,7 +62,7 @@ _BARE: Final = _Form(before=b"", behind=b"", response_header=-1, name="a SASL to
 """The form of frames that have no header, and whose responses have none."""
 
 
-class Pipeline:
+class ConnectionProtocol:
     """The requests of a connection that wait for their responses.
 
     Args:

@@ -7,10 +7,10 @@ from ..errors import KafkaError, OffsetOutOfRange, RequestTimeout
 from ..types import TopicPartition
 from .subscription_state import PartitionState, SubscriptionState, format_partitions
 
-__all__ = ("PartitionErrors",)
+__all__ = ("PendingErrors",)
 
 
-class PartitionErrors:
+class PendingErrors:
     """Holds retriable errors back, but no longer than ``limit`` seconds.
 
     1. Errors are timed per partition: a response of one leader says nothing about another.

@@ -10,19 +10,19 @@ from ..cluster.cluster import Cluster
 from ..cluster.list_offsets import look_up_offsets
 from ..errors import BrokerError, KafkaError, UsageError, as_kafka_error
 from ..types import IsolationLevel, OffsetAndMetadata, OffsetSpec, TopicPartition
-from .offset_reset import resolve_start
-from .partition_errors import PartitionErrors
+from .offset_reset_policy import resolve_start
+from .pending_errors import PendingErrors
 from .subscription_state import PartitionState, SubscriptionState, format_partitions
 
 if TYPE_CHECKING:  # many a consumer has no group
-    from ..group.committed_offsets import GroupOffsets
+    from ..group.group_offsets import GroupOffsets
 
-__all__ = ("OffsetFetcher",)
+__all__ = ("InitialPositions",)
 
 _log = logging.getLogger("aiokafkawire.consumer")
 
 
-class OffsetFetcher:
+class InitialPositions:
     """Looks up committed offsets and start offsets of partitions. ``on_change`` is called with the partitions that have
     changed, or with none for all.
 
@@ -33,7 +33,7 @@ class OffsetFetcher:
         self,
         cluster: Cluster,
         positions: SubscriptionState,
-        errors: PartitionErrors,
+        errors: PendingErrors,
         isolation: IsolationLevel,
         on_change: Callable[[Sequence[PartitionState]], None],
         group: "GroupOffsets | None" = None,

@@ -16,7 +16,7 @@ from .connector import Connector
 
 if TYPE_CHECKING:
     from .authentication import Login, SendSaslRequest, SendToken
-    from .tls import Tls
+    from .tls_connector import Tls
 
 __all__ = ("Security",)
 
@@ -83,7 +83,7 @@ class Security:
 
 
 def _tls(config: SecurityConfig, runtime: Runtime) -> "Tls":
-    from .tls import Tls
+    from .tls_connector import Tls
 
     return Tls(config, runtime.offload)
 

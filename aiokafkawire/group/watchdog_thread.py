@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-__all__ = ("ThreadWorker", "Wait", "wait_for")
+__all__ = ("WatchdogThread", "Wait", "wait_for")
 
 Wait: TypeAlias = Callable[[threading.Event, float | None], None]
 """Waits until the event is set, or for so many seconds."""
@@ -21,14 +21,14 @@ def wait_for(event: threading.Event, seconds: float | None) -> None:
     event.wait(None if seconds is None else min(max(seconds, 0.0), _LONGEST))
 
 
-class ThreadWorker:
+class WatchdogThread:
     """A daemon thread that calls ``step`` when it is woken, or when the wait that the last call returned is over.
 
     It starts with the first :meth:`start`. In a forked child, which has no such thread, all methods do nothing.
 
     Args:
         name: the thread's name.
-        step: does the due work and resteps for how many seconds nothing will be due; None until it is woken.
+        step: does the due work and returns for how many seconds nothing will be due; None until it is woken.
         on_end: runs in the thread when it ends, for any reason.
         wait: waits between steps.
     """

@@ -1,6 +1,6 @@
 """Errors are kept back while a retry may mend them, for each partition and no longer than allowed."""
 
-from aiokafkawire.consumer.partition_errors import PartitionErrors
+from aiokafkawire.consumer.pending_errors import PendingErrors
 from aiokafkawire.consumer.subscription_state import PartitionState, SubscriptionState
 from aiokafkawire.errors import (
     ConnectionLost,
@@ -16,10 +16,10 @@ ONE, TWO = TopicPartition("a", 0), TopicPartition("a", 1)
 GONE = ConnectionLost("b:1 closed the connection")
 
 
-def troubles(limit: float = 10.0) -> tuple[PartitionErrors, PartitionState, PartitionState, SubscriptionState]:
+def troubles(limit: float = 10.0) -> tuple[PendingErrors, PartitionState, PartitionState, SubscriptionState]:
     positions = SubscriptionState(None)
     positions.assign({ONE: 0, TWO: 0})
-    return PartitionErrors(positions, limit), positions.require(ONE), positions.require(TWO), positions
+    return PendingErrors(positions, limit), positions.require(ONE), positions.require(TWO), positions
 
 
 def test_what_a_retry_mends_is_told_when_it_lasts() -> None:

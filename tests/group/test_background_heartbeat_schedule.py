@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from aiokafkawire.errors import ConnectionLost, ErrorCode
-from aiokafkawire.group.heartbeat_schedule import (
+from aiokafkawire.group.background_heartbeat_schedule import (
     LINGER,
     HeartbeatAction,
     HeartbeatMember,

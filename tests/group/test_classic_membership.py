@@ -29,9 +29,16 @@ from aiokafkawire.errors import (
     WireError,
     broker_error,
 )
-from aiokafkawire.group.classic import ClassicMembership
+from aiokafkawire.group.classic_membership import ClassicMembership
 from aiokafkawire.group.classic_transitions import NEXT, THEN, ErrorAction, GroupState, RequestKind
-from aiokafkawire.group.member_tasks import ApplyAssignment, Assign, JoinedMember, LosePartitions, PrepareRejoin, Resume
+from aiokafkawire.group.member_actions import (
+    ApplyAssignment,
+    Assign,
+    JoinedMember,
+    LosePartitions,
+    PrepareRejoin,
+    Resume,
+)
 from aiokafkawire.types import GroupMetadata
 
 OUTSIDE, PREPARING, JOINING = GroupState.OUTSIDE, GroupState.PREPARING, GroupState.JOINING

@@ -18,8 +18,8 @@ from aiokafkawire.cluster.cluster import Cluster
 from aiokafkawire.errors import ErrorCode, FencedInstanceId, GroupAuthorizationFailed, KafkaError
 from aiokafkawire.group.background_heartbeats import BackgroundHeartbeats
 from aiokafkawire.group.classic_transitions import GroupState
-from aiokafkawire.group.member_tasks import ApplyAssignment, Assign, LosePartitions, PrepareRejoin, Resume, Task
-from aiokafkawire.group.membership_manager import MembershipManager
+from aiokafkawire.group.member_actions import ApplyAssignment, Assign, LosePartitions, PrepareRejoin, Resume, Task
+from aiokafkawire.group.membership_driver import MembershipDriver
 from aiokafkawire.group.membership_requests import MemberSettings
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.simulation import Simulation, simulate
@@ -74,9 +74,9 @@ class Life:
     polls: int = 0
     waits: bool = True
 
-    def member(self, role: Played, **settings: Any) -> MembershipManager:
+    def member(self, role: Played, **settings: Any) -> MembershipDriver:
         made = MemberSettings(GROUP, **{"session_timeout_ms": 6_000, "heartbeat_interval": 1.0, **settings})
-        member = MembershipManager(self.cluster, made, role, "1", lambda: (self.polls, self.waits))
+        member = MembershipDriver(self.cluster, made, role, "1", lambda: (self.polls, self.waits))
         self.cluster.owner.spawn(member.run)
         return member
 

@@ -20,10 +20,10 @@ from .consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from .member_tasks import ApplyAssignment, JoinedMember
+from .member_actions import ApplyAssignment, JoinedMember
 from .sticky import CooperativeStickyAssignor, StickyAssignor
 
-__all__ = ("AssignmentDelta", "ConsumerMember", "make_assignors", "partitions_of")
+__all__ = ("AssignmentDelta", "ClassicConsumer", "make_assignors", "partitions_of")
 
 _ASSIGNORS: Final[Mapping[str, type[Assignor]]] = {
     "range": RangeAssignor,
@@ -67,7 +67,7 @@ class AssignmentDelta:
     """The leader's assignment, for the assignor."""
 
 
-class ConsumerMember:
+class ClassicConsumer:
     """The group-side state of one consumer.
 
     Args:

@@ -13,7 +13,7 @@ from ..protocol.messages.group import HeartbeatRequest
 from ..protocol.pre_api_versions import BrokerVersion
 from ..runtime import Owner, Runtime
 from ..types import Address
-from .heartbeat_schedule import HeartbeatAction, HeartbeatMember, HeartbeatReport, HeartbeatSchedule
+from .background_heartbeat_schedule import HeartbeatAction, HeartbeatMember, HeartbeatReport, HeartbeatSchedule
 
 __all__ = ("HeartbeatSender",)
 

@@ -16,7 +16,7 @@ from aiokafkawire.errors import (
     UsageError,
     broker_error,
 )
-from aiokafkawire.producer.transaction_state import (
+from aiokafkawire.producer.transaction_state_machine import (
     PRODUCE_V1,
     PRODUCE_V2,
     OffsetsCommit,

@@ -14,8 +14,8 @@ from support.examples import examples
 from support.scripted_broker import answer_frame, api_versions
 
 from aiokafkawire.errors import ConnectionLost, InvalidMessage, KafkaError, UnsupportedVersion, WireError
-from aiokafkawire.network import pipeline as module
-from aiokafkawire.network.pipeline import Pipeline
+from aiokafkawire.network import connection_protocol as module
+from aiokafkawire.network.connection_protocol import ConnectionProtocol
 from aiokafkawire.protocol.api import ApiKey, RequestHeader, ResponseHeader
 from aiokafkawire.protocol.compiler import decode, decode_prefix, encode
 from aiokafkawire.protocol.messages.metadata import ApiVersionsRequest, MetadataRequest, MetadataRequestTopic
@@ -45,8 +45,8 @@ class Box:
         self.order.append(self)
 
 
-def make(max_frame: int = MAX_FRAME) -> Pipeline:
-    return Pipeline(client_id="me", broker="b:9092", max_frame=max_frame)
+def make(max_frame: int = MAX_FRAME) -> ConnectionProtocol:
+    return ConnectionProtocol(client_id="me", broker="b:9092", max_frame=max_frame)
 
 
 def metadata(*topics: str) -> MetadataRequest:
@@ -58,7 +58,7 @@ def answered(correlation_id: int, body: bytes, *, flexible: bool = True) -> byte
     return pack(">i", len(header) + len(body)) + header + body
 
 
-def feed(pipeline: Pipeline, data: bytes, step: int) -> None:
+def feed(pipeline: ConnectionProtocol, data: bytes, step: int) -> None:
     for start in range(0, len(data), step):
         pipeline.receive(data[start : start + step])
 

@@ -10,7 +10,7 @@ import pytest
 
 from aiokafkawire import Client, DeliveryFailed, TopicPartition, UnsupportedVersion
 from aiokafkawire.producer import batch as batch_module
-from aiokafkawire.producer.message_format import as_message_set, check_codec, magic_of
+from aiokafkawire.producer.legacy_message_format import as_message_set, check_codec, magic_of
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.schema import Versions
 from aiokafkawire.records.batch import BatchBuilder, split

@@ -10,9 +10,9 @@ from typing import Final
 
 import anyio
 
-from .thread_worker import ThreadWorker, Wait, wait_for
+from .watchdog_thread import Wait, WatchdogThread, wait_for
 
-__all__ = ("LoopLag", "Ticks")
+__all__ = ("BlockedLoop", "Ticks")
 
 _TICKS: Final = 4
 """The number of ticks of the loop within the threshold."""
@@ -50,7 +50,7 @@ class Ticks:
         return blocked if first else None, self._threshold
 
 
-class LoopLag:
+class BlockedLoop:
     """Logs one warning for each block of the event loop, with the stack of the blocking code.
 
     Code that does not release the GIL (a C extension) stops the thread, too: then only the end of the block is logged.
@@ -85,7 +85,7 @@ class LoopLag:
                 _log.warning(message, blocked, _stack(loop_thread))
             return wait
 
-        watching = ThreadWorker("aiokafkawire-loop-lag", look, on_end=lambda: None, wait=self._wait)
+        watching = WatchdogThread("aiokafkawire-loop-lag", look, on_end=lambda: None, wait=self._wait)
         watching.start()
         try:
             while watching.is_here:

@@ -24,17 +24,17 @@ from ..errors import (
 from ..protocol.schema import Request, Versions
 from ..runtime import Worker, background_tasks
 from ..types import CoordinatorType, GroupMetadata
-from .classic import ClassicMembership
+from .classic_membership import ClassicMembership
 from .classic_transitions import GroupState, RequestKind
 from .coordinator_probe import CoordinatorStatus, probe_coordinator
+from .member_actions import ApplyAssignment, Assign, LosePartitions, PrepareRejoin, Resume, Task
 from .member_log import MemberLog
-from .member_tasks import ApplyAssignment, Assign, LosePartitions, PrepareRejoin, Resume, Task
 from .membership_requests import CoordinatorRequest, MemberSettings, explained
 
 if TYPE_CHECKING:  # few consumers have one
     from .background_heartbeats import BackgroundHeartbeats
 
-__all__ = ("MembershipManager", "Polls", "Role")
+__all__ = ("MembershipDriver", "Polls", "Role")
 
 _log = logging.getLogger("aiokafkawire.group")
 
@@ -74,7 +74,7 @@ Polls = Callable[[], tuple[int, bool]]
 """Returns how often the user has polled so far, and whether it is waiting for records now."""
 
 
-class MembershipManager:
+class MembershipDriver:
     """A group member, from its first JoinGroup to its LeaveGroup.
 
     Args:

@@ -12,10 +12,10 @@ from ..types import TopicPartition
 from .preferred_replica import select_read_replica
 from .subscription_state import PartitionState, SubscriptionState
 
-__all__ = ("FetchScope",)
+__all__ = ("ChangedPartitions",)
 
 
-class FetchScope:
+class ChangedPartitions:
     """Caches the partitions that each broker is asked for, as long as nothing changes that."""
 
     def __init__(self, positions: SubscriptionState) -> None:

@@ -11,18 +11,18 @@ from ..errors import ConnectionLost, KafkaError
 from ..runtime import on_trio
 from ..types import Address
 from .asyncio_transport import AsyncioTransport, open_transport
+from .connection_protocol import ConnectionProtocol
+from .connection_security import Security
 from .connector import Connector, connect_tcp, keep_alive
-from .pipeline import Pipeline
-from .security import Security
 from .transport import StreamTransport, Transport
 
-__all__ = ("BrokerConnector",)
+__all__ = ("TransportFactory",)
 
 W = TypeVar("W", bound=AsyncioTransport)
 
 
 @attrs.frozen
-class BrokerConnector:
+class TransportFactory:
     """The connector to the broker ``at``, reached at ``dialled``: the same, unless the user maps addresses."""
 
     connector: Connector
@@ -31,7 +31,9 @@ class BrokerConnector:
     dialled: Address
     keepalive: bool = attrs.field(kw_only=True)
 
-    async def open(self, pipeline: Pipeline, limit: float, on_fault: Callable[[Exception], None]) -> Transport:
+    async def open(
+        self, pipeline: ConnectionProtocol, limit: float, on_fault: Callable[[Exception], None]
+    ) -> Transport:
         """Open the transport; the caller limits the time for that.
 
         Args:
@@ -64,7 +66,7 @@ class BrokerConnector:
     async def _over_transport(
         self,
         connector: Connector,
-        pipeline: Pipeline,
+        pipeline: ConnectionProtocol,
         broker: str,
         limit: float,
         on_fault: Callable[[Exception], None],

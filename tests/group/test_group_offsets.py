@@ -26,7 +26,7 @@ from aiokafkawire.errors import (
     TopicAuthorizationFailed,
     UnknownMemberId,
 )
-from aiokafkawire.group.committed_offsets import GroupOffsets
+from aiokafkawire.group.group_offsets import GroupOffsets
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.types import GroupMetadata

@@ -12,7 +12,7 @@ import anyio.lowlevel
 import pytest
 from support.thread_clock import ThreadClock
 
-from aiokafkawire.group.loop_lag import LoopLag, Ticks
+from aiokafkawire.group.blocked_loop import BlockedLoop, Ticks
 
 # --- when it is told -----------------------------------------------------------------------------------------------
 
@@ -62,7 +62,7 @@ class Ticking:
     def __init__(self, clock: ThreadClock) -> None:
         self._clock, self._slept = clock, anyio.Event()
         self.sleeps = anyio.Event()
-        self.lag = LoopLag(2.0, now=clock.now, wait=clock.wait, sleep=self._sleep)
+        self.lag = BlockedLoop(2.0, now=clock.now, wait=clock.wait, sleep=self._sleep)
 
     async def _sleep(self, seconds: float) -> None:
         assert seconds == 0.5
@@ -151,7 +151,7 @@ async def test_it_watches_by_real_time(caplog: pytest.LogCaptureFixture) -> None
     handler = Heard()
     logging.getLogger("aiokafkawire").addHandler(handler)
     try:
-        async with running(LoopLag(0.125, sleep=sleep).run):
+        async with running(BlockedLoop(0.125, sleep=sleep).run):
             await watched.wait()
             assert warned.wait(10)
             while len(logged(caplog)) < 2:

@@ -10,8 +10,8 @@ import pytest
 from support.clusters import partition
 
 from aiokafkawire.cluster.metadata import Node, Snapshot, Topic
-from aiokafkawire.consumer import fetch
-from aiokafkawire.consumer.fetch_scope import FetchScope
+from aiokafkawire.consumer import fetch_planner
+from aiokafkawire.consumer.changed_partitions import ChangedPartitions
 from aiokafkawire.consumer.subscription_state import PartitionState, SubscriptionState
 from aiokafkawire.testing.simulation import Simulation, simulate
 from aiokafkawire.types import Address, OffsetSpec, TopicPartition
@@ -34,7 +34,7 @@ class Looking:
     def __init__(self) -> None:
         self.snapshot, self.positions = snapshot(), SubscriptionState(OffsetSpec.LATEST)
         self.positions.assign({TopicPartition("a", index): 0 for index in range(12)})
-        self.attention = FetchScope(self.positions)
+        self.attention = ChangedPartitions(self.positions)
         assert self.attention.take(self.snapshot, 0.0) is None
         assert self.attention.brokers == BROKERS
 
@@ -114,7 +114,7 @@ def test_a_replica_whose_time_is_up_is_noticed() -> None:
 
 def test_what_a_broker_costs_does_not_grow_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at = 0
-    plan = fetch.plan
+    plan = fetch_planner.plan
 
     def counted(known: Snapshot, places: list[PartitionState], *args: Any, **options: Any) -> Any:
         nonlocal looked_at

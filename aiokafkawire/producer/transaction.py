@@ -29,7 +29,7 @@ from ..types import (
 from .batch import ProducerBatch
 from .sender import Sender
 from .transaction_manager import TransactionManager
-from .transaction_state import TransactionPhase
+from .transaction_state_machine import TransactionPhase
 
 if TYPE_CHECKING:
     from .producer import Producer

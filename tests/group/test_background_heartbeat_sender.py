@@ -25,8 +25,8 @@ from support.virtual_time import virtual_time
 
 from aiokafkawire.config import ClientConfig, make_config, parse_servers
 from aiokafkawire.errors import ErrorCode, ProxyRefused, SaslAuthenticationFailed, UnsupportedVersion
-from aiokafkawire.group.heartbeat_schedule import LINGER, HeartbeatMember, HeartbeatReport
-from aiokafkawire.group.heartbeat_sender import HeartbeatSender
+from aiokafkawire.group.background_heartbeat_schedule import LINGER, HeartbeatMember, HeartbeatReport
+from aiokafkawire.group.background_heartbeat_sender import HeartbeatSender
 from aiokafkawire.loop_thread import LoopThread
 from aiokafkawire.network.connector import Connector
 from aiokafkawire.protocol.api import ApiKey
