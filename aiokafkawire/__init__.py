@@ -107,7 +107,7 @@ __all__ = (
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # Only those who make transactions load these modules.
-_load_later = lazy_exports(__name__, {"OutgoingRecord": ".transform", "Transaction": ".producer.user_transaction"})
+_load_later = lazy_exports(__name__, {"OutgoingRecord": ".transform", "Transaction": ".producer.transaction"})
 
 
 def __getattr__(name: str) -> object:

@@ -43,9 +43,9 @@ _HEARTBEAT_STATES: Final = (_PREPARING, _ASSIGNING, _SYNCING, _STABLE)
 class ClassicMembership:
     """The membership of one member in a classic group, without I/O.
 
-    :class:`~.membership_driver.MembershipDriver` sends the requests that are :meth:`due` and reports the results by :meth:`answered` or
-    :meth:`refused`. It executes :attr:`task` and reports the result by :meth:`prepared`, :meth:`assigned`,
-    :meth:`task_done` or :meth:`task_failed`. Times are in seconds.
+    :class:`~.membership_driver.MembershipDriver` sends the requests that are :meth:`due` and reports the results by
+    :meth:`answered` or :meth:`refused`. It executes :attr:`task` and reports the result by :meth:`prepared`,
+    :meth:`assigned`, :meth:`task_done` or :meth:`task_failed`. Times are in seconds.
     """
 
     def __init__(self, settings: MemberSettings) -> None:
