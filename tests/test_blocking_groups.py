@@ -14,7 +14,7 @@ from aiokafkawire import GroupMetadata, OutgoingRecord, TopicPartition, UsageErr
 from aiokafkawire.consumer.health import PartitionHealth
 from aiokafkawire.group.assignors import RoundRobinAssignor
 from aiokafkawire.records.batch import ConsumerRecord
-from aiokafkawire.testing.threaded_broker import BackgroundBroker
+from aiokafkawire.testing.background import BackgroundBroker
 
 Partitions = tuple[TopicPartition, ...]
 Consumer = blocking.Consumer[bytes, bytes]

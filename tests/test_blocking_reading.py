@@ -16,7 +16,7 @@ from support.interrupting import Interrupt
 from aiokafkawire import DeserializationError, OffsetSpec, TopicPartition, UsageError, blocking
 from aiokafkawire.consumer.consumer import ConsumerBatch
 from aiokafkawire.records.batch import ConsumerRecord
-from aiokafkawire.testing.threaded_broker import BackgroundBroker
+from aiokafkawire.testing.background import BackgroundBroker
 
 Record = ConsumerRecord[bytes, bytes]
 Consumer = blocking.Consumer[bytes, bytes]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from aiokafkawire import ConfigError, OffsetSpec, TopicPartition, UsageError, blocking
-from aiokafkawire.testing.threaded_broker import BackgroundBroker
+from aiokafkawire.testing.background import BackgroundBroker
 
 T0 = TopicPartition("t", 0)
 

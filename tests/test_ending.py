@@ -22,8 +22,8 @@ from support.apache_kafka import ApacheKafka
 
 from aiokafkawire import Client, OffsetSpec, TopicPartition, UsageError
 from aiokafkawire.blocking import Client as BlockingClient
+from aiokafkawire.testing.background import BackgroundBroker
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.threaded_broker import BackgroundBroker
 
 WHERE = TopicPartition("t", 0)
 LOOPS = pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])

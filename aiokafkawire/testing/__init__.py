@@ -7,6 +7,7 @@ from .._lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ..error_codes import ErrorCode
     from ..protocol.api import ApiKey
+    from .background import BackgroundBroker
     from .broker import ApiError, Broker, UnusedFaultRules
     from .cluster.replicas import HostedPartition
     from .faults.request_log import LoggedRequest, RequestLog, RequestOutcome
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from .logs.log import PartitionLog
     from .security.bearer_tokens import BearerToken, TokenRefused
     from .simulation import Run, Simulation, simulate
-    from .threaded_broker import BackgroundBroker
 
 __all__ = (
     "ApiError",
@@ -43,7 +43,7 @@ _MODULES = {
     "ApiError": ".broker",
     "ApiKey": "..protocol.api",
     "ErrorCode": "..error_codes",
-    "BackgroundBroker": ".threaded_broker",
+    "BackgroundBroker": ".background",
     "BearerToken": ".security.bearer_tokens",
     "Broker": ".broker",
     "FaultRule": ".faults.rules",

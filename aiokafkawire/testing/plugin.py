@@ -5,7 +5,7 @@
         ...  # any client, at kafka_broker.bootstrap
 
 `kafka_broker` is one broker, `kafka_cluster` three. Each is a
-:class:`~aiokafkawire.testing.threaded_broker.BackgroundBroker` and lives as long as the ini options say:
+:class:`~aiokafkawire.testing.background.BackgroundBroker` and lives as long as the ini options say:
 
     [tool.pytest.ini_options]
     kafka_broker_scope = "session"   # function (unless set), class, module, package or session; for both
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import pytest
 
 if TYPE_CHECKING:
-    from .threaded_broker import BackgroundBroker
+    from .background import BackgroundBroker
 
 __all__ = ("kafka_broker", "kafka_cluster", "pytest_addoption", "pytest_configure")
 
@@ -56,7 +56,7 @@ def _scope(fixture_name: str, config: pytest.Config) -> _Scope:
 @pytest.fixture(scope=_scope)
 def kafka_broker() -> "Iterator[BackgroundBroker]":
     """Provide a Kafka broker in this process, over TCP, that creates topics when they are first used."""
-    from .threaded_broker import BackgroundBroker  # tests that use no broker do not wait for the import
+    from .background import BackgroundBroker  # tests that use no broker do not wait for the import
 
     with BackgroundBroker() as broker:
         yield broker
@@ -65,7 +65,7 @@ def kafka_broker() -> "Iterator[BackgroundBroker]":
 @pytest.fixture(scope=_scope)
 def kafka_cluster(pytestconfig: pytest.Config) -> "Iterator[BackgroundBroker]":
     """Provide a cluster of Kafka brokers in this process, over TCP."""
-    from .threaded_broker import BackgroundBroker
+    from .background import BackgroundBroker
 
     with BackgroundBroker(nodes=int(pytestconfig.getini("kafka_cluster_nodes"))) as cluster:
         yield cluster

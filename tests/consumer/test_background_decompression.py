@@ -15,8 +15,8 @@ from support.clusters import QUICK
 
 from aiokafkawire import Client, Consumer, CorruptBatch, TopicPartition, blocking
 from aiokafkawire.runtime import Runtime
+from aiokafkawire.testing.background import BackgroundBroker
 from aiokafkawire.testing.broker import Broker
-from aiokafkawire.testing.threaded_broker import BackgroundBroker
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
 

@@ -13,7 +13,7 @@ import pytest
 
 from aiokafkawire import Client, Consumer
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.testing.threaded_broker import BackgroundBroker
+from aiokafkawire.testing.background import BackgroundBroker
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_fails_unheard")]
 

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from aiokafkawire import Client
-from aiokafkawire.testing.threaded_broker import BackgroundBroker
+from aiokafkawire.testing.background import BackgroundBroker
 
 pytest_plugins = ["pytester"]
 

@@ -9,13 +9,13 @@ from typing import Any, Literal, Self, TypeVar, Unpack, overload
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from ..protocol.api import ApiKey
+from .background_control import BackgroundControl
+from .background_faults import BackgroundFaultRule, BackgroundHold, BackgroundRequestLog
 from .broker import Broker
 from .broker_options import BrokerArguments
 from .cluster.replicas import HostedPartition
 from .faults.request_log import Which
 from .faults.rules import Answer, When
-from .threaded_control import BackgroundControl
-from .threaded_faults import BackgroundFaultRule, BackgroundHold, BackgroundRequestLog
 
 __all__ = ("BackgroundBroker",)
 

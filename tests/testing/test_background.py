@@ -12,8 +12,8 @@ import pytest
 from aiokafkawire import blocking
 from aiokafkawire.errors import ErrorCode, NotLeaderOrFollower
 from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.testing.background import BackgroundBroker
 from aiokafkawire.testing.broker import ApiError, Broker
-from aiokafkawire.testing.threaded_broker import BackgroundBroker
 
 
 def test_it_takes_orders(kafka_broker: BackgroundBroker) -> None:
