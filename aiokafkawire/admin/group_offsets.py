@@ -47,7 +47,7 @@ _LANE = "admin"
 async def offsets_of(
     cluster: Cluster, group_id: str, partitions: Collection[TopicPartition] | None, deadline: Deadline, *, stable: bool
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return a group's committed offsets, for all partitions if None. Raise as :meth:`GroupOffsets.committed`."""
+    """Return a group's committed offsets; None means all partitions. Raise as :meth:`GroupOffsets.committed`."""
     group = GroupOffsets(cluster, group_id)
     if partitions is None:
         return await group.all_committed(deadline, stable=stable)
@@ -79,7 +79,7 @@ async def offsets_of_groups(
 
 
 async def _by_coordinator(cluster: Cluster, group_ids: list[str], deadline: Deadline) -> list[list[str]]:
-    """Return a list of groups for each coordinator of several; empty if brokers do not support FindCoordinator."""
+    """Return the groups that share a coordinator, a list for each; empty if brokers lack FindCoordinator."""
     found: dict[Node, list[str]] = {}
     for group_id in group_ids:
         try:
@@ -126,7 +126,7 @@ async def alter_offsets(
 async def reset_offsets(
     cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, OffsetSpec | int], deadline: Deadline
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Look up and commit a group's offsets; return them. Raise as `look_up_offsets` and :func:`alter_offsets`."""
+    """Look up offsets, commit them for a group, return them. Raise as `look_up_offsets` and :func:`alter_offsets`."""
     check_group_id(group_id)
     check_mapping("offsets", offsets, "{TopicPartition('orders', 0): OffsetSpec.EARLIEST}")
     starts: dict[TopicPartition, OffsetSpec | int] = {}

@@ -66,8 +66,8 @@ class GroupAdmin:
 
         Args:
             group_ids: the groups.
-            include_authorized_operations: include the ACL operations that this client may do (KIP-430, brokers since
-                2.3).
+            include_authorized_operations: whether to include the ACL operations that this client may perform on the
+                groups (KIP-430, brokers since 2.3).
             timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
@@ -85,7 +85,7 @@ class GroupAdmin:
         """Delete groups that have no members, with their offsets (KIP-229, brokers since 1.1).
 
         Raises:
-            NonEmptyGroup, GroupIdNotFound, ...: a broker rejected a group; the groups before it are deleted.
+            NonEmptyGroup, GroupIdNotFound, ...: a broker rejected a group; the groups before this group are deleted.
             RequestTimeout: the timeout has passed; the message has the last cause.
         """
         from .group_requests import delete_groups
@@ -213,7 +213,7 @@ class GroupAdmin:
     async def delete_consumer_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> None:
-        """Delete a group's committed offsets for topics that it does not read (KIP-496, brokers since 2.4).
+        """Delete a group's committed offsets for topics that the group does not read (KIP-496, brokers since 2.4).
 
         Raises:
             GroupSubscribedToTopic, NonEmptyGroup: the group reads the topic; stop its members first.
@@ -233,13 +233,14 @@ class GroupAdmin:
         isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
         timeout: float | None = None,
     ) -> dict[TopicPartition, int]:
-        """Return a group's lag: the number of offsets to the end, for each partition with a committed offset.
+        """Return a group's lag by partition: the number of offsets from the committed offset to the partition's end.
 
         The lag may exceed the number of records: control records of transactions and compacted records count.
 
         Args:
             group_id: the group.
-            isolation_level: READ_COMMITTED counts up to the first open transaction, where these consumers stop.
+            isolation_level: READ_COMMITTED counts up to the first open transaction, since consumers with this level
+                read no further.
             timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:

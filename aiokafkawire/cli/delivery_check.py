@@ -10,9 +10,9 @@ __all__ = ("Flow", "Ledger")
 class Ledger:
     """Counters of sent or consumed records: for each key, the next sequence number and a checksum over its values.
 
-    The producer and the consumer have a ledger each. If the consumer's has no record out of order, and both have the
-    same keys and next numbers, every record arrived exactly once and in its key's order; equal checksums show that no
-    byte has changed. The memory grows with the number of keys, not of records.
+    The producer and the consumer have a ledger each. If the consumer's ledger has no record out of order, and both have
+    the same keys and next numbers, every record arrived exactly once and in its key's order; equal checksums show that
+    no byte has changed. The memory grows with the number of keys, not of records.
     """
 
     def __init__(self) -> None:
@@ -92,5 +92,5 @@ class Flow:
     ended: float | None = None
 
     def seconds(self, now: float) -> float:
-        """Return the duration until ``now`` or the end in seconds; never 0, so that rates can be computed."""
+        """Return the duration in seconds, until ``now`` or the end; never 0, so that rates can be computed."""
         return max((now if self.ended is None else self.ended) - self.began, 1e-9)

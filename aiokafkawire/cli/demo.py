@@ -44,7 +44,7 @@ async def run_demo(options: DemoOptions) -> int:
     """Run the demo to its end or to a signal, and return the exit status.
 
     Raises:
-        CommandFailed: records were lost, duplicated, changed or out of order, or none were received for too long.
+        CommandFailed: records were lost, duplicated, changed or out of order, or no records were received for too long.
         KafkaError: the cluster cannot be reached, or answers with an error.
         FileNotFoundError: the package with the flights is not installed.
     """

@@ -92,7 +92,7 @@ def read_airlines(folder: Path) -> dict[str, str]:
 
 @attrs.frozen
 class CarrierDelay:
-    """A carrier's number of flights, and the mean arrival delay in minutes of those that arrived."""
+    """A carrier's number of flights, and the mean arrival delay, in minutes, of the flights that arrived."""
 
     carrier: str
     flights: int

@@ -28,7 +28,7 @@ _RETRY_INTERVAL: Final = 0.05
 _BATCH_SIZE: Final = 256 * 1024
 _LINGER_MS: Final = 5
 _BUFFER_MEMORY: Final = 4 * 1024 * 1024
-"""A small producer buffer keeps the consumer close: with the default of 32 MB it would be seconds behind."""
+"""A small producer buffer, since the consumer would be seconds behind with the default of 32 MB."""
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 

@@ -1,4 +1,4 @@
-"""The registry of the modules that declare APIs, so that a lookup by key imports only the module of that API."""
+"""The registry of the modules that declare APIs, so that a lookup by key imports only one of them."""
 
 from collections.abc import Mapping
 from importlib import import_module

@@ -288,14 +288,14 @@ def schema_of(cls: type[Any]) -> StructSchema:
 
 def _field_schema(attribute: "attrs.Attribute[Any]") -> FieldSchema:
     kind, array = _kind_of(attribute.type)
-    # In attrs' annotations a Factory has the type of its value.
+    # attrs' type annotations declare a Factory as the value that it makes.
     default: Any = attribute.default
     default = getattr(default, "factory", default)
     return FieldSchema(name=attribute.name, kind=kind, array=array, default=default, **attribute.metadata)
 
 
 def _kind_of(annotation: Any) -> "tuple[WireType | type[Any], bool]":
-    """Return the type in ``String``, ``Array[Int32]`` or ``Topic | None``, and whether the field is an array."""
+    """Return the type in an annotation such as ``Array[Int32]`` or ``Topic | None``, and whether it is an array."""
     if get_origin(annotation) in (Union, UnionType):
         (annotation,) = (arm for arm in get_args(annotation) if arm is not type(None))
     if get_origin(annotation) is list:

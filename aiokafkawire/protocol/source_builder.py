@@ -88,7 +88,7 @@ class Unit:
 
     @contextmanager
     def inside(self, name: str, loop: ArrayLoop | None = None) -> Iterator[None]:
-        """Enter the field ``name``: later fields are nested in this field, or in each of its elements in ``loop``."""
+        """Enter the field ``name`` in the context; for an array, ``loop`` is the loop over its elements."""
         path, loops = self._path, self._loops
         self._path = f"{path}.{name}".strip(".")
         if loop is not None:

@@ -193,7 +193,7 @@ def _read_headers(view: memoryview, position: int, end: int) -> tuple[tuple[Head
         length, position = read_varint(view, position)
         if not 0 <= length <= end - position:
             raise ValueError(f"a header name of {length} bytes, with {end - position} left")
-        # Kafka's classes replace invalid UTF-8, so the record must be readable here, too.
+        # Kafka's classes replace invalid UTF-8 in names, so such a record must be readable here, too.
         name = str(view[position : position + length], "utf-8", "replace")
         length, position = read_varint(view, position + length)
         if not -1 <= length <= end - position:

@@ -38,12 +38,12 @@ class MessageSetHeader:
     """The first message's attributes; those of the other messages differ only in unused bits."""
     size: int
     base_offset: int
-    """-1 for a compressed set, whose first offset is inside the compressed data."""
+    """The first offset; -1 for a compressed set, whose first offset is inside the compressed data."""
     last_offset: int
     max_timestamp: int
-    """-1 in magic 0, which has no timestamps."""
+    """The newest timestamp; -1 in magic 0, which has no timestamps."""
     crc: int | None
-    """None for several messages, since each has a checksum."""
+    """The message's checksum; None for several messages, since each has its own."""
     leader_epoch: int = -1
     producer_id: int = -1
     producer_epoch: int = -1

@@ -75,7 +75,7 @@ def down_convert(
     limit: int = DEFAULT_INFLATE_LIMIT,
     check_crcs: bool = True,
 ) -> bytes:
-    """Convert a batch to format ``magic``, with the same offsets and codec; an older batch is returned unchanged.
+    """Convert a batch to format ``magic``, with the same offsets and codec; a batch of an older format is unchanged.
 
     Without ``lossy``, as for a producer, only magic 0 loses data: the timestamps. With ``lossy``, for old consumers,
     the conversion is that of Kafka's brokers: control batches and headers are dropped, and records of transactions

@@ -40,7 +40,7 @@ def zstd_blocks(data: memoryview) -> Iterator[tuple[memoryview, bool]]:
 
 def _frame_blocks(data: memoryview, start: int) -> Iterator[tuple[memoryview, bool]]:
     descriptor = data[start + 4]
-    single_segment = descriptor >> 5 & 1  # then there is no window byte, but always a content size
+    single_segment = descriptor >> 5 & 1  # a single segment has no window byte, but always a content size
     content_size = (single_segment, 2, 4, 8)[descriptor >> 6]
     dictionary_id = (0, 1, 2, 4)[descriptor & 3]
     checksum = 4 * (descriptor >> 2 & 1)

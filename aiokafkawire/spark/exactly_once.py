@@ -77,7 +77,7 @@ class ExactlyOnceSink:
         """Write a micro-batch unless it was written before; pass this method to ``foreachBatch``.
 
         Raises:
-            UsageError: a column is missing or of another type, or Spark's settings allow two attempts of a task.
+            UsageError: a column is missing or of a wrong type, or Spark's settings allow two attempts of a task.
             ConfigError: the query's id is not known; set ``query``.
             ProducerFenced, InvalidProducerEpoch, InvalidTxnState: the transaction was open for too long, or another
                 query has this transactional id.
@@ -121,7 +121,7 @@ def _query_of(spark: Any) -> str:
     """Return Spark's id of the query that runs in this thread."""
     try:
         found = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
-    except Exception:  # Spark Connect has no context, and each version raises another error
+    except Exception:  # Spark Connect has no context, and each version raises a different error
         found = None
     if not found:
         raise ConfigError("Spark does not give the query's id: set ExactlyOnceSink(..., query='a unique name')")

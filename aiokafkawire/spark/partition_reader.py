@@ -101,7 +101,7 @@ class RangeReader:
         return chunk.rows < _ROWS and chunk.size < _BYTES and self._position(consumer) < self.part.end
 
     async def _add_batches(self, consumer: Consumer[bytes, bytes], chunk: Chunk) -> None:
-        """Add fetched batches to the chunk; add none if the position moves without records, as past control records."""
+        """Add fetched batches to the chunk, or none if the position moves without records (past control records)."""
         batches, before = consumer.batches(), self._position(consumer)
         with anyio.move_on_after(self.options.poll_timeout):
             while self._position(consumer) == before:

@@ -33,7 +33,7 @@ def write_batches(
 
     Raises:
         TransactionAborted, ProducerFenced, InvalidProducerEpoch: the transaction of the identity has ended.
-        UsageError: a column is missing or of another type, or a row has no topic.
+        UsageError: a column is missing or of a wrong type, or a row has no topic.
         DeliveryFailed: records were not acknowledged within ``delivery.timeout.ms``, or a broker rejected them.
         TopicNotReady: a topic does not exist.
     """

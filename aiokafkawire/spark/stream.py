@@ -42,7 +42,7 @@ __all__ = ("LIMITS", "StreamReader", "SupportsTriggerAvailableNow")
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The planner of a stream's micro-batches. Its JSON of offsets is the JVM source's, so checkpoints fit both."""
+    """The planner of a stream's micro-batches. Both sources can use a checkpoint, since their JSON is equal."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options

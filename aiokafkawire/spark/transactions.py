@@ -26,7 +26,9 @@ _TIMEOUT_MS: Final = 600_000
 
 
 class BatchTransactions:
-    """The transactions of a query, one for each micro-batch. The first batch opens a producer; call :meth:`close`.
+    """The transactions of a query, one for each micro-batch.
+
+    The first batch opens a producer; call :meth:`close` after the last batch.
 
     Args:
         options: the sink's options; ``topic`` is required.

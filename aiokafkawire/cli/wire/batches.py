@@ -112,7 +112,7 @@ def _batch(batch: AnyBatch, position: int, control: Control) -> tuple[Struct, bo
 
 
 def _records(batch: Any, control: Control, *, check_crcs: bool) -> tuple[tuple[Shown, ...], str]:
-    """Return the records before the first damaged record, and a description of the damage."""
+    """Return the records before the first damaged record, and a description of the damage, empty without damage."""
     shown: list[Shown] = []
     is_control = batch.header.is_control
     try:

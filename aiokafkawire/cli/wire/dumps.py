@@ -66,14 +66,14 @@ def _rows(lines: list[str]) -> list[_Row]:
             if data:
                 rows.append(_Row(number, found["indent"], found["offset"].lower(), data, repeats))
             repeats = False
-        elif repeats and re.fullmatch(r"[ \t]*[0-9a-fA-F]{4,16}", line.rstrip()):  # where the last repetition ends
+        elif repeats and re.fullmatch(r"[ \t]*[0-9a-fA-F]{4,16}", line.rstrip()):  # the end of repetitions
             rows.append(_Row(number, line[: len(line) - len(line.lstrip())], line.strip().lower(), b"", True))
             repeats = False
     return rows
 
 
 def _bytes_of(text: str, colon: bool) -> bytes:
-    """Return the bytes at the beginning of a line's rest after the offset, before the text column."""
+    """Return the bytes between a line's offset and its text column."""
     data, position = b"", 0
     text = text.partition("|")[0]
     while (found := _GROUP.match(text, position)) is not None:

@@ -41,7 +41,7 @@ class Reading:
     header: Message | None = None
     header_version: int = 0
     message: Message | None = None
-    """None if decoding failed; ``problem`` says why."""
+    """The decoded message; None if decoding failed, with the reason in ``problem``."""
     notes: tuple[str, ...] = ()
     problem: str = ""
     position: int | None = None

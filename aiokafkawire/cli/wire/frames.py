@@ -1,4 +1,4 @@
-"""Splits streams into frames, with the length prefixes of TCP streams or without."""
+"""Splits streams into frames, which have length prefixes as in TCP streams, or none."""
 
 from collections.abc import Callable
 from struct import unpack_from
@@ -14,7 +14,7 @@ _PREFIX: Final = 4
 _SHORTEST: Final = 4  # a response with only a correlation id
 _SHORTEST_REQUEST: Final = 14  # a request header with a short client id
 _LARGEST: Final = 100 * 1024 * 1024  # socket.request.max.bytes of brokers
-_NEWEST: Final = 64  # no API has as many versions
+_NEWEST: Final = 64  # an upper limit of versions: no API has as many
 
 
 @attrs.frozen

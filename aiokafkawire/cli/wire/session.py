@@ -36,7 +36,7 @@ class FrameReport:
     """The label of the frame's stream; may be empty if there is only one stream."""
     frame: CapturedFrame
     reading: Reading | None = None
-    """None if the frame is not whole."""
+    """The result of decoding; None if the frame is not whole."""
     guesses: tuple[Reading, ...] | None = None
     """The candidates of guessing, if it was requested and necessary."""
 
