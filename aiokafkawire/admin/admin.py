@@ -1,4 +1,4 @@
-"""The admin: creates, deletes, lists and describes topics, and looks up offsets; groups are in :mod:`.groups`."""
+"""The admin: creates, deletes, lists and describes topics, and looks up offsets; for groups see :mod:`.groups`."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias, overload
@@ -33,7 +33,7 @@ _LANE = "admin"
 
 @attrs.frozen(init=False)
 class NewTopic:
-    """A topic to create: ``NewTopic("orders", 6)``, or ``{"orders": NewTopic(6)}`` if a mapping has the name.
+    """A topic to create: ``NewTopic("orders", 6)``, or ``{"orders": NewTopic(6)}`` if a mapping gives the name.
 
     Args:
         name: the topic's name; left out in a mapping.
@@ -82,19 +82,22 @@ _FOREIGN: Final = {"topic": "name", "num_partitions": "partitions", "topic_confi
 
 
 NewTopics: TypeAlias = Mapping[str, int | NewTopic] | Iterable[NewTopic] | NewTopic
-"""The topics that ``create_topics`` creates."""
+"""The forms in which ``create_topics`` accepts topics."""
 
 
 class Admin(GroupAdmin):
     """The administration client, at :attr:`Client.admin`.
 
-    Every ``timeout`` is in seconds, by default ``default_api_timeout_ms``; after it the call raises RequestTimeout.
+    Every ``timeout`` is in seconds, by default ``default_api_timeout_ms``; when it has passed, the call raises
+    RequestTimeout.
     """
 
     async def create_topics(
         self, topics: NewTopics, *, validate_only: bool = False, timeout: float | None = None
     ) -> None:
-        """Create topics: a mapping of names to a number of partitions or a :class:`NewTopic`; or a list of NewTopic.
+        """Create topics, given as a mapping of names to partition counts or :class:`NewTopic`, or as a list of these.
+
+        With ``validate_only`` the broker checks the request without creating topics (brokers since 0.10.2).
 
         Raises:
             TopicAlreadyExists, InvalidPartitions, ...: the broker rejected a topic; other topics may be created.
@@ -144,7 +147,7 @@ class Admin(GroupAdmin):
             _raise_for(topic.error_code, f"deleting topic {topic.name!r}", topic.error_message)
 
     async def list_topics(self, *, internal: bool = False, timeout: float | None = None) -> tuple[str, ...]:
-        """Return the names of all topics that this client may see, sorted; with ``internal`` Kafka's own topics too."""
+        """Return the sorted names of all topics that this client may see; with ``internal`` also internal topics."""
         check_flag("internal", internal)
         response = await self._cluster.ask_metadata(None, self._deadline(timeout), lane=_LANE)
         if is_large(response):
@@ -168,11 +171,11 @@ class Admin(GroupAdmin):
     async def list_offsets(
         self, specs: Mapping[TopicPartition, OffsetSpec], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Look up offsets: the beginning, the end, or by time; None if no record is at or after the time.
+        """Look up offsets: the beginning, the end, or the first at or after a time; None if no record is that late.
 
         Brokers before 0.10.1 index time by segment: an offset by time is then up to one segment
         (``log.segment.bytes``) too early, never too late, and has no timestamp (-1). If no record is at or after the
-        time, they return the end.
+        time, these brokers return the end.
 
         Raises:
             TopicNotReady: a partition has no leader within the timeout.
@@ -181,7 +184,7 @@ class Admin(GroupAdmin):
         return await look_up_offsets(self._cluster, normalize_specs(specs), self._deadline(timeout))
 
     def _milliseconds(self, deadline: Deadline) -> int:
-        """Return the broker's timeout: the deadline, at most ``request_timeout_ms``, when the client stops waiting."""
+        """Return the timeout for the broker: the call's timeout, at most the client's ``request_timeout_ms``."""
         return int(min(deadline.allowed * 1000, self._cluster.config.request_timeout_ms))
 
 
@@ -197,10 +200,10 @@ _UNMARKED: Final = ("__consumer_offsets",)
 
 
 def _named(topics: object) -> dict[str, object]:
-    """Return a user's topics to create, by name.
+    """Return the topics to create, by name, from the user's argument.
 
     Raises:
-        UsageError: the argument is neither a mapping nor NewTopics with names, or two have the same name.
+        UsageError: the argument is neither a mapping nor NewTopics with names, or two topics have the same name.
     """
     if isinstance(topics, Mapping):
         return dict(topics)
@@ -251,7 +254,7 @@ def _explained(refused: UnsupportedVersion, *, by_default: bool, validate_only: 
 
 
 def _names(topics: list[MetadataResponseTopic], internal: bool) -> tuple[str, ...]:
-    """Return sorted names. The list is emptied, since freeing 100,000 partitions at once blocks the event loop."""
+    """Return the sorted names, and empty ``topics``, since freeing 100,000 partitions at once blocks the event loop."""
     found = []
     while topics:
         topic = topics.pop()
@@ -261,7 +264,7 @@ def _names(topics: list[MetadataResponseTopic], internal: bool) -> tuple[str, ..
 
 
 def _raise_if_not_controller(response: CreateTopicsResponse | DeleteTopicsResponse) -> None:
-    """Raise NotController, the only error that a retry can solve, if a topic has it."""
+    """Raise NotController if a topic has this error, the only error that a retry can solve."""
     topics = response.topics if isinstance(response, CreateTopicsResponse) else response.responses
     for topic in topics:
         if topic.error_code == ErrorCode.NOT_CONTROLLER:

@@ -11,10 +11,10 @@ __all__ = ("GroupDescription", "GroupListing", "GroupMember")
 
 @attrs.frozen
 class GroupListing:
-    """A group of any type.
+    """A group of any type, as the brokers list it.
 
     ``protocol_type`` is "consumer" for consumers, and empty if the group only has offsets. ``state`` is for example
-    "Stable" or "Empty" (KIP-518; None from brokers before 2.6), ``type`` "classic", "consumer", "share" or "streams"
+    "Stable" or "Empty" (KIP-518; None from brokers before 2.6). ``type`` is "classic", "consumer", "share" or "streams"
     (KIP-848; None from brokers before 3.8). ``coordinator`` is the address of the group's coordinator.
     """
 
@@ -47,7 +47,7 @@ class GroupDescription:
 
     ``state`` is "PreparingRebalance", "CompletingRebalance", "Stable", "Empty" or "Dead". ``protocol`` is the chosen
     assignor, empty unless the group is stable. ``authorized_operations`` are the ACL operations that this client may
-    do with the group, such as "READ" (KIP-430); None if they were not requested.
+    perform on the group, such as "READ" (KIP-430); None if they were not requested.
     """
 
     group_id: str

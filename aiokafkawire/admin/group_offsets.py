@@ -47,7 +47,7 @@ _LANE = "admin"
 async def offsets_of(
     cluster: Cluster, group_id: str, partitions: Collection[TopicPartition] | None, deadline: Deadline, *, stable: bool
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return a group's committed offsets, of these partitions or of all. Raise as :meth:`GroupOffsets.committed`."""
+    """Return a group's committed offsets; None means all partitions. Raise as :meth:`GroupOffsets.committed`."""
     group = GroupOffsets(cluster, group_id)
     if partitions is None:
         return await group.all_committed(deadline, stable=stable)
@@ -79,7 +79,7 @@ async def offsets_of_groups(
 
 
 async def _by_coordinator(cluster: Cluster, group_ids: list[str], deadline: Deadline) -> list[list[str]]:
-    """Return the lists of groups that share a coordinator; none if the brokers do not support FindCoordinator."""
+    """Return the groups that share a coordinator, a list for each; empty if brokers lack FindCoordinator."""
     found: dict[Node, list[str]] = {}
     for group_id in group_ids:
         try:
@@ -93,13 +93,13 @@ async def _by_coordinator(cluster: Cluster, group_ids: list[str], deadline: Dead
 async def lag_of(
     cluster: Cluster, group_id: str, isolation: IsolationLevel, deadline: Deadline
 ) -> dict[TopicPartition, int]:
-    """Return the lag of each committed partition, in offsets. Raise as `offsets_of` and `look_up_offsets`."""
+    """Return the lag, in offsets, of partitions with a committed offset. Raise as `offsets_of`, `look_up_offsets`."""
     committed = await offsets_of(cluster, group_id, None, deadline, stable=False)
     ends = await look_up_offsets(cluster, dict.fromkeys(committed, OffsetSpec.LATEST), deadline, isolation)
     lag = {}
     for partition, offset in committed.items():
         end = ends[partition]
-        # A committed offset may be beyond the end: records were lost later, or a client committed it there.
+        # A committed offset may be beyond the end, if records were lost later or a client committed such an offset.
         lag[partition] = 0 if end is None else max(0, end.offset - offset.offset)
     return lag
 
@@ -126,7 +126,7 @@ async def alter_offsets(
 async def reset_offsets(
     cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, OffsetSpec | int], deadline: Deadline
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Look up offsets and commit them. Raise as `look_up_offsets` and :func:`alter_offsets`."""
+    """Look up offsets, commit them for a group, return them. Raise as `look_up_offsets` and :func:`alter_offsets`."""
     check_group_id(group_id)
     check_mapping("offsets", offsets, "{TopicPartition('orders', 0): OffsetSpec.EARLIEST}")
     starts: dict[TopicPartition, OffsetSpec | int] = {}
@@ -147,7 +147,7 @@ async def reset_offsets(
 async def _resolved(
     cluster: Cluster, specs: Mapping[TopicPartition, OffsetSpec], deadline: Deadline
 ) -> dict[TopicPartition, int]:
-    """Return the offset of each lookup; the partition's end if no record is at or after a time."""
+    """Look up an offset for each partition: its end if no record is at or after the requested time."""
     found = await look_up_offsets(cluster, specs, deadline)
     late = [partition for partition, offset in found.items() if offset is None]
     found |= await look_up_offsets(cluster, dict.fromkeys(late, OffsetSpec.LATEST), deadline)
@@ -161,10 +161,10 @@ async def _resolved(
 async def delete_offsets(
     cluster: Cluster, group_id: str, partitions: Collection[TopicPartition], deadline: Deadline
 ) -> None:
-    """Delete committed offsets by OffsetDelete.
+    """Delete a group's committed offsets by an OffsetDelete request.
 
     Raises:
-        BrokerError: the offset of a partition was not deleted; those of other partitions may be deleted.
+        BrokerError: the offset of a partition was not deleted; offsets of other partitions may be deleted.
         UnsupportedVersion: the broker is older than 2.4.
     """
     if not partitions:

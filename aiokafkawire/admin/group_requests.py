@@ -49,7 +49,7 @@ _OPERATIONS: Final = (
 async def list_groups(
     cluster: Cluster, states: Collection[str] | None, types: Collection[str] | None, deadline: Deadline
 ) -> list[GroupListing]:
-    """Send ListGroups to every broker of the cluster. Raise as :meth:`Admin.list_groups`."""
+    """List the groups of every broker by ListGroups requests. Raise as :meth:`Admin.list_groups`."""
     snapshot = await cluster.refresh(cluster.snapshot, deadline)
     found: dict[str, GroupListing] = {}
     for node in snapshot.nodes.values():
@@ -91,7 +91,7 @@ async def _list(
 
 
 def _only(node: Node) -> Route:
-    """Return a route to this broker only."""
+    """Return a route that sends requests to this broker only."""
 
     def route(snapshot: Snapshot) -> Node:
         current = snapshot.nodes.get(node.node_id)
@@ -109,7 +109,7 @@ def _only(node: Node) -> Route:
 async def describe_groups(
     cluster: Cluster, group_ids: Collection[str], deadline: Deadline, *, operations: bool
 ) -> dict[str, GroupDescription]:
-    """Describe groups by their coordinators, with committed offsets. Raise as :meth:`Admin.describe_groups`."""
+    """Ask the groups' coordinators for descriptions and committed offsets. Raise as :meth:`Admin.describe_groups`."""
     described: dict[str, tuple[DescribedGroup, Address]] = {}
     for group_id in dict.fromkeys(group_ids):
         request = DescribeGroupsRequest(groups=[group_id], include_authorized_operations=operations)
@@ -188,7 +188,7 @@ def _member(member: DescribedGroupMember, *, consumers: bool) -> GroupMember:
 
 
 async def delete_groups(cluster: Cluster, group_ids: Collection[str], deadline: Deadline) -> None:
-    """Delete groups by their coordinators. Raise as :meth:`Admin.delete_groups`."""
+    """Delete groups by DeleteGroups requests to their coordinators. Raise as :meth:`Admin.delete_groups`."""
     for group_id in dict.fromkeys(group_ids):
         await cluster.ask_coordinator(
             CoordinatorType.GROUP,
@@ -211,7 +211,7 @@ def _check_deleted(group_id: str, response: DeleteGroupsResponse) -> None:
 async def remove_members(
     cluster: Cluster, group_id: str, members: Iterable[GroupMember | str] | None, reason: str | None, deadline: Deadline
 ) -> None:
-    """Remove members by LeaveGroup. Raise as :meth:`Admin.remove_members`."""
+    """Remove members from a group by LeaveGroup requests. Raise as :meth:`Admin.remove_members`."""
     everyone = members is None
     if members is None:
         members = (await describe_groups(cluster, [group_id], deadline, operations=False))[group_id].members

@@ -1,6 +1,6 @@
 """The admin's methods for groups: listing, describing, deleting, and changing their offsets.
 
-The first call loads the message classes of groups.
+The first call imports the message classes of groups.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -66,8 +66,8 @@ class GroupAdmin:
 
         Args:
             group_ids: the groups.
-            include_authorized_operations: include the ACL operations that this client may do (KIP-430, brokers since
-                2.3).
+            include_authorized_operations: whether to include the ACL operations that this client may perform on the
+                groups (KIP-430, brokers since 2.3).
             timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
@@ -85,7 +85,7 @@ class GroupAdmin:
         """Delete groups that have no members, with their offsets (KIP-229, brokers since 1.1).
 
         Raises:
-            NonEmptyGroup, GroupIdNotFound, ...: a broker rejected a group; the groups before it are deleted.
+            NonEmptyGroup, GroupIdNotFound, ...: a broker rejected a group; the groups before this group are deleted.
             RequestTimeout: the timeout has passed; the message has the last cause.
         """
         from .group_requests import delete_groups
@@ -106,11 +106,11 @@ class GroupAdmin:
             group_id: the group.
             members: members that :meth:`describe_groups` returned, or the ``group_instance_id`` of static members
                 (KIP-345, brokers since 2.4); by default all members.
-            reason: for the brokers' log (KIP-800, brokers since 3.2).
+            reason: a reason that the brokers log (KIP-800, brokers since 3.2).
             timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
-            UnknownMemberId: a member does not exist; the others are removed.
+            UnknownMemberId: a member does not exist; the other members are removed.
             GroupAuthorizationFailed, ...: a broker answered with an error.
             RequestTimeout: the timeout has passed; the message has the last cause.
         """
@@ -134,13 +134,13 @@ class GroupAdmin:
         require_stable: bool = False,
         timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return a group's committed offsets, without partitions that have none.
+        """Return a group's committed offsets; partitions without a committed offset are left out.
 
         A group that does not exist has no committed offsets.
 
         Args:
             group_id: the group.
-            partitions: the partitions; by default all with a committed offset, by one request (KIP-88).
+            partitions: the partitions; by default all partitions with a committed offset, in one request (KIP-88).
             require_stable: wait for transactions that are about to change an offset (KIP-447, brokers since 2.5).
             timeout: in seconds, by default ``default_api_timeout_ms``.
 
@@ -185,11 +185,11 @@ class GroupAdmin:
             timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
-            UnknownMemberId: the group has members, which would not use the new offsets; stop them first.
+            UnknownMemberId: the group has members, which would not use the new offsets; stop the members first.
             UsageError: an offset is not valid.
             GroupAuthorizationFailed, ...: a broker answered with an error; some offsets may be set.
-            RequestTimeout: the timeout has passed, as for a partition that does not exist; the message has the last
-                cause.
+            RequestTimeout: the timeout has passed, for example because a partition does not exist; the message has the
+                last cause.
         """
         from .group_offsets import alter_offsets
 
@@ -213,7 +213,7 @@ class GroupAdmin:
     async def delete_consumer_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> None:
-        """Delete a group's committed offsets for topics that it does not read (KIP-496, brokers since 2.4).
+        """Delete a group's committed offsets for topics that the group does not read (KIP-496, brokers since 2.4).
 
         Raises:
             GroupSubscribedToTopic, NonEmptyGroup: the group reads the topic; stop its members first.
@@ -233,13 +233,14 @@ class GroupAdmin:
         isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
         timeout: float | None = None,
     ) -> dict[TopicPartition, int]:
-        """Return a group's lag: the number of offsets to the end, for each partition with a committed offset.
+        """Return a group's lag by partition: the number of offsets from the committed offset to the partition's end.
 
         The lag may exceed the number of records: control records of transactions and compacted records count.
 
         Args:
             group_id: the group.
-            isolation_level: READ_COMMITTED counts up to the first open transaction, where such consumers stop.
+            isolation_level: READ_COMMITTED counts up to the first open transaction, since consumers with this level
+                read no further.
             timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Raises:
@@ -260,7 +261,7 @@ add_hints(GroupAdmin, ADMIN)
 
 
 def _group_ids(given: tuple[str | Collection[str], ...]) -> tuple[str, ...]:
-    """Return group ids, which are positional arguments or one collection.
+    """Return the group ids that a user gave as positional arguments or as one collection.
 
     Raises:
         UsageError: a group id is not valid.

@@ -1,4 +1,4 @@
-"""``aiokafkawire broker``: the in-process broker as a standalone process."""
+"""``aiokafkawire broker``: runs the tests' in-process broker as a standalone process."""
 
 import errno
 import os
@@ -30,7 +30,7 @@ class BrokerOptions:
 
 
 async def run_broker(options: BrokerOptions) -> int:
-    """Serve until Ctrl-C or SIGTERM, and return the exit status.
+    """Run the broker until Ctrl-C or SIGTERM, and return the exit status.
 
     Raises:
         CommandFailed: the options contradict each other, the broker cannot listen at the address, a topic cannot be

@@ -8,11 +8,11 @@ __all__ = ("Flow", "Ledger")
 
 
 class Ledger:
-    """The next sequence number of each key, and a checksum over its values in order.
+    """Counters of sent or consumed records: for each key, the next sequence number and a checksum over its values.
 
-    The producing and the consuming side each keep a ledger. If no record was out of order, and both ledgers have the
-    same keys and next numbers, every record came exactly once and in its key's order; equal checksums show that no byte
-    has changed. The memory grows with the keys, not with the records.
+    The producer and the consumer have a ledger each. If the consumer's ledger has no record out of order, and both have
+    the same keys and next numbers, every record arrived exactly once and in its key's order; equal checksums show that
+    no byte has changed. The memory grows with the number of keys, not of records.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Ledger:
         return self._due.get(key, 0)
 
     def enter(self, key: bytes, sequence: int, value: bytes) -> None:
-        """Enter the next record of a key."""
+        """Count a record of a key, and compare its sequence number with the key's next number."""
         due = self._due.get(key, 0)
         if sequence == due:
             self._due[key] = due + 1
@@ -45,7 +45,7 @@ class Ledger:
         self.bytes += len(key) + len(value)
 
     def enter_unreadable(self) -> None:
-        """Enter a record that is foreign or damaged."""
+        """Count a record that is damaged or was not written by the demo."""
         self.records += 1
         self.unreadable += 1
 
@@ -60,7 +60,7 @@ class Ledger:
             self._first_late = self._first_late or text
 
     def differences(self, sent: "Ledger") -> list[str]:
-        """Return the differences from the sent records; empty if each record came once and in order."""
+        """Return the differences from the ``sent`` records; empty if each record arrived once and in order."""
         found = []
         if self.records != sent.records:
             found.append(f"{self.records:,} records came back, {sent.records:,} were sent")
@@ -84,7 +84,7 @@ class Ledger:
 
 @attrs.define
 class Flow:
-    """One direction of the demo, with its counters and times."""
+    """The producing or the consuming side of the demo, with its counters and times."""
 
     name: str
     began: float
@@ -92,5 +92,5 @@ class Flow:
     ended: float | None = None
 
     def seconds(self, now: float) -> float:
-        """Return the duration so far; never 0, so that rates can be computed."""
+        """Return the duration in seconds, until ``now`` or the end; never 0, so that rates can be computed."""
         return max((now if self.ended is None else self.ended) - self.began, 1e-9)

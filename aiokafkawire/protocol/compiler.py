@@ -1,15 +1,17 @@
 """The encoding and decoding of messages: one flat function per message, version and direction, compiled on first use.
 
-The functions are Python source made from the declared schema: nested structs are inlined, neighbouring fixed-width
-fields share one :func:`struct.pack`. The source is registered with :mod:`linecache`, so tracebacks and debuggers
-show it. The functions have no extra checks: after an error, the failing line identifies the field.
+The functions are compiled from Python source that is generated from the declared schema: nested structs are inlined,
+and neighbouring fixed-width fields share one :func:`struct.pack`. The source is registered with :mod:`linecache`, so
+tracebacks and debuggers show it. The functions do not record the current field: after an error, the number of the
+failing line identifies it.
 
 Lengths and counts are checked when they are read. A count never exceeds the remaining bytes. Every element of an array
 takes at least two bytes, and structs are not recursive, so time and memory are proportional to the message's size:
 objects of the smallest elements take about 80 bytes for each byte of the message.
 
-Decoding has a compiled twin (``_hot.pyx``), several times as fast. It rejects the same bytes without details, and the
-generated function then identifies the field. ``AIOKAFKAWIRE_MESSAGES=pure`` or ``cython`` selects one.
+Decoding has a compiled twin (``_hot.pyx``), which is several times as fast. The twin rejects the same bytes without
+details; the generated function then decodes them again to identify the field. The environment variable
+``AIOKAFKAWIRE_MESSAGES``, ``pure`` or ``cython``, selects the implementation.
 """
 
 import linecache
@@ -31,15 +33,15 @@ M = TypeVar("M", bound=Message)
 IMPLEMENTATION, _twin = load_twin(
     __package__ or "", {"cython": "decode_plan", "pure": "emit_decode"}, "AIOKAFKAWIRE_MESSAGES"
 )
-"""Which decoder is in use: ``cython`` or ``pure``."""
+"""The name of the decoder in use: ``cython`` or ``pure``."""
 
 
 def encode_into(message: Message, version: int, parts: list[Buffer]) -> None:
     """Append the message's bytes in ``version`` to ``parts``; byte fields are not copied.
 
     Raises:
-        InvalidMessage: a field's type cannot encode its value; the error names the field's path.
-        UnsupportedVersion: a field is set that the version lacks, or the version is not declared.
+        InvalidMessage: a field's value does not fit the field's type; the error has the field's path.
+        UnsupportedVersion: the message sets a field that the version lacks, or the version is not declared.
     """
     unit, function = _encoder(type(message), version)
     try:
@@ -58,7 +60,7 @@ def encode(message: Message, version: int) -> bytes:
 
 
 def decode(cls: type[M], version: int, data: bytes, position: int = 0) -> M:
-    """Read one message that fills ``data`` from ``position`` to its end.
+    """Decode one message that fills ``data`` from ``position`` to the end of ``data``.
 
     Byte fields are memoryviews of ``data``.
 
@@ -74,7 +76,7 @@ def decode(cls: type[M], version: int, data: bytes, position: int = 0) -> M:
 
 
 def decode_prefix(cls: type[M], version: int, data: bytes, position: int = 0) -> tuple[M, int]:
-    """Decode one message at ``position``; return it and its end. Raise as :func:`decode`."""
+    """Decode the message at ``position``; return it and the position after it. Raise as :func:`decode`."""
     read: tuple[M, int] = _decode_prefix(cls, version, data, position)
     return read
 

@@ -1,4 +1,4 @@
-"""The compiled decoder's plan of a message: its structs and fields in one version, and their slots."""
+"""The compiled decoder's plan of a message: the structs and fields of one version, and the fields' slots."""
 
 import sysconfig
 from typing import Any

@@ -1,4 +1,4 @@
-"""Generates the source of decoders: ``decode(data, p)`` reads a message at ``p`` and returns it with its end."""
+"""Generates the source of decoders: ``decode(data, p)`` reads a message at ``p``, and returns it and its end."""
 
 import struct
 from contextlib import AbstractContextManager, nullcontext
@@ -44,7 +44,7 @@ class _Decoder:
             self.unit.line(f"return {built}, p")
 
     def struct(self, cls: type[Any]) -> str:
-        """Read the struct's fields into locals; return the expression that builds the struct."""
+        """Emit code that reads a struct's fields into local variables; return the expression that builds the struct."""
         inline, tagged, _ = present_fields(cls, self.version)
         names = {field.name: self.value(field) for field in inline}
         self.flush()
@@ -57,7 +57,7 @@ class _Decoder:
         return f"{self.unit.constant(cls.__name__, cls)}({arguments})"
 
     def value(self, field: FieldSchema) -> str:
-        """Read one field; return the local name of its value."""
+        """Emit code that reads one field; return the local name of the field's value."""
         if field.array:
             return self.array(field)
         if isinstance(field.kind, WireType):
@@ -116,7 +116,7 @@ class _Decoder:
         return name
 
     def unless_null(self, field: FieldSchema, name: str, count: str) -> AbstractContextManager[None]:
-        """Emit the checks for null and for lengths beyond the data; return the branch that reads the value."""
+        """Emit checks for null and for lengths beyond the data; return the context for code that reads the value."""
         about = self.unit.about(field)
         if self.version in field.nullable:
             self.unit.line(f"{name} = None")
@@ -128,7 +128,7 @@ class _Decoder:
         return self.unit.indented(f"if {count} >= 0:") if self.version in field.nullable else nullcontext()
 
     def length(self, field: FieldSchema) -> str:
-        """Read a length or count; return its local name. It is negative for null."""
+        """Emit code that reads a length or count, negative for null; return the number's local name."""
         if not is_flexible(field, self.cls.flexible, self.version):
             name = self.fixed(field, "h" if field.kind is WireType.STRING and not field.array else "i")
             self.flush()
@@ -156,7 +156,7 @@ class _Decoder:
         return name
 
     def flush(self) -> None:
-        """Unpack the collected fixed-width values."""
+        """Emit a call that unpacks the collected fixed-width values."""
         if not self.run:
             return
         run, self.run = self.run, []
@@ -167,7 +167,7 @@ class _Decoder:
         self.unit.line(f"p += {struct.calcsize('>' + codes)}")
 
     def tags(self, tagged: list[FieldSchema], names: dict[str, str]) -> str:
-        """Read the tagged fields: known ones into their locals, unknown ones as bytes."""
+        """Emit code that reads known tagged fields into their locals; return the local name of the unknown ones."""
         unknown, count, about = self.unit.name("unknown"), self.unit.name("n"), self.unit.here("tagged fields")
         self.unit.line(f"{unknown} = None")
         if not tagged:

@@ -54,7 +54,7 @@ class _Encoder:
             self.tags(cls, tagged, expression)
 
     def refuse(self, cls: type[Any], field: FieldSchema, expression: str) -> None:
-        """Emit an error for a value that this version cannot encode."""
+        """Emit a check that raises UnsupportedVersion if a field that this version lacks differs from its default."""
         default = default_expression(self.unit, cls, field)
         self.unit.constants["UnsupportedVersion"] = UnsupportedVersion
         text = (
@@ -107,7 +107,7 @@ class _Encoder:
     def array(self, field: FieldSchema, expression: str) -> None:
         name = self.unit.name("a")
         about = self.unit.about(field, expression)
-        # A string is also a sequence of strings, and must not pass for an array of them.
+        # A string is also a sequence of strings, and must not be accepted as an array of strings.
         self.unit.line(
             f"{name} = as_list({expression})" if field.kind is WireType.STRING else f"{name} = {expression}", about
         )
@@ -129,7 +129,7 @@ class _Encoder:
             self.flush()
 
     def length(self, field: FieldSchema, name: str, shown: str) -> None:
-        """Emit the length or count of ``name``; a fixed-width one is packed with its neighbours."""
+        """Emit the length or count of the local ``name``; a fixed-width number is packed with neighbouring fields."""
         about = self.unit.about(field, shown)
         if not is_flexible(field, self.cls.flexible, self.version):
             code = "h" if field.kind is WireType.STRING and not field.array else "i"
@@ -153,7 +153,7 @@ class _Encoder:
         self.run.append(self.unit.about(field, shown, packed, code))
 
     def flush(self) -> None:
-        """Pack the collected fixed-width values."""
+        """Emit a call that packs the collected fixed-width values."""
         if not self.run:
             return
         run, self.run = self.run, []
@@ -162,7 +162,7 @@ class _Encoder:
         self.unit.line(f"{self.sink}({method}({values}))", *run)
 
     def tags(self, cls: type[Any], tagged: list[FieldSchema], expression: str) -> None:
-        """Emit known tagged fields that differ from their default, with the unknown ones, in ascending order."""
+        """Emit the tagged fields by ascending tag: the unknown ones, and known ones that differ from their default."""
         name, about = self.unit.name("t"), self.unit.here("tagged fields")
         self.unit.line(f"{name} = {expression}.unknown_tagged_fields", about)
         for field in tagged:
@@ -181,7 +181,7 @@ class _Encoder:
 
     @contextmanager
     def branch(self, header: str) -> Iterator[None]:
-        """Emit a branch, and pack its collected values at its end."""
+        """Emit a branch; at its end, emit a call that packs the values collected in the branch."""
         with self.unit.indented(header):
             yield
             self.flush()

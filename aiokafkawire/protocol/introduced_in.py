@@ -29,11 +29,11 @@ _BROUGHT: Final = {
     "4.1": (76, 77, 78, 79, 90, 91, 92),
     "4.2": (88, 89),
 }
-"""API keys by the first release whose brokers support them for clients, except APIs of 0.8.0 or between brokers."""
+"""API keys by the first release that supports the API for clients. APIs of 0.8.0 and between brokers are left out."""
 
 _BY_KEY: Final[Mapping[int, str]] = MappingProxyType({key: name for name, keys in _BROUGHT.items() for key in keys})
 
 
 def brought_by(api_key: int) -> str | None:
-    """Return the release that introduced an API, such as "0.11"; None for APIs of all releases or between brokers."""
+    """Return the release that introduced an API, such as "0.11"; None for an API of 0.8.0 or between brokers."""
     return _BY_KEY.get(api_key)

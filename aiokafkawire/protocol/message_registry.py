@@ -1,4 +1,4 @@
-"""The module that declares each API, so that a lookup by key imports only this module."""
+"""The registry of the modules that declare APIs, so that a lookup by key imports only one of them."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -115,11 +115,11 @@ _APIS: Final = {
 }
 
 FAMILIES: Final[Mapping[ApiKey, str]] = MappingProxyType({key: name for name, keys in _APIS.items() for key in keys})
-"""The module of :mod:`aiokafkawire.protocol.messages` that declares each API."""
+"""The name of the module in :mod:`aiokafkawire.protocol.messages` that declares each API."""
 
 
 def request_of(api_key: int) -> type[Request[Response]]:
-    """Return the request class of an API, importing its module; its ``response`` is the response class.
+    """Return the request class of an API, and import the API's module; the class's ``response`` is the response class.
 
     Raises:
         UnsupportedVersion: the API key is unknown.

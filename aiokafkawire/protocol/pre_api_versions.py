@@ -1,6 +1,6 @@
-"""Brokers from before ApiVersions (Kafka 0.10, KIP-35): their versions, and requests that detect their release.
+"""Brokers older than ApiVersions (Kafka 0.10, KIP-35): their API versions, and requests that detect their release.
 
-To an unknown request Kafka 0.8 closes the connection, and 0.9 does not answer. The requests that a broker answers
+After an unknown request, Kafka 0.8 closes the connection, and 0.9 does not answer. The requests that a broker answers
 identify its release (see :func:`probes`). These requests are cheap and have no side effects: FindCoordinator of 0.8.2
 is not used, because it creates the offsets topic.
 """
@@ -40,12 +40,12 @@ SPOKEN_UNTOLD: Final[Mapping[str, Mapping[int, Versions]]] = MappingProxyType(
         "0.9.0": _table(_WITH_GROUPS),
     }
 )
-"""The versions of client APIs that brokers of each release without ApiVersions support; from old to new."""
+"""The API versions that brokers without ApiVersions support for clients, by release, the oldest release first."""
 
 
 @attrs.frozen(eq=False)
 class BrokerVersion:
-    """The result of detecting a broker's release; each detection makes another object."""
+    """The result of detecting a broker's release; results are compared by identity."""
 
     release: str | None = None
     """A key of :data:`SPOKEN_UNTOLD`; None for brokers that support ApiVersions."""
@@ -57,19 +57,19 @@ class BrokerVersion:
 
     @property
     def versions(self) -> Mapping[int, Versions]:
-        """The supported versions by release; empty for brokers that support ApiVersions."""
+        """The API versions of the broker's release; empty if the broker supports ApiVersions."""
         return SPOKEN_UNTOLD[self.release] if self.release is not None else {}
 
 
 ANSWERS_API_VERSIONS: Final = BrokerVersion()
-"""A broker of Kafka 0.10 or later."""
+"""The result for a broker of Kafka 0.10 or later."""
 
 
 def probes() -> "tuple[tuple[Request[Any], Versions], ...]":
-    """Return the requests that distinguish old brokers, to send in this order, with their versions.
+    """Return the requests that distinguish old brokers, in the order to send them, each with its version.
 
-    Each release answers one more of them than the previous release. 0.8.2 answers Heartbeat with an error; it does not
-    support group membership.
+    Each release answers one more of these requests than the previous release. 0.8.2 answers Heartbeat with an error,
+    since this release does not support group membership.
     """
     from .messages.group import HeartbeatRequest
     from .messages.group_admin import ListGroupsRequest
@@ -85,5 +85,5 @@ def probes() -> "tuple[tuple[Request[Any], Versions], ...]":
 
 
 def release_told_by(answered: int) -> str | None:
-    """Return the release of a broker that answered this number of :func:`probes`; None if it is not an old broker."""
+    """Return the release of a broker that answered this number of :func:`probes`; None for 0 answers."""
     return (None, *SPOKEN_UNTOLD)[answered]

@@ -1,8 +1,8 @@
 """The protocol's primitive types, and the variable-length integers of compact forms and tagged fields.
 
-Fixed-width types are big-endian and map to :mod:`struct` codes; the compiler joins neighbours into one pack.
+Fixed-width types are big-endian and map to :mod:`struct` codes; the compiler packs neighbours in one call.
 Strings, byte arrays and arrays come in a plain form (int16 or int32 length, -1 is null) and, in flexible
-versions (KIP-482), a compact one (unsigned varint of length + 1, 0 is null).
+versions (KIP-482), a compact form (unsigned varint of length + 1, 0 is null).
 """
 
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ STRUCT_CODES: Final = {
     WireType.INT64: "q",
     WireType.FLOAT64: "d",
 }
-"""Fixed-width types that :mod:`struct` knows."""
+"""The :mod:`struct` codes of fixed-width types."""
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """The type of byte fields. Decoded fields are memoryviews of the frame, which they keep alive."""
@@ -83,7 +83,7 @@ Array = list
 T = TypeVar("T")
 
 ZERO_UUID: Final = UUID(int=0)
-"""The topic id that means that the id is unknown."""
+"""The topic id of a topic whose id is unknown."""
 
 
 def as_bytes(value: Buffer) -> Buffer:
@@ -96,7 +96,7 @@ def as_bytes(value: Buffer) -> Buffer:
 
 
 def as_list(value: T) -> T:
-    """Return the value of an array of strings.
+    """Return the value of an array of strings unchanged, if it is not a single string.
 
     Raises:
         TypeError: the value is a string.
@@ -110,7 +110,7 @@ _ONE_BYTE: Final = tuple(bytes((n,)) for n in range(128))
 
 
 def encode_uvarint(number: int) -> bytes:
-    """Encode an unsigned varint: seven bits per byte, the lowest first, the high bit set on all but the last."""
+    """Encode an unsigned varint: seven bits per byte, the lowest first, the high bit set on all bytes but the last."""
     if number < 128:
         return _ONE_BYTE[number]
     out = bytearray()
@@ -122,7 +122,9 @@ def encode_uvarint(number: int) -> bytes:
 
 
 def finish_uvarint(data: bytes, position: int, first: int) -> tuple[int, int]:
-    """Decode the rest of an unsigned varint whose first byte has its high bit set; return the number and its end.
+    """Decode an unsigned varint of several bytes from its second byte on; return the number and its end.
+
+    ``first`` is the first byte, whose high bit is set; ``position`` is that of the second byte.
 
     Raises:
         ValueError: the varint is longer than five bytes, the maximum of a 32-bit number.
@@ -140,7 +142,7 @@ def finish_uvarint(data: bytes, position: int, first: int) -> tuple[int, int]:
 
 
 def encode_tags(tags: Mapping[int, bytes]) -> bytes:
-    """Encode the tagged fields at the end of every struct of a flexible version, in ascending order of tags."""
+    """Encode the tagged fields, in ascending order of tags, that end every struct of a flexible version."""
     parts = [encode_uvarint(len(tags))]
     for tag in sorted(tags):
         data = tags[tag]
@@ -149,7 +151,7 @@ def encode_tags(tags: Mapping[int, bytes]) -> bytes:
 
 
 def decode_tags(data: bytes, position: int) -> tuple[dict[int, bytes], int]:
-    """Decode unknown tagged fields; return their bytes by tag, and their end.
+    """Decode unknown tagged fields at ``position``; return their bytes by tag, and the position after the fields.
 
     Raises:
         ValueError: a field ends beyond the data.
@@ -169,6 +171,6 @@ def decode_tags(data: bytes, position: int) -> tuple[dict[int, bytes], int]:
 
 
 def decode_uvarint(data: bytes, position: int) -> tuple[int, int]:
-    """Decode an unsigned varint at ``position``; return it and its end. Raise as :func:`finish_uvarint`."""
+    """Decode an unsigned varint at ``position``; return the number and its end. Raise as :func:`finish_uvarint`."""
     first = data[position]
     return (first, position + 1) if first < 128 else finish_uvarint(data, position + 1, first)

@@ -10,8 +10,9 @@
         throttle_time_ms: Int32 = field("1+", default=0, ignorable=True)
         responses: Array[DeletableTopicResult] = field("0+")
 
-One class has all versions: encoding uses the fields of the version, decoding sets the others to their default. A field
-without a default is required, so it must exist in every version; compiling checks this.
+One class describes all versions of a message: encoding a version uses that version's fields, and decoding it sets the
+other fields to their default. A field without a default is required, so it must exist in every version; compiling
+checks this.
 """
 
 import re
@@ -60,7 +61,7 @@ class Versions(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Versions":
-        """Parse one of the four forms.
+        """Parse a range of versions in one of these four forms.
 
         Raises:
             ValueError: the text has another form.
@@ -93,7 +94,7 @@ _NEVER: Final = Versions.parse("none")
 
 @attrs.frozen
 class FieldSchema:
-    """One field: its type and its versions.
+    """The schema of one field: its type and its versions.
 
     ``kind`` is a primitive or the class of a nested struct; for an array, the type of its elements. ``tag`` is set for
     tagged fields. ``flexible`` overrides the message's flexible versions (RequestHeader's client id is always a plain
@@ -121,7 +122,7 @@ class StructSchema:
 
 
 class Message:
-    """The base class of requests, responses, headers and embedded data, with the class variables for the compiler."""
+    """The base class of requests, responses, headers and embedded data, with class variables that the compiler uses."""
 
     __slots__ = ()
 
@@ -134,8 +135,8 @@ class Message:
 class Response(Message):
     """A broker's response.
 
-    Most have ``throttle_time_ms``, the time for which the client is throttled: with newer versions the client must wait
-    after the response, with older versions the broker has waited before it (KIP-124, KIP-219).
+    Most responses have ``throttle_time_ms``, the time for which the client is throttled: in newer versions the client
+    must wait after the response, in older versions the broker has waited before the response (KIP-124, KIP-219).
     """
 
     __slots__ = ()
@@ -171,11 +172,11 @@ def field(
 
     Args:
         versions: the versions of the message with this field.
-        default: the value if none is given, and in versions without the field; ``list`` or a struct's class makes one.
+        default: the value if none is given, and in versions without the field; or a callable that makes this value.
         nullable: the versions in which the field may be None.
         tag: the tag of a tagged field; None for an inline field.
-        ignorable: whether versions without the field drop its value; otherwise they raise UnsupportedVersion.
-        flexible: the versions with the compact form, if they are not the message's.
+        ignorable: whether encoding a version without the field drops its value instead of raising UnsupportedVersion.
+        flexible: the versions with the compact form, if they differ from the message's ``flexible`` versions.
         secret: whether ``repr`` hides the bytes, since messages may be logged.
     """
     declared = {
@@ -204,9 +205,9 @@ T = TypeVar("T")
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def nested(cls: type[T]) -> type[T]:
-    """Make a struct of a message. It also has ``unknown_tagged_fields``: bytes by tag, or None."""
+    """Make the class a struct of a message; add the field ``unknown_tagged_fields``: bytes by tag, or None."""
     cls.__annotations__["unknown_tagged_fields"] = dict[int, bytes] | None
-    # A newer broker's fields survive a round trip; the default is None instead of {}, which is cheaper.
+    # Decoding and encoding keep a newer broker's fields. The default is None, which is cheaper than {}.
     unknown = attrs.field(default=None, repr=_repr_if_any, metadata={"unknown": True})
     setattr(cls, "unknown_tagged_fields", unknown)  # noqa: B010  # a name that the class does not declare
     # Without slots for weak references: a metadata response has hundreds of thousands of objects.
@@ -243,11 +244,11 @@ M = TypeVar("M", bound=Message)
 def message(
     api_key: int | None = None, *, versions: str, flexible: str = "none", unstable: str = "none"
 ) -> Callable[[type[M]], type[M]]:
-    """Make a message: a request or response of ``api_key``, or a header or embedded data without one.
+    """Make the class a message: a request or response of an API, or without ``api_key`` a header or embedded data.
 
     Args:
-        api_key: the message's API.
-        versions: all versions.
+        api_key: the API of a request or response.
+        versions: all versions of the message.
         flexible: the versions with compact forms and tagged fields.
         unstable: the versions that clients must not use.
     """
@@ -276,7 +277,7 @@ def _answer_of(cls: type[Request[Response]]) -> type[Response]:
 
 
 def schema_of(cls: type[Any]) -> StructSchema:
-    """Return the schema of a declared class, which refers to nested structs by their classes."""
+    """Return the schema of a declared class; the schema refers to nested structs by their classes."""
     schema: StructSchema | None = cls.__dict__.get("__schema__")
     if schema is None:
         fields = (_field_schema(attribute) for attribute in attrs.fields(cls) if "versions" in attribute.metadata)
@@ -287,14 +288,14 @@ def schema_of(cls: type[Any]) -> StructSchema:
 
 def _field_schema(attribute: "attrs.Attribute[Any]") -> FieldSchema:
     kind, array = _kind_of(attribute.type)
-    # In attrs' annotations a Factory has the type of its value.
+    # attrs' type annotations declare a Factory as the value that it makes.
     default: Any = attribute.default
     default = getattr(default, "factory", default)
     return FieldSchema(name=attribute.name, kind=kind, array=array, default=default, **attribute.metadata)
 
 
 def _kind_of(annotation: Any) -> "tuple[WireType | type[Any], bool]":
-    """Read ``String``, ``Array[Int32]``, ``Topic | None``: the wire type or struct, and whether it is an array."""
+    """Return the type in an annotation such as ``Array[Int32]`` or ``Topic | None``, and whether it is an array."""
     if get_origin(annotation) in (Union, UnionType):
         (annotation,) = (arm for arm in get_args(annotation) if arm is not type(None))
     if get_origin(annotation) is list:

@@ -13,7 +13,7 @@ __all__ = ("Blame", "DecodeFault", "ArrayLoop", "Unit", "locate")
 
 
 class ArrayLoop(NamedTuple):
-    """A loop over an array: the local name of its counter, or those of the array and the current element."""
+    """A generated loop over an array: the local name of its counter, or those of the array and the current element."""
 
     counter: str | None
     array: str = ""
@@ -21,7 +21,7 @@ class ArrayLoop(NamedTuple):
 
 
 class Blame(NamedTuple):
-    """The field that a line of the source reads or writes: ``path`` has ``[]`` for each of ``loops``."""
+    """The field that a line of the source reads or writes; ``path`` has one ``[]`` for each loop around the line."""
 
     path: str
     loops: tuple[ArrayLoop, ...]
@@ -29,12 +29,12 @@ class Blame(NamedTuple):
     shown: str | None = None
     """When encoding, the expression to show in errors."""
     packed: str | None = None
-    """The packed expression, to find the failing one of several fields that a line packs."""
+    """When encoding, the expression that the line packs for this field, to find which of several fields failed."""
     code: str | None = None
 
 
 class DecodeFault(NamedTuple):
-    """The field and the reason of a compiled function's failure."""
+    """The field at which a compiled function failed, and the reason."""
 
     path: str
     reason: str
@@ -46,7 +46,7 @@ class DecodeFault(NamedTuple):
 
 @attrs.define
 class Unit:
-    """A function's source, its constants, and the fields of each line."""
+    """A generated function: its source, its constants, and the fields that each line reads or writes."""
 
     filename: str
     direction: str
@@ -65,7 +65,7 @@ class Unit:
             self.blame[len(self.lines)] = blame
 
     def name(self, prefix: str) -> str:
-        """Return a new local name."""
+        """Return a new name for a local variable, which begins with ``prefix``."""
         self._names += 1
         return f"{prefix or 'x'}{self._names}"
 
@@ -75,7 +75,7 @@ class Unit:
         return name
 
     def struct_method(self, codes: str, method: str) -> str:
-        """Define the bound ``pack`` or ``unpack_from`` of a big-endian struct as a constant."""
+        """Define the bound ``pack`` or ``unpack_from`` of a big-endian struct as a constant, and return its name."""
         spelled = codes.replace("?", "t")
         return self.constant(f"{method}_{spelled}", getattr(Struct(">" + codes), method))
 
@@ -88,7 +88,7 @@ class Unit:
 
     @contextmanager
     def inside(self, name: str, loop: ArrayLoop | None = None) -> Iterator[None]:
-        """Enter the field ``name``: the context's fields are inside it, or inside each element of ``loop``."""
+        """Enter the field ``name`` in the context; for an array, ``loop`` is the loop over its elements."""
         path, loops = self._path, self._loops
         self._path = f"{path}.{name}".strip(".")
         if loop is not None:
@@ -142,7 +142,7 @@ def default_expression(unit: Unit, owner: type[Any], field: FieldSchema) -> str:
 
 
 def locate(unit: Unit, error: BaseException) -> DecodeFault:
-    """Locate the field of the compiled function's ``error``."""
+    """Find the field at which the compiled function raised ``error``."""
     trace, found = error.__traceback__, None
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == unit.filename:
@@ -159,7 +159,7 @@ def locate(unit: Unit, error: BaseException) -> DecodeFault:
     path = _fill_in(blame, names)
     try:
         value = _value(unit, blame.shown, names)
-    except Exception:  # a value of another type than the struct, without this field
+    except Exception:  # the value is not such a struct and lacks this field
         return DecodeFault(path, str(error))
     if value is None and blame.shown is not None:
         return DecodeFault(path, f"must not be null in version {unit.version}")
@@ -167,7 +167,7 @@ def locate(unit: Unit, error: BaseException) -> DecodeFault:
 
 
 def _first_beyond(blamed: tuple[Blame, ...], position: int, size: int) -> tuple[Blame, int]:
-    """Find the first of several fields, read together, that ends beyond the data; return it with its position."""
+    """Find the first of several fields read together that ends beyond the data; return it with its position."""
     for blame in blamed:
         width = calcsize(">" + blame.code) if blame.code else 0
         if position + width > size:

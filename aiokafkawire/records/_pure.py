@@ -21,10 +21,10 @@ V = TypeVar("V")
 
 @final
 class RecordReader(Generic[K, V]):
-    """An iterator over the records of one batch, from its decompressed body.
+    """An iterator that decodes the records of one batch from its decompressed body.
 
     Errors do not end the iteration: after a DeserializationError the next step returns the next record; after a
-    CorruptBatch it raises the same error again. Each record is validated completely before it is returned.
+    CorruptBatch every step raises the same error again. Each record is validated completely before it is returned.
     """
 
     __slots__ = (
@@ -76,7 +76,7 @@ class RecordReader(Generic[K, V]):
 
     @property
     def next_offset(self) -> int:
-        """The next offset to read: after the last returned record, or after the batch at its end.
+        """The next offset to read: that after the last returned record or, after all records, that after the batch.
 
         A batch may extend beyond its last record, if compaction has removed later records.
         """
@@ -193,7 +193,7 @@ def _read_headers(view: memoryview, position: int, end: int) -> tuple[tuple[Head
         length, position = read_varint(view, position)
         if not 0 <= length <= end - position:
             raise ValueError(f"a header name of {length} bytes, with {end - position} left")
-        # Kafka's classes replace invalid UTF-8, so the record must be readable here, too.
+        # Kafka's classes replace invalid UTF-8 in names, so such a record must be readable here, too.
         name = str(view[position : position + length], "utf-8", "replace")
         length, position = read_varint(view, position + length)
         if not -1 <= length <= end - position:
@@ -208,9 +208,9 @@ def _read_headers(view: memoryview, position: int, end: int) -> tuple[tuple[Head
 
 @final
 class Delivery:
-    """The delivery of one record that a producer sends; it may be awaited several times.
+    """An awaitable for the outcome of sending one record; it may be awaited several times.
 
-    The delivery refers to its batch's result, and keeps neither the batch nor an event of its own.
+    A delivery refers to the shared result of its batch: it has no event of its own, and does not keep the batch alive.
     """
 
     __slots__ = ("_index", "_result")

@@ -1,4 +1,4 @@
-"""The batch builder in plain Python: part of the readable twin."""
+"""The batch builder in plain Python: the readable twin of the compiled one."""
 
 from collections.abc import Sequence
 from typing import final
@@ -29,10 +29,11 @@ def record_size_bound(key: bytes | None, value: bytes | None, headers: Sequence[
 
 @final
 class BatchBuilder:
-    """The builder of one batch, which encodes each record at once.
+    """The builder of one record batch; :meth:`append` encodes a record immediately.
 
     ``count``, ``base_timestamp`` (the first record's) and ``max_timestamp`` may be read; the timestamps are -1 in an
-    empty batch. ``limit`` bounds the size before compression with the header; the first record always fits.
+    empty batch. ``limit`` is the maximum size in bytes, with the header and before compression; the first record is
+    accepted even if it is larger.
     """
 
     __slots__ = ("_buffer", "_built", "base_timestamp", "codec", "count", "level", "limit", "max_timestamp")
@@ -45,7 +46,7 @@ class BatchBuilder:
         self.max_timestamp: int = -1
         self.level: int | None = level
         self._buffer = bytearray(layout.HEADER_SIZE)  # space for the header, then records
-        self._built: tuple[int, bytes] | None = None  # the count and the compressed records of that time
+        self._built: tuple[int, bytes] | None = None  # record count at the last compression, and its result
 
     @property
     def size(self) -> int:
@@ -55,8 +56,8 @@ class BatchBuilder:
     def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Sequence[Header] = ()) -> int:
         """Encode one record; return its offset in the batch, or -1 if the batch is full.
 
-        An argument of another type raises Python's error and leaves the batch unchanged, as do timestamps of more than
-        64 bits or with a larger difference.
+        If an argument has a wrong type, or if a timestamp or its difference to the first timestamp exceeds 64 bits, the
+        method raises Python's own error and leaves the batch unchanged.
         """
         index = self.count
         delta = timestamp - self.base_timestamp if index else 0
@@ -100,7 +101,8 @@ class BatchBuilder:
     ) -> bytes:
         """Return the batch for a Produce request: base offset 0, no leader epoch, checksum set.
 
-        It may be called again, also with other producer state; records are compressed again only if some were added.
+        The method may be called again, also with another producer id, epoch or sequence; records are compressed again
+        only if records were added.
 
         Raises:
             UsageError: the batch is empty.
@@ -114,7 +116,7 @@ class BatchBuilder:
             return b"".join((self._header(attributes, state, packed), packed))
 
     def compress(self) -> None:
-        """Compress the records for :meth:`build`, possibly on another thread; do not append meanwhile."""
+        """Compress the records in advance for :meth:`build`; another thread may do so if no record is appended."""
         if self.codec is not Codec.NONE:
             with memoryview(self._buffer) as whole, whole[layout.HEADER_SIZE :] as records:
                 self._compressed(records)

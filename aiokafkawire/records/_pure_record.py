@@ -1,4 +1,4 @@
-"""A consumed record in plain Python: part of the readable twin."""
+"""The consumed record in plain Python: the readable twin of the compiled one."""
 
 from typing import Any, Generic, TypeVar, cast, final
 
@@ -11,7 +11,7 @@ __all__ = ("ConsumerRecord", "Source", "shown", "undeserializable")
 K = TypeVar("K")
 V = TypeVar("V")
 
-_SHOWN = 40  # bytes or characters of a key or value in a repr
+_SHOWN = 40  # the maximum number of bytes or characters of a key or value in a repr
 
 
 class Source:
@@ -34,7 +34,7 @@ class Source:
         self.view = view
 
     def copy(self, part: slice) -> bytes:
-        """Copy a part of the body."""
+        """Return a copy of a slice of the decompressed body."""
         return b"" if self.view is None else bytes(self.view[part])
 
 
@@ -43,8 +43,8 @@ class ConsumerRecord(Generic[K, V]):
     """One record of a topic: immutable, hashable, picklable.
 
     A record from a batch keeps the batch's bytes alive, and copies its key and value on first access. To keep a record
-    for long, call :meth:`detach`. ``key`` and ``value`` are the results of the consumer's deserializers, or the raw
-    bytes without them.
+    for a long time, keep the copy that :meth:`detach` returns. ``key`` and ``value`` are the results of the consumer's
+    deserializers, or the raw bytes without deserializers.
     """
 
     __slots__ = ("_headers", "_key", "_offset", "_raw_key", "_raw_value", "_source", "_timestamp", "_value")
@@ -73,7 +73,7 @@ class ConsumerRecord(Generic[K, V]):
         timestamp_type: TimestampType = TimestampType.CREATE_TIME,
         leader_epoch: int | None = None,
     ) -> None:
-        """Make a record for tests and pipelines; ``key`` and ``value`` default to the raw ones."""
+        """Make a record for tests and pipelines; ``key`` and ``value`` default to ``raw_key`` and ``raw_value``."""
         self._source = Source(topic, partition, leader_epoch, timestamp_type)
         self._offset = offset
         self._timestamp = timestamp
@@ -100,22 +100,22 @@ class ConsumerRecord(Generic[K, V]):
 
     @property
     def timestamp(self) -> int:
-        """The timestamp in ms since the epoch, -1 for none; ``timestamp_type`` is its origin."""
+        """The timestamp in ms since the epoch; -1 if the record has none."""
         return self._timestamp
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Whether the producer set the timestamp, or the broker."""
+        """Whether the producer or the broker set the timestamp."""
         return self._source.timestamp_type
 
     @property
     def leader_epoch(self) -> int | None:
-        """The epoch of the leader that appended the record, if the broker returned it."""
+        """The epoch of the leader that appended the record; None if the broker did not return it."""
         return self._source.leader_epoch
 
     @property
     def headers(self) -> tuple[Header, ...]:
-        """Names and values, in the producer's order; names may repeat."""
+        """The headers' names and values, in the producer's order; a name may occur several times."""
         return self._headers
 
     @property
@@ -136,12 +136,12 @@ class ConsumerRecord(Generic[K, V]):
 
     @property
     def key(self) -> K | None:
-        """The deserialized key, or the raw key; None for a null key."""
+        """The deserialized key, or the raw key without a deserializer; None for a null key."""
         return cast("K", self.raw_key) if self._key is RAW else self._key
 
     @property
     def value(self) -> V | None:
-        """The deserialized value, or the raw value; None for a null value."""
+        """The deserialized value, or the raw value without a deserializer; None for a null value."""
         return cast("V", self.raw_value) if self._value is RAW else self._value
 
     def detach(self) -> "ConsumerRecord[K, V]":
@@ -192,7 +192,7 @@ class ConsumerRecord(Generic[K, V]):
 
 
 def undeserializable(failed: str, record: "ConsumerRecord[Any, Any]") -> DeserializationError:
-    """Return the error for a record of either twin, with the record as it was read."""
+    """Return the error for a record whose ``failed`` field, "key" or "value", could not be deserialized."""
     partition = TopicPartition(record.topic, record.partition)
     return DeserializationError(
         f"{partition}, offset {record.offset}: the {failed} could not be deserialized",
@@ -207,7 +207,7 @@ def undeserializable(failed: str, record: "ConsumerRecord[Any, Any]") -> Deseria
 
 
 def shown(content: object) -> str:
-    """Format a key or value for a repr, shortened."""
+    """Return the repr of a key or value, shortened if it is long."""
     if isinstance(content, bytes | str) and len(content) > _SHOWN:
         unit = "bytes" if isinstance(content, bytes) else "characters"
         return f"{content[:_SHOWN]!r}... ({len(content)} {unit})"

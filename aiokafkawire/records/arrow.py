@@ -1,4 +1,4 @@
-"""The conversion of columns to Arrow's classes; pyarrow is an extra, and this module is imported on demand."""
+"""The conversion of a batch's columns to Arrow's classes; imported on demand, since pyarrow is an extra."""
 
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -27,11 +27,11 @@ SCHEMA = pa.schema(
         ("headers", _HEADERS),
     ]
 )
-"""The columns of a record batch."""
+"""The schema of the Arrow record batches that :func:`record_batch` returns."""
 
 
 def record_batch(columns: "Columns", topic: str, partition: int) -> "pa.RecordBatch":
-    """Convert the columns of one partition's records for ConsumerBatch.to_arrow."""
+    """Convert one partition's records, given as columns, to an Arrow record batch for ``ConsumerBatch.to_arrow``."""
     count = columns.count
     timestamps = pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(columns.timestamps)])
     arrays = [
@@ -53,7 +53,7 @@ def _binary(column: "BytesColumn", count: int) -> "pa.Array":
 
 
 def _without_minus_one(timestamps: "pa.Array") -> "pa.Array":
-    """Replace -1, which means no timestamp in messages from before Kafka 0.10, by null."""
+    """Replace the timestamp -1 by null; messages from before Kafka 0.10 have no timestamp."""
     import pyarrow.compute as pc
 
     unknown = pc.equal(timestamps, -1)

@@ -1,4 +1,4 @@
-"""Record batches v2, the splitting of fetched buffers, and the choice between the compiled and the pure reader."""
+"""Record batches v2, the splitting of fetched buffers into batches, and the choice of the compiled or pure reader."""
 
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -45,10 +45,10 @@ V = TypeVar("V")
 
 
 class RecordBatch:
-    """One whole batch in a buffer: the header is parsed at once, the records on demand.
+    """One record batch v2 in a buffer: its header is parsed already, and its records are parsed on demand.
 
-    Checksums and decompression are expensive. :meth:`prepare` does both, possibly on another thread; :meth:`records`
-    does them if :meth:`prepare` was not called.
+    Verifying the checksum and decompressing are expensive. :meth:`prepare` does both and may run on another thread;
+    :meth:`records` does both if :meth:`prepare` was not called.
     """
 
     __slots__ = ("_body", "_checked", "_where", "header", "view")
@@ -82,7 +82,7 @@ class RecordBatch:
         return cls(header, view[position : position + header.size], place)
 
     def check(self) -> None:
-        """Verify the checksum, once.
+        """Verify the checksum, unless it was verified before.
 
         Raises:
             CorruptBatch: the checksum is wrong.
@@ -95,7 +95,7 @@ class RecordBatch:
         self._checked = True
 
     def prepare(self, *, limit: int = DEFAULT_INFLATE_LIMIT, check_crcs: bool = True) -> memoryview:
-        """Verify the checksum and decompress, once; return the records' bytes.
+        """Verify the checksum, decompress the records, and return their bytes; repeated calls do the work only once.
 
         Raises:
             CorruptBatch: see :meth:`check` and :func:`~aiokafkawire.records.compression.decompress`.
@@ -124,10 +124,10 @@ class RecordBatch:
         check_crcs: bool = True,
         limit: int = DEFAULT_INFLATE_LIMIT,
     ) -> "RecordReader[K, V]":
-        """Iterate the records from ``from_offset`` on; a control batch has control records.
+        """Return an iterator over the records from ``from_offset`` on; those of a control batch are control records.
 
         Raises:
-            CorruptBatch: see :meth:`prepare`; also while iterating.
+            CorruptBatch: see :meth:`prepare`; the iterator raises this error, too.
         """
         header = self.header
         return RecordReader(
@@ -152,7 +152,7 @@ class RecordBatch:
 
 
 def halve(builder: "BatchBuilder") -> "tuple[BatchBuilder, BatchBuilder]":
-    """Split a builder into two with half of the records each.
+    """Return two builders, each with half of the builder's records.
 
     Raises:
         UsageError: the builder has fewer than two records.
@@ -171,7 +171,7 @@ def halve(builder: "BatchBuilder") -> "tuple[BatchBuilder, BatchBuilder]":
 
 
 def split(buffer: memoryview, where: str = "") -> Iterator[AnyBatch]:
-    """Yield the whole batches of a fetched buffer, in order: a RecordBatch, or for magic 0 and 1 a MessageSet.
+    """Yield the complete batches of a fetched buffer in order: a MessageSet for magic 0 and 1, else a RecordBatch.
 
     Brokers truncate a response at its size limit, so an incomplete last batch is ignored.
 
@@ -209,7 +209,7 @@ def _foreign_magic(magic: int) -> str:
 
 
 def set_base_offset(batch: bytes | memoryview, base_offset: int, leader_epoch: int) -> bytes:
-    """Copy a batch with the fields that a leader sets; the checksum does not cover these two fields."""
+    """Return a copy of a batch with the two fields that a leader sets, which the checksum does not cover."""
     view = memoryview(batch)
     return b"".join(
         (
@@ -222,7 +222,7 @@ def set_base_offset(batch: bytes | memoryview, base_offset: int, leader_epoch: i
 
 
 def set_log_append_time(batch: bytes | memoryview, timestamp: int) -> bytes:
-    """Copy a batch with the broker's timestamp, for a topic with LogAppendTime."""
+    """Return a copy of a batch with the broker's timestamp, for a topic with LogAppendTime."""
     view = memoryview(batch)
     (attributes,) = layout.INT16.unpack_from(view, layout.ATTRIBUTES_AT)
     covered = b"".join(
@@ -237,7 +237,7 @@ def set_log_append_time(batch: bytes | memoryview, timestamp: int) -> bytes:
 
 
 def sealed(head: bytearray, records: bytes | memoryview) -> bytes:
-    """Join a header and encoded records to a batch; set its length and checksum."""
+    """Join a header and encoded records to a batch, and set the batch's length and checksum."""
     layout.INT32.pack_into(head, layout.LENGTH_AT, len(head) + len(records) - layout.LOG_OVERHEAD)
     covered = b"".join((head[layout.ATTRIBUTES_AT :], records))
     layout.UINT32.pack_into(head, layout.CRC_AT, crc32c(covered))
@@ -260,6 +260,6 @@ else:
 
 
 def load_beside(package: str) -> ModuleType:
-    """Load the same implementation of another package as in use here, or the pure one if that was not built."""
+    """Load another package's twin of the implementation in use here, or its pure twin if it was not compiled."""
     twins = {"pure": "_pure"} if IMPLEMENTATION == "pure" else _TWINS
     return load_twin(package, twins, "AIOKAFKAWIRE_RECORDS")[1]

@@ -16,31 +16,31 @@ __all__ = ("BytesColumn", "Columns", "columns_of")
 
 @attrs.frozen
 class BytesColumn:
-    """Keys or values in the layout of Arrow's ``binary``. All buffers have the machine's byte order."""
+    """The keys or the values of records, in the layout of Arrow's ``binary``. Numbers have the machine's byte order."""
 
     nulls: int
     """The number of nulls."""
     validity: bytes | None
-    """A bit for each record, the lowest first; 1 if it is not null. None if there are no nulls."""
+    """One bit for each item, the lowest bit first: 1 if the item is not null. None if no item is null."""
     ends: bytes
-    """int32: 0, and the end of each item in ``data``."""
+    """int32 numbers: 0, then the end of each item in ``data``."""
     data: bytes
     """All items, concatenated."""
 
 
 @attrs.frozen
 class Columns:
-    """The records of a batch as columns; entry ``i`` of every column is of record ``i``."""
+    """The records of a batch as columns; entry ``i`` of every column belongs to record ``i``."""
 
     count: int
     offsets: bytes
-    """int64."""
+    """The offsets as int64 numbers."""
     timestamps: bytes
-    """int64, in ms since the epoch."""
+    """The timestamps as int64 numbers, in ms since the epoch."""
     keys: BytesColumn
     values: BytesColumn
     headers: list[tuple[Header, ...]] | None
-    """None if no record has headers."""
+    """The headers of each record; None if no record has headers."""
 
 
 def columns_of(records: "Iterable[ConsumerRecord[Any, Any]]") -> Columns:

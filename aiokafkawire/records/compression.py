@@ -17,7 +17,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 class Codec(IntEnum):
-    """``compression.type``; the numbers are those in a batch's attributes."""
+    """A compression codec (``compression.type``); its value is its number in a batch's attributes."""
 
     NONE = 0
     GZIP = 1
@@ -27,7 +27,7 @@ class Codec(IntEnum):
 
     @classmethod
     def parse(cls, name: str) -> "Codec":
-        """Parse Kafka's name of a codec.
+        """Return the codec with this name in Kafka's settings, such as ``zstd``.
 
         Raises:
             ConfigError: the name is unknown.
@@ -43,7 +43,7 @@ _LEVELS: dict[Codec, tuple[range, str]] = {
     Codec.LZ4: (range(1, 18), "1 to 17"),
     Codec.ZSTD: (range(-131072, 23), "-131072 to 22"),
 }
-_LZ4_DEFAULT = 9  # KIP-390; as in Kafka's classes it selects the fast compressor, not the high one of level 9
+_LZ4_DEFAULT = 9  # KIP-390; as in Kafka's classes, 9 selects LZ4's fast compressor instead of its high compressor
 _ZSTD_DEFAULT = 3
 
 
@@ -63,7 +63,7 @@ def check_level(codec: Codec, level: int | None) -> None:
 
 
 def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
-    """Compress ``data`` with the framing of Kafka's classes, so that every client can read it.
+    """Compress ``data`` with the framing of Kafka's classes, so that every client can read the result.
 
     Raises:
         ConfigError: see :func:`check_level`.
@@ -105,7 +105,7 @@ def decompress(codec: int, data: memoryview, *, limit: int) -> bytes | memoryvie
 
 
 class _Output:
-    """The output of a codec, up to a limit."""
+    """The decompressed output of a codec, limited in size."""
 
     __slots__ = ("_parts", "codec", "limit", "size")
 
@@ -117,7 +117,7 @@ class _Output:
 
     @property
     def remaining(self) -> int:
-        """The size to request from a codec: one byte more than allowed, to detect excess output."""
+        """The number of bytes to request from a codec: one more than allowed, to detect excess output."""
         return self.limit - self.size + 1
 
     def add(self, part: bytes) -> None:
@@ -147,7 +147,7 @@ class _Output:
 _GZIP_WINDOW = 31  # zlib's largest window, +16 for gzip's header and checksum
 
 _INPUT_STEP = 1 << 16
-"""The size of input pieces: libraries copy the input after the end of a member, once for each member."""
+"""The size of input slices: at the end of each member, libraries copy all remaining input of the slice."""
 
 
 def _inflate_gzip(data: memoryview, output: _Output) -> None:
@@ -208,7 +208,7 @@ def _inflate_lz4(data: memoryview, output: _Output) -> None:
 # --- snappy, in the framing of snappy-java (xerial) ----------------------------------------------------------
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
-_XERIAL_HEADER = _XERIAL_MAGIC + bytes((0, 0, 0, 1, 0, 0, 0, 1))  # its version, and the oldest that can read it
+_XERIAL_HEADER = _XERIAL_MAGIC + bytes((0, 0, 0, 1, 0, 0, 0, 1))  # format version, oldest compatible version
 _XERIAL_BLOCK = 1 << 15
 
 
@@ -250,7 +250,7 @@ def _inflate_snappy_block(block: memoryview, output: _Output) -> None:
     size = _snappy_size(block)
     if size is None:
         raise output.corrupt("a block without a size")
-    if size >= output.remaining:  # the library allocates the size in the block
+    if size >= output.remaining:  # the library allocates the size that the block declares
         raise output.corrupt(f"inflates to more than the limit of {output.limit} bytes")
     try:
         output.add(snappy.uncompress(block))
@@ -259,7 +259,7 @@ def _inflate_snappy_block(block: memoryview, output: _Output) -> None:
 
 
 def _snappy_size(block: memoryview) -> int | None:
-    """Return the uncompressed size, an unsigned varint at the beginning of a block."""
+    """Return the uncompressed size, an unsigned varint at the beginning of a block; None if it is invalid."""
     size = 0
     for index, byte in enumerate(block[:5]):
         size |= (byte & 0x7F) << 7 * index
@@ -270,7 +270,7 @@ def _snappy_size(block: memoryview) -> int | None:
 
 # --- zstd --------------------------------------------------------------------------------------------------
 
-_ZSTD_MAX_WINDOW = 1 << 27  # of level 22, the maximum of Kafka's classes; memory is used only as it is filled
+_ZSTD_MAX_WINDOW = 1 << 27  # the window of level 22, Kafka's maximum; memory is used only as the window fills
 
 
 def _inflate_zstd(data: memoryview, output: _Output) -> None:

@@ -11,7 +11,7 @@ class DeliveryResult(Protocol):
     """The outcome of one batch, shared by the deliveries of all its records."""
 
     def is_done(self, index: int) -> bool:
-        """Return whether the outcome of record ``index`` is known."""
+        """Return whether the outcome of the batch's record ``index`` is known."""
 
     async def wait(self, index: int) -> RecordMetadata:
-        """Wait until the outcome is known; return the metadata of record ``index``, or raise its error."""
+        """Wait for the outcome of the batch's record ``index``; return the record's metadata, or raise its error."""

@@ -10,7 +10,7 @@ __all__ = ("BatchHeader",)
 
 @attrs.frozen
 class BatchHeader:
-    """The encoded fields of a batch's header."""
+    """The header of a record batch: its encoded fields, and properties computed from them."""
 
     base_offset: int
     length: int
@@ -28,12 +28,12 @@ class BatchHeader:
 
     @property
     def codec(self) -> int:
-        """The number of the compression codec, which may be unknown."""
+        """The number of the compression codec, which this client may not know."""
         return self.attributes & layout.CODEC_MASK
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """The origin of the records' timestamps."""
+        """Whether the producer or the broker set the records' timestamps."""
         if self.attributes & layout.LOG_APPEND_TIME:
             return TimestampType.LOG_APPEND_TIME
         return TimestampType.CREATE_TIME
@@ -45,12 +45,12 @@ class BatchHeader:
 
     @property
     def is_control(self) -> bool:
-        """Whether the records are control records, which are not for users."""
+        """Whether the records are control records, such as transaction markers, which consumers do not return."""
         return bool(self.attributes & layout.CONTROL)
 
     @property
     def delete_horizon(self) -> int | None:
-        """The time when compaction may remove tombstones and control records (ms since the epoch; KIP-534)."""
+        """The time (ms since the epoch) after which compaction may remove tombstones and control records (KIP-534)."""
         return self.base_timestamp if self.attributes & layout.DELETE_HORIZON else None
 
     @property

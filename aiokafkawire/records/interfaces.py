@@ -19,7 +19,7 @@ DEFAULT_INFLATE_LIMIT = 128 * 1024 * 1024
 
 
 class AnyHeader(Protocol):
-    """The fields of a batch that are known before decompression; -1 for fields that a format does not have."""
+    """The fields of a batch that are known before decompression; -1 for a field that the batch's format lacks."""
 
     @property
     def magic(self) -> int:
@@ -27,11 +27,11 @@ class AnyHeader(Protocol):
 
     @property
     def attributes(self) -> int:
-        """Codec, timestamp type and more, as bits."""
+        """The bits for the codec, the timestamp type and other attributes."""
 
     @property
     def codec(self) -> int:
-        """The number of the compression codec, which may be unknown."""
+        """The number of the compression codec, which this client may not know."""
 
     @property
     def size(self) -> int:
@@ -39,7 +39,7 @@ class AnyHeader(Protocol):
 
     @property
     def base_offset(self) -> int:
-        """The first offset; -1 for a compressed message set, which has it in the compressed messages."""
+        """The first offset; -1 for a compressed message set, whose first offset is inside the compressed data."""
 
     @property
     def last_offset(self) -> int:
@@ -51,11 +51,11 @@ class AnyHeader(Protocol):
 
     @property
     def max_timestamp(self) -> int:
-        """The newest timestamp, in ms since the epoch."""
+        """The newest timestamp of the records, in ms since the epoch."""
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """The origin of the records' timestamps."""
+        """Whether the producer or the broker set the records' timestamps."""
 
     @property
     def leader_epoch(self) -> int:
@@ -63,7 +63,7 @@ class AnyHeader(Protocol):
 
     @property
     def producer_id(self) -> int:
-        """The id of an idempotent producer."""
+        """The id of the idempotent producer that sent the batch."""
 
     @property
     def is_transactional(self) -> bool:
@@ -71,7 +71,7 @@ class AnyHeader(Protocol):
 
     @property
     def is_control(self) -> bool:
-        """Whether the records are control records, which are not for users."""
+        """Whether the records are control records, such as transaction markers, which consumers do not return."""
 
 
 class AnyReader(Protocol[K, V]):
@@ -79,7 +79,7 @@ class AnyReader(Protocol[K, V]):
 
     @property
     def next_offset(self) -> int:
-        """The next offset to read: after the last returned record, or after the batch at its end."""
+        """The next offset to read: that after the last returned record or, after all records, that after the batch."""
 
     def columns(self) -> Columns:
         """Return the remaining records as columns, with raw keys and values."""
@@ -90,7 +90,7 @@ class AnyReader(Protocol[K, V]):
 
 
 class AnyBatch(Protocol):
-    """A RecordBatch or a MessageSet."""
+    """A batch of any format: a RecordBatch or a MessageSet."""
 
     @property
     def header(self) -> AnyHeader:
@@ -101,10 +101,10 @@ class AnyBatch(Protocol):
         """The batch's bytes, with its header."""
 
     def check(self) -> None:
-        """Verify the checksum, once."""
+        """Verify the checksum, unless it was verified before."""
 
     def prepare(self, *, limit: int = DEFAULT_INFLATE_LIMIT, check_crcs: bool = True) -> memoryview:
-        """Verify the checksum and decompress, once, possibly on another thread."""
+        """Verify the checksum, decompress the records, and return their bytes; another thread may call this."""
 
     def records(
         self,
@@ -117,4 +117,4 @@ class AnyBatch(Protocol):
         check_crcs: bool = True,
         limit: int = DEFAULT_INFLATE_LIMIT,
     ) -> AnyReader[K, V]:
-        """Iterate the records from ``from_offset`` on."""
+        """Return an iterator over the records from ``from_offset`` on."""

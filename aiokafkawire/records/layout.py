@@ -38,36 +38,36 @@ __all__ = (
 MAGIC = 2
 
 HEADER = Struct(">qiibIhiqqqhii")
-"""base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base timestamp, max timestamp,
-producer id, producer epoch, base sequence, count."""
+"""A batch's header: base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base timestamp,
+max timestamp, producer id, producer epoch, base sequence, count."""
 
-HEADER_SIZE = HEADER.size  # 61; the records follow, compressed as one piece
+HEADER_SIZE = HEADER.size  # 61; the records follow the header, compressed together
 
 BASE_OFFSET_AT = 0
 LENGTH_AT = 8
 LEADER_EPOCH_AT = 12
 MAGIC_AT = 16  # the same position in all formats
 CRC_AT = 17
-ATTRIBUTES_AT = 21  # the CRC covers the bytes from here, so brokers may set the fields before
+ATTRIBUTES_AT = 21  # the CRC covers the bytes from the attributes on, so brokers may change earlier fields
 MAX_TIMESTAMP_AT = 35
 PRODUCER_ID_AT = 43
 COUNT_AT = 57
 
 LAST_OFFSET = 2**63 - 1  # not a valid record offset, since there is no offset after it
-LOG_OVERHEAD = 12  # base offset and length: what the length does not count
-SHORTEST_MESSAGE = 14  # the least length in any format: a message v0 with null key and value
-SHORTEST_RECORD = 7  # length, attributes, two deltas, null key, null value, no headers
+LOG_OVERHEAD = 12  # bytes of base offset and length, which the length does not count
+SHORTEST_MESSAGE = 14  # the minimum length in any format: a message v0 with null key and value
+SHORTEST_RECORD = 7  # bytes: length, attributes, two deltas, null key, null value, no headers
 
 MESSAGE = Struct(">qiIBBq")
-"""offset, length, CRC-32, magic, attributes, and in v1 the timestamp. In v0 the lengths of key and value take as many
-bytes as the timestamp, so every message has this many bytes."""
+"""The first fields of a message: offset, length, CRC-32, magic, attributes, and in v1 the timestamp. In v0 the lengths
+of key and value take as many bytes as the timestamp, so every message has at least this many bytes."""
 
 MESSAGE_FRAME = Struct(">qiI")
-"""offset, length, CRC-32: the fields before the bytes that the CRC covers, from the magic to the end."""
+"""The fields offset, length and CRC-32 of a message; the CRC covers the bytes after them."""
 
 MESSAGE_CRC_AT = 12
-MESSAGE_KEY_AT = (18, 26)  # by magic; a key and then a value, each an int32 and that many bytes, -1 for null
-SHORTEST_MESSAGES = (SHORTEST_MESSAGE, SHORTEST_MESSAGE + 8)  # the least length, by magic
+MESSAGE_KEY_AT = (18, 26)  # by magic; key and value follow, each as an int32 length (-1 for null) and bytes
+SHORTEST_MESSAGES = (SHORTEST_MESSAGE, SHORTEST_MESSAGE + 8)  # the minimum length, by magic
 
 CODEC_MASK = 0b111
 LOG_APPEND_TIME = 1 << 3

@@ -1,7 +1,8 @@
 """The wrong header checksum of LZ4 frames in message sets of magic 0.
 
-The checksum is one byte of an xxh32 over the frame's descriptor. Kafka's first clients included the four magic bytes
-before it, and expect this when reading; so Kafka still writes it for magic 0, and does not check it (KAFKA-3160).
+The checksum is one byte of an xxh32 over the frame's descriptor. Kafka's first clients also included the four magic
+bytes before the descriptor, and expect the same when reading. So Kafka still writes this wrong checksum for magic 0,
+and does not verify it (KAFKA-3160).
 """
 
 from .compression import Buffer
@@ -14,7 +15,7 @@ _PRIMES = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1)
 
 
 def xxh32_short(data: Buffer) -> int:
-    """Compute xxHash32 with seed 0 of fewer than 16 bytes; a descriptor has at most 14."""
+    """Compute the xxHash32 with seed 0 of fewer than 16 bytes; a frame's descriptor has at most 14."""
     _, second, third, fourth, fifth = _PRIMES
     value = fifth + len(data)
     whole = len(data) & ~3
@@ -35,7 +36,7 @@ def _rotated(value: int, by: int) -> int:
 
 
 def _checksum_at(frame: Buffer) -> int | None:
-    """Return the checksum's position; None if the bytes are not a frame, which the decompressor reports."""
+    """Return the checksum's position; None if the bytes are not a frame, so that the decompressor reports an error."""
     if frame[:4] != _MAGIC or len(frame) < 7:
         return None
     flags = frame[4]
@@ -44,7 +45,7 @@ def _checksum_at(frame: Buffer) -> int | None:
 
 
 def with_right_checksum(frame: memoryview) -> memoryview:
-    """Return the frame with the right checksum for LZ4 libraries. The message's CRC-32 covers the original byte."""
+    """Return the frame with the right checksum, for LZ4 libraries. The message's CRC-32 covers the wrong checksum."""
     position = _checksum_at(frame)
     if position is None:
         return frame

@@ -28,10 +28,10 @@ class _Message(NamedTuple):
 
 @final
 class MessageReader(Generic[K, V]):
-    """An iterator over the records of one message set, whose lengths were validated before.
+    """An iterator over the records of one message set; the messages' lengths must have been validated.
 
-    Like RecordReader it continues after errors, and validates each message completely before it returns the record.
-    ``wrapper`` has the timestamp type and timestamp of the compressed wrapper message; None for outer messages.
+    Like RecordReader, it continues after errors, and validates each message completely before it returns the record.
+    ``wrapper`` is the timestamp type and timestamp of the message that wraps these messages; None without a wrapper.
     """
 
     __slots__ = (
@@ -82,7 +82,7 @@ class MessageReader(Generic[K, V]):
 
     @property
     def next_offset(self) -> int:
-        """The next offset to read: after the last returned record, or after the set at its end."""
+        """The next offset to read: that after the last returned record or, after all records, that after the set."""
         following = self._next_offset
         if self._position >= len(self._view):
             following = max(following, self._last_offset + 1)
@@ -161,7 +161,7 @@ class MessageReader(Generic[K, V]):
             raise ValueError("compressed inside a compressed message")
         key, value = key_and_value(view, position + layout.MESSAGE_KEY_AT[magic], end)
         timestamp_type = TimestampType.NO_TIMESTAMP_TYPE
-        if not magic:  # also in a wrapper of magic 1, as Java reads it
+        if not magic:  # also inside a wrapper of magic 1, as in Java's consumer
             timestamp = -1
         elif self._wrapper is None:
             timestamp_type = TimestampType(attributes >> 3 & 1)
@@ -184,7 +184,7 @@ class MessageReader(Generic[K, V]):
 
 
 def key_and_value(view: memoryview, position: int, end: int) -> tuple[memoryview | None, memoryview | None]:
-    """Return the key at ``position`` and the value after it, which ends the message; None for null.
+    """Return the key at ``position`` and the value after it, each None if null; the value must end at ``end``.
 
     Raises:
         ValueError: the lengths contradict the message's length.

@@ -1,7 +1,8 @@
 """Message sets, the formats before Kafka 0.11 (magic 0, and 1 with timestamps: KIP-32), with the interface of batches.
 
 A set is a sequence of messages. A compressed message is a wrapper: its value is a compressed set. Sets that Java's
-classes read are valid here too, except for damage that Java does not check, such as a truncated end in a wrapper.
+classes read are valid here too, except for damage that Java does not detect, such as a truncated end of a wrapper's
+set.
 """
 
 import zlib
@@ -24,25 +25,25 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _RUN = 1 << 20
-"""The approximate size of a set of uncompressed messages: the default maximum of a batch, so that processing a set does
-not take longer than a batch."""
+"""The approximate maximum size of a set of uncompressed messages in bytes: the default maximum of a batch, so that
+processing a set takes no longer than processing a batch."""
 
 
 @attrs.frozen
 class MessageSetHeader:
-    """The fields of a set's outer messages, with the names of a batch's header."""
+    """The common fields of a set's outer messages, with the field names of a batch's header."""
 
     magic: int
     attributes: int
-    """The attributes of every message of a run: only unused bits differ."""
+    """The first message's attributes; those of the other messages differ only in unused bits."""
     size: int
     base_offset: int
-    """-1 for a compressed set, which has it in the compressed messages."""
+    """The first offset; -1 for a compressed set, whose first offset is inside the compressed data."""
     last_offset: int
     max_timestamp: int
-    """-1 in magic 0."""
+    """The newest timestamp; -1 in magic 0, which has no timestamps."""
     crc: int | None
-    """None for a run of several messages, which have a checksum each."""
+    """The message's checksum; None for several messages, since each has its own."""
     leader_epoch: int = -1
     producer_id: int = -1
     producer_epoch: int = -1
@@ -53,12 +54,12 @@ class MessageSetHeader:
 
     @property
     def codec(self) -> int:
-        """The number of the compression codec, which may be unknown."""
+        """The number of the compression codec, which this client may not know."""
         return self.attributes & layout.CODEC_MASK
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """The origin of the records' timestamps."""
+        """Whether the producer or the broker set the records' timestamps."""
         if not self.magic:
             return TimestampType.NO_TIMESTAMP_TYPE
         return TimestampType(self.attributes >> 3 & 1)
@@ -70,9 +71,9 @@ class MessageSetHeader:
 
 
 class MessageSet:
-    """One compressed message with its inner messages, or a run of uncompressed messages with the same attributes.
+    """One compressed message with its inner messages, or consecutive uncompressed messages with the same attributes.
 
-    It has the interface of RecordBatch. Each message of a run has a checksum, which is verified when it is read.
+    The class has the interface of RecordBatch. An uncompressed message's checksum is verified when the message is read.
     """
 
     __slots__ = ("_body", "_checked", "_first", "_place", "_shift", "_where", "header", "view")
@@ -115,7 +116,7 @@ class MessageSet:
         return cls(header, view[position : position + header.size], place, where)
 
     def check(self) -> None:
-        """Verify the checksums of the outer messages, once.
+        """Verify the checksums of the outer messages, unless they were verified before.
 
         Raises:
             CorruptBatch: a checksum is wrong; the error names the message.
@@ -134,7 +135,7 @@ class MessageSet:
         self._checked = True
 
     def prepare(self, *, limit: int = DEFAULT_INFLATE_LIMIT, check_crcs: bool = True) -> memoryview:
-        """Return the messages' bytes; verify, decompress and validate a compressed set, once.
+        """Return the messages' bytes; the first call verifies, decompresses and validates a compressed set.
 
         Raises:
             CorruptBatch: see :meth:`check` and :func:`~aiokafkawire.records.compression.decompress`; also for a codec
@@ -177,10 +178,10 @@ class MessageSet:
         check_crcs: bool = True,
         limit: int = DEFAULT_INFLATE_LIMIT,
     ) -> MessageReader[K, V]:
-        """Iterate the records from ``from_offset`` on.
+        """Return an iterator over the records from ``from_offset`` on.
 
         Raises:
-            CorruptBatch: see :meth:`prepare`; also while iterating.
+            CorruptBatch: see :meth:`prepare`; the iterator raises this error, too.
         """
         header = self.header
         body = self.prepare(limit=limit, check_crcs=check_crcs)
@@ -196,7 +197,7 @@ class MessageSet:
             from_offset=from_offset,
             key_deserializer=key_deserializer,
             value_deserializer=value_deserializer,
-            # Java's consumer also verifies the inner checksums, and brokers do not change the bytes they cover.
+            # Java's consumer also verifies the inner checksums, and brokers do not change the bytes that these cover.
             check_crcs=check_crcs and (bool(header.codec) or not self._checked),
         )
 
@@ -206,7 +207,7 @@ class MessageSet:
 
 
 def _run(view: memoryview, position: int, newest: int) -> tuple[int, int, int]:
-    """Return size, last offset and newest timestamp of the uncompressed messages with the attributes of the first."""
+    """Return size, last offset and newest timestamp of the consecutive messages with the first message's attributes."""
     last, length, _, magic, attributes, _ = layout.MESSAGE.unpack_from(view, position)
     end = position + layout.LOG_OVERHEAD + length
     mask = layout.CODEC_MASK | layout.LOG_APPEND_TIME if magic else layout.CODEC_MASK
@@ -231,7 +232,8 @@ def _run(view: memoryview, position: int, newest: int) -> tuple[int, int, int]:
 def _inner_offsets(body: memoryview, *, unset: bool) -> tuple[int, int]:
     """Validate the inner messages' lengths and offsets, and return the first and last inner offset as encoded.
 
-    Offsets ascend unless they are ``unset``: some producers wrote 0 for all, and brokers assigned the offsets.
+    Offsets must ascend unless they are ``unset``: some producers wrote 0 for every message, and the broker assigned the
+    offsets.
     """
     position, first, last = 0, -1, -1
     while position < len(body):
@@ -253,9 +255,9 @@ def _inner_offsets(body: memoryview, *, unset: bool) -> tuple[int, int]:
 def _shift(header: MessageSetHeader, last: int) -> int:
     """Return the number to add to inner offsets.
 
-    A wrapper has the offset of its last message. In magic 1 inner offsets are relative (KIP-31); if a client wrote
-    absolute ones, the difference is 0 and the same sum is right. In magic 0 they are absolute. A wrapper at offset 0
-    has no offset from a broker, as old producers sent it: the inner offsets are used unchanged.
+    A wrapper has the offset of its last inner message. In magic 1 inner offsets are relative to the wrapper (KIP-31);
+    if a client wrote absolute offsets, the number is 0. In magic 0 inner offsets are absolute. If no broker assigned
+    the wrapper's offset, it is 0, and the inner offsets are used unchanged.
     """
     if not header.last_offset:
         return 0

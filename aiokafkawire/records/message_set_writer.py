@@ -14,7 +14,7 @@ from .lz4_frames import with_old_checksum
 __all__ = ("Content", "down_convert", "encode_message_set")
 
 Content: TypeAlias = tuple[int, bytes | None, bytes | None, Sequence[Header]]
-"""Timestamp (ms since the epoch, -1 for none), key, value and headers, as ``BatchBuilder.append`` takes them."""
+"""A record's timestamp (ms since the epoch, -1 for none), key, value and headers, as in ``BatchBuilder.append``."""
 
 _SINCE = {0: "0.8 and 0.9", 1: "0.10"}
 
@@ -30,16 +30,17 @@ def encode_message_set(
 ) -> bytes:
     """Encode records as a sequence of messages, or with a codec as one message that wraps them.
 
-    A producer omits the keywords: offsets are then 0, 1, 2, ... and timestamps those of the records. A broker passes
-    ascending offsets, and for a topic with LogAppendTime its time (ms since the epoch). Magic 0 drops timestamps.
-    Inside a wrapper of magic 1, offsets are relative to the first (KIP-31); the wrapper has the last offset.
+    A producer omits ``offsets`` and ``log_append_time``: offsets are then 0, 1, 2, ..., and records keep their
+    timestamps. A broker passes ascending offsets and, for a topic with LogAppendTime, its time (ms since the epoch).
+    Magic 0 drops timestamps. Inside a wrapper of magic 1, offsets are relative to the first record's (KIP-31); the
+    wrapper has the last record's offset.
 
     Raises:
         UnsupportedVersion: a record has headers, or the format does not support the codec.
         UsageError: there are no records, offsets do not ascend or do not match the records, or the magic is invalid.
         ConfigError: the codec does not have the level.
 
-    An argument of another type, or a timestamp of more than 64 bits, raises Python's error.
+    An argument of a wrong type, or a timestamp of more than 64 bits, raises Python's own error.
     """
     _check_format(magic, codec)
     contents = list(records)
@@ -74,12 +75,12 @@ def down_convert(
     limit: int = DEFAULT_INFLATE_LIMIT,
     check_crcs: bool = True,
 ) -> bytes:
-    """Convert a batch to an older format, with the same offsets and codec; a batch of an older format is unchanged.
+    """Convert a batch to format ``magic``, with the same offsets and codec; a batch of an older format is unchanged.
 
-    For a producer only timestamps may be lost, in magic 0. For old consumers ``lossy`` converts as Kafka's brokers do:
-    control batches and headers are dropped, and records of transactions become plain records. The records of an
-    uncompressed batch before ``from_offset`` are dropped, since old clients do not skip them. Without records the
-    result is ``b""``.
+    Without ``lossy``, as for a producer, only magic 0 loses data: the timestamps. With ``lossy``, for old consumers,
+    the conversion is that of Kafka's brokers: control batches and headers are dropped, and records of transactions
+    become plain records. If the batch is not compressed, its records before ``from_offset`` are dropped, since old
+    clients do not skip them. If no records remain, the result is ``b""``.
 
     Raises:
         UnsupportedVersion: the batch uses zstd; or without ``lossy`` it is idempotent, transactional, or has headers.

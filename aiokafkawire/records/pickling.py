@@ -11,13 +11,13 @@ class _Raw(Enum):  # an enum's members stay the same object through a pickle
 
 
 RAW: Final[Any] = _Raw.RAW
-"""The marker of a key or value without a deserializer: the raw one is used."""
+"""The marker of a record's key or value that has no deserializer: the raw key or value is used."""
 
 
 def restore_record(*fields: Any) -> Any:
-    """Restore a record of the class that this process uses, from the fields of ``__reduce__``.
+    """Restore a pickled record from the fields of its ``__reduce__``, with the record class that this process uses.
 
-    Pickles do not name the record's class, so that a process without the compiled one can load them.
+    Pickles do not name the record's class, so that a process without the compiled class can load them.
     """
     from .batch import ConsumerRecord  # imported here to avoid an import cycle
 

@@ -1,11 +1,11 @@
-"""Zigzag varints, as the records of a batch hold them."""
+"""Zigzag varints, the encoding of integers in a batch's records."""
 
 from collections.abc import Sequence
 
 __all__ = ("SMALL_VARINTS", "UNZIGZAG", "encode_varint", "read_varint", "varint_size")
 
 UNZIGZAG: Sequence[int] = tuple((raw >> 1) ^ -(raw & 1) for raw in range(128))
-"""The values of one-byte varints, by the byte."""
+"""The decoded value of each one-byte varint, by the byte."""
 
 
 def encode_varint(value: int) -> bytes:
@@ -20,11 +20,11 @@ def encode_varint(value: int) -> bytes:
 
 
 SMALL_VARINTS: Sequence[bytes] = tuple(encode_varint(value) for value in range(2048))
-"""The encodings of 0, 1, 2, ...: they cover most deltas and lengths, and an index is cheaper than a call."""
+"""The encodings of 0 to 2047, which include most deltas and lengths: indexing is cheaper than a call."""
 
 
 def varint_size(value: int) -> int:
-    """Return the size of the encoding by :func:`encode_varint`."""
+    """Return the number of bytes to which :func:`encode_varint` encodes ``value``."""
     raw = value << 1 if value >= 0 else ~(value << 1)
     return (raw.bit_length() + 6) // 7 or 1
 

@@ -6,17 +6,17 @@ from struct import Struct
 __all__ = ("zstd_blocks",)
 
 _MAGIC = 0xFD2FB528
-_SKIPPABLE = 0x184D2A5  # the upper 28 bits of sixteen magics
+_SKIPPABLE = 0x184D2A5  # the upper 28 bits of the sixteen magic numbers of skippable frames
 _RLE, _RESERVED = 1, 3
 _UINT32 = Struct("<I")
 _CUT_SHORT = "cut short"
 
 
 def zstd_blocks(data: memoryview) -> Iterator[tuple[memoryview, bool]]:
-    """Yield consecutive frames in pieces of one block each; the flag marks the last piece of a frame.
+    """Yield the bytes of consecutive frames block by block, each with a flag that marks the last block of a frame.
 
-    A block decompresses to at most 128 KiB, so feeding single blocks bounds the output of each call. The library has no
-    call with such a bound that also reports whether the frame was whole.
+    A block decompresses to at most 128 KiB, so decompressing single blocks bounds the output of each call. The library
+    has no bounded call that also reports whether the frame was complete.
 
     Raises:
         ValueError: the data is not a sequence of whole frames.
@@ -40,7 +40,7 @@ def zstd_blocks(data: memoryview) -> Iterator[tuple[memoryview, bool]]:
 
 def _frame_blocks(data: memoryview, start: int) -> Iterator[tuple[memoryview, bool]]:
     descriptor = data[start + 4]
-    single_segment = descriptor >> 5 & 1  # then there is no window byte, but always a content size
+    single_segment = descriptor >> 5 & 1  # a single segment has no window byte, but always a content size
     content_size = (single_segment, 2, 4, 8)[descriptor >> 6]
     dictionary_id = (0, 1, 2, 4)[descriptor & 3]
     checksum = 4 * (descriptor >> 2 & 1)

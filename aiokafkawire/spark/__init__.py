@@ -1,4 +1,4 @@
-"""Kafka in PySpark without a jar: a data source, ranges, exactly-once sinks, committed offsets; see docs/spark.md."""
+"""Kafka in PySpark without a jar: data source, offset ranges, exactly-once sink, offset commits; see docs/spark.md."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The end of each micro-batch of a stream, and its lost data, computed from offsets."""
+"""The end, the ranges and the lost data of a stream's micro-batch, computed from offsets."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ __all__ = ("Admission", "lost_between", "ranges_between")
 
 @attrs.define
 class Admission:
-    """The limits of a stream, and the time of its last batch. Times are in seconds."""
+    """The limits of a stream's micro-batches in offsets, and the time of the last batch. Times are in seconds."""
 
     maximum: int | None
     minimum: int | None
@@ -21,7 +21,7 @@ class Admission:
     passed_at: float = attrs.field(kw_only=True)
 
     def reach(self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], now: float) -> Offsets:
-        """Return the batch's end, or ``start`` to wait for more records. ``start`` has all partitions of ``end``."""
+        """Return the next batch's end, or ``start`` to wait for records. ``start`` has all partitions of ``end``."""
         waits = now < self.passed_at + self.longest_wait
         if self.minimum is not None and waits and backlog(start, end) < self.minimum:
             return {partition: start[partition] for partition in end}
@@ -30,7 +30,7 @@ class Admission:
 
 
 def ranges_between(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[OffsetRange]:
-    """Return the range of each partition that is in both and has offsets to read."""
+    """Return the range of each partition that is in ``start`` and ``end`` and has offsets to read."""
     return [
         OffsetRange(partition.topic, partition.partition, start[partition], offset)
         for partition, offset in sorted(end.items())
@@ -45,7 +45,7 @@ def lost_between(
 
     Args:
         before: the end of the previous batch.
-        began: the beginnings of partitions that were added later.
+        began: the beginnings of partitions that are new in this batch.
         end: the end of the batch.
     """
     gone = sorted(set(before) - set(end))

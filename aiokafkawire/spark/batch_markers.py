@@ -6,22 +6,22 @@ __all__ = ("group_of", "is_unknown", "is_written", "mark_of")
 
 
 def group_of(transactional_id: str) -> str:
-    """Return the group of the markers' offsets; it never has members."""
+    """Return the id of the group for which markers are committed; this group never has members."""
     return f"{transactional_id}-batches"
 
 
 def mark_of(query: str, batch_id: int) -> OffsetAndMetadata:
-    """Return the marker of a batch: the number of the next batch, and the query."""
+    """Return the marker of a batch: the next batch's id as the offset, and the query as the metadata."""
     return OffsetAndMetadata(batch_id + 1, query)
 
 
 def is_written(found: OffsetAndMetadata | None, query: str, batch_id: int) -> bool:
-    """Return whether the batch was committed. Each query counts its batches from 0."""
+    """Return whether the found marker shows that the batch was committed. Each query counts its batches from 0."""
     return found is not None and found.metadata == query and batch_id < found.offset
 
 
 def is_unknown(found: OffsetAndMetadata | None, query: str, batch_id: int) -> bool:
-    """Return whether the query's marker is missing although the query had batches before: it may have expired.
+    """Return whether the query's marker is missing although the query had earlier batches: the marker may have expired.
 
     A query's first batch never has a marker.
     """

@@ -19,14 +19,14 @@ _INT32: Final = 4
 
 
 class Chunk:
-    """The records for the next record batch."""
+    """A buffer of one partition's records for the next Arrow record batch."""
 
     def __init__(self, topic: str, partition: int, *, headers: bool) -> None:
         self._topic, self._partition, self._with_headers = topic, partition, headers
         self._schema = arrow_schema(headers=headers)
         self.rows: int = 0
         self.size: int = 0
-        """Bytes of the keys and values."""
+        """The number of bytes of all keys and values."""
         self._keys: list[pa.Array] = []
         self._values: list[pa.Array] = []
         # Columns of fixed width are joined as bytes: an Arrow array for each batch would cost more than its records.
@@ -36,7 +36,7 @@ class Chunk:
         self._headers: list[pa.Array] = []
 
     def add(self, columns: Columns, timestamp_type: TimestampType, end: int) -> None:
-        """Add a batch's records before offset ``end``."""
+        """Add the records of a Kafka batch that are before offset ``end``."""
         # Offsets ascend, with gaps in compacted batches.
         count = bisect_left(memoryview(columns.offsets).cast("q"), end)
         if not count:
@@ -54,14 +54,14 @@ class Chunk:
         self._types.append((timestamp_type, count))
 
     def record_batch(self) -> "pa.RecordBatch":
-        """Return all records as one record batch. There must be at least one record."""
+        """Return all records as one Arrow record batch. There must be at least one record."""
         arrays = [
             pa.concat_arrays(self._keys),
             pa.concat_arrays(self._values),
             self._topics(),
             self._fixed(pa.int32(), [_int32(self._partition) * self.rows]),
             self._fixed(pa.int64(), self._offsets),
-            # Unsafe, because a timestamp that overflows in us must not fail the query.
+            # An unsafe cast, because a timestamp that overflows in us must not fail the query.
             self._fixed(_MS, self._timestamps).cast(self._schema.field("timestamp").type, safe=False),
             self._fixed(pa.int32(), [_int32(timestamp_type) * count for timestamp_type, count in self._types]),
         ]

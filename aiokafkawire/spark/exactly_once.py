@@ -26,22 +26,23 @@ _WRITTEN: Final = StructType([StructField("partition", IntegerType()), StructFie
 
 
 class ExactlyOnceSink:
-    """A sink whose micro-batches readers of committed records see exactly once and atomically. Experimental.
+    """An exactly-once sink: consumers of committed records see each micro-batch once and atomically. Experimental.
 
         with ExactlyOnceSink(options, "delays-sink") as sink:
             query = delays.writeStream.foreachBatch(sink.write).option("checkpointLocation", ...).start()
             query.awaitTermination()
 
-    The driver has a transaction for each batch. Rows are grouped by partition, and one task writes each partition with
-    the driver's producer id and epoch. Batches that Spark repeats after a restart are recognised and skipped. A single
-    task is never retried: the sink aborts the batch and writes it again.
+    The driver begins a transaction for each batch. Rows are grouped by partition, and one task writes each partition
+    with the driver's producer id and epoch. Batches that Spark repeats after a restart are recognised and skipped. A
+    failed task is not retried alone: the sink aborts the transaction and writes the whole batch again.
 
     Args:
         options: the options of the data source's sink: ``kafka.bootstrap.servers``, ``topic`` and other ``kafka.*``.
-            ``kafka.transaction.timeout.ms`` (600000) must be longer than a batch takes.
-        transactional_id: unique to the query, and the same after every restart; another query with it fences the first.
-        query: distinguishes successive queries with this transactional id; by default Spark's id of the query, which
-            the checkpoint keeps.
+            ``kafka.transaction.timeout.ms`` (by default 600000) must be longer than a batch takes.
+        transactional_id: an id that is unique to the query and the same after every restart; another query with the
+            same id fences this query.
+        query: a name that distinguishes successive queries with this transactional id; by default Spark's id of the
+            query, which the checkpoint keeps.
         tries: the maximum number of attempts to write a batch before its error ends the query.
 
     Raises:
@@ -69,14 +70,14 @@ class ExactlyOnceSink:
         self.close()
 
     def close(self) -> None:
-        """Close the driver's producer, once the query has ended. May be called again."""
+        """Close the driver's producer after the query has ended. This method may be called several times."""
         self._transactions.close()
 
     def write(self, batch: "DataFrame", batch_id: int) -> None:
         """Write a micro-batch unless it was written before; pass this method to ``foreachBatch``.
 
         Raises:
-            UsageError: a column is missing or of another type, or Spark's settings allow two attempts of a task.
+            UsageError: a column is missing or of a wrong type, or Spark's settings allow two attempts of a task.
             ConfigError: the query's id is not known; set ``query``.
             ProducerFenced, InvalidProducerEpoch, InvalidTxnState: the transaction was open for too long, or another
                 query has this transactional id.
@@ -105,12 +106,12 @@ class ExactlyOnceSink:
 
 
 def _check_attempts(conf: Any) -> None:
-    """Check that a task has one attempt: leaders would confuse the sequence numbers of two in one transaction."""
+    """Check that Spark attempts each task once, since leaders would confuse two attempts' sequence numbers."""
     if str(conf.get("spark.speculation", "false")).lower() == "true":
         raise UsageError("an exactly-once sink needs spark.speculation=false: only one task may write a partition")
     master = str(conf.get("spark.master", "local"))
     is_local = master == "local" or master.startswith("local[")
-    # Each attempt of a stage counts its tasks' attempts from 0, so tasks cannot detect a second attempt.
+    # Each attempt of a stage counts its tasks' attempts from 0, so a task cannot detect a second attempt of its stage.
     if not is_local and str(conf.get("spark.stage.maxConsecutiveAttempts", "4")) != "1":
         why = "Spark would retry a stage that lost an executor's data within one transaction"
         raise UsageError(f"an exactly-once sink needs spark.stage.maxConsecutiveAttempts=1: {why}")
@@ -120,7 +121,7 @@ def _query_of(spark: Any) -> str:
     """Return Spark's id of the query that runs in this thread."""
     try:
         found = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
-    except Exception:  # Spark Connect has no context, and each version raises another error
+    except Exception:  # Spark Connect has no context, and each version raises a different error
         found = None
     if not found:
         raise ConfigError("Spark does not give the query's id: set ExactlyOnceSink(..., query='a unique name')")
@@ -128,16 +129,16 @@ def _query_of(spark: Any) -> str:
 
 
 def _gathered(batch: "DataFrame", partitions: int) -> "DataFrame":
-    """Return the rows with their target partitions; one task has all rows of a partition."""
+    """Return the batch's rows, each with its Kafka partition; one Spark task gets all rows of a Kafka partition."""
     named = [field for field in batch.schema if field.name not in ("topic", "partition")]
-    kept = [StructField(field.name, field.dataType) for field in named]  # Arrow's fields may all be null
+    kept = [StructField(field.name, field.dataType) for field in named]  # nullable, as all fields of Arrow
     schema = StructType([*kept, StructField("partition", IntegerType())])
     rows = batch.drop("topic")
     return rows.mapInArrow(Placing(partitions), schema).repartition(partitions, "partition")
 
 
 class _Writing:
-    """The function that the tasks call; Spark pickles it for them."""
+    """A function for ``mapInArrow`` that writes a task's rows in the transaction; Spark pickles it for every task."""
 
     def __init__(self, options: WriteOptions, identity: ProducerIdentity) -> None:
         self._options, self._identity = options, identity

@@ -17,7 +17,7 @@ def to_topic(options: Mapping[str, str]) -> "Callable[[DataFrame, int], None]":
 
         totals.writeStream.outputMode("update").foreachBatch(to_topic({...})).start()
 
-    Use it where Spark has no Python sink: for streams in output mode update, and for all streams before Spark 4.1.
+    Use this function where Spark has no Python sink: for output mode update, and for all streams before Spark 4.1.
 
     Args:
         options: the options of the sink: ``kafka.bootstrap.servers``, ``topic``, other ``kafka.*``.
@@ -35,10 +35,10 @@ def to_topic(options: Mapping[str, str]) -> "Callable[[DataFrame, int], None]":
 
 
 def ranges_in(batch: "DataFrame") -> list[OffsetRange]:
-    """Return the sorted offset ranges of a micro-batch: for each partition from its first to after its last record.
+    """Return the sorted offset ranges of a micro-batch, from each partition's first record to after its last record.
 
-    The function reads the columns ``topic``, ``partition`` and ``offset`` of the whole batch: ``persist`` a batch that
-    is used again.
+    The function reads the columns ``topic``, ``partition`` and ``offset`` of the whole batch. If the batch is
+    used again, call its method ``persist`` before.
     """
     ends = batch.selectExpr("topic", "partition", "offset", "offset + 1 end").groupBy("topic", "partition")
     found = ends.agg({"offset": "min", "end": "max"}).selectExpr("topic", "partition", "`min(offset)`", "`max(end)`")

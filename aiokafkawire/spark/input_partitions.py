@@ -17,19 +17,19 @@ __all__ = ("Part", "parts_of", "read_part")
 
 
 class Part(InputPartition):
-    """The input partition of one task: a range, pickled for the task."""
+    """The input partition of one Spark task: the offset range to read, which Spark pickles for the task."""
 
     def __init__(self, value: OffsetRange | None) -> None:
         super().__init__(value)
 
 
 def parts_of(options: ReadOptions, ranges: Sequence[OffsetRange]) -> list[Part]:
-    """Split the ranges by ``minPartitions`` and ``maxRecordsPerPartition``, and return a part for each."""
+    """Split the ranges by ``minPartitions`` and ``maxRecordsPerPartition``, and return the input partitions."""
     split = split_up(ranges, min_partitions=options.min_partitions, max_records=options.max_records_per_partition)
     return [Part(offsets) for offsets in split]
 
 
 def read_part(options: ReadOptions, part: Part | None) -> Iterator["pa.RecordBatch"]:
-    """Yield the records of a part. For an empty query Spark reads a part without a range (None before 4.2)."""
+    """Yield the records of a part. For an empty query Spark passes a part without a range (before 4.2 None)."""
     if part is not None and part.value is not None:
         yield from read_range(options, part.value)

@@ -27,17 +27,17 @@ _log = logging.getLogger("aiokafkawire.spark")
 
 
 class CommitsToGroup(StreamingQueryListener):
-    """A listener that commits the end offsets of every finished micro-batch, also while brokers fail temporarily.
+    """A listener that commits the end offsets of every finished micro-batch to a group, and retries failed commits.
 
         listener = CommitsToGroup("localhost:9092", "delays")
         spark.streams.addListener(listener)
 
-    Queries read their checkpoint and never these offsets, and a commit may be late. The group must have no members.
-    The listener supports this source and the JVM's.
+    Queries start from their checkpoint, never from these offsets, and a commit may be late. The group must have no
+    members. The listener supports queries of this source and of Spark's JVM source.
 
     Args:
         bootstrap_servers: ``"host:port,host:port"`` or a sequence of addresses.
-        group_id: the group that offsets are committed for.
+        group_id: the group to commit offsets for.
         query_name: the query to follow; by default all queries of the session, which must not share a partition.
         options: see :class:`~aiokafkawire.config.ClientConfig`.
 
@@ -61,20 +61,20 @@ class CommitsToGroup(StreamingQueryListener):
         self._none_runs = threading.Condition()
         self._pending: Offsets = {}
         self.committed: Offsets = {}
-        """The offsets that were committed so far."""
+        """The last committed offset of each partition."""
         self.behind: dict[str, Behind] = {}
-        """The lag of each query by its id, if Spark reports it (4.2 and later, and the JVM's source)."""
+        """The lag of each query by the query's id, if Spark reports lag: since 4.2, and for the JVM source."""
         self.error: KafkaError | None = None
         """The error of the last commit; None if it succeeded."""
 
     def onQueryStarted(self, event: "QueryStartedEvent") -> None:  # noqa: N802 - Spark's names
-        """Note that a query runs."""
+        """Record that a query has started."""
         if self._query_name in (None, event.name):
             with self._none_runs:
                 self._running.add(str(event.runId))
 
     def onQueryProgress(self, event: "QueryProgressEvent") -> None:  # noqa: N802
-        """Commit the end of a finished micro-batch."""
+        """Commit the end offsets of a finished micro-batch."""
         progress = event.progress
         if self._query_name not in (None, progress.name):
             return
@@ -101,12 +101,12 @@ class CommitsToGroup(StreamingQueryListener):
             self._none_runs.notify_all()
 
     def wait(self, timeout: float = 30.0) -> None:
-        """Wait until the queries have ended and their last offsets are committed, since Spark reports both late.
+        """Wait until the queries have ended and their last offsets are committed; Spark reports both events late.
 
         ``timeout`` is in seconds.
 
         Raises:
-            RequestTimeout: a query has not ended.
+            RequestTimeout: a query has not ended within the timeout.
             KafkaError: the last commit failed.
         """
         with self._none_runs:

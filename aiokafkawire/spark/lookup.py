@@ -1,4 +1,4 @@
-"""Lookups before a query reads: the partitions, and the offsets that the options mean."""
+"""Lookups before a query reads: its partitions, and the offsets that its options specify."""
 
 import logging
 import re
@@ -47,9 +47,9 @@ async def partitions_of(kafka: Client, topics: TopicSelection) -> list[TopicPart
 async def partitions_now(
     kafka: Client, topics: TopicSelection, known: Collection[TopicPartition]
 ) -> list[TopicPartition]:
-    """Return the partitions to read. If ``known`` partitions are missing, repeat the lookup for a while.
+    """Return the partitions to read, sorted. If ``known`` partitions are missing, repeat the lookup for 3 s.
 
-    Brokers learn of new partitions one after the other, so another broker may not know them yet.
+    Brokers learn of new partitions one after the other, so the next broker may not know the same partitions yet.
 
     Raises:
         KafkaError: as :func:`partitions_of`.
@@ -75,7 +75,7 @@ async def _partitions(kafka: Client, topic: str) -> list[TopicPartition]:
 async def ends(
     kafka: Client, options: ReadOptions, partitions: Collection[TopicPartition], *, which: OffsetSpec
 ) -> Offsets:
-    """Look up the beginnings or ends of partitions with the query's ``isolation.level``.
+    """Look up the beginnings or ends of partitions (``which``) with the query's ``isolation.level``.
 
     Raises:
         RequestTimeout, TopicNotReady: a leader does not answer within ``default.api.timeout.ms``.
@@ -85,10 +85,10 @@ async def ends(
 
 
 async def resolve(kafka: Client, options: ReadOptions, bound: Bound, partitions: Collection[TopicPartition]) -> Offsets:
-    """Resolve a bound to the offset of each partition.
+    """Resolve a query's start or end to an offset for each partition.
 
     Raises:
-        ConfigError: the options do not name exactly the query's partitions, or no record is after a starting time.
+        ConfigError: the options do not name exactly the query's partitions, or a starting time is after all records.
         RequestTimeout, TopicNotReady: as :func:`ends`.
     """
     if bound.everywhere is not None:
@@ -128,7 +128,7 @@ async def _ask(
 ) -> dict[TopicPartition, int | None]:
     if not specs:
         return {}
-    # A consumer instead of the admin: the ends depend on its isolation level.
+    # Use a consumer instead of the admin, because the ends depend on the consumer's isolation level.
     async with kafka.consumer(**options.settings.consumer) as consumer:
         for wait in _until_brokers_agree():
             try:
@@ -143,7 +143,7 @@ async def _ask(
 
 
 def _until_brokers_agree() -> Iterator[float | None]:
-    """Yield how long to wait before the next attempt, and None for the last one."""
+    """Yield for each attempt the seconds to wait if it fails; None for the last attempt."""
     waits = int(_AGREE_AFTER / _BETWEEN)
     yield from [_BETWEEN] * waits
     yield None
@@ -156,7 +156,7 @@ def _found(partition: TopicPartition, offset: int | None) -> int:
 
 
 async def batch_ranges(kafka: Client, options: ReadOptions) -> list[OffsetRange]:
-    """Return the ranges that a batch query reads, before they are split.
+    """Return the offset ranges that a batch query reads, one for each partition.
 
     Raises:
         DataLost: the options name offsets that do not exist, and ``failOnDataLoss`` is on.
@@ -171,7 +171,7 @@ async def batch_ranges(kafka: Client, options: ReadOptions) -> list[OffsetRange]
 
 
 async def _within_the_log(kafka: Client, options: ReadOptions, start: Offsets, end: Offsets) -> tuple[Offsets, Offsets]:
-    """Limit user-given offsets to the log; raise for missing ones before any task runs, if ``failOnDataLoss``."""
+    """Limit the user's offsets to existing ones; raise DataLost for missing offsets if ``failOnDataLoss`` is on."""
     first = await ends(kafka, options, start, which=OffsetSpec.EARLIEST)
     last = await ends(kafka, options, start, which=OffsetSpec.LATEST)
     missing = [
@@ -189,10 +189,10 @@ async def _within_the_log(kafka: Client, options: ReadOptions, start: Offsets, e
 
 
 def data_lost(sentences: Collection[str], *, fail: bool) -> None:
-    """Report lost data: raise with ``fail`` (``failOnDataLoss``), or log a warning.
+    """Report lost data, described by ``sentences``: raise DataLost if ``fail`` is true, or else log a warning.
 
     Raises:
-        DataLost: data is lost, and ``fail`` is true.
+        DataLost: data is lost, and ``fail`` (the option ``failOnDataLoss``) is true.
     """
     if not sentences:
         return

@@ -1,4 +1,4 @@
-"""Offsets in options and checkpoints: ``{"topic": {"0": 1}}``; -2 is the earliest, -1 the latest."""
+"""The form of offsets in options and checkpoints: ``{"topic": {"0": 1}}``; -2 means earliest, -1 latest."""
 
 import json
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ __all__ = (
 
 Offsets: TypeAlias = dict[TopicPartition, int]
 SparkOffsets: TypeAlias = dict[str, dict[str, int]]
-"""The JVM source's offsets in checkpoints, as a dict."""
+"""Offsets by topic and partition number, as in the JVM source's checkpoints."""
 
 EARLIEST: Final = -2
 LATEST: Final = -1
@@ -32,7 +32,7 @@ LATEST: Final = -1
 
 @attrs.frozen
 class OffsetRange:
-    """Offsets of one partition, from ``start`` to before ``end``.
+    """A range of one partition's offsets, from ``start`` up to but not including ``end``.
 
     Raises:
         UsageError: the topic's name or the partition is not valid, or the end is before the start.
@@ -55,7 +55,7 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """The number of offsets; records may be fewer, since compaction and transactions leave gaps."""
+        """The number of offsets; there may be fewer records, since compaction and transactions leave gaps."""
         return self.end - self.start
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ def read_offsets(given: object, what: str) -> Offsets:
 
 
 def write_offsets(offsets: Mapping[TopicPartition, int]) -> SparkOffsets:
-    """Return the JVM source's dict, sorted by topic and partition."""
+    """Convert offsets to the form of the JVM source's checkpoints, sorted by topic and partition."""
     written: SparkOffsets = {}
     for partition, offset in sorted(offsets.items()):
         written.setdefault(partition.topic, {})[str(partition.partition)] = offset

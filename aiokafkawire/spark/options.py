@@ -62,18 +62,18 @@ class TopicSelection:
 
 @attrs.frozen
 class Bound:
-    """The start or end of reading; one of the fields is set.
+    """The start or end of reading; exactly one of ``everywhere``, ``offsets``, ``times`` and ``time`` is set.
 
     Times are ms since the epoch. ``offsets`` and ``times`` name every partition.
     """
 
     everywhere: int | None = None
-    """EARLIEST or LATEST."""
+    """EARLIEST or LATEST, for all partitions."""
     offsets: Offsets | None = None
     times: Offsets | None = None
     time: int | None = None
     option: str = "startingOffsets"
-    """The option's name, for errors."""
+    """The name of the option that sets this bound, for errors."""
 
 
 @attrs.frozen(kw_only=True)
@@ -92,7 +92,7 @@ class ReadOptions:
     max_offsets_per_trigger: int | None
     min_offsets_per_trigger: int | None
     max_trigger_delay: float
-    """Seconds."""
+    """The maximum wait for ``min_offsets_per_trigger``, in seconds."""
     include_headers: bool
     poll_timeout: float
     """Seconds without records after which a task fails."""
@@ -100,7 +100,7 @@ class ReadOptions:
 
 @attrs.frozen
 class WriteOptions:
-    """The options of a sink. ``topic`` overrides a column of that name."""
+    """The options of a sink. ``topic``, if set, overrides the column ``topic``."""
 
     settings: KafkaSettings
     topic: str | None
@@ -156,7 +156,7 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
 
 
 def _known(options: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
-    """Return the options without ``kafka.*``, by name in lower case, as Spark passes them."""
+    """Return the options except ``kafka.*`` by lower-case name, as Spark passes them; reject unknown options."""
     given = {key.lower(): text for key, text in options.items() if not key.lower().startswith("kafka.")}
     known = {name.lower(): name for name in names}
     for key in given:

@@ -1,4 +1,4 @@
-"""The reader of a range of one partition as Arrow record batches, used by tasks."""
+"""The reader with which tasks read an offset range of one partition as Arrow record batches."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ("read_range",)
 
 _ROWS: Final = 16_384
-"""The minimum rows of a record batch, if available: Spark's cost per row is flat from 1,000 to 64,000."""
+"""The rows at which a record batch is complete: Spark's cost per row is the same from 1,000 to 64,000 rows."""
 _BYTES: Final = 8 * 1024 * 1024
 """Bytes of keys and values at which a record batch is complete with fewer rows."""
 _FETCH: Final = 8 * 1024 * 1024
@@ -32,12 +32,12 @@ _POLL_INTERVAL: Final = 0.05
 
 
 def read_range(options: ReadOptions, part: OffsetRange) -> Iterator["pa.RecordBatch"]:
-    """Yield the records of the range; prepare the next record batch while the caller uses one.
+    """Yield a range's records as Arrow record batches; prepare the next one while the caller uses the previous one.
 
     Closing the iterator stops the fetches.
 
     Raises:
-        DataLost: offsets were deleted, and ``failOnDataLoss`` is on.
+        DataLost: records of the range were deleted, and ``failOnDataLoss`` is on.
         RequestTimeout: no records were received for ``kafkaConsumer.pollTimeoutMs``.
         KafkaError: fetching fails permanently, or still after ``default.api.timeout.ms`` of retries.
     """
@@ -55,7 +55,7 @@ def read_range(options: ReadOptions, part: OffsetRange) -> Iterator["pa.RecordBa
 
 @attrs.define
 class RangeReader:
-    """The reader of a range on the event loop, for one :meth:`next_record_batch` at a time."""
+    """A reader of one range on the event loop. Only one :meth:`next_record_batch` may run at a time."""
 
     kafka: Client
     options: ReadOptions
@@ -101,12 +101,12 @@ class RangeReader:
         return chunk.rows < _ROWS and chunk.size < _BYTES and self._position(consumer) < self.part.end
 
     async def _add_batches(self, consumer: Consumer[bytes, bytes], chunk: Chunk) -> None:
-        """Add batches to the chunk, or return without one if the position moves without records."""
+        """Add fetched batches to the chunk, or none if the position moves without records (past control records)."""
         batches, before = consumer.batches(), self._position(consumer)
         with anyio.move_on_after(self.options.poll_timeout):
             while self._position(consumer) == before:
                 with anyio.move_on_after(_POLL_INTERVAL):
-                    # A cancellation loses nothing: the next call returns the same batch.
+                    # A cancellation loses nothing: the next anext() returns the same batch.
                     while self._needs_more(consumer, chunk):
                         batch = await anext(batches)
                         chunk.add(batch.columns(), batch.timestamp_type, self.part.end)
@@ -115,7 +115,7 @@ class RangeReader:
         raise RequestTimeout(f"reading {self.part} at offset {before}: {why}: {consumer.health().why_idle}")
 
     async def _skip_deleted(self, consumer: Consumer[bytes, bytes], error: OffsetOutOfRange) -> None:
-        """Seek to the beginning of the log, at most to the range's end."""
+        """Report deleted records, and seek to the partition's beginning, at most to the range's end."""
         position, partition = self._position(consumer), self._partition
         first, last = [
             found.offset if (found := (await consumer.offsets({partition: spec}))[partition]) is not None else None

@@ -27,13 +27,13 @@ def write_batches(
 ) -> int:
     """Write the rows of all batches, wait until they are acknowledged, and return their number.
 
-    Delivery is at least once: a task that Spark retries writes all of its rows again. After a failure the task sends
-    nothing more, so the topic has only the records that were acknowledged or in flight at that time. Rows of one
+    Delivery is at least once: a task that Spark retries writes all of its rows again. After a failure the task sends no
+    further records, so the topic has only the records that were acknowledged or in flight at the failure. Rows of one
     partition keep their order. With the ``identity`` of another producer, the rows are written in its open transaction.
 
     Raises:
         TransactionAborted, ProducerFenced, InvalidProducerEpoch: the transaction of the identity has ended.
-        UsageError: a column is missing or of another type, or a row has no topic.
+        UsageError: a column is missing or of a wrong type, or a row has no topic.
         DeliveryFailed: records were not acknowledged within ``delivery.timeout.ms``, or a broker rejected them.
         TopicNotReady: a topic does not exist.
     """
@@ -57,7 +57,7 @@ def write_batches(
 
 @contextmanager
 def _stopping_at_failure(kafka: blocking.Client, producer: blocking.Producer[bytes, bytes]) -> Iterator[None]:
-    """Discard unsent records when a record or the block fails, and wait for requests in flight.
+    """Discard unsent records when a record or the ``with`` block fails, and wait for requests in flight.
 
     Spark retries the task, so each record that is sent after the failure would be in the topic twice.
     """
@@ -72,7 +72,7 @@ def _stopping_at_failure(kafka: blocking.Client, producer: blocking.Producer[byt
 
 
 def check_columns(schema: "pa.Schema", options: WriteOptions) -> None:
-    """Check that a record can be made of the columns.
+    """Check that records can be made of rows with these columns.
 
     Raises:
         UsageError: a column is unknown, missing or of a wrong type; the message names the column and the valid types.
@@ -118,7 +118,7 @@ def _is_headers(column: "pa.DataType") -> bool:
 
 
 def _by_target(batch: "pa.RecordBatch", topic: str | None) -> Iterator[tuple[str, int | None, "pa.RecordBatch"]]:
-    """Yield the rows grouped by topic and by partition, if they have one; each group keeps its order."""
+    """Yield the rows grouped by topic and, if there is such a column, by partition; each group keeps its order."""
     by = [] if topic is not None or "topic" not in batch.schema.names else ["topic"]
     by += ["partition"] if "partition" in batch.schema.names else []
     if not by:

@@ -1,4 +1,4 @@
-"""The JVM source's arithmetic of batch limits and splits of ranges."""
+"""Arithmetic of batch limits and range splits, as in the JVM source."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil, floor
@@ -12,17 +12,17 @@ __all__ = ("backlog", "limited", "split_up")
 def split_up(
     ranges: Sequence[OffsetRange], *, min_partitions: int | None = None, max_records: int | None = None
 ) -> list[OffsetRange]:
-    """Split the ranges into one for each Spark partition, without empty ranges.
+    """Split the ranges into the ranges that Spark tasks read, without empty ranges.
 
-    No result is longer than ``max_records``. If there are fewer than ``min_partitions``, long ranges are divided in
-    proportion to their size; rounding may give one or two more or fewer.
+    No resulting range is longer than ``max_records``. If there are fewer ranges than ``min_partitions``, long ranges
+    are divided in proportion to their size; rounding may give one or two ranges more or fewer.
     """
     parts = [part for part in ranges if part.size]
     if max_records is not None:
         parts = [piece for part in parts for piece in _divided(part, ceil(part.size / max_records))]
     if min_partitions is None or len(parts) >= min_partitions:
         return parts
-    # A range that is too small to divide counts as one; the other ranges share the remaining count.
+    # A range that is too small to divide remains one range; the other ranges are divided into the remaining number.
     total = sum(part.size for part in parts)
     small = {part for part in parts if round(part.size / total * min_partitions) <= 1}
     left = sum(part.size for part in parts if part not in small)
@@ -41,7 +41,7 @@ def _divided(offsets: OffsetRange, count: int) -> list[OffsetRange]:
 
 
 def backlog(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> int:
-    """Return the number of offsets from ``start`` to ``end``, over all partitions that are in both."""
+    """Return the number of offsets from ``start`` to ``end``, over all partitions that both have."""
     return sum(max(0, end[partition] - start[partition]) for partition in end if partition in start)
 
 
@@ -58,7 +58,7 @@ def limited(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, in
     for partition, until in end.items():
         begin = start[partition]
         share = maximum * ((until - begin) / total)
-        # A truncated partition ends before its start: the batch ends there, too.
+        # The end of a truncated partition is before its start; the batch then ends at this end.
         step = ceil(share) if share < 1 else floor(share)
         reached[partition] = min(until, begin + step)
     return reached

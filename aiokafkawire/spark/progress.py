@@ -14,7 +14,7 @@ __all__ = ("Behind", "behind", "offsets_in", "reached")
 
 @attrs.frozen
 class Behind:
-    """A query's lag: its distance to the ends of its partitions in offsets, after its last micro-batch."""
+    """A query's lag in offsets after its last micro-batch: least, most, average and total over its partitions."""
 
     least: int
     most: int
@@ -31,7 +31,7 @@ def offsets_in(text: str | None) -> Offsets | None:
 
 
 def reached(ends: Iterable[str | None]) -> Offsets:
-    """Return the end of a micro-batch over all its sources; the smaller offset if two sources read a partition."""
+    """Return a micro-batch's end offsets from its sources' ends: the smaller if two sources read a partition."""
     found: Offsets = {}
     for end in ends:
         for partition, offset in (offsets_in(end) or {}).items():
@@ -40,7 +40,7 @@ def reached(ends: Iterable[str | None]) -> Offsets:
 
 
 def behind(end: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> Behind | None:
-    """Return the distance from ``end`` to ``latest``; None if they share no partition."""
+    """Return the lag of the offsets ``end`` behind ``latest``; None if no partition is in both."""
     gaps = [max(0, latest[partition] - offset) for partition, offset in end.items() if partition in latest]
     if not gaps:
         return None

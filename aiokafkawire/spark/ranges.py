@@ -1,4 +1,4 @@
-"""Reads of explicit offset ranges: the driver plans them, and tasks read them without a data source, as with RDDs."""
+"""Reads of explicit offset ranges, as with RDDs: the driver plans the ranges, and tasks read without a data source."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -39,8 +39,8 @@ def plan_ranges(options: Mapping[str, str]) -> list[OffsetRange]:
 def read_ranges(spark: "SparkSession", ranges: Sequence[OffsetRange], options: Mapping[str, str]) -> "DataFrame":
     """Read the records of the ranges, with the data source's columns and one task for each range.
 
-    The data source need not be registered. Of the options of :func:`plan_ranges` it uses ``kafka.*``,
-    ``includeHeaders``, ``failOnDataLoss`` and ``kafkaConsumer.pollTimeoutMs``.
+    The data source need not be registered. Of the options of :func:`plan_ranges` only ``kafka.*``,
+    ``includeHeaders``, ``failOnDataLoss`` and ``kafkaConsumer.pollTimeoutMs`` are used.
 
     Raises:
         ConfigError: an option is wrong.
@@ -58,7 +58,7 @@ def read_ranges(spark: "SparkSession", ranges: Sequence[OffsetRange], options: M
 
 
 class _Reading:
-    """The function that the tasks call; Spark pickles it for them."""
+    """A function for ``mapInArrow`` that reads a task's range; Spark pickles it for every task."""
 
     def __init__(self, ranges: tuple[OffsetRange, ...], options: ReadOptions) -> None:
         self._ranges, self._options = ranges, options

@@ -14,7 +14,7 @@ _COLUMN: Final = "partition"
 
 
 class Placing:
-    """A function for ``mapInArrow`` that fills the column ``partition``. It is plain data, pickled for every task.
+    """A function for ``mapInArrow`` that fills the column ``partition``. Spark pickles it for every task.
 
     Args:
         partitions: the topic's number of partitions.
@@ -31,6 +31,8 @@ class Placing:
 
 def placed(batch: "pa.RecordBatch", partitions: int, turn: int) -> "pa.RecordBatch":
     """Return the rows with partitions: the row's own, else by its key as in Java's client, else round-robin.
+
+    The round-robin begins at partition ``turn``.
 
     Raises:
         UsageError: a row has a partition that the topic does not have.

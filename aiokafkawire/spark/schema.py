@@ -24,5 +24,5 @@ _FIELDS: Final = (
 
 
 def arrow_schema(*, headers: bool) -> "pa.Schema":
-    """Return the schema of the record batches, which must match Spark's exactly."""
+    """Return the record batches' Arrow schema, which must match the data source's Spark schema exactly."""
     return pa.schema([*_FIELDS, ("headers", HEADERS)] if headers else _FIELDS)

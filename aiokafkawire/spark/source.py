@@ -40,7 +40,7 @@ __all__ = ("KafkaSource", "register", "spark_schema")
 
 
 def spark_schema(*, headers: bool) -> StructType:
-    """Return the columns of the JVM source; ``headers`` is the option ``includeHeaders``."""
+    """Return the Spark schema with the JVM source's columns; ``headers`` is the option ``includeHeaders``."""
     pair = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
     columns = [
         StructField("key", BinaryType()),
@@ -55,12 +55,12 @@ def spark_schema(*, headers: bool) -> StructType:
 
 
 def register(spark: Any) -> None:
-    """Register ``format("aiokafkawire")`` with a session; Spark finds the installed package automatically."""
+    """Register ``format("aiokafkawire")`` with a session. Spark discovers installed packages without this call."""
     spark.dataSource.register(KafkaSource)
 
 
 class KafkaSource(DataSource):
-    """The data source of topics. Options, schema and semantics are those of Spark's Kafka source; see docs/spark.md."""
+    """The data source for topics. Options, schema and semantics are those of the JVM source; see docs/spark.md."""
 
     @classmethod
     def name(cls) -> str:
@@ -85,7 +85,7 @@ class KafkaSource(DataSource):
             if not LIMITS and (options.max_offsets_per_trigger or options.min_offsets_per_trigger):
                 raise ConfigError("maxOffsetsPerTrigger and minOffsetsPerTrigger need Spark 4.2 or later")
         except ConfigError as error:
-            # Spark hides an error raised here behind an UnboundLocalError, but not one raised by the reader's methods.
+            # Spark hides an error raised here behind an UnboundLocalError, but shows errors of the reader's methods.
             return _Refused(error)
         return StreamReader(options)
 
@@ -96,7 +96,11 @@ class KafkaSource(DataSource):
         return BatchWriter(write_options(self.options))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "StreamWriter":  # noqa: N802
-        """Return the sink of a streaming query; output mode complete also appends. Raise ConfigError."""
+        """Return the sink of a streaming query; in output mode complete, it appends all rows of every batch.
+
+        Raises:
+            ConfigError: an option is wrong, or Spark is older than 4.1.
+        """
         if DataSourceStreamArrowWriter is None:
             raise ConfigError("writing a stream needs Spark 4.1 or later; with older versions use foreachBatch")
         return StreamWriter(write_options(self.options))
@@ -136,7 +140,7 @@ class ArrowBatchReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> list[Part]:
-        """Return the tasks. Raise as :func:`~.lookup.batch_ranges`."""
+        """Return the input partitions of the tasks. Raise as :func:`~.lookup.batch_ranges`."""
         settings = self._options.settings
         with blocking.Client(settings.bootstrap_servers, **settings.client) as kafka:
             ranges = kafka.loop.call(batch_ranges, kafka.asynchronous, self._options)

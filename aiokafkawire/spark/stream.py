@@ -32,7 +32,7 @@ except ImportError:
     LIMITS = False
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
-        """Stands in for the class of Spark 4.2: older versions read all available records in one batch."""
+        """A stand-in for the class of Spark 4.2: older versions read all available records in one batch."""
 
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ __all__ = ("LIMITS", "StreamReader", "SupportsTriggerAvailableNow")
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The planner of micro-batches. Offsets are in the JVM source's JSON, so both sources can use a checkpoint."""
+    """The planner of a stream's micro-batches. Both sources can use a checkpoint, since their JSON is equal."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -94,7 +94,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._admission.minimum = None
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Part]:
-        """Return the tasks of a micro-batch. Raise DataLost if records are missing, and ``failOnDataLoss`` is on."""
+        """Return a micro-batch's input partitions. Raise DataLost for lost records, if ``failOnDataLoss`` is on."""
         begins, ends_at = (read_offsets(given, "the checkpoint") for given in (start, end))
         new = self._begin_of_new(begins, ends_at)
         lost = lost_between(begins, new, ends_at) if start != end else []
@@ -106,7 +106,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_part(self._options, partition)
 
     def commit(self, end: Mapping[str, Any]) -> None:
-        """Do nothing: Spark's checkpoint has the offsets. Spark does not call this for the last batch."""
+        """Do nothing: Spark's checkpoint has the offsets. Spark does not call this method for the last batch."""
 
     def stop(self) -> None:
         """Close the client."""
@@ -120,7 +120,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return found
 
     def _begin_of_new(self, begins: Offsets, end: Offsets) -> Offsets:
-        """Look up the beginnings of partitions that were added after the query began."""
+        """Look up the beginnings of partitions that are in ``end`` but not in ``begins``."""
         new = [partition for partition in end if partition not in begins]
         return self._call(_begin, self._options, new) if new else {}
 

@@ -1,8 +1,8 @@
 """The driver's part of the exactly-once sink, without Spark: one transaction for each micro-batch.
 
 1. Opening the producer aborts the transaction of a previous driver, and fences that driver's tasks (KIP-98).
-2. A batch has a marker: an offset that its own transaction commits. Before a batch is written, its marker shows
-   whether it was written before.
+2. The transaction of a batch also commits the batch's marker, an offset. Before writing a batch, the driver reads the
+   marker to learn whether the batch was written before.
 3. Tasks write into the transaction with the producer's id and epoch. After any failure the transaction is aborted, and
    the next attempt has a new epoch, so brokers reject late writes.
 """
@@ -26,11 +26,13 @@ _TIMEOUT_MS: Final = 600_000
 
 
 class BatchTransactions:
-    """The transactions of a query, one for each micro-batch. The first batch opens the producer; call :meth:`close`.
+    """The transactions of a query, one for each micro-batch.
+
+    The first batch opens a producer; call :meth:`close` after the last batch.
 
     Args:
         options: the sink's options; ``topic`` is required.
-        transactional_id: unique to the query, and the same after a restart.
+        transactional_id: an id that is unique to the query and the same after every restart.
         tries: the maximum number of attempts to write a batch before its error is raised.
 
     Raises:
@@ -48,18 +50,18 @@ class BatchTransactions:
         self._group = group_of(transactional_id)
         self._kafka: blocking.Client | None = None
         self._producer: blocking.Producer[bytes, bytes] | None = None
-        self._followed: str | None = None  # the query whose batches this driver wrote itself
+        self._followed: str | None = None  # the query whose marker this driver has checked
 
     def write(self, query: str, batch_id: int, work: Callable[[ProducerIdentity], object]) -> bool:
-        """Write a batch by calling ``work``, unless it was written before; return whether it was written now.
+        """Write a batch by calling ``work``, unless the batch was written before; return whether it was written now.
 
         ``work`` must write all of the batch's records with the given identity; only one producer with this identity may
-        write to a partition. If ``work`` raises an error other than KafkaError, a new transaction calls it again.
+        write to a partition. After an error other than KafkaError, ``work`` is called again in a new transaction.
 
         Raises:
             ProducerFenced, InvalidProducerEpoch, InvalidTxnState: the transaction was open for too long, or another
                 driver has taken over; readers will not see the batch.
-            KafkaError: the commit failed, or its outcome is unknown until the next driver opens.
+            KafkaError: the commit failed, or its outcome is unknown until the next driver opens its producer.
         """
         producer = self._open()
         for left in reversed(range(self._tries)):
@@ -91,7 +93,7 @@ class BatchTransactions:
         return self._open().partitions_for(self._partition.topic)
 
     def close(self) -> None:
-        """Abort an open transaction, and close the connections. May be called again."""
+        """Abort an open transaction, and close the connections. This method may be called several times."""
         kafka, self._kafka, producer, self._producer = self._kafka, None, self._producer, None
         try:
             if producer is not None:

@@ -1,7 +1,7 @@
 """The client that a Python worker of Spark keeps from one task to the next.
 
-Spark starts few workers, and each runs one task after the other. A micro-batch has a task for each partition, which
-often takes less than 50 ms, so opening a client for every task would be expensive.
+Spark starts few workers, and each runs one task after the other. A micro-batch has a task for each partition. As a task
+often takes less than 50 ms, opening a client for every task would be expensive.
 """
 
 import gc
@@ -19,9 +19,9 @@ __all__ = ("task_client",)
 
 @contextmanager
 def task_client(settings: KafkaSettings) -> Iterator[blocking.Client]:
-    """Yield an open client for one task; a worker of Spark keeps it open for the next task with the same settings.
+    """Yield an open client for one task; a worker of Spark keeps this client for the next task with the same settings.
 
-    A task that fails closes the client; a retry opens another. Raise as :class:`~aiokafkawire.blocking.Client`.
+    A task that fails closes the client, and its retry opens another. Raise as :class:`~aiokafkawire.blocking.Client`.
     """
     if not _in_worker():
         with _client(settings) as kafka:
@@ -39,7 +39,7 @@ def task_client(settings: KafkaSettings) -> Iterator[blocking.Client]:
 
 @attrs.define
 class _Worker:
-    """The state of this process, if it is a worker of Spark."""
+    """The client that this process keeps between tasks, if the process is a worker of Spark."""
 
     _kept: tuple[KafkaSettings, blocking.Client] | None = attrs.field(default=None, init=False)
     _is_settled: bool = attrs.field(default=False, init=False)
@@ -65,7 +65,7 @@ class _Worker:
             kafka.close()
 
     def _settle(self) -> None:
-        """Freeze the objects that are loaded by now, mostly modules, for the garbage collector.
+        """Exclude the objects that exist now, mostly modules, from garbage collection.
 
         Spark's worker collects garbage after each task: visiting 80,000 permanent objects takes as long as reading
         100,000 rows.
@@ -84,6 +84,6 @@ def _client(settings: KafkaSettings) -> blocking.Client:
 
 
 def _in_worker() -> bool:
-    """Return whether this runs in a task of Spark, without importing Spark."""
+    """Return whether the caller runs in a Spark task, without importing Spark."""
     spark = sys.modules.get("pyspark.taskcontext")
     return spark is not None and spark.TaskContext.get() is not None

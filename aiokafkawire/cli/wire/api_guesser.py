@@ -1,4 +1,4 @@
-"""Guesses the API of a frame: all requests and responses that decode it from the first byte to the last."""
+"""Guesses the API of a frame: finds all requests and responses that decode the frame from first to last byte."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -18,7 +18,7 @@ _CODES: Final = frozenset(ErrorCode)
 
 
 def candidates(data: bytes) -> tuple[Reading, ...]:
-    """Return the readings that decode the whole frame, by API, newest version first; only plausible ones, if any.
+    """Return the readings that decode the whole frame, by API, newest version first; only plausible ones if any.
 
     A plausible reading has only known error codes, printable strings and no unknown tagged fields, and encodes to the
     same bytes.
@@ -29,7 +29,7 @@ def candidates(data: bytes) -> tuple[Reading, ...]:
 
 
 def spelled(found: tuple[Reading, ...]) -> Iterator[str]:
-    """Yield a line for each API of the candidates, in the notation of ``--response``."""
+    """Yield a line for each API of the candidates, such as ``response Metadata v12, v11``."""
     versions: dict[tuple[str, str], list[int]] = {}
     for reading in found:
         assert reading.request is not None

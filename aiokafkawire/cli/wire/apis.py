@@ -23,17 +23,17 @@ def name_of(request: type[Request[Response]]) -> str:
 
 
 def name_of_key(api_key: int) -> str:
-    """Return the API's name by its key; empty for an unknown key."""
+    """Return the name of the API with this key; empty for an unknown key."""
     return ApiKey(api_key).name.title().replace("_", "") if api_key in FAMILIES else ""
 
 
 def all_requests() -> Iterator[type[Request[Response]]]:
-    """Yield the request of every API, by key; this imports all message modules."""
+    """Yield the request class of every API, in the order of keys; this imports all message modules."""
     return (request_of(key) for key in sorted(FAMILIES))
 
 
 def api_named(text: str) -> tuple[type[Request[Response]], int | None]:
-    """Parse ``Metadata:12``, ``metadata`` or ``3:12`` to the API and the version; None without a version.
+    """Parse ``Metadata:12``, ``metadata`` or ``3:12`` to the request class and the version, which may be None.
 
     Raises:
         CommandFailed: the API is unknown; the message suggests similar names.
@@ -52,7 +52,7 @@ def api_named(text: str) -> tuple[type[Request[Response]], int | None]:
 
 
 def message_named(text: str) -> tuple[type[Message], int | None]:
-    """Parse ``ConsumerProtocolSubscription:1`` or ``MetadataResponse`` to the message and the version, if any.
+    """Parse ``ConsumerProtocolSubscription:1`` or ``MetadataResponse`` to the message class and the version, or None.
 
     Raises:
         CommandFailed: the message is unknown; the error suggests similar names.

@@ -1,4 +1,4 @@
-"""Converts record batches to the view model; a damaged batch does not hide the next."""
+"""Converts record batches to the view model; the batches after a damaged batch are shown, too."""
 
 from collections.abc import Callable
 from struct import unpack_from
@@ -34,7 +34,7 @@ _HEADER: Final = (
 
 
 def describe_batches(data: bytes, control: Control) -> tuple[Array, bool]:
-    """Return the batches of a buffer, and whether any is damaged; a truncated last batch is not damaged."""
+    """Return the batches of a buffer, and whether any is damaged; a truncated last batch does not count."""
     shown: list[Shown] = []
     damaged, position = False, 0
     view = memoryview(data)
@@ -48,7 +48,7 @@ def describe_batches(data: bytes, control: Control) -> tuple[Array, bool]:
         except CorruptBatch as error:
             damaged = True
             size = _size_at(data, position)
-            # Remove the error's position, which is relative to the last start of split().
+            # Remove the error's position, which is relative to the bytes passed to split().
             what = str(error).partition(": ")[2] or str(error)
             shown.append(_note(f"damaged batch at byte {position}: {what}", data[position : position + size]))
             position += size
@@ -60,7 +60,7 @@ def describe_batches(data: bytes, control: Control) -> tuple[Array, bool]:
 
 
 def _size_at(data: bytes, position: int) -> int:
-    """Return the size to skip for a damaged batch: its length if plausible, or else all remaining bytes."""
+    """Return the size to skip for a damaged batch: its own size if that is plausible, or else all remaining bytes."""
     left = len(data) - position
     if left <= layout.MAGIC_AT:
         return left
@@ -112,7 +112,7 @@ def _batch(batch: AnyBatch, position: int, control: Control) -> tuple[Struct, bo
 
 
 def _records(batch: Any, control: Control, *, check_crcs: bool) -> tuple[tuple[Shown, ...], str]:
-    """Return the records before the first damage, and a description of it; read them also after a wrong checksum."""
+    """Return the records before the first damaged record, and a description of the damage, empty without damage."""
     shown: list[Shown] = []
     is_control = batch.header.is_control
     try:

@@ -82,7 +82,7 @@ class _Wire:
             self._print(self._advice(report))
 
     def _advice(self, report: FrameReport) -> Iterator[str]:
-        """Yield options to try on a frame that could not be decoded."""
+        """Yield command-line options to try for a frame that could not be decoded."""
         args, reading = self._args, report.reading
         if report.is_read or report.guesses or args.message is not None or (reading is not None and reading.others):
             return
@@ -120,7 +120,7 @@ class _Wire:
         return self._announced(self._source(Path(path).read_bytes()), f"{path}: ")
 
     def _direction(self, path: str) -> tuple[ByteStream, ...]:
-        """Read a file of one direction; its path labels the streams."""
+        """Read a file of one direction, and label its streams with the path if they have no label."""
         return tuple(ByteStream(stream.data, stream.label or path) for stream in self._file(path))
 
     def _source(self, data: bytes) -> CapturedInput:
@@ -132,7 +132,7 @@ class _Wire:
         return read_bytes(data, raw=notation == "raw")
 
     def _announced(self, source: CapturedInput, prefix: str) -> tuple[ByteStream, ...]:
-        """Print the detected form of the input; with ``--json`` to the standard error."""
+        """Print the input's size and notation, with ``--json`` to standard error, and return the input's streams."""
         size = sum(len(stream.data) for stream in source.streams)
         streams = f", {len(source.streams)} streams" if len(source.streams) > 1 else ""
         count = "1 byte" if size == 1 else f"{size} bytes"

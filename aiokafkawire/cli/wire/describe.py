@@ -26,7 +26,7 @@ _HELD: Final[Mapping[tuple[str, str], type[Message]]] = {
     ("DescribedGroupMember", "member_metadata"): ConsumerProtocolSubscription,
     ("DescribedGroupMember", "member_assignment"): ConsumerProtocolAssignment,
 }
-"""Fields whose bytes are messages of the classic group protocol, if its type is "consumer"."""
+"""The messages in byte fields, by struct and field; valid if the group's protocol type is "consumer"."""
 
 _SECRETS: Final = ("auth_bytes", "hmac", "salt", "salted_password", "request_data")
 _SECRET_CONFIG: Final = re.compile(
@@ -35,18 +35,18 @@ _SECRET_CONFIG: Final = re.compile(
 
 
 class Describer:
-    """The converter of messages; ``damaged`` is set if any record batch was damaged."""
+    """The converter of messages to the view model; ``damaged`` is True after it has converted a damaged batch."""
 
     def __init__(self, *, secrets: bool = False) -> None:
         self.damaged: bool = False
         self._secrets = secrets
 
     def message(self, message: Message, version: int) -> Struct:
-        """Return the fields that the message has in a version, in encoded order, tagged fields last."""
+        """Return the view model of a message: the fields of this version in encoded order, tagged fields last."""
         return self._struct(message, version, version in message.flexible, None)
 
     def records(self, data: bytes) -> Array:
-        """Return the batches of a fetched buffer."""
+        """Return the view model of the batches in a fetched buffer."""
         batches, damaged = describe_batches(data, self._control)
         self.damaged = self.damaged or damaged
         return batches
@@ -89,7 +89,7 @@ class Describer:
 
     def _held(self, struct: str, field: str, value: Any, protocol_type: str | None) -> Struct | None:
         cls = _HELD.get((struct, field))
-        # Old versions do not name the protocol's type.
+        # Old versions of these messages do not have the protocol type.
         if cls is None or protocol_type not in (None, "consumer"):
             return None
         return self._embedded(cls, value)

@@ -9,12 +9,12 @@ __all__ = ("read_dump",)
 
 _LINE: Final = re.compile(
     r"(?P<indent>[ \t]*)(?P<offset>(?:0x)?[0-9a-fA-F]{4,16})"
-    # xxd and tcpdump; hexdump -C and Wireshark; od: only its single bytes distinguish its one space from plain hex
+    # After the offset: xxd, tcpdump: a colon; hexdump -C, Wireshark: two spaces; od: one space before a single byte.
     r"(?:(?P<colon>:[ \t]+)|[ \t]{2,}|(?<=[0-9a-fA-F]{6})[ \t](?=[0-9a-fA-F]{2}(?:\s|$)))(?P<rest>\S.*)"
 )
 _WORDS: Final = re.compile(r"0{7}(?:[ \t]+[0-9a-fA-F]{4})+\s*")
 _GROUP: Final = re.compile(r"((?:[0-9a-fA-F]{2})+)([ \t]*)")
-_RADICES: Final = (16, 8, 10)  # of offsets: nearly all; od; xxd -d
+_RADICES: Final = (16, 8, 10)  # of the offsets of nearly all dumps; of od; of xxd -d
 
 _MAX_REPEATED: Final = 64 * 1024 * 1024  # bytes that one "*" may stand for
 
@@ -31,8 +31,8 @@ class _Row(NamedTuple):
 def read_dump(text: str) -> list[bytes] | None:
     """Return the bytes of each dump in the text, or None if it has no dump.
 
-    A dump begins at offset 0; another indentation is another dump (Wireshark indents responses). Other lines, such as
-    tcpdump's, are ignored.
+    A dump begins at offset 0; lines of another indentation belong to another dump (Wireshark indents responses). Lines
+    without an offset, such as tcpdump's packet summaries, are ignored.
 
     Raises:
         CommandFailed: an offset does not match the bytes before it, or the dump has words in machine order.
@@ -66,14 +66,14 @@ def _rows(lines: list[str]) -> list[_Row]:
             if data:
                 rows.append(_Row(number, found["indent"], found["offset"].lower(), data, repeats))
             repeats = False
-        elif repeats and re.fullmatch(r"[ \t]*[0-9a-fA-F]{4,16}", line.rstrip()):  # where the last repetition ends
+        elif repeats and re.fullmatch(r"[ \t]*[0-9a-fA-F]{4,16}", line.rstrip()):  # the end of repetitions
             rows.append(_Row(number, line[: len(line) - len(line.lstrip())], line.strip().lower(), b"", True))
             repeats = False
     return rows
 
 
 def _bytes_of(text: str, colon: bool) -> bytes:
-    """Return the bytes at the beginning of a line, before the text column."""
+    """Return the bytes between a line's offset and its text column."""
     data, position = b"", 0
     text = text.partition("|")[0]
     while (found := _GROUP.match(text, position)) is not None:

@@ -119,7 +119,7 @@ _TIMES: Final = ("timestamp", "timestamp_ms", "log_append_time_ms", "transaction
 
 
 def meaning_of(struct: str, field: str, value: object) -> str:
-    """Return the meaning of a field's value; empty if the value has none."""
+    """Return the meaning of a field's value; empty if none is known."""
     if field.endswith("error_code") and isinstance(value, int):
         return _error(value)
     if field in ("api_key", "request_api_key") and isinstance(value, int):

@@ -31,23 +31,23 @@ AnyRequest = type[Request[Response]]
 
 @attrs.frozen
 class Reading:
-    """A decoded frame, as far as it can be decoded."""
+    """The result of decoding a frame, which may be incomplete."""
 
     kind: str
     """``request``, ``response`` or ``message``."""
     request: AnyRequest | None = None
-    """The API it belongs to."""
+    """The request class of the frame's API."""
     version: int | None = None
     header: Message | None = None
     header_version: int = 0
     message: Message | None = None
-    """None if decoding failed; ``problem`` says why."""
+    """The decoded message; None if decoding failed, with the reason in ``problem``."""
     notes: tuple[str, ...] = ()
     problem: str = ""
     position: int | None = None
     """The problem's position in the frame, in bytes."""
     others: tuple[int, ...] = ()
-    """The versions of the same message that decode the bytes, newest first."""
+    """If decoding failed, other versions of the message that decode the bytes, newest first."""
 
     @property
     def correlation_id(self) -> int | None:
@@ -56,12 +56,12 @@ class Reading:
 
 
 class PendingRequest:
-    """The requests without a response yet, by correlation id."""
+    """A collection of the requests that still await a response, by correlation id."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, deque[tuple[AnyRequest, int]]] = {}
         self.bare_sasl: bool = False
-        """Whether there was a SaslHandshake v0: it is followed by the mechanism's bytes, without headers."""
+        """Whether a SaslHandshake v0 was added: the SASL mechanism's bytes that follow it have no headers."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -75,14 +75,14 @@ class PendingRequest:
                 self.bare_sasl = True
 
     def of(self, data: bytes) -> tuple[AnyRequest, int] | None:
-        """Return the request of a response; the oldest if several have the correlation id."""
+        """Return the request class and version for a response: the oldest request with its correlation id, if any."""
         if len(data) < 4:
             return None
         waiting = self._waiting.get(unpack_from(">i", data)[0])
         return waiting[0] if waiting else None
 
     def answered(self, data: bytes) -> None:
-        """Remove the request of a response."""
+        """Remove the request that the response ``data`` answers."""
         (correlation_id,) = unpack_from(">i", data)
         waiting = self._waiting[correlation_id]
         waiting.popleft()
@@ -91,7 +91,7 @@ class PendingRequest:
 
 
 def read_request(data: bytes) -> Reading:
-    """Read a request by the API in its header. Errors are in :attr:`Reading.problem`."""
+    """Decode a request of the API that its header names. Errors are in :attr:`Reading.problem`."""
     if len(data) < 8:
         return Reading("request", problem=f"{len(data)} bytes, but a request's header has at least 8", position=0)
     api_key, version = unpack_from(">hh", data)
@@ -118,13 +118,13 @@ def read_request(data: bytes) -> Reading:
 
 
 def read_response(data: bytes, request: AnyRequest, version: int | None, *, alone: bool = False) -> Reading:
-    """Read a response to a request. Errors are in :attr:`Reading.problem`.
+    """Decode a response to a request. Errors are in :attr:`Reading.problem`.
 
     Args:
         data: the frame.
         request: the request's class.
-        version: the request's version; None for the newest that decodes the response.
-        alone: do not try other versions.
+        version: the request's version; None for the newest version that decodes the response.
+        alone: whether to try no other versions.
     """
     if version is not None:
         return _response(data, request, version, alone)
@@ -155,7 +155,7 @@ def _response(data: bytes, request: AnyRequest, version: int, alone: bool = Fals
 
 
 def _answer_in_version_0(started: Reading, data: bytes) -> Reading | None:
-    """Read an ApiVersions response as version 0, in which a broker answers unsupported versions (KIP-511)."""
+    """Decode an ApiVersions response as version 0, with which a broker rejects unsupported versions (KIP-511)."""
     assert started.request is not None
     if started.request.api_key != ApiKey.API_VERSIONS or not started.version:
         return None
@@ -196,7 +196,7 @@ def _newest_first(request: AnyRequest) -> Iterator[int]:
 
 
 def position_of(error: KafkaError) -> int | None:
-    """Return the byte position in a decoder's error, if any."""
+    """Return the byte position that a decoder's error names, or None."""
     found = _POSITION.search(str(error))
     return int(found[1] or found[2]) if found is not None else None
 

@@ -1,4 +1,4 @@
-"""Splits streams into frames, with the length prefixes of TCP streams or without."""
+"""Splits streams into frames, which have length prefixes as in TCP streams, or none."""
 
 from collections.abc import Callable
 from struct import unpack_from
@@ -11,10 +11,10 @@ from ...protocol.message_registry import FAMILIES
 __all__ = ("CapturedFrame", "split_frames")
 
 _PREFIX: Final = 4
-_SHORTEST: Final = 4  # a response of nothing but its correlation id
-_SHORTEST_REQUEST: Final = 14  # a header with a name of some letters
+_SHORTEST: Final = 4  # a response with only a correlation id
+_SHORTEST_REQUEST: Final = 14  # a request header with a short client id
 _LARGEST: Final = 100 * 1024 * 1024  # socket.request.max.bytes of brokers
-_NEWEST: Final = 64  # no API has as many versions
+_NEWEST: Final = 64  # an upper limit of versions: no API has as many
 
 
 @attrs.frozen
@@ -22,13 +22,13 @@ class CapturedFrame:
     """One frame of a stream."""
 
     start: int
-    """The position of the frame or its length prefix in the stream, in bytes."""
+    """The byte position in the stream of the length prefix or, without a prefix, of the frame."""
     length: int | None
     """The length prefix; None without one."""
     data: bytes
     """The available bytes, without the prefix."""
     problem: str = ""
-    """Why the frame is not whole."""
+    """The reason why the frame is not whole; empty if it is."""
     missing: int = 0
     """The number of bytes that are missing at the end."""
 
@@ -44,7 +44,7 @@ def split_frames(data: bytes, prefixed: bool | None, reads: Callable[[bytes], bo
     Args:
         data: the stream.
         prefixed: whether every frame has a length prefix; None to detect it.
-        reads: returns whether bytes are one whole message, for the detection.
+        reads: a function that returns whether bytes are one whole message; the detection calls it.
     """
     if prefixed is None:
         prefixed = _is_prefixed(data, reads)
@@ -102,8 +102,8 @@ def _is_prefixed(data: bytes, reads: Callable[[bytes], bool]) -> bool:
     if with_prefix != without:
         return with_prefix
     # The frame is truncated, or its first four bytes are not a length but an API key and a version, or the correlation
-    # id of a response. API key and version are unlikely lengths: a few bytes for Produce, slightly more than a multiple
-    # of 64 kB for other APIs.
+    # id of a response. API key and version would be unlikely lengths: a few bytes for Produce, and slightly more than a
+    # multiple of 64 kB for other APIs.
     cut = length > len(data) - _PREFIX
     return cut and not (without and (length < _SHORTEST_REQUEST or length >= 0x10000))
 

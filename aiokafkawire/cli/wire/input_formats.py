@@ -16,9 +16,9 @@ __all__ = ("read_base64", "read_bytes", "read_text")
 
 _LITERAL: Final = re.compile(r"""\b[bB]('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")""", re.DOTALL)
 _PLAIN: Final = re.compile(r"0[xX]|\\x|[\s:,;_\-{}\[\]()<>'\"|]+")
-"""Text around hex digits that is ignored."""
+"""Prefixes and separators of hex digits, which are ignored."""
 _RUN: Final = re.compile(r"(?<![0-9a-zA-Z])(?:0x)?((?:[0-9a-fA-F]{2}){8,})(?![0-9a-zA-Z])")
-"""Hex within other text that is long enough to be the input."""
+"""A run of hex digits within other text that is long enough to be the input."""
 
 
 def read_bytes(data: bytes, *, raw: bool = False) -> CapturedInput:
@@ -26,10 +26,10 @@ def read_bytes(data: bytes, *, raw: bool = False) -> CapturedInput:
 
     Args:
         data: the contents.
-        raw: do not detect captures and text.
+        raw: whether to skip the detection of captures and text.
 
     Raises:
-        CommandFailed: the text begins like a notation but is invalid, or a capture has no TCP data.
+        CommandFailed: text that looks like hex is invalid, or a capture has no TCP data.
     """
     packets = None if raw else packets_of_pcap(data)
     if packets is not None:
@@ -82,7 +82,7 @@ def read_base64(text: str) -> CapturedInput:
 
 
 def _plain(text: str) -> CapturedInput:
-    # The shell takes the quotes off b'\x00'.
+    # The shell removes the quotes of b'\x00'.
     digits = _PLAIN.sub("", re.sub(r"^\s*b(?=\\x)", "", text))
     wrong = re.search(r"[^0-9a-fA-F]", digits)
     if wrong is None:

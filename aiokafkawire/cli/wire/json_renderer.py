@@ -1,7 +1,7 @@
 """Renders the view model as JSON.
 
-Bytes are base64 and UUIDs strings. The meaning of a field's value, if known, is beside it as ``NAME_means``: a name for
-a number, an object for bytes that are a message, a list of batches for records.
+Bytes become base64, and UUIDs strings. If the meaning of field ``NAME`` is known, ``NAME_means`` has this meaning: a
+name for a number, an object for bytes that are a message, a list of batches for records.
 """
 
 import base64
@@ -15,7 +15,7 @@ __all__ = ("json_of",)
 
 
 def json_of(struct: Struct, *, brief: bool = False) -> dict[str, Any]:
-    """Convert the struct for :func:`json.dumps`; ``brief`` omits fields with their default value."""
+    """Convert a struct to a dict for :func:`json.dumps`; ``brief`` omits fields with their default value."""
     out: dict[str, Any] = {}
     for entry in struct.entries:
         if brief and entry.is_default:

@@ -31,7 +31,7 @@ _PREFIXED: Final = (
     EndTxnMarker,
     AbortedTxn,
 )
-"""Messages with their version in two bytes before the fields."""
+"""Messages that have their version in two bytes before the first field."""
 
 _NUMBERED: Final = (LeaderChangeMessage, SnapshotHeaderRecord, SnapshotFooterRecord, KRaftVersionRecord, VotersRecord)
 """Messages whose first field is their version."""
@@ -49,12 +49,12 @@ _CONTROL: Final[dict[int, type[Message]]] = {
 
 
 def control_value(control_type: int) -> type[Message] | None:
-    """Return the message in the value of a control record of this type."""
+    """Return the class of the message in the value of a control record of this type, or None."""
     return _CONTROL.get(control_type)
 
 
 def read_embedded(cls: type[Message], data: Buffer) -> tuple[Message, int] | None:
-    """Decode a message that fills the bytes, and return it with its version; None if they are not one."""
+    """Decode a message that fills ``data``; return it with its version, or None for other bytes."""
     held = bytes(data)
     if len(held) < 2:
         return None
@@ -68,9 +68,9 @@ def read_embedded(cls: type[Message], data: Buffer) -> tuple[Message, int] | Non
 
 
 def read_message(data: bytes, cls: type[Message], version: int | None) -> Reading:
-    """Read a message without a header. The default version is the message's own, or the newest that decodes it.
+    """Decode a message without a header. Errors are in :attr:`Reading.problem`.
 
-    Errors are in :attr:`Reading.problem`.
+    The default version is the version in the message, if it has one, or else the newest version that decodes it.
     """
     if cls in (*_PREFIXED, *_NUMBERED) and len(data) >= 2:
         (own,) = unpack_from(">h", data)

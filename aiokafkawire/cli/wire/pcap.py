@@ -13,7 +13,7 @@ __all__ = ("packets_of_pcap", "streams_of")
 _TCP: Final = 6
 _SYN: Final = 2
 _LINKS: Final = (0, 14, 16, 4, 20)
-"""Bytes before the IP header: none, Ethernet, Linux's "any" device, BSD's loopback, "any" in its second version."""
+"""The sizes of link headers: none, Ethernet, Linux's "any" device, BSD's loopback, "any" in the second version."""
 
 _PCAP: Final = {
     b"\xd4\xc3\xb2\xa1": "<",
@@ -35,7 +35,7 @@ class _Segment(NamedTuple):
 
 
 def packets_of_pcap(data: bytes) -> list[bytes] | None:
-    """Return the packets of a pcap file (tcpdump -w) with link headers; None for another file.
+    """Return the packets of a pcap file (tcpdump -w) with link headers; None if the data is no such file.
 
     Raises:
         CommandFailed: the file is a pcapng file, which is another format.
@@ -57,7 +57,7 @@ def packets_of_pcap(data: bytes) -> list[bytes] | None:
 def streams_of(packets: Iterable[bytes]) -> tuple[ByteStream, ...]:
     """Return the TCP streams in the packets, in order of appearance; ignore other packets.
 
-    Retransmitted bytes are used once. At bytes that were not captured, a stream ends and another begins.
+    Retransmitted bytes are used once. Where bytes were not captured, a stream ends and another begins.
     """
     connections: dict[tuple[str, str, int], list[_Segment]] = {}
     opened: dict[tuple[str, str], int] = {}
@@ -66,7 +66,7 @@ def streams_of(packets: Iterable[bytes]) -> tuple[ByteStream, ...]:
         if segment is None:
             continue
         direction = segment.source, segment.target
-        if segment.syn:  # the ports are used again
+        if segment.syn:  # a new connection, perhaps with the ports of an earlier one
             opened[direction] = opened.get(direction, 0) + 1
         if segment.payload:
             connections.setdefault((*direction, opened.get(direction, 0)), []).append(segment)
@@ -100,7 +100,7 @@ def _segment(packet: bytes) -> _Segment | None:
 
 
 def _segment_of_ip(packet: bytes) -> _Segment | None:
-    """Return the TCP segment of an IP packet, or None; lengths must match, to reject other bytes."""
+    """Return the TCP segment of an IP packet; None if the bytes are no such packet or their lengths do not match."""
     if len(packet) >= 40 and packet[0] >> 4 == 4 and packet[9] == _TCP:
         (total,) = struct.unpack_from(">H", packet, 2)
         source, target, at = packet[12:16], packet[16:20], (packet[0] & 15) * 4

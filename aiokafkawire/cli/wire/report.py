@@ -19,7 +19,7 @@ _SECRET_APIS = ("SaslAuthenticate", "AlterUserScramCredentials", "DelegationToke
 
 
 def report_lines(report: FrameReport, number: int, describer: Describer, style: Style, secrets: bool) -> Iterator[str]:
-    """Yield the lines of one frame."""
+    """Yield the text lines of one frame's report."""
     yield f"{_location(report, number)}{_length(report)}"
     reading = report.reading
     if reading is None:
@@ -73,7 +73,7 @@ def object_of(report: FrameReport, number: int, describer: Describer, style: Sty
 
 
 def records_lines(data: bytes, batches: Array, style: Style) -> Iterator[str]:
-    """Yield the lines of a buffer of batches."""
+    """Yield the text lines for a buffer of record batches."""
     yield from lines_of(Struct((NamedValue("records", Leaf(data, holds=batches)),)), style)
 
 
@@ -109,7 +109,7 @@ def _problem(report: FrameReport, reading: Reading, secrets: bool) -> Iterator[s
     elif reading.request is not None and reading.version is not None:
         yield f"  no version of {name_of(reading.request)} decodes it"
     if reading.position is not None and report.frame.data:
-        # The problem begins with the message's name; the user may have named another API than that of the bytes.
+        # The problem names the message. Read the header too, since the user may have named the wrong API.
         titles = f"{_title(reading)} {reading.problem} {_title(read_request(report.frame.data))}"
         if secrets or not any(api in titles for api in _SECRET_APIS):
             counted = "" if report.frame.length is None else ", counted from the end of its length prefix"

@@ -19,26 +19,26 @@ class Hints:
     """The user's hints about the frames."""
 
     prefixed: bool | None = None
-    """Whether frames have length prefixes; None to detect them."""
+    """Whether every frame has a length prefix; None to detect this."""
     response: tuple[AnyRequest, int | None] | None = None
-    """The request and version of the responses."""
+    """The request class and version to decode all frames as responses; None to use the pending requests."""
     answers: bool = False
-    """Whether the frames are responses to the pending requests."""
+    """Whether all frames are responses to the pending requests."""
     guess: bool = False
     """Whether to try all APIs on a frame that cannot be decoded."""
 
 
 @attrs.frozen
 class FrameReport:
-    """A frame with its decoded contents."""
+    """A frame of a stream with the result of decoding it."""
 
     label: str
-    """The frame's stream, if there are several."""
+    """The label of the frame's stream; may be empty if there is only one stream."""
     frame: CapturedFrame
     reading: Reading | None = None
-    """None if the frame is not whole."""
+    """The result of decoding; None if the frame is not whole."""
     guesses: tuple[Reading, ...] | None = None
-    """The candidates, if guessing was requested and necessary."""
+    """The candidates of guessing, if it was requested and necessary."""
 
     @property
     def is_read(self) -> bool:
@@ -47,8 +47,8 @@ class FrameReport:
 
 
 def read_frames(streams: Iterable[ByteStream], hints: Hints, pending: PendingRequest) -> Iterator[FrameReport]:
-    """Read the frames of all streams; ``pending`` keeps the requests for later responses."""
-    # In a capture either direction may be first, but responses need their requests.
+    """Decode the frames of all streams; ``pending`` collects requests, to match later responses with them."""
+    # Requests first, since responses need their requests; in a capture either direction may be first.
     given = (*streams,)
     for stream in sorted(given, key=_answers) if len(given) > 1 else given:
         for frame in split_frames(stream.data, hints.prefixed, _reader(hints, pending)):
@@ -66,14 +66,14 @@ def read_frames(streams: Iterable[ByteStream], hints: Hints, pending: PendingReq
 
 
 def read_messages(streams: Iterable[ByteStream], cls: type[Message], version: int | None) -> Iterator[FrameReport]:
-    """Read each stream as one message without a header."""
+    """Decode each stream as one message without a header."""
     for stream in streams:
         frame = CapturedFrame(0, None, stream.data)
         yield FrameReport(stream.label, frame, read_message(stream.data, cls, version))
 
 
 def _answers(stream: ByteStream) -> bool:
-    """Return whether the stream's first frames are not requests."""
+    """Return whether the stream has responses: none of its first three frames is a request."""
 
     def is_request(data: bytes) -> bool:
         return read_request(data).message is not None

@@ -1,4 +1,4 @@
-"""The common form of all inputs: streams of bytes, each of one direction."""
+"""The common form of all inputs: byte streams, each of one direction of a connection."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ __all__ = ("CapturedInput", "ByteStream")
 
 
 class ByteStream(NamedTuple):
-    """Consecutive bytes; ``label`` names their source, if there is more than one stream."""
+    """The consecutive bytes of one stream; ``label`` names their source, if there are several streams."""
 
     data: bytes
     label: str = ""

@@ -139,7 +139,7 @@ def _escaped(char: str) -> str:
 
 
 def hexdump(data: bytes, position: int, rows: int = 3) -> Iterator[str]:
-    """Yield a hexdump around a byte, ``rows`` lines before and after its line, with a mark under the byte."""
+    """Yield a hexdump that marks the byte at ``position``, with ``rows`` lines before and after the byte's line."""
     position = min(position, len(data))
     row = position // _ROW
     if position == len(data) and position % _ROW == 0 and row:

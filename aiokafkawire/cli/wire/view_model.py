@@ -10,7 +10,7 @@ __all__ = ("Array", "NamedValue", "Hidden", "Leaf", "Scalar", "Shown", "Struct")
 
 @attrs.frozen
 class Hidden:
-    """Bytes or text that may be a secret and is not shown."""
+    """A placeholder for bytes or text of this length, which may be a secret and is not shown."""
 
     length: int
 
@@ -20,18 +20,18 @@ Scalar: TypeAlias = bool | int | float | str | UUID | bytes | Hidden | None
 
 @attrs.frozen
 class Leaf:
-    """One value."""
+    """A single value, such as a number, a string or bytes."""
 
     value: Scalar
     meaning: str = ""
-    """The meaning of a number."""
+    """The meaning of the value, such as an error's name; empty if none is known."""
     holds: "Shown | None" = None
-    """The decoded bytes, if they could be decoded."""
+    """The decoded contents of bytes, if these could be decoded."""
 
 
 @attrs.frozen
 class Array:
-    """Values of one type."""
+    """An array of values of one type."""
 
     items: "tuple[Shown, ...]"
 
@@ -44,12 +44,12 @@ class NamedValue:
     shown: "Shown"
     is_default: bool = False
     tag: int | None = None
-    """Its number among the tagged fields."""
+    """The tag of a tagged field; None for other values."""
 
 
 @attrs.frozen
 class Struct:
-    """Named values; ``title`` summarizes them in a line, which includes the values named in ``in_title``."""
+    """Named values. ``title`` is their summary in one line; it includes the values whose names are in ``in_title``."""
 
     entries: tuple[NamedValue, ...]
     title: str = ""
