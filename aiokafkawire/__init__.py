@@ -1,6 +1,7 @@
 """A Kafka client that speaks the wire protocol itself, on asyncio, uvloop and trio."""
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ._lazy_exports import lazy_exports
@@ -107,7 +108,9 @@ __all__ = (
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # Only those who make transactions load these modules.
-_load_later = lazy_exports(__name__, {"OutgoingRecord": ".transform", "Transaction": ".producer.transaction"})
+_load_later: Callable[[str], object] = lazy_exports(
+    __name__, {"OutgoingRecord": ".transform", "Transaction": ".producer.transaction"}
+)
 
 
 def __getattr__(name: str) -> object:

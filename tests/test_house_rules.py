@@ -77,7 +77,7 @@ def test_the_package_gives_what_users_need_and_nothing_by_accident() -> None:
         "TYPE_CHECKING",
         "lazy_exports",
     }
-    assert public | later == {*aiokafkawire.__all__, "TYPE_CHECKING", "lazy_exports"}
+    assert public | later == {*aiokafkawire.__all__, "TYPE_CHECKING", "lazy_exports", "Callable"}
     assert all(hasattr(aiokafkawire, name) for name in aiokafkawire.__all__)
 
 

@@ -1,5 +1,6 @@
 """Kafka 0.6 and 0.7: brokers, groups in ZooKeeper, and the migration to a current cluster; see docs/legacy.md."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .._lazy_exports import lazy_exports
@@ -46,4 +47,4 @@ _MODULES = {
     "migrate": ".migration",
     "sources_from_zookeeper": ".migration",
 }
-__getattr__ = lazy_exports(__name__, _MODULES)
+__getattr__: Callable[[str], object] = lazy_exports(__name__, _MODULES)

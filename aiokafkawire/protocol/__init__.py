@@ -1,5 +1,6 @@
 """The protocol: primitives, declared messages, and the functions compiled from them. No I/O, no clock."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .._lazy_exports import lazy_exports
@@ -51,4 +52,4 @@ _MODULES = {
     "response_header_version": ".api",
     "schema_of": ".schema",
 }
-__getattr__ = lazy_exports(__name__, _MODULES)
+__getattr__: Callable[[str], object] = lazy_exports(__name__, _MODULES)

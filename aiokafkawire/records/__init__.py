@@ -1,5 +1,6 @@
 """The content of topics: record batches and their compression. No I/O, no clock."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .._lazy_exports import lazy_exports
@@ -42,4 +43,4 @@ _MODULES = {
     "decompress": ".compression",
     "record_batch": ".arrow",
 }
-__getattr__ = lazy_exports(__name__, _MODULES)
+__getattr__: Callable[[str], object] = lazy_exports(__name__, _MODULES)

@@ -1,5 +1,6 @@
 """Kafka in PySpark without a jar: data source, offset ranges, exactly-once sink, offset commits; see docs/spark.md."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .._lazy_exports import lazy_exports
@@ -37,4 +38,4 @@ _MODULES = {
     "register": ".source",
     "to_topic": ".foreach_batch",
 }
-__getattr__ = lazy_exports(__name__, _MODULES)
+__getattr__: Callable[[str], object] = lazy_exports(__name__, _MODULES)

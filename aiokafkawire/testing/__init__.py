@@ -1,5 +1,6 @@
 """An in-process Kafka broker for tests, demos and benchmarks, and a cluster in virtual time; see docs/broker.md."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .._lazy_exports import lazy_exports
@@ -60,4 +61,4 @@ _MODULES = {
     "UnusedFaultRules": ".broker",
     "simulate": ".simulation",
 }
-__getattr__ = lazy_exports(__name__, _MODULES)
+__getattr__: Callable[[str], object] = lazy_exports(__name__, _MODULES)
