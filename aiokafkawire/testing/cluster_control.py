@@ -213,6 +213,8 @@ class ClusterControl:
     def expire_transactional_id(self, transactional_id: str) -> None:
         """Delete a transactional id, as after ``transactional.id.expiration.ms``.
 
+        A producer with this id then gets INVALID_PRODUCER_ID_MAPPING.
+
         Raises:
             KeyError: the id is unknown.
             ValueError: the id's transaction is open or not complete.

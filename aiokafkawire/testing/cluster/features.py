@@ -7,8 +7,8 @@ from .releases import Release
 
 __all__ = ("add_features",)
 
-_EPOCH: Final = 1  # Apache Kafka's is the end of the metadata log; this broker's features never change
-_FROM_ZERO_SINCE: Final = 4  # with older ApiVersions requests, clients fail at a feature whose lowest version is 0
+_EPOCH: Final = 1  # in Apache Kafka the end of the metadata log; the features of this broker never change
+_FROM_ZERO_SINCE: Final = 4  # clients with older ApiVersions requests fail at a feature whose lowest version is 0
 
 
 class _Feature(NamedTuple):

@@ -33,9 +33,9 @@ class LeaderEpochs:
     def end_of(self, epoch: int, log_start: int, log_end: int, *, leads: bool = True) -> EpochEnd:
         """Return the newest epoch that is not newer than ``epoch``, and the end offset of that epoch.
 
-        The log has the records from ``log_start`` to ``log_end``. If ``epoch`` is older than all of them, return it
-        with the start of the oldest epoch left; if it is newer than the newest epoch, return ``UNKNOWN``. ``leads`` is
-        off for a follower, which learns of an epoch by its first record.
+        The log has the records from ``log_start`` to ``log_end``. If ``epoch`` is older than all epochs left, return it
+        with the start of the oldest epoch; if it is newer than the newest epoch, return ``UNKNOWN``. ``leads`` is off
+        for a follower, which learns of an epoch by the epoch's first record.
         """
         kept = self._kept(log_start, log_end, leads)
         if epoch < 0 or not kept or epoch > kept[-1][0]:

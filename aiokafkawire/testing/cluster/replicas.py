@@ -272,7 +272,7 @@ class HostedPartition:
         self._rejoin_all()
 
     def _take_over(self, node: int) -> None:
-        """Truncate the log to this replica's end offset; unless it was in sync, only it is in sync afterwards."""
+        """Truncate the log to this replica's end offset; if it was not in sync, it becomes the only in-sync replica."""
         if self._ends[node] < self.log.log_end_offset:
             self.log.truncate(self._ends[node])
         end = self.log.log_end_offset

@@ -173,7 +173,7 @@ def _none_of(names: Sequence[str], fault: str) -> None:
 
 
 def check_min_insync(name: str, before: Mapping[str, str], after: Mapping[str, str], touched: Sequence[str]) -> None:
-    """Check that ``min.insync.replicas`` is set for all brokers together only, as KIP-966 requires.
+    """Check that ``min.insync.replicas`` is changed for all brokers together only, and never removed (KIP-966).
 
     Raises:
         ApiError: INVALID_CONFIG.

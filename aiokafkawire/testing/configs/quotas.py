@@ -95,7 +95,7 @@ class ClientQuotas:
             self._quotas.pop(entity, None)
 
     def describe(self, components: Sequence[Component], strict: bool) -> list[tuple[Entity, dict[str, float]]]:
-        """Return the entities that match all ``components``, with quotas; ``strict`` excludes entities with more parts.
+        """Return the entities that match all ``components``, with their quotas; ``strict`` allows no further parts.
 
         Raises:
             ApiError: INVALID_REQUEST or UNSUPPORTED_VERSION, a part is invalid.

@@ -28,7 +28,7 @@ class Rate:
         self._samples[-1][2] += amount
 
     def excess_ms(self, limit: float, now: float) -> float:
-        """Return the time without usage after which the rate falls to ``limit``; 0 or less if it does not exceed it."""
+        """Return the ms without usage after which the rate falls to ``limit``; 0 or less if the rate is not higher."""
         self._samples = [sample for sample in self._samples if now - sample[1] < _SAMPLES * _SAMPLE_MS]
         elapsed = now - (self._samples[0][0] if self._samples else now)
         # A window that has just begun counts as ten full samples, so that a first burst is not a high rate.

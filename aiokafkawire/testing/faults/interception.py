@@ -31,7 +31,7 @@ class Handle(Protocol):
 
 
 class Ended(Exception):
-    """A fault rule ended the exchange without a response; ``outcome`` is DROPPED or SWALLOWED."""
+    """A fault rule ended the exchange without a whole response; ``outcome`` is DROPPED, CUT or SWALLOWED."""
 
     def __init__(self, outcome: RequestOutcome) -> None:
         super().__init__(outcome)

@@ -110,7 +110,8 @@ class Groups:
         """Handle a member's heartbeat.
 
         Raises:
-            ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION; REBALANCE_IN_PROGRESS, rejoin.
+            ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION; REBALANCE_IN_PROGRESS, the member must
+                rejoin.
         """
         group = self._with_members(group_id)
         member = self._member_of(group, generation, member_id, group_instance_id)

@@ -127,7 +127,7 @@ class Joins:
         self._rebalances.prepare_or_complete(group, f"{member_id} joins; client reason: {asked.reason}")
 
     def _return(self, group: ClassicGroup, asked: JoinAttempt, member_id: str) -> None:
-        """Let a static member rejoin as ``member_id``, which replaces the old id of its instance id (KIP-345)."""
+        """Let a static member rejoin as ``member_id``, which replaces its previous member id (KIP-345)."""
         assert asked.group_instance_id is not None
         leader = group.leader or ""
         member = group.members[group.static_members[asked.group_instance_id]]
@@ -180,6 +180,6 @@ class Joins:
         member.protocols = asked.protocols
         member.rebalance_timeout_ms = asked.rebalance_timeout_ms
         member.session_timeout_ms = asked.session_timeout_ms
-        # An earlier JoinGroup may be on a connection that the client no longer reads; if not, the client must retry.
+        # An earlier JoinGroup gets an error to retry: the client may no longer read that request's connection.
         member.answer_join(join_refusal(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         member.awaiting_join = asked.answer

@@ -27,7 +27,7 @@ __all__ = ("delete_groups", "describe_groups", "list_groups")
 _NOT_FOUND_SINCE: Final = 6  # of DescribeGroups (KIP-1043)
 _CLASSIC: Final = "classic"
 _OPERATIONS: Final = 3400
-"""All operations on a group, which are authorized without an authorizer, as bits by the codes of AclOperation."""
+"""The operations on a group, all authorized since there is no authorizer; bits are the codes of AclOperation."""
 
 
 async def describe_groups(call: ServerCall, request: DescribeGroupsRequest) -> DescribeGroupsResponse:

@@ -88,7 +88,7 @@ def _as_known(call: ServerCall, request: type, code: ErrorCode) -> ErrorCode:
 
 
 async def add_partitions_to_txn(call: ServerCall, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
-    """Add partitions to a client's transaction, or, as another broker asks since v4, to several transactions."""
+    """Add partitions to a client's transaction; since v4, to several transactions at the request of a broker."""
     if call.version >= _BATCHED_SINCE:
         results = [
             AddPartitionsToTxnResult(

@@ -175,7 +175,7 @@ class FetchSessions:
         session.evictable = now - session.created > self._eviction
 
     def _evict_for(self, size: int, from_follower: bool, now: float) -> bool:
-        """Evict a session that was idle for too long, or one of lower priority than the new session; return if any."""
+        """Evict a session, idle for too long or of lower priority than the new one; return whether there was one."""
         if not self._sessions:
             return False
         idle = min(self._sessions.values(), key=lambda session: (session.used, session.session_id))

@@ -206,7 +206,7 @@ MECHANISMS: Final = ("PLAIN", *(mechanism.value for mechanism in ScramMechanism)
 def enabled_mechanisms(
     users: Mapping[str, str] | None, mechanisms: Iterable[str], tokens: BearerTokens | None = None
 ) -> tuple[str, ...]:
-    """Return the enabled mechanisms; none if there are neither users nor tokens, so that no client authenticates.
+    """Return the enabled mechanisms; none if there are neither users nor tokens: clients need not authenticate.
 
     Raises:
         ConfigError: the mechanisms are a string or contain an unknown one, or there are users but no mechanism.

@@ -14,7 +14,7 @@ from ..cluster.timers import Timer
 __all__ = ("HIGHEST_EPOCH", "Ids", "State", "TransactionRecord")
 
 HIGHEST_EPOCH: Final = 2**15 - 1
-"""The epoch of markers that fence a producer; no producer ever gets this epoch."""
+"""The highest epoch, which fences producers; no producer ever gets it."""
 
 Ids = tuple[int, int]
 """A producer id and an epoch."""

@@ -75,7 +75,7 @@ class Transactions:
         self.resume()
 
     def resume(self) -> None:
-        """Complete decided transactions as far as their markers can be written, or partitions were deleted."""
+        """Write the markers that can be written, and complete the transactions that need no further markers."""
         self._completion.resume(self._led)
 
     def clear(self) -> None:
@@ -151,11 +151,11 @@ class Transactions:
     def initialize(self, transactional_id: str, timeout_ms: int, expected: Ids | None = None) -> Ids:
         """Return the producer id and a new epoch for a transactional id, if its last transaction is complete.
 
-        An open transaction is aborted, with an error to retry.
+        An open transaction is aborted, and the client must retry.
 
         Raises:
-            ApiError: CONCURRENT_TRANSACTIONS, a transaction is not complete, so that the client must retry;
-                PRODUCER_FENCED, ``expected`` is neither the current producer id and epoch nor the previous ones.
+            ApiError: CONCURRENT_TRANSACTIONS, the last transaction is not complete; PRODUCER_FENCED, ``expected`` is
+                neither the current producer id and epoch nor the previous ones.
         """
         found = self._by_id.get(transactional_id)
         if found is None:
@@ -207,7 +207,7 @@ class Transactions:
     # --- end -----------------------------------------------------------------------------------------------------
 
     def end(self, transactional_id: str, ids: Ids, *, commit: bool, bumps: bool) -> Ids:
-        """Commit or abort a transaction; return the producer id and epoch of the next one.
+        """Commit or abort a transaction; return the next one's producer id and epoch, new with transaction.version 2.
 
         Raises:
             ApiError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE.

@@ -66,7 +66,7 @@ class BrokerLinks:
             self._copy_or_hold()
 
     async def _keep_checking(self, scope: anyio.CancelScope) -> None:
-        """Update the followers that cannot copy at intervals, since leaders may move and topics may be created."""
+        """Check at intervals which followers cannot copy, since leaders may move and topics may be created."""
         with scope:
             while True:
                 await anyio.sleep(_CHECK_SECONDS)

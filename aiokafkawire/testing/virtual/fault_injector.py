@@ -15,7 +15,7 @@ Speed: TypeAlias = tuple[tuple[float, float], float | None]
 
 
 class FaultInjector:
-    """An injector of network faults, which also ends them. The network is one itself; chaos creates one for each fault.
+    """An injector of network faults, which it can end. The network itself is an injector; chaos creates one per fault.
 
     Brokers are named by their ids; without ids, all brokers are meant. An unknown id raises KeyError.
 
