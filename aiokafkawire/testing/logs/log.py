@@ -201,7 +201,7 @@ class PartitionLog:
             keep -= 1
             offset = self._base_offsets[keep]
         del self._batches[keep:], self._headers[keep:], self._base_offsets[keep:], self._newest[keep:]
-        # The last batch left may end earlier: compaction may have removed batches after it.
+        # The last batch left may end before ``offset``: compaction may have removed batches after it.
         self.log_end_offset = min(self.log_end_offset, max(offset, self.log_start_offset))
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
         self._read_producers()

@@ -181,7 +181,7 @@ class Read:
             data.aborted_transactions = _aborted(log, offset) if records else []
 
     def _preferred(self, partition: HostedPartition, asked: FetchPartition) -> int | None:
-        """Return an in-sync replica in the consumer's rack that has the requested offset; None to read from here."""
+        """Return an in-sync replica in the consumer's rack that has the offset; None to read from this leader."""
         params, cluster = self._params, self._params.call.cluster
         here = params.call.node
         if partition.leader != here.node_id or params.only_from_leader or not params.rack:
@@ -209,7 +209,7 @@ def _followers(partition: HostedPartition) -> list[int]:
 
 
 def _aborted(log: PartitionLog, offset: int) -> list[AbortedTransaction]:
-    """Return all transactions aborted after an offset, since brokers search them by segment, not by batch."""
+    """Return all transactions aborted after an offset: Kafka's brokers search them by segment, not by batch."""
     return [
         AbortedTransaction(producer_id=producer_id, first_offset=first)
         for producer_id, first in log.aborted_in(offset, log.log_end_offset)

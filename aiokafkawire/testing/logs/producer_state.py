@@ -192,7 +192,7 @@ class ProducerStates:
             raise ApiError(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 
     def marked(self, header: BatchHeader, coordinator_epoch: int) -> Completed | None:
-        """Record a marker in the log; return the transaction that it ends, or None if that had no records here."""
+        """Record a marker in the log; return the transaction that it ends, None if the log has no records of it."""
         known = self._enter(header)
         asked = self._verifying.get(header.producer_id)
         if asked is not None and not (asked.bumps and asked.epoch == header.producer_epoch):

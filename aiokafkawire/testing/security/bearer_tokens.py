@@ -95,7 +95,7 @@ _Claim: TypeAlias = str | float | list[str]
 
 @attrs.frozen
 class UnsecuredTokens:
-    """A validator of unsecured tokens, which are JWSs without a signature, like Kafka's validator for development.
+    """A validator of unsecured tokens (JWS without a signature), like Kafka's validator for development.
 
     The claim ``sub`` is the principal, ``exp`` the expiry; ``iat``, if present, must be past. ``required_scope`` are
     the values that the claim ``scope`` must contain; the claim is a list, or a text, which is one value.
